@@ -9,13 +9,18 @@ import pytest
 
 from hushbid.receipts.log import read_log
 from hushbid.record import Record
-from hushbid.server.api.exports import payments_csv
-from hushbid.server.domain.views import PaymentRow
+from hushbid.server.api.exports import payments_table
+from hushbid.server.domain.views import PaymentFile, PaymentRow
 from hushbid.verification.receipts import verify_log
 from hushbid.verification.verifying import verify
 from tests.server.api.support import Live, sentence
 from tests.server.pages.support import words
 from tests.server.support import Play, decided, drafted, on_one_store, opened, released
+
+
+def rows_in(text: str) -> list[dict[str, str]]:
+    """The rows of a file, by the names of its columns."""
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def test_the_record_the_log_and_the_report_are_what_the_tools_read(both: Live) -> None:
@@ -51,14 +56,14 @@ def test_what_does_not_exist_yet_is_not_found(shared: Live) -> None:
 def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
     play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=150)
     with both.client(both.analyst) as client:
-        rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
+        rows = rows_in(client.get(f"/campaigns/{play.id}/payments.csv").text)
         view = client.get(f"/campaigns/{play.id}").json()
         assert [row["label"] for row in rows] == ["'=1+1", "ann, the first", '"quoted"']
         assert sum(100 * Decimal(row["due"]) for row in rows) == view["due"] == view["total_payment"] + 3 * 150
         assert [row["fee"] for row in rows] == ["1.50"] * 3  # euros, as in every other column
         paid = client.post(f"/campaigns/{play.id}/payments", json={"labels": ["=1+1"]}).json()["paid"]
         assert [one["label"] for one in paid] == ["=1+1"]
-        rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
+        rows = rows_in(client.get(f"/campaigns/{play.id}/payments.csv").text)
         assert [float(row["due"]) == 0 for row in rows] == [True, False, False]
 
 
@@ -86,13 +91,13 @@ def test_no_label_becomes_a_formula(label: str, shown: str) -> None:
         decimals=0,
         paid_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    [read] = csv.DictReader(io.StringIO(payments_csv([row])))
+    [read] = rows_in(payments_table(PaymentFile(payout="none", rows=(row,), handles={}), "csv").decode())
     assert (read["label"], read["due"]) == (shown, "5")
 
 
 def test_every_amount_is_in_units_of_the_currency_with_all_its_digits() -> None:
     row = PaymentRow(id="p", label="a", payment=1, fee=20, paid=0, due=1007, currency="KWD", decimals=3, paid_at=None)
-    [read] = csv.DictReader(io.StringIO(payments_csv([row])))
+    [read] = rows_in(payments_table(PaymentFile(payout="none", rows=(row,), handles={}), "csv").decode())
     assert [read[name] for name in ("payment", "fee", "paid", "due")] == ["0.001", "0.020", "0.000", "1.007"]
 
 

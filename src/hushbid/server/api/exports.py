@@ -1,22 +1,26 @@
-"""Files to take away: payments as CSV, the log as lines, the report as a page."""
+"""Files to take away: payments and who is awaited as CSV and Excel, the log as lines, the report as a page."""
 
-import csv
 import io
-from collections.abc import Iterable
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
+from typing import Any, Literal
 
 from fastapi import Response
 
 from hushbid.documents import parsed
 from hushbid.receipts.log import to_lines
 from hushbid.record import Record
-from hushbid.server.domain.views import PaymentRow, Principal
+from hushbid.server.domain.views import AwaitedRow, PaymentFile, Principal
 from hushbid.server.service import Service
-from hushbid.tables import harmless
+from hushbid.tables import table_writer
 
 JSON_LINES = "application/jsonl"
 _AT_ONCE = 1000
-_COLUMNS = ("id", "label", "payment", "fee", "paid", "due", "currency", "paid_at")
+_AMOUNTS = ("payment", "fee", "paid", "due")
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_DIGITS = 10**15  # of a number, which is what a spreadsheet keeps
+Ending = Literal["csv", "xlsx"]
+"""Of a table's name: which format it has."""
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 
 
@@ -24,6 +28,12 @@ class Csv(Response):
     """A table."""
 
     media_type = "text/csv"
+
+
+class Workbook(Response):
+    """A table for spreadsheets."""
+
+    media_type = XLSX
 
 
 class JsonLines(Response):
@@ -43,16 +53,58 @@ def download(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def payments_csv(rows: Iterable[PaymentRow]) -> str:
-    """One line per person; every amount is in units of the currency, with its decimals: 12.34 for 1,234 cents."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(_COLUMNS)
-    for row in rows:
-        amounts = (in_units(minor, row.decimals) for minor in (row.payment, row.fee, row.paid, row.due))
-        paid_at = "" if row.paid_at is None else row.paid_at.isoformat()
-        writer.writerow((row.id, harmless(row.label or ""), *amounts, row.currency, paid_at))
-    return text.getvalue()
+def payments_table(found: PaymentFile, ending: Ending) -> bytes:
+    """One line per person; every amount in units of the currency, with its decimals, 12.34 for 1,234 cents, and again
+    in minor units. Where people were asked where to pay them, that stands last."""
+    rows = found.rows
+    amounts = {name: [_amount(getattr(row, name), row.decimals, ending) for row in rows] for name in _AMOUNTS}
+    columns: dict[str, list[Any]] = {
+        "id": [row.id for row in rows],
+        "label": [row.label for row in rows],
+        "reference": [row.reference for row in rows],
+        **amounts,
+        "currency": [row.currency for row in rows],
+        **{f"{name}_minor": [getattr(row, name) for row in rows] for name in _AMOUNTS},
+        "paid_at": ["" if row.paid_at is None else row.paid_at.isoformat() for row in rows],
+    }
+    if found.payout != "none":
+        columns[found.payout] = [found.handles.get(row.id, "") for row in rows]
+    return table(columns, ending)
+
+
+def awaited_table(rows: Sequence[AwaitedRow], ending: Ending) -> bytes:
+    """One line per person and what she is awaited for."""
+    return table(
+        {
+            "label": [row.label for row in rows],
+            "id": [row.id for row in rows],
+            "awaited": [row.awaited for row in rows],
+            "state": [row.state.value for row in rows],
+            "deadline": ["" if row.deadline is None else row.deadline.isoformat() for row in rows],
+            "due": [_amount(row.due, row.decimals, ending) for row in rows],
+            "currency": [row.currency for row in rows],
+        },
+        ending,
+    )
+
+
+def table(columns: Mapping[str, list[Any]], ending: Ending) -> bytes:
+    """A table in the format that the ending says; no text in it is a formula."""
+    file = io.BytesIO()
+    table_writer(f"table.{ending}", columns)(file)
+    return file.getvalue()
+
+
+def table_response(content: bytes, name: str, ending: Ending) -> Response:
+    """A table to be saved."""
+    kind = Workbook if ending == "xlsx" else Csv
+    return kind(content, headers={**download(f"{name}.{ending}"), "Cache-Control": "no-store"})
+
+
+def _amount(minor: int, decimals: int, ending: Ending) -> str | float:
+    """For a spreadsheet a number, if it keeps all its digits."""
+    text = in_units(minor, decimals)
+    return float(text) if ending == "xlsx" and abs(minor) < _DIGITS else text
 
 
 def in_units(minor: int, decimals: int) -> str:

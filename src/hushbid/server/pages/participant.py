@@ -92,6 +92,8 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         values |= {"asked": answering.empty(view), "survey": _survey(view), **more}
         values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
         return visit.page("participant/offer.html", status=status, here="/p", **values)
+    asks = view.payout != "none"
+    values["paying"] = await _ask(visit, lambda service: service.payout(visit.token)) if asks else None
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
 
 

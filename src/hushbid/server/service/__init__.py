@@ -12,7 +12,9 @@ In reading order:
 `messages`       what a device may send in the local setting
 `decision`       reporting closes, privacy losses and payments are fixed
 `release`        deliveries stop, the one estimate is drawn
-`ending`         how a campaign ends: cancelled or closed, people paid, receipts, the end of keys
+`ending`         how a campaign ends: cancelled or closed, receipts, the end of keys
+`payments`       who is owed what, who is marked as paid, who is awaited for what
+`payouts`        where people are to be paid: sealed, opened for the payer, destroyed
 `views_of`       what analysts, auditors and the public see
 `audits`         checks of a campaign from its record and log alone, and attacks on its claims
 `accounts`       users, passwords, sessions, tokens

@@ -7,6 +7,7 @@ In reading order:
 `database`      opening an SQLite file or PostgreSQL; what one transaction works with
 `campaigns`     campaigns, their records and releases
 `participants`  people in campaigns
+`payouts`       where people are to be paid, sealed
 `links`         links, and the secrets they were exchanged for
 `ledger`        people across campaigns, and what each has given up
 `events`        the hash chain of each campaign
