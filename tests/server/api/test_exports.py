@@ -156,3 +156,31 @@ def test_the_report_of_a_campaign_that_nobody_delivered_to_says_so(shared: Live)
         " Fees for taking part come to EUR 6.00." in shown
     )
     assert "released yet" not in shown
+
+
+def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_number(shared: Live) -> None:
+    play = opened(shared.service, 90, participation_fee=100, buyer_weight=5_000.0)
+    play.report(range(45))
+    for row in range(45, 67):
+        shared.service.decline(play.token(row))
+    shared.service.withdraw(play.token(0))
+    play.decide()
+    play.deliver(range(1, 23))
+    shown = told(shared, play)
+    assert "Everybody was asked: How many hours did you sleep last night?" in shown
+    assert "Opened 2026-03-01, 12:00 UTC" in shown
+    assert "People invited 90 named a price that counts 44" in shown
+    # one withdrew: she is told together with others, and so are the fees, which would tell it
+    assert "declined 22" not in shown
+    assert "did not answer 23 " in shown
+    assert (
+        "withdrew before the decision, were excluded, because they would have given up too much or declined 23" in shown
+    )
+    assert "What fees for taking part come to is not told" in shown
+    assert "EUR 44.00" not in shown
+    assert "Fee for taking part, for each whose price counts EUR 1.00" in shown
+    assert "Who of those bought from did not deliver is not told here." in shown
+    play.release()
+    shown = told(shared, play)
+    assert "bought from, and dropped out 22" in shown
+    assert "Released 2026-03-01" in shown

@@ -130,11 +130,14 @@ def log_lines(service: Service, who: Principal, campaign: str) -> bytes:
 
 def report_page(service: Service, who: Principal, campaign: str) -> str:
     """The report on a campaign's record, as one page."""
-    from hushbid.report import Settlement, build_report, render_report  # loads what draws
+    from hushbid.report import Conduct, Settlement, build_report, render_report  # loads what draws
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
     view, account = service.campaign(who, campaign), service.account(who, campaign)
-    settings, units = view.settings, 10**view.settings.decimals
+    settings, units, people = view.settings, 10**view.settings.decimals, view.people
+    # who withdrew after the decision is in the record, as are all others whose reports counted
+    counted = (people.get(state, 0) for state in ("not_bought", "promised", "delivered", "dropped"))
+    left = int(record.outcome.reports.size) - sum(counted)
     report = build_report(
         record.outcome,
         record.release,
@@ -148,6 +151,21 @@ def report_page(service: Service, who: Principal, campaign: str) -> str:
             fees=account.fees / units,
             paid=account.paid / units,
             over=view.state.is_over,
+            left=people.get("withdrawn", 0) if settings.participation_fee else 0,
+        ),
+        conduct=Conduct(
+            question=settings.question,
+            opened_at=view.opened_at,
+            decided_at=view.allocated_at,
+            released_at=view.released_at,
+            fee=settings.participation_fee / units,
+            invited=sum(people.values()),
+            silent=people.get("absent", 0),
+            declined=people.get("declined", 0),
+            excluded=people.get("excluded", 0),
+            withdrew_before=people.get("withdrawn", 0) - left,
+            withdrew_after=left,
+            dropped=people.get("dropped", 0),
         ),
         groups=record.groups,
         comparison="omit",
