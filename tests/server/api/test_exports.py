@@ -2,11 +2,15 @@
 
 import csv
 import io
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.receipts.log import read_log
 from hushbid.record import Record
 from hushbid.server.api.exports import payments_table
@@ -184,3 +188,21 @@ def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_
     shown = told(shared, play)
     assert "bought from, and dropped out 22" in shown
     assert "Released 2026-03-01" in shown
+
+
+def test_the_page_about_paying_people_is_played(shared: Live) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "pay-people.md").read_text(encoding="utf-8")
+    [script] = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    play = released(shared.service, ["ann@example.org", "bob@example.org"], payout="email")
+    with ParticipantClient.from_link(f"{shared.url}/p#{play.fresh(0)}", keeper=MessageMemory()) as me:
+        assert me.state_payout("ann@example.com")["shown"] == "\u2022\u2022\u2022\u2022.com"
+        assert me.remove_payout()["shown"] is None
+        assert me.state_payout("ann@example.org") == me.payout()
+    with AnalystClient(shared.url, token=shared.analyst) as analyst:
+        names: dict[str, Any] = {"analyst": analyst, "campaign": play.id}
+        exec(script, names)
+    [ann, bob] = rows_in(names["told"])
+    assert (ann["email"], bob["email"]) == ("ann@example.org", "")
+    assert re.findall(r"`(\w+)`", page.split("| column |")[1].split("\n\n")[0])[:7] == list(ann)[:7]
+    assert [row["label"] for row in rows_in(names["letters"])] == ["bob@example.org"]
+    assert play.view.paid > 0 < play.view.due
