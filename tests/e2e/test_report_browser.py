@@ -4,6 +4,8 @@ HUSHBID_SCREENSHOTS=folder keeps pictures for people to look at.
 """
 
 import os
+import re
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -209,3 +211,39 @@ def test_the_page_works_without_scripts(browser: Browser, folder: Path) -> None:
     page.locator("summary").first.click()
     assert page.locator("details table").first.is_visible()
     context.close()
+
+
+def test_every_printed_page_names_the_record(visitor: Visitor, tmp_path: Path) -> None:
+    page = visitor.opens("good.html", **SCREENS["desk"])
+    page.emulate_media(media="print")
+    pages = printed(page.pdf(path=tmp_path / "report.pdf", format="A4", prefer_css_page_size=True))
+    assert len(pages) > 5
+    assert [place for place, text in enumerate(pages, 1) if f"Record {'5c' * 32}" not in text] == []
+    assert visitor.said == []
+
+
+def printed(content: bytes) -> list[str]:
+    """The texts of a document's pages, in every font's reading: a page shows what one of them reads."""
+    found = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", content, flags=re.DOTALL)
+    streams = [zlib.decompress(one) for one in found if one[:1] == b"x"]
+    fonts = [_letters(one) for one in streams if b"beginbfchar" in one or b"beginbfrange" in one]
+    pages = []
+    for one in streams:
+        glyphs = [int(code, 16) for text in re.findall(rb"<([0-9A-F]+)> Tj", one) for code in re.findall(b"....", text)]
+        if glyphs:
+            pages.append("\n".join("".join(font.get(glyph, "") for glyph in glyphs) for font in fonts))
+    assert len(pages) == len(re.findall(rb"/Type /Page\b", content))
+    return pages
+
+
+def _letters(stream: bytes) -> dict[int, str]:
+    """Which letter a glyph of a font stands for."""
+    letters = {}
+    for block in re.findall(rb"beginbfchar(.*?)endbfchar", stream, flags=re.DOTALL):
+        for glyph, letter in re.findall(rb"<(\w+)> <(\w+)>", block):
+            letters[int(glyph, 16)] = bytes.fromhex(letter.decode()).decode("utf-16-be")
+    for block in re.findall(rb"beginbfrange(.*?)endbfrange", stream, flags=re.DOTALL):
+        for first, last, letter in re.findall(rb"<(\w+)> <(\w+)> <(\w+)>", block):
+            for glyph in range(int(first, 16), int(last, 16) + 1):
+                letters[glyph] = chr(int(letter, 16) + glyph - int(first, 16))
+    return letters

@@ -34,7 +34,7 @@ from hushbid.errors import InputError
 from hushbid.mechanism.market import plan_of
 from hushbid.report import AuditLine, Report, build_report, render_report, write_report
 from hushbid.report.build import SECTIONS
-from hushbid.report.page import policy
+from hushbid.report.page import footer, policy
 from hushbid.report.rendering import stylesheet
 from hushbid.report.sections.audits import audit_lines
 
@@ -541,7 +541,7 @@ def test_hostile_names_stay_text() -> None:
 def test_the_page_asks_for_nothing_and_its_policy_forbids_asking(report: Report) -> None:
     page = render_report(report)
     assert not re.search(r"https?://|//[a-z]|url\(|@import|javascript:", page)
-    rules = policy(stylesheet("theme.css", "page.css", "chart.css"))
+    rules = policy(stylesheet("theme.css", "page.css", "chart.css") + footer(report.verify.record_hash))
     assert rules.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in rules
     assert "<" not in stylesheet("theme.css", "page.css", "chart.css")  # CSS is not escaped
@@ -667,3 +667,9 @@ def test_the_caption_of_one_interval_and_of_several_is_a_sentence(few: Outcome) 
     assert "Where the truth lies with 45 % confidence." in words(page_of(few, released(few), level=0.45))
     several = words(page_of(few, released(few), level=0.9))
     assert "From the inside out: where the truth lies with 50 %, 80 % and 90 % confidence." in several
+
+
+def test_what_is_no_hash_is_not_put_into_a_style() -> None:
+    assert f"Record {'5c' * 32}" in footer("5c" * 32)
+    for other in (None, '"; } body { display: none', "</style><script>", "5C" * 32, "5c" * 32 + "\n"):
+        assert 'content: "";' in footer(other)

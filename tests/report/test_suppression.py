@@ -20,6 +20,7 @@ from hushbid.report.suppression import (
     group_rows,
     histogram,
     quantiles,
+    told_together,
 )
 
 
@@ -102,3 +103,17 @@ def test_missing_groups_are_a_group_and_labels_must_fit() -> None:
     assert [labels.names[code] for code in labels.codes] == ["a", *[NOT_STATED] * 4]
     with pytest.raises(InputError, match="one entry per person"):
         as_labels(["a"], 2)
+
+
+@given(st.lists(st.integers(0, 60), min_size=1, max_size=5))
+def test_no_small_number_of_people_is_told_unless_all_are_told_together(counts: list[int]) -> None:
+    named = {str(place): people for place, people in enumerate(counts)}
+    told = told_together(named)
+    assert sum(people for _, people in told) == sum(counts)
+    small = [people for _, people in told if 0 < people < SMALLEST_CHART]
+    assert not small or len(told) == 1
+    pooled = [name for name, _ in told if " or " in name]
+    assert len(pooled) <= 1
+    # nothing that is told apart is small, and what is pooled cannot be had by subtraction
+    apart = {name for name, _ in told} - set(pooled)
+    assert all(named[name] >= SMALLEST_CHART for name in apart) or len(told) == 1

@@ -12,13 +12,14 @@ import pytest
 
 from hushbid.errors import CampaignError, Conflict
 from hushbid.server.service import Service
-from hushbid.server.store import backup
+from hushbid.server.store import backup, payouts
 from hushbid.server.vault import Vault
 from tests.server.postgres import Postgres
 from tests.server.support import NONCE, Installation, Play, decided, opened
 
 VALUES = (7.123456789012345, 2.7182818284590455, 9.869604401089358)
 REPORT = 1.4142135623730951
+IBAN = "DE89370400440532013000"
 
 
 def needles(value: float) -> list[bytes]:
@@ -81,13 +82,19 @@ def disk(request: pytest.FixtureRequest, installation: Installation, require: Ca
     return Disk(installation, request.getfixturevalue("postgres"), require("postgres"))
 
 
+def paid_at(files: Iterable[bytes]) -> bool:
+    """Whether somebody's account stands in a file, whole or but for its country."""
+    return any(IBAN[2:].encode() in content or IBAN[4:12].encode() in content for content in files)
+
+
 def delivered(service: Service) -> Play:
-    play = opened(service, 3)
+    play = opened(service, 3, payout="iban")
     service.report(play.token(0), REPORT)
     play.report([1, 2])
     play.decide()
     for link, value in zip(play.seats, VALUES, strict=True):
         service.deliver(link.token, value, nonce=NONCE)
+    service.state_payout(play.token(0), IBAN)
     return play
 
 
@@ -99,15 +106,20 @@ def test_no_value_is_on_disk_before_or_after_the_release(disk: Disk, tmp_path: P
         assert found_in(content[-2:-1], REPORT)
         assert found_in(content[-1:], REPORT)
         assert [value for value in VALUES if found_in(content, value)] == []
+        assert not paid_at(content)
         play.release()
-        assert [value for value in VALUES if found_in(disk.everything(service, tmp_path), value)] == []
+        content = disk.everything(service, tmp_path)
+        assert [value for value in VALUES if found_in(content, value)] == []
+        assert not paid_at(content)
+        assert IBAN in service.payment_file(play.who, play.id).handles.values(), "the payer can read it"
     assert [value for value in VALUES if found_in(disk.files(), value)] == []
+    assert not paid_at(disk.files())
 
 
 def test_after_the_release_no_copy_of_the_database_can_be_opened(disk: Disk, tmp_path: Path) -> None:
     with disk.installation.start() as service:
         play = delivered(service)
-        key_file = next((disk.installation.folder / "keys" / "data").glob("*.key"))
+        key_file = disk.installation.folder / "keys" / "data" / f"{play.id}.key"
         key = key_file.read_bytes()
         with service._read() as connection:
             from hushbid.server.store import participants
@@ -125,6 +137,31 @@ def test_after_the_release_no_copy_of_the_database_can_be_opened(disk: Disk, tmp
             assert participants.by_secret(connection, play.token(0)).delivery is None
         assert stolen.delivery not in b"".join(disk.backups(service, tmp_path))
         assert stolen.delivery.hex().encode() not in b"".join(disk.backups(service, tmp_path))
+
+
+def test_after_its_end_no_copy_of_where_people_are_paid_can_be_opened(disk: Disk, tmp_path: Path) -> None:
+    with disk.installation.start() as service:
+        play = delivered(service)
+        with service._read() as connection:
+            stolen = payouts.of_campaign(connection, play.id)[play.links[0].id]
+        folder = disk.installation.folder / "keys" / "data"
+        key = (folder / f"{play.id}-payout.key").read_bytes()
+        assert Vault(folder, to="payout").open(play.id, play.links[0].id, stolen).startswith(IBAN.encode())
+        with pytest.raises(CampaignError, match="cannot be opened"):
+            Vault(folder).open(play.id, play.links[0].id, stolen)
+        service.state_payout(play.token(1), "NO9386011117947")
+        with service._read() as connection:
+            lengths = {len(sealed) for sealed in payouts.of_campaign(connection, play.id).values()}
+        assert len(lengths) == 1, "the length of an account tells its country"
+        play.release()
+        disk.installation.clock.pass_(days=90)
+        service.tick()
+        assert not any(key in content or key.hex().encode() in content for content in disk.files())
+        with pytest.raises(CampaignError, match="is not there"):
+            Vault(folder, to="payout").open(play.id, play.links[0].id, stolen)
+        with pytest.raises(Conflict, match="was destroyed"):
+            Vault(folder, to="payout").create(play.id)
+        assert stolen not in b"".join(disk.backups(service, tmp_path))
 
 
 def test_a_withdrawn_report_leaves_the_file(disk: Disk) -> None:
@@ -194,6 +231,9 @@ def test_messages_and_logs_hold_no_value_no_report_and_no_token(
         play = delivered(service)
         play.release()
         told = caplog.text + str(service.events(play.who, play.id)) + str(service.participants(play.who, play.id))
-        told += repr(play.view) + str(service.payments(play.who, play.id))
+        told += repr(play.view) + str(service.payments(play.who, play.id)) + str(service.payout(play.token(0)))
+        told += repr(service.payment_file(play.who, play.id))
+        hers = str(service.export(play.token(0))) + str(service.receipt(play.token(0)).to_dict())
+    assert IBAN not in told + hers
     for secret in (*map(repr, VALUES), repr(REPORT), *(link.token for link in (*play.links, *play.seats))):
         assert secret not in told

@@ -119,11 +119,16 @@ class AnalystClient:
         before = frozenset({"draft", "reporting", "allocating", "nothing_bought", "delivering", "cancelled"})
         return self._step(campaign, "release", {"accept_nobody": accept_nobody}, before=before)
 
-    def mark_paid(self, campaign: str, labels: Sequence[str] | None = None) -> dict[str, Any]:
-        """Say that these people, or all who are due, were paid."""
-        return self._object(
-            post(f"/campaigns/{_id(campaign)}/payments", {"labels": None if labels is None else list(labels)})
-        )
+    def mark_paid(
+        self, campaign: str, labels: Sequence[str] | None = None, *, total: int | None = None
+    ) -> dict[str, Any]:
+        """Say that these people, or all who are due, were paid; refused if it is not ``total``, in minor units."""
+        asked = {"labels": None if labels is None else list(labels), **({} if total is None else {"total": total})}
+        return self._object(post(f"/campaigns/{_id(campaign)}/payments", asked))
+
+    def mark_unpaid(self, campaign: str, labels: Sequence[str]) -> dict[str, Any]:
+        """Take back that these people were paid."""
+        return self._object(post(f"/campaigns/{_id(campaign)}/unpaid", {"labels": list(labels)}))
 
     def renew_link(self, campaign: str, label: str) -> Invitation:
         """A new link for somebody who lost hers; the log and her page show that it was made.
@@ -206,8 +211,16 @@ class AnalystClient:
         return self._object(get(f"/campaigns/{_id(campaign)}/release"))
 
     def payments_csv(self, campaign: str) -> str:
-        """Who is paid what, as CSV."""
+        """Who is paid what and, if the campaign asked, where; as CSV. The log says who took it."""
         return str(self._ask(get(f"/campaigns/{_id(campaign)}/payments.csv", expect="text")))
+
+    def awaited_csv(self, campaign: str, what: str | None = None) -> str:
+        """Who is awaited for a report, a delivery, a payout or a payment, all or one of them; as CSV."""
+        return str(self._ask(get(f"/campaigns/{_id(campaign)}/awaited.csv", expect="text", what=what)))
+
+    def account(self, campaign: str) -> dict[str, Any]:
+        """What a campaign owes, and how that follows from what was decided."""
+        return self._object(get(f"/campaigns/{_id(campaign)}/account"))
 
     def record(self, campaign: str) -> Record:
         """The record, for whoever may see everything."""

@@ -140,6 +140,15 @@ class Talk:
         yield from self._require_same_questions(receipt)
         return receipt
 
+    def payout(self) -> Conversation[dict[str, Any]]:
+        return self._object(get("/participation/payout"))
+
+    def state_payout(self, handle: str) -> Conversation[dict[str, Any]]:
+        return self._object(put("/participation/payout", {"payout": handle}))
+
+    def remove_payout(self) -> Conversation[dict[str, Any]]:
+        return self._object(delete("/participation/payout"))
+
     def export(self) -> Conversation[dict[str, Any]]:
         return self._object(get("/participation/export"))
 

@@ -144,6 +144,18 @@ class ParticipantClient:
         """Her receipt, checked: against itself, and against the fingerprint of a key she trusts."""
         return self._transport.run(self._talk.receipt(fingerprint))
 
+    def payout(self) -> dict[str, Any]:
+        """Whether it is stored where she is to be paid, its last characters, and when it is destroyed."""
+        return self._transport.run(self._talk.payout())
+
+    def state_payout(self, handle: str) -> dict[str, Any]:
+        """Say where she is to be paid, as the campaign asks; until she is marked as paid."""
+        return self._transport.run(self._talk.state_payout(handle))
+
+    def remove_payout(self) -> dict[str, Any]:
+        """Let the server forget where she is to be paid."""
+        return self._transport.run(self._talk.remove_payout())
+
     def export(self) -> dict[str, Any]:
         """All that the server holds about her."""
         return self._transport.run(self._talk.export())
@@ -247,6 +259,18 @@ class AsyncParticipantClient:
     async def receipt(self, *, fingerprint: str | None = None) -> Receipt:
         """Her receipt, checked."""
         return await self._run(self._talk.receipt(fingerprint))
+
+    async def payout(self) -> dict[str, Any]:
+        """What is stored of where she is to be paid."""
+        return await self._run(self._talk.payout())
+
+    async def state_payout(self, handle: str) -> dict[str, Any]:
+        """Say where she is to be paid."""
+        return await self._run(self._talk.state_payout(handle))
+
+    async def remove_payout(self) -> dict[str, Any]:
+        """Let the server forget where she is to be paid."""
+        return await self._run(self._talk.remove_payout())
 
     async def export(self) -> dict[str, Any]:
         """All that the server holds about her."""

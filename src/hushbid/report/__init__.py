@@ -18,6 +18,7 @@ Wiring, for a command line or a server:
 - ``menu``: ``market.menu(n, rng=...)``; shown in place of the schedule when fewer than 20 people were bought from.
 - ``record_name`` and ``record_hash``: how the reader finds and recognises the record for ``hushbid verify``.
 - ``settlement``: by whoever keeps that account, who delivered and what is owed and paid, fees included.
+- ``conduct``: likewise what was asked, when, and who took no part or left.
 - ``notices``: sentences shown above everything, for instance that sensitivities are simulated.
 
 Nothing in a report is one person's: charts need 20 people, bars 5, small groups are pooled (`suppression`). The page
@@ -31,6 +32,7 @@ In reading order:
 - `suppression`: what may be said about people without saying anything about a person; the only place that decides it.
 - `sections`: one file per section, with a template of the same name in ``templates``.
 - `page`: the page around them, its opening and its policy.
+- `conduct`: how a server's campaign was carried out; shown with who was bought from.
 - `rendering`: how templates are filled in; the server's pages use it too.
 - `svg`: scales, axes and marks for all pictures.
 - `schedule_chart`: privacy loss and payment against what a person reports; the privacy section shows it.
@@ -45,12 +47,22 @@ from pathlib import Path
 
 from hushbid.durable import write_file
 from hushbid.report.build import Report, build_report
+from hushbid.report.conduct import Conduct
 from hushbid.report.material import Settlement
 from hushbid.report.page import render_report
 from hushbid.report.prior_chart import prior_picture
 from hushbid.report.sections.audits import AuditLine
 
-__all__ = ["AuditLine", "Report", "Settlement", "build_report", "prior_picture", "render_report", "write_report"]
+__all__ = [
+    "AuditLine",
+    "Conduct",
+    "Report",
+    "Settlement",
+    "build_report",
+    "prior_picture",
+    "render_report",
+    "write_report",
+]
 
 
 def write_report(path: str | Path, report: Report, *, force: bool = False) -> None:

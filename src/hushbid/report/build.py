@@ -12,6 +12,7 @@ from hushbid.errors import InputError
 from hushbid.mechanism import Menu, Outcome
 from hushbid.money import Currency, Money
 from hushbid.report import sections
+from hushbid.report.conduct import Conduct, ConductFacts, conduct_facts
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import GroupRow, too_few
@@ -100,6 +101,9 @@ class Report:
     verify: sections.verify.VerifyFacts = field(metadata={"section": sections.verify})
     """How to compute everything again."""
 
+    conduct: ConductFacts | None = None
+    """How it was carried out, by whoever keeps that account: shown with who was bought from."""
+
     @property
     def failed(self) -> bool:
         """Whether an audit proved one of our claims wrong."""
@@ -149,6 +153,7 @@ def build_report(
     prior_from_participants: bool = False,
     spending_ceiling: float | None = None,
     settlement: Settlement | None = None,
+    conduct: Conduct | None = None,
     notices: Sequence[str] = (),
     record_name: str = "record.json",
     record_hash: str | None = None,
@@ -161,7 +166,8 @@ def build_report(
     `hushbid.audit`. ``comparison`` is the outcome in the other setting on the same reports, or whether to compute it.
     ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. ``money`` is
     what is really paid; with a ``currency`` alone, payments are rounded up to its smallest coin. ``settlement`` is the
-    account of whoever keeps one: who delivered, what is owed and paid. ``notices`` are shown above all else.
+    account of whoever keeps one: who delivered, what is owed and paid; ``conduct`` likewise what was asked, when, and
+    who took no part. ``notices`` are shown above all else.
     Where strata have a mean each, each has a report of its own: that of an outcome of ``by_stratum()``.
     """
     if outcome.market.each:
@@ -203,6 +209,7 @@ def build_report(
         bought_from=outcome.active,
         too_few=too_few(material.fewest),
         **{name: section.facts_of(material) for name, section in SECTIONS.items()},
+        conduct=None if conduct is None else conduct_facts(conduct, material),
     )
 
 

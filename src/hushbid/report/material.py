@@ -39,6 +39,9 @@ class Settlement:
     over: bool
     """Whether nobody can deliver any more."""
 
+    left: int = 0
+    """How many withdrew, if what fees come to follows from that."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Material:

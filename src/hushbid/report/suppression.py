@@ -1,6 +1,6 @@
 """What may be said about people without saying anything about a person.
 
-A privacy loss or a payment tells what somebody reported, so a report that leaves the house holds none. Four rules:
+A privacy loss or a payment tells what somebody reported, so a report that leaves the house holds none. Five rules:
 
 1. A chart or a list of quantiles is drawn from at least `SMALLEST_CHART` people, or not at all.
 2. A bar of a histogram stands for at least `SMALLEST_CELL` people, bars with fewer are joined to their neighbours; and
@@ -13,10 +13,13 @@ A privacy loss or a payment tells what somebody reported, so a report that leave
    weights are to each other, and from the errors.
 4. Where some of those bought from did not deliver, but fewer than `SMALLEST_CHART`, they are not counted, and nothing
    is told that changes with their number.
+5. How many declined, withdrew or did not answer is told for each only where that is nobody or `SMALLEST_CHART` people;
+   smaller numbers are told together with others. Whoever knows what all but one did would otherwise know the last
+   one's. Fees are not told where they would tell such a number.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -121,6 +124,24 @@ def enough_for_chart(people: int) -> bool:
 def few_missing(missing: int) -> bool:
     """Whether a number or a sum without those who did not deliver would tell about one of them."""
     return 0 < missing < SMALLEST_CHART
+
+
+def told_together(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
+    """Counts of people by what they did: each is large, or is told together with others.
+
+    >>> told_together({"declined": 30, "withdrew": 2, "did not answer": 50, "were excluded": 0})
+    (('did not answer', 50), ('withdrew, were excluded or declined', 32))
+    """
+    small = [name for name, people in counts.items() if 0 < people < SMALLEST_CHART]
+    if not small:
+        return tuple((name, people) for name, people in counts.items() if people)
+    pool = small + [name for name, people in counts.items() if not people]
+    large = sorted((name for name in counts if name not in pool), key=lambda name: counts[name])
+    while large and sum(counts[name] for name in pool) < SMALLEST_CHART:
+        pool.append(large.pop(0))
+    words = ", ".join(pool[:-1]) + f" or {pool[-1]}" if len(pool) > 1 else pool[0]
+    apart = [(name, people) for name, people in counts.items() if name in large]
+    return (*apart, (words, sum(counts[name] for name in pool)))
 
 
 def coarse(value: float, bought_from: int) -> float:

@@ -4,8 +4,8 @@
     installation        a random name, which the database holds too: the two belong together
     keys/identity.key   turns external ids into persons; without it nobody can tell who is who
     keys/signing/       the keys receipts are signed with (`hushbid.receipts.key_folder`)
-    keys/data/          one key per campaign to people's values, until it is destroyed (`hushbid.server.vault`), and
-                        a mark for each decision and release that stands in claims/
+    keys/data/          one key per campaign to people's values and one to where they are paid, until each is destroyed
+                        (`hushbid.server.vault`), and a mark for each decision and release that stands in claims/
     claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.once_files`)
     privacy-cap         the most that anybody may give up over all campaigns, if there is a limit
     lock                held by the server that runs here
@@ -159,6 +159,9 @@ class Installation:
 
     home: Home
     vault: Vault
+    payouts: Vault
+    """The keys to where people are to be paid."""
+
     identity_key: bytes
     privacy_cap: float | None
     """Nobody may give up more than this over all campaigns; None if there is no limit."""
@@ -173,6 +176,7 @@ class Installation:
         return cls(
             home=home,
             vault=Vault(home.data_keys),
+            payouts=Vault(home.data_keys, to="payout"),
             identity_key=home.identity_key(),
             privacy_cap=home.privacy_cap(),
             crash=crash,

@@ -1,4 +1,5 @@
-"""Keys to people's values: one per campaign, in files outside the database, destroyed after the release.
+"""Keys to people's values: one per campaign, in files outside the database, destroyed after the release. Where people
+are to be paid has keys of its own: neither end of a key is the other's.
 
 A value is stored as AES-256-GCM under its campaign's key, bound to campaign and participant, so a ciphertext that was
 moved elsewhere does not decrypt. Once the key is gone, neither the database file, its write-ahead log nor any backup
@@ -16,6 +17,7 @@ import re
 import secrets
 import threading
 from pathlib import Path
+from typing import Literal
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -29,13 +31,15 @@ _NAME = re.compile(r"[a-z0-9]{1,64}")
 
 
 class Vault:
-    """The keys in one folder."""
+    """The keys in one folder to one kind of content."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *, to: Literal["value", "payout"] = "value") -> None:
+        """``to`` what they are: what is sealed as one kind opens as no other."""
         self.answers = AnswerKeys(folder)
         """The keys to answers that are given with a price."""
 
         self._folder = folder
+        self._to = to
         self._known: dict[str, AESGCM] = {}
         self._lock = threading.Lock()
 
@@ -50,22 +54,22 @@ class Vault:
         """Make the place for the keys to a campaign's answers, likewise."""
         with self._lock:
             self._require_never_destroyed(campaign)
-            self.answers.create(_checked(campaign))
+            self.answers.create(self._name(campaign))
 
     def seal(self, campaign: str, participant: str, value: bytes) -> bytes:
         """A value that only this campaign's key opens, for this participant only."""
         nonce = secrets.token_bytes(_NONCE_BYTES)
-        return nonce + self._cipher(campaign).encrypt(nonce, value, _bound_to(campaign, participant))
+        return nonce + self._cipher(campaign).encrypt(nonce, value, self._bound_to(campaign, participant))
 
     def open(self, campaign: str, participant: str, sealed: bytes) -> bytes:
         """The inverse of `seal`."""
         nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         try:
-            return self._cipher(campaign).decrypt(nonce, ciphertext, _bound_to(campaign, participant))
+            return self._cipher(campaign).decrypt(nonce, ciphertext, self._bound_to(campaign, participant))
         except InvalidTag:
             raise CampaignError(
-                f"The value of participant {participant} cannot be opened: it or the key of campaign {campaign} was"
-                " changed."
+                f"The {self._to} of participant {participant} cannot be opened: it or the key of campaign {campaign}"
+                " was changed."
             ) from None
 
     def holds(self, campaign: str) -> bool:
@@ -94,7 +98,7 @@ class Vault:
                     os.close(descriptor)
                 path.unlink()
                 sync(self._folder)
-            self.answers.destroy_all(campaign)
+            self.answers.destroy_all(self._name(campaign))
 
     def _require_never_destroyed(self, campaign: str) -> None:
         if self._mark(campaign).exists():
@@ -114,17 +118,15 @@ class Vault:
             return self._known[campaign]
 
     def _path(self, campaign: str) -> Path:
-        return self._folder / f"{_checked(campaign)}.key"
+        return self._folder / f"{self._name(campaign)}.key"
 
     def _mark(self, campaign: str) -> Path:
-        return self._folder / f"{_checked(campaign)}.destroyed"
+        return self._folder / f"{self._name(campaign)}.destroyed"
 
+    def _name(self, campaign: str) -> str:
+        if not _NAME.fullmatch(campaign):
+            raise CampaignError("A campaign's identifier must be small letters and digits.")
+        return campaign if self._to == "value" else f"{campaign}-{self._to}"
 
-def _checked(campaign: str) -> str:
-    if not _NAME.fullmatch(campaign):
-        raise CampaignError("A campaign's identifier must be small letters and digits.")
-    return campaign
-
-
-def _bound_to(campaign: str, participant: str) -> bytes:
-    return f"hushbid value 1\n{campaign}\n{participant}".encode()
+    def _bound_to(self, campaign: str, participant: str) -> bytes:
+        return f"hushbid {self._to} 1\n{campaign}\n{participant}".encode()

@@ -2,20 +2,29 @@
 
 import csv
 import io
+import re
 from datetime import UTC, datetime
 from decimal import Decimal
+from pathlib import Path
+from typing import Any
 
 import pytest
 
+from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.receipts.log import read_log
 from hushbid.record import Record
-from hushbid.server.api.exports import payments_csv
-from hushbid.server.domain.views import PaymentRow
+from hushbid.server.api.exports import payments_table
+from hushbid.server.domain.views import PaymentFile, PaymentRow
 from hushbid.verification.receipts import verify_log
 from hushbid.verification.verifying import verify
 from tests.server.api.support import Live, sentence
 from tests.server.pages.support import words
 from tests.server.support import Play, decided, drafted, on_one_store, opened, released
+
+
+def rows_in(text: str) -> list[dict[str, str]]:
+    """The rows of a file, by the names of its columns."""
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def test_the_record_the_log_and_the_report_are_what_the_tools_read(both: Live) -> None:
@@ -51,14 +60,14 @@ def test_what_does_not_exist_yet_is_not_found(shared: Live) -> None:
 def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
     play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=150)
     with both.client(both.analyst) as client:
-        rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
+        rows = rows_in(client.get(f"/campaigns/{play.id}/payments.csv").text)
         view = client.get(f"/campaigns/{play.id}").json()
         assert [row["label"] for row in rows] == ["'=1+1", "ann, the first", '"quoted"']
         assert sum(100 * Decimal(row["due"]) for row in rows) == view["due"] == view["total_payment"] + 3 * 150
         assert [row["fee"] for row in rows] == ["1.50"] * 3  # euros, as in every other column
         paid = client.post(f"/campaigns/{play.id}/payments", json={"labels": ["=1+1"]}).json()["paid"]
         assert [one["label"] for one in paid] == ["=1+1"]
-        rows = list(csv.DictReader(io.StringIO(client.get(f"/campaigns/{play.id}/payments.csv").text)))
+        rows = rows_in(client.get(f"/campaigns/{play.id}/payments.csv").text)
         assert [float(row["due"]) == 0 for row in rows] == [True, False, False]
 
 
@@ -86,13 +95,13 @@ def test_no_label_becomes_a_formula(label: str, shown: str) -> None:
         decimals=0,
         paid_at=datetime(2026, 1, 1, tzinfo=UTC),
     )
-    [read] = csv.DictReader(io.StringIO(payments_csv([row])))
+    [read] = rows_in(payments_table(PaymentFile(payout="none", rows=(row,), handles={}), "csv").decode())
     assert (read["label"], read["due"]) == (shown, "5")
 
 
 def test_every_amount_is_in_units_of_the_currency_with_all_its_digits() -> None:
     row = PaymentRow(id="p", label="a", payment=1, fee=20, paid=0, due=1007, currency="KWD", decimals=3, paid_at=None)
-    [read] = csv.DictReader(io.StringIO(payments_csv([row])))
+    [read] = rows_in(payments_table(PaymentFile(payout="none", rows=(row,), handles={}), "csv").decode())
     assert [read[name] for name in ("payment", "fee", "paid", "due")] == ["0.001", "0.020", "0.000", "1.007"]
 
 
@@ -151,3 +160,49 @@ def test_the_report_of_a_campaign_that_nobody_delivered_to_says_so(shared: Live)
         " Fees for taking part come to EUR 6.00." in shown
     )
     assert "released yet" not in shown
+
+
+def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_number(shared: Live) -> None:
+    play = opened(shared.service, 90, participation_fee=100, buyer_weight=5_000.0)
+    play.report(range(45))
+    for row in range(45, 67):
+        shared.service.decline(play.token(row))
+    shared.service.withdraw(play.token(0))
+    play.decide()
+    play.deliver(range(1, 23))
+    shown = told(shared, play)
+    assert "Everybody was asked: How many hours did you sleep last night?" in shown
+    assert "Opened 2026-03-01, 12:00 UTC" in shown
+    assert "People invited 90 named a price that counts 44" in shown
+    # one withdrew: she is told together with others, and so are the fees, which would tell it
+    assert "declined 22" not in shown
+    assert "did not answer 23 " in shown
+    assert (
+        "withdrew before the decision, were excluded, because they would have given up too much or declined 23" in shown
+    )
+    assert "What fees for taking part come to is not told" in shown
+    assert "EUR 44.00" not in shown
+    assert "Fee for taking part, for each whose price counts EUR 1.00" in shown
+    assert "Who of those bought from did not deliver is not told here." in shown
+    play.release()
+    shown = told(shared, play)
+    assert "bought from, and dropped out 22" in shown
+    assert "Released 2026-03-01" in shown
+
+
+def test_the_page_about_paying_people_is_played(shared: Live) -> None:
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "pay-people.md").read_text(encoding="utf-8")
+    [script] = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    play = released(shared.service, ["ann@example.org", "bob@example.org"], payout="email")
+    with ParticipantClient.from_link(f"{shared.url}/p#{play.fresh(0)}", keeper=MessageMemory()) as me:
+        assert me.state_payout("ann@example.com")["shown"] == "\u2022\u2022\u2022\u2022.com"
+        assert me.remove_payout()["shown"] is None
+        assert me.state_payout("ann@example.org") == me.payout()
+    with AnalystClient(shared.url, token=shared.analyst) as analyst:
+        names: dict[str, Any] = {"analyst": analyst, "campaign": play.id}
+        exec(script, names)
+    [ann, bob] = rows_in(names["told"])
+    assert (ann["email"], bob["email"]) == ("ann@example.org", "")
+    assert re.findall(r"`(\w+)`", page.split("| column |")[1].split("\n\n")[0])[:7] == list(ann)[:7]
+    assert [row["label"] for row in rows_in(names["letters"])] == ["bob@example.org"]
+    assert play.view.paid > 0 < play.view.due

@@ -25,7 +25,7 @@ def conduct(live: Live, setting: str) -> list[str]:
         by_password.log_in("ann", PASSWORD)
         secrets += [by_password._transport.headers["X-CSRF-Token"], *by_password._transport._client.cookies.values()]
     with AnalystClient(live.url, token=live.analyst) as analyst:
-        campaign = analyst.draft({**SETTINGS, "setting": setting, "participation_fee": 150}).id
+        campaign = analyst.draft({**SETTINGS, "setting": setting, "participation_fee": 150, "payout": "email"}).id
         links = analyst.invite(campaign, people=list(VALUES))
         secrets += [link.token for link in links]
         people = {link.label: ParticipantClient(live.url, link.token, keeper=MessageMemory()) for link in links}
@@ -50,15 +50,23 @@ def conduct(live: Live, setting: str) -> list[str]:
                 person.deliver_privately(VALUES[name])
         analyst.release(campaign)
         assert analyst.wait(campaign).state == "released"
-        for person in people.values():
+        for name, person in people.items():
+            assert person.state_payout(f"payee-{name}")["shown"].endswith(".org")
+            with pytest.raises(HushbidError):
+                person.state_payout(f"{name}.")
+            assert name not in str(person.payout())
+            assert "payee-" not in str(person.export())
             person.receipt()
-            person.export()
             person.close()
-        analyst.payments_csv(campaign)
+        told = analyst.payments_csv(campaign)
+        assert all(f"payee-{name}" in told for name in VALUES)
+        assert "payee-" not in analyst.awaited_csv(campaign) + str(list(analyst.participants(campaign)))
+        assert "payee-" not in str(analyst.events(campaign)) + str(analyst.account(campaign))
         analyst.mark_paid(campaign)
+        analyst.mark_unpaid(campaign, [links[0].label])
         analyst.record(campaign)
-    told = (*VALUES.values(), *REPORTS.values(), *LIMITS.values())
-    return [*secrets, *(str(one) for one in told if one is not None), "0.123456", "5.4321", "1.23e-08"]
+    numbers = (*VALUES.values(), *REPORTS.values(), *LIMITS.values())
+    return [*secrets, *(str(one) for one in numbers if one is not None), "0.123456", "5.4321", "1.23e-08"]
 
 
 @pytest.mark.parametrize(

@@ -47,6 +47,7 @@ SETTINGS_DECIDE = HERE + "test_which_sentence_is_said_follows_from_settings"
 NO_VALUE = REST + "test_no_value_is_on_disk_before_or_after_the_release"
 GONE = REST + "test_after_the_release_no_copy_of_the_database_can_be_opened"
 KEPT = REST + "test_a_key_is_kept_as_long_as_the_settings_say"
+PAID_WHERE = "service/test_payouts.py::test_a_handle_is_stored_shown_masked_taken_by_analysts_alone_and_destroyed"
 VISIT = "test_one_visit.py::"
 OPENED = VISIT + "test_what_is_bought_is_delivered_at_once_and_nothing_else_is_ever_opened"
 ONLY_NOISE = "pages/test_surveys.py::test_in_the_local_setting_only_a_message_leaves_the_browser"
@@ -80,8 +81,9 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "told.come_same": ("pages/test_agreed.py::test_the_limit_typed_on_another_device_is_the_limit",),
     "told.come_once": (OPENED, SETTINGS_DECIDE),
     "told.paid_text": (HERE + "test_this_server_writes_to_nobody_and_moves_no_money",),
-    "payout.none": (HERE + "test_without_a_payout_nobody_is_asked_where_to_pay_her",),
-    **dict.fromkeys(("payout.email", "payout.iban", "payout.panel", "kept.payout_text"), (SETTINGS_DECIDE,)),
+    "told.payout_none": (HERE + "test_without_a_payout_nobody_is_asked_where_to_pay_her",),
+    **dict.fromkeys(("told.payout_email", "told.payout_iban", "told.payout_panel"), (PAID_WHERE, SETTINGS_DECIDE)),
+    "kept.payout_text": (PAID_WHERE,),
     "consent.until": (LIFE + "test_reports_after_the_deadline_or_the_decision_are_refused",),
     **dict.fromkeys(("told.controller", "told.purpose", "told.contact", "kept.storage"), (STATED,)),
     "told.how_price": (FIGURES + "test_asking_for_more_never_gets_more",),
@@ -221,8 +223,8 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
         ({}, "told.come_twice", {"one_visit": True}, "told.come_once"),
         ({}, "told.give_later", {"one_visit": True}, "told.give_once"),
         ({}, "told.one_question", TWO, "told.questions"),
-        ({}, "payout.none", {"payout": "iban"}, "payout.iban"),
-        ({"payout": "email"}, "payout.email", {"payout": "panel"}, "payout.panel"),
+        ({}, "told.payout_none", {"payout": "iban"}, "told.payout_iban"),
+        ({"payout": "email"}, "told.payout_email", {"payout": "panel"}, "told.payout_panel"),
         (
             {"participation_fee": 1},
             "consent.fee_lost",

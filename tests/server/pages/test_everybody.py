@@ -57,13 +57,21 @@ def town(shared: Live) -> Town:
     reporting = opened(service, 4, participation_fee=100, description="For the works council.\nNobody else.")
     service.report(reporting.token(1), 1.5)
     service.decline(reporting.token(2))
-    central = decided(service, 4)
+    central = decided(service, 4, payout="iban")
     central.deliver([1, 2])
     service.withdraw(central.token(2))
     local = decided(service, 4, setting="local", unit="hours")
-    over = decided(service, ["a@example.org", "b@example.org", "c@example.org", "d@example.org"], public_estimate=True)
+    over = decided(
+        service,
+        ["a@example.org", "b@example.org", "c@example.org", "d@example.org"],
+        public_estimate=True,
+        payout="email",
+        participation_fee=250,
+    )
     over.deliver([0, 1, 2])
+    service.state_payout(over.token(0), "a@example.org")
     assert over.release().state == "done"
+    service.mark_paid(over.who, over.id, ["b@example.org"])
     return Town(shared, draft, reporting, central, local, over)
 
 
@@ -159,6 +167,11 @@ def test_a_participants_other_pages_are_for_everybody(everybody: Watched, page: 
     come_in(page, everybody.url, town.links()["done"])
     page.goto(f"{everybody.url}/p/given-up")
     examine(page, "participant-given-up")
+    page.goto(f"{everybody.url}/p/payout")
+    page.fill("#handle", "no address")
+    page.click("button[value=store]")
+    page.wait_for_selector(".field-problem")
+    examine(page, "participant-payout")
     page.goto(f"{everybody.url}/c/{town.over.id}")
     examine(page, "public")
 
@@ -182,6 +195,11 @@ def test_analysts_pages_are_for_everybody(everybody: Watched, page: Page, town: 
     }.items():
         page.goto(f"{everybody.url}{path}")
         examine(page, f"staff-{name}")
+    page.goto(f"{everybody.url}/campaigns/{town.over.id}/payments")
+    page.check("input[value='b@example.org']")
+    page.click("button[formaction$=unpay]")
+    page.wait_for_selector("form.card")
+    examine(page, "staff-unpay")
     page.goto(f"{everybody.url}/campaigns/{town.draft.id}/edit")
     page.fill("#low", "eleven")
     page.click("button[value=save]")

@@ -139,6 +139,25 @@ def test_a_participant_may_type_anything_for_a_value(either: Live) -> None:
 
 
 @on_the_strict_store
+def test_a_participant_may_type_anything_for_where_she_is_paid(either: Live) -> None:
+    plays = {kind: decided(either.service, 2, payout=kind) for kind in ("email", "iban", "panel")}
+    with Visitor(either.url) as her:
+        for kind, play in plays.items():
+            her.come_in(play.fresh(0))
+            for name, text in HOSTILE.items():
+                answer = harmless(her.send("/p/payout", "/p/payout", handle=text))
+                refused = kind != "panel" or name in ("long", "control", "reordering", "unicode")
+                assert answer.status_code == (422 if refused else 303), (kind, name)
+                assert len(text) < 4 or text not in answer.text, "what was refused is not shown again"
+            harmless(her.get("/p"))
+            shown = either.service.payout(play.token(0)).shown
+            assert shown == (None if kind != "panel" else "\u2022\u2022\u2022\u2022 {0}")
+            assert her.send("/p/payout", "/p/payout", do="forget").status_code == 303
+            assert either.service.payout(play.token(0)).shown is None
+            assert her.get("/p/payout").status_code == 200
+
+
+@on_the_strict_store
 def test_other_fields_of_an_analyst_may_hold_anything(ann: Visitor, either: Live) -> None:
     over = released(either.service, 2)
     for number, text in enumerate(HOSTILE.values()):

@@ -33,8 +33,8 @@ class SettledFacts:
     payments: float | None
     """What they are owed; None where ``delivered`` is."""
 
-    fees: float
-    """What people are owed for taking part."""
+    fees: float | None
+    """What people are owed for taking part; None if it would tell how many of a few withdrew."""
 
     paid: Literal["nothing", "a part", "all"]
     """Which part of what is owed has been marked as paid."""
@@ -109,9 +109,11 @@ class CostFacts:
 
     @property
     def due(self) -> float | None:
-        """What is owed if that is known, else what was decided; with fees. None if too few people are behind it."""
+        """What is owed if that is known, else what was decided; with fees. None if few people are behind either."""
         if self.settled is None or self.paid is None:
             return self.paid
+        if self.settled.fees is None:
+            return None
         return (self.paid if self.settled.payments is None else self.settled.payments) + self.settled.fees
 
     def due_name(self, *, delivered: bool) -> str:
@@ -167,7 +169,7 @@ def settled_facts(account: Settlement, bought_from: int) -> SettledFacts:
     return SettledFacts(
         delivered=None if withheld else account.delivered,
         payments=None if withheld else account.payments,
-        fees=account.fees,
+        fees=None if few_missing(account.left) else account.fees,
         paid="all" if account.paid >= owed else "a part" if account.paid > 0.0 else "nothing",
         over=account.over,
     )

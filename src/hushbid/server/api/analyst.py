@@ -26,6 +26,8 @@ from hushbid.server.api.schemas import (
     PreviewOf,
     Releasing,
     Renewal,
+    Unpaid,
+    Unpaying,
     answer,
     body_of,
     problems,
@@ -34,6 +36,8 @@ from hushbid.server.api.schemas import (
 from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.settings import CampaignSettings, Title
 from hushbid.server.domain.views import (
+    AccountView,
+    Awaited,
     CampaignView,
     Invitation,
     JobView,
@@ -49,6 +53,7 @@ from hushbid.server.service.views_of import place_of
 router = APIRouter(prefix=PREFIX, tags=["campaigns"], generate_unique_id_function=operation_id)
 _READ = problems(401, 403, 404, 422)
 _CHANGE = problems(401, 403, 404, 409, 422)
+_WORKBOOK = problems(401, 403, 404, 422, 501)
 _HUNDRED = 100
 
 
@@ -171,11 +176,25 @@ async def release(
 async def mark_paid(
     request: Request, caller: Analyst, campaign: CampaignId, given: Payees | None = None, key: Key = None
 ) -> Response:
-    """Say that people were paid what was due to them: these, or everybody."""
+    """Say that people were paid what was due to them: these, or everybody; refused if it is not the total that you
+    name. It can be taken back."""
     service, who = app_of(request).service, caller.who
-    labels = None if given is None else given.labels
+    asked = given or Payees()
     return await Once(request, who.id, key, shape=lambda found: {"paid": found}).do(
-        service.mark_paid, who, campaign, labels
+        service.mark_paid, who, campaign, asked.labels, total=asked.total
+    )
+
+
+@router.post(
+    "/campaigns/{campaign}/unpaid", response_model=Unpaid, responses=_CHANGE, summary="Take marks as paid back"
+)
+async def mark_unpaid(
+    request: Request, caller: Analyst, campaign: CampaignId, given: Unpaying, key: Key = None
+) -> Response:
+    """Say that these people were not paid after all; who was not marked is left as she is. Logged."""
+    service, who = app_of(request).service, caller.who
+    return await Once(request, who.id, key, shape=lambda found: {"unpaid": found}).do(
+        service.mark_unpaid, who, campaign, given.labels
     )
 
 
@@ -327,10 +346,52 @@ async def download_report(request: Request, caller: Staff, campaign: CampaignId)
     summary="Download payments",
 )
 async def payments(request: Request, caller: Analyst, campaign: CampaignId) -> Response:
-    """Who is or was owed what, by name; auditors find amounts by pseudonym among participants and in the record."""
+    """Who is or was owed what, by name and reference, and where to pay whoever is still owed something, if the campaign
+    asked: the log says that you took it. Auditors find amounts by pseudonym among participants and in the record."""
+    return await _payments(request, caller.who, campaign, "csv")
+
+
+@router.get(
+    "/campaigns/{campaign}/payments.xlsx",
+    response_class=exports.Workbook,
+    responses={200: {"content": {exports.XLSX: {"schema": {"type": "string", "format": "binary"}}}}, **_WORKBOOK},
+    summary="Download payments for a spreadsheet",
+)
+async def payments_workbook(request: Request, caller: Analyst, campaign: CampaignId) -> Response:
+    """The same as an Excel workbook; needs the extra `xlsx` on the server."""
+    return await _payments(request, caller.who, campaign, "xlsx")
+
+
+@router.get(
+    "/campaigns/{campaign}/awaited.csv",
+    response_class=exports.Csv,
+    responses={200: {"content": {"text/csv": {"schema": {"type": "string"}}}}, **_READ},
+    summary="Download who is awaited",
+)
+async def awaited(request: Request, caller: Analyst, campaign: CampaignId, what: Awaited | None = None) -> Response:
+    """Exactly who is awaited for a report, a delivery, where to pay her, or her payment: one line for each, for
+    letters. Links are not in it, since the server does not have them."""
+    return await _awaited(request, caller.who, campaign, what, "csv")
+
+
+@router.get(
+    "/campaigns/{campaign}/awaited.xlsx",
+    response_class=exports.Workbook,
+    responses={200: {"content": {exports.XLSX: {"schema": {"type": "string", "format": "binary"}}}}, **_WORKBOOK},
+    summary="Download who is awaited for a spreadsheet",
+)
+async def awaited_workbook(
+    request: Request, caller: Analyst, campaign: CampaignId, what: Awaited | None = None
+) -> Response:
+    """The same as an Excel workbook; needs the extra `xlsx` on the server."""
+    return await _awaited(request, caller.who, campaign, what, "xlsx")
+
+
+@router.get("/campaigns/{campaign}/account", response_model=AccountView, responses=_READ, summary="Read the account")
+async def account(request: Request, caller: Staff, campaign: CampaignId) -> Response:
+    """What the campaign owes, how that follows from what was decided, and what is marked as paid."""
     app = app_of(request)
-    rows = await app.run(app.service.payments, caller.who, campaign)
-    return exports.Csv(exports.payments_csv(rows), headers=exports.download(f"{campaign}-payments.csv"))
+    return answer(await app.compute(app.service.account, caller.who, campaign))
 
 
 @router.get(
@@ -343,7 +404,7 @@ async def agreements_table(request: Request, caller: Staff, campaign: CampaignId
     """Who agreed to which version when, in which language; for auditors by pseudonym only."""
     app = app_of(request)
     found = await app.run(app.service.agreements, caller.who, campaign)
-    return exports.Csv(exports.agreements_csv(found), headers=exports.download(f"{campaign}-agreements.csv"))
+    return exports.table_response(exports.agreements_table(found), f"{campaign}-agreements", "csv")
 
 
 @router.get(
@@ -372,6 +433,24 @@ async def read_ledger(request: Request, caller: Staff, limit: Limit = _HUNDRED, 
 async def _tell(request: Request, ask: Callable[[Service], Any]) -> Response:
     app = app_of(request)
     return answer(await app.run(ask, app.service))
+
+
+async def _payments(request: Request, who: Principal, campaign: str, ending: exports.Ending) -> Response:
+    app = app_of(request)
+    if ending == "xlsx":
+        exports.table({}, ending)  # say that it cannot be written before the log says that it was taken
+    found = await app.run(app.service.payment_file, who, campaign)
+    content = await app.run(exports.payments_table, found, ending)
+    return exports.table_response(content, f"{campaign}-payments", ending)
+
+
+async def _awaited(
+    request: Request, who: Principal, campaign: str, what: Awaited | None, ending: exports.Ending
+) -> Response:
+    app = app_of(request)
+    rows = await app.run(app.service.awaited, who, campaign, what)
+    content = await app.run(exports.awaited_table, rows, ending)
+    return exports.table_response(content, f"{campaign}-awaited{'' if what is None else f'-{what}'}", ending)
 
 
 def _jobs(service: Service, who: Principal, campaign: str, *, cursor: str | None, limit: int) -> Page[JobView]:

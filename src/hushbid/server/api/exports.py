@@ -1,24 +1,27 @@
-"""Files to take away: payments as CSV, the log as lines, the report as a page."""
+"""Files to take away: payments and who is awaited as CSV and Excel, the log as lines, the report as a page."""
 
-import csv
 import io
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import Response
 
 from hushbid.documents import parsed
 from hushbid.receipts.log import to_lines
 from hushbid.record import Record
-from hushbid.server.domain.views import PaymentRow, Principal
+from hushbid.server.domain.views import AwaitedRow, PaymentFile, Principal
 from hushbid.server.service import Service
-from hushbid.tables import harmless
+from hushbid.tables import table_writer
 
 JSON_LINES = "application/jsonl"
 _AT_ONCE = 1000
-_COLUMNS = ("id", "label", "payment", "fee", "paid", "due", "currency", "paid_at")
 _AGREED = ("id", "label", "at", "version", "language")
+_AMOUNTS = ("payment", "fee", "paid", "due")
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+_DIGITS = 10**15  # of a number, which is what a spreadsheet keeps
+Ending = Literal["csv", "xlsx"]
+"""Of a table's name: which format it has."""
 REPORT_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; frame-ancestors 'none'; sandbox"
 
 
@@ -26,6 +29,12 @@ class Csv(Response):
     """A table."""
 
     media_type = "text/csv"
+
+
+class Workbook(Response):
+    """A table for spreadsheets."""
+
+    media_type = XLSX
 
 
 class JsonLines(Response):
@@ -45,26 +54,64 @@ def download(name: str) -> dict[str, str]:
     return {"Content-Disposition": f'attachment; filename="{name}"'}
 
 
-def payments_csv(rows: Iterable[PaymentRow]) -> str:
-    """One line per person; every amount is in units of the currency, with its decimals: 12.34 for 1,234 cents."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(_COLUMNS)
-    for row in rows:
-        amounts = (in_units(minor, row.decimals) for minor in (row.payment, row.fee, row.paid, row.due))
-        paid_at = "" if row.paid_at is None else row.paid_at.isoformat()
-        writer.writerow((row.id, harmless(row.label or ""), *amounts, row.currency, paid_at))
-    return text.getvalue()
+def payments_table(found: PaymentFile, ending: Ending) -> bytes:
+    """One line per person; every amount in units of the currency, with its decimals, 12.34 for 1,234 cents, and again
+    in minor units. Where people were asked where to pay them, that stands last."""
+    rows = found.rows
+    amounts = {name: [_amount(getattr(row, name), row.decimals, ending) for row in rows] for name in _AMOUNTS}
+    columns: dict[str, list[Any]] = {
+        "id": [row.id for row in rows],
+        "label": [row.label for row in rows],
+        "reference": [row.reference for row in rows],
+        **amounts,
+        "currency": [row.currency for row in rows],
+        **{f"{name}_minor": [getattr(row, name) for row in rows] for name in _AMOUNTS},
+        "paid_at": ["" if row.paid_at is None else row.paid_at.isoformat() for row in rows],
+    }
+    if found.payout != "none":
+        columns[found.payout] = [found.handles.get(row.id, "") for row in rows]
+    return table(columns, ending)
 
 
-def agreements_csv(found: Mapping[str, Any]) -> str:
+def awaited_table(rows: Sequence[AwaitedRow], ending: Ending) -> bytes:
+    """One line per person and what she is awaited for."""
+    return table(
+        {
+            "label": [row.label for row in rows],
+            "id": [row.id for row in rows],
+            "awaited": [row.awaited for row in rows],
+            "state": [row.state.value for row in rows],
+            "deadline": ["" if row.deadline is None else row.deadline.isoformat() for row in rows],
+            "due": [_amount(row.due, row.decimals, ending) for row in rows],
+            "currency": [row.currency for row in rows],
+        },
+        ending,
+    )
+
+
+def table(columns: Mapping[str, list[Any]], ending: Ending) -> bytes:
+    """A table in the format that the ending says; no text in it is a formula."""
+    file = io.BytesIO()
+    table_writer(f"table.{ending}", columns)(file)
+    return file.getvalue()
+
+
+def table_response(content: bytes, name: str, ending: Ending) -> Response:
+    """A table to be saved."""
+    kind = Workbook if ending == "xlsx" else Csv
+    return kind(content, headers={**download(f"{name}.{ending}"), "Cache-Control": "no-store"})
+
+
+def _amount(minor: int, decimals: int, ending: Ending) -> str | float:
+    """For a spreadsheet a number, if it keeps all its digits."""
+    text = in_units(minor, decimals)
+    return float(text) if ending == "xlsx" and abs(minor) < _DIGITS else text
+
+
+def agreements_table(found: Mapping[str, Any]) -> bytes:
     """One line per person who agreed: pseudonym, label, time, version and language; auditors' lines have no label."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(_AGREED)
-    for row in found["agreements"]:
-        writer.writerow((row["id"], harmless(row.get("label", "")), row["at"], row["version"], row["language"]))
-    return text.getvalue()
+    rows = found["agreements"]
+    return table({name: [row.get(name, "") for row in rows] for name in _AGREED}, "csv")
 
 
 def in_units(minor: int, decimals: int) -> str:
@@ -90,11 +137,14 @@ def log_lines(service: Service, who: Principal, campaign: str) -> bytes:
 
 def report_page(service: Service, who: Principal, campaign: str) -> str:
     """The report on a campaign's record, as one page."""
-    from hushbid.report import Settlement, build_report, render_report  # loads what draws
+    from hushbid.report import Conduct, Settlement, build_report, render_report  # loads what draws
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
     view, account = service.campaign(who, campaign), service.account(who, campaign)
-    settings, units = view.settings, 10**view.settings.decimals
+    settings, units, people = view.settings, 10**view.settings.decimals, view.people
+    # who withdrew after the decision is in the record, as are all others whose reports counted
+    counted = (people.get(state, 0) for state in ("not_bought", "promised", "delivered", "dropped"))
+    left = int(record.outcome.reports.size) - sum(counted)
     report = build_report(
         record.outcome,
         record.release,
@@ -108,6 +158,21 @@ def report_page(service: Service, who: Principal, campaign: str) -> str:
             fees=account.fees / units,
             paid=account.paid / units,
             over=view.state.is_over,
+            left=people.get("withdrawn", 0) if settings.participation_fee else 0,
+        ),
+        conduct=Conduct(
+            question=settings.question,
+            opened_at=view.opened_at,
+            decided_at=view.allocated_at,
+            released_at=view.released_at,
+            fee=settings.participation_fee / units,
+            invited=sum(people.values()),
+            silent=people.get("absent", 0),
+            declined=people.get("declined", 0),
+            excluded=people.get("excluded", 0),
+            withdrew_before=people.get("withdrawn", 0) - left,
+            withdrew_after=left,
+            dropped=people.get("dropped", 0),
         ),
         groups=record.groups,
         comparison="omit",

@@ -11,10 +11,28 @@ from fastapi import APIRouter, Request, Response
 from hushbid.server.api import exports
 from hushbid.server.api.auth import link_of, not_logged_in, secret_of
 from hushbid.server.api.idempotency import Key, Once
-from hushbid.server.api.schemas import Agreeing, Delivery, Exchange, Report, answer, body_of, problems, received
+from hushbid.server.api.schemas import (
+    Agreeing,
+    Delivery,
+    Exchange,
+    PayoutHandle,
+    Report,
+    answer,
+    body_of,
+    problems,
+    received,
+)
 from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.access import NoEntry
-from hushbid.server.domain.views import ConsentView, DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
+from hushbid.server.domain.views import (
+    ConsentView,
+    DevicesView,
+    MenuView,
+    OwnLink,
+    ParticipationView,
+    PayoutView,
+    PersonalLedger,
+)
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import Asked
 
@@ -156,6 +174,35 @@ async def decline(request: Request, key: Key = None) -> Response:
 async def withdraw(request: Request, key: Key = None) -> Response:
     """Take back what was given; possible until the estimate is drawn."""
     return await _once(request, key, app_of(request).service.withdraw)
+
+
+@router.get("/payout", response_model=PayoutView, responses=_READ, summary="Where am I paid?")
+async def payout(request: Request) -> Response:
+    """Whether it is stored where she is to be paid, its last characters, and when it is destroyed."""
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.payout(secret)))
+
+
+@router.put(
+    "/payout",
+    response_model=PayoutView,
+    responses=_CHANGE,
+    summary="Say where to pay me",
+    openapi_extra=body_of(PayoutHandle),
+)
+async def state_payout(request: Request) -> Response:
+    """Say where she is to be paid, if the campaign asks; sealed, for the payer only. Once she has reported, and again
+    until she is marked as paid: the last one counts."""
+    secret = await secret_of(request)
+    given = await received(request, PayoutHandle)
+    return answer(await _ask(request, lambda service: service.state_payout(secret, given.payout)))
+
+
+@router.delete("/payout", response_model=PayoutView, responses=_CHANGE, summary="Forget where to pay me")
+async def remove_payout(request: Request) -> Response:
+    """Remove what she said; again changes nothing."""
+    secret = await secret_of(request)
+    return answer(await _ask(request, lambda service: service.remove_payout(secret)))
 
 
 @router.get(

@@ -24,6 +24,7 @@ from hushbid.errors import (
     HushbidError,
     InputError,
     MarketError,
+    MissingExtra,
     NotAllowed,
     NotFound,
     ReleaseError,
@@ -48,6 +49,7 @@ _STATUSES: tuple[tuple[type[HushbidError], int, str], ...] = (
     (ReleaseError, 409, "conflict"),
     (Throttled, 429, "throttled"),
     (ServerFailed, 503, "server-failed"),
+    (MissingExtra, 501, "missing-extra"),
     (CampaignError, 500, "server-failed"),
 )
 _NAMES = {

@@ -18,6 +18,7 @@ from hushbid.server.api.problems import MEDIA_TYPE, Problem
 from hushbid.server.domain import views
 from hushbid.server.domain.access import SECRET_LETTERS, SECRET_PREFIX
 from hushbid.server.domain.asked import Answers
+from hushbid.server.domain.payout import LONGEST_HANDLE
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Whole
 from hushbid.server.domain.views import CampaignView, Page
 from hushbid.server.service.views_of import MOST_ON_A_PAGE
@@ -113,6 +114,23 @@ class Payees(Form):
 
     labels: list[Label] | None = Field(default=None, max_length=MOST_PEOPLE)
     """Their labels; everybody to whom something is due if left out."""
+
+    total: Whole | None = Field(default=None, ge=0)
+    """What is due to them in all, in minor units, as you saw it: if it is another sum by now, nothing is marked."""
+
+
+class Unpaying(Form):
+    """Who was not paid after all."""
+
+    labels: list[Label] = Field(min_length=1, max_length=MOST_PEOPLE)
+    """Their labels."""
+
+
+class PayoutHandle(Form):
+    """Where a participant is to be paid."""
+
+    payout: str = Field(min_length=1, max_length=2 * LONGEST_HANDLE, repr=False)
+    """What the campaign asks for: an e-mail address, an IBAN or a panel's id."""
 
 
 class Closing(Form):
@@ -263,6 +281,13 @@ class Paid(Form):
     """With what was due before."""
 
 
+class Unpaid(Form):
+    """Whose mark was taken back."""
+
+    unpaid: list[views.PaymentRow]
+    """As they were before."""
+
+
 class Event(Form):
     """One line of a campaign's log; each holds the hash of the one before."""
 
@@ -342,6 +367,7 @@ _MEANINGS = {
     422: "Something in the request is not allowed; the sentence names the field.",
     429: "Too many attempts; later.",
     500: "A fault of the server.",
+    501: "The server lacks an optional package for this; the sentence names it.",
     503: "The server is busy, starting or stopping; asking again may help.",
 }
 _LINK = {
@@ -368,7 +394,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
-        for model in (Problem, Invite, Agreeing, Report, Delivery, Exchange):
+        for model in (Problem, Invite, Agreeing, Report, Delivery, Exchange, PayoutHandle):
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas |= schema.pop("$defs", {})
             schemas[model.__name__] = schema

@@ -12,6 +12,7 @@ In reading order:
 `asked`     the questions of a campaign that asks more than one number, and answers to them
 `strata`    which combination of the means of public strata is wanted
 `consent`   what people are told before they agree, beside what the server promises
+`payout`    where a person is to be paid, and under which reference
 `settings`  everything that is fixed about a campaign before anybody reports
 `agreement`  what a person agrees to, word by word, and its version
 `entities`  a campaign and a participant as they are stored

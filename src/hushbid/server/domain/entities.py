@@ -23,6 +23,9 @@ class Campaign:
     released_at: datetime | None
     closed_at: datetime | None
     key_destroyed_at: datetime | None
+    payouts_destroyed_at: datetime | None
+    """When the key to where people are paid was destroyed."""
+
     spending: str | None
     """What was shown before it opened, as JSON."""
 

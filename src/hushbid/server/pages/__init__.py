@@ -9,11 +9,13 @@ Everything works without a script, but for one thing: noise that is added in the
 `consent`        what the consent page says, word by word
 `choice`         the arithmetic of what she is asked
 `one_visit`      her price and her answers together, where a campaign asks for both at once
+`payout`         where she is to be paid
 `answering`      her answers to several questions, as they are typed
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, ledger
 `drafting`       drafting a campaign with a look ahead, and inviting people
 `settings_form`  the draft's form, as it is typed and as settings
-`steps`          one campaign's page, and each step of its life: offered, asked about, taken; payments
+`steps`          one campaign's page, and each step of its life: offered, asked about, taken
+`paying`         who is owed what, marks that people were paid, files for the payer
 `auditing`       attacks on a campaign's claims, under way and done
 `estimates`      an estimate with its error in words
 `pictures`       charts
@@ -31,10 +33,11 @@ from hushbid.server.api.middleware import AsPage
 
 def add_pages(app: FastAPI) -> AsPage:
     """Add the pages to an application that serves the API; returns how what goes around it shows its own refusals."""
-    from hushbid.server.pages import drafting, entry, participant, staff, static_files, steps
+    from hushbid.server.pages import drafting, entry, participant, paying, payout, staff, static_files, steps
     from hushbid.server.pages.problems import handle_page_problems, refusal_page
 
-    for part in (static_files, participant, entry, drafting, staff, steps):
+    # a step with a page of its own comes before all others
+    for part in (static_files, participant, payout, entry, drafting, staff, paying, steps):
         app.router.routes.extend(part.router.routes)
     handle_page_problems(app)
     return refusal_page

@@ -127,7 +127,7 @@ def _short(
         come.append(t("told.come_by", time=w.time(view.deliver_by)))
     if not once and view.setting == "local":
         come.append(t("told.come_same"))
-    paid = [t("told.paid_text"), t(f"payout.{stated['payout']}")]
+    paid = [t("told.paid_text"), t(f"told.payout_{stated['payout']}")]
     lines = [
         (t("told.give"), f"{give} {asked}"),
         (t("told.earn"), " ".join(earn)),

@@ -6,6 +6,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
+from markupsafe import Markup
+
 from hushbid.server.pages.texts import Texts
 from hushbid.wording import at_most
 
@@ -92,9 +94,12 @@ class Writing:
         rounded = -(-minor // unit) * unit
         return self.money(rounded if most is None else min(rounded, most), currency, decimals)
 
-    def time(self, moment: datetime) -> str:
-        """A moment, in UTC."""
-        return moment.astimezone(UTC).strftime(self.texts("number.time"))
+    def time(self, moment: datetime) -> Markup:
+        """A moment in UTC, as markup: a script writes the time where the reader is behind it."""
+        utc = moment.astimezone(UTC)
+        return Markup('<time datetime="{}">{}</time>').format(
+            utc.isoformat(timespec="seconds"), utc.strftime(self.texts("number.time"))
+        )
 
     def typed(self, value: float) -> str:
         """A number as somebody would type it, all digits that matter."""

@@ -96,6 +96,8 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         return visit.page("participant/offer.html", status=status, here="/p", **values)
     if view.setting == "local":  # answers may be kept in the browser until the offer is known
         values |= {"asked": answering.empty(view) or answering.one_value(visit, view), "survey": _survey(view)}
+    asks = view.payout != "none"
+    values["paying"] = await _ask(visit, lambda service: service.payout(visit.token)) if asks else None
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
 
 

@@ -34,7 +34,7 @@ class Step:
     """Something that an analyst may do with a campaign."""
 
     do: Do
-    states: tuple[CampaignState, ...] = ()
+    states: tuple[CampaignState, ...]
     """In which it can be asked about on a page of its own."""
 
     slow: bool = False
@@ -65,7 +65,6 @@ STEPS: dict[str, Step] = {
         ),
         states=(_C.DELIVERING,),
     ),
-    "pay": Step(do=lambda service, who, campaign, form: service.mark_paid(who, campaign, _labels(form))),
     "close": Step(
         do=lambda service, who, campaign, form: service.close_campaign(
             who, campaign, accept_unpaid=form.ticked("accept_unpaid")
@@ -232,7 +231,7 @@ async def _copy_page(
 async def ask(request: Request, campaign: str, step: str) -> Response:
     """Say what a step means, and ask."""
     visit = await analyst(request)
-    if step not in STEPS or not STEPS[step].states:
+    if step not in STEPS:
         raise HTTPException(404)
     view = await visit.app.run(visit.app.service.campaign, visit.who, require_id(campaign))
     if view.state not in STEPS[step].states:
@@ -249,8 +248,6 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     if step not in STEPS:
         raise HTTPException(404)
     service, who = visit.app.service, visit.who
-    if step == "pay" and not form.ticked(SURE):
-        return await _asking_to_pay(visit, found, _labels(form))
     run = visit.app.compute if STEPS[step].slow else visit.app.run
     try:
         await run(lambda: STEPS[step].do(service, who, found, form))
@@ -260,13 +257,11 @@ async def do(request: Request, campaign: str, step: str) -> Response:
         return await _refused(visit, found, step, str(refused))
     if step == "discard":
         return visit.go("/campaigns")
-    return visit.go(f"/campaigns/{found}/payments" if step == "pay" else f"/campaigns/{found}")
+    return visit.go(f"/campaigns/{found}")
 
 
 async def _refused(visit: Visit, campaign: str, step: str, sentence: str) -> Response:
     """Show the refusal where the step was asked for, if it still makes sense there."""
-    if step == "pay":
-        return await _payments_page(visit, campaign, problem=sentence, status=409)
     view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
     if view.state in STEPS[step].states:
         return await _asking(visit, view, step, problem=sentence, status=409)
@@ -295,57 +290,6 @@ async def _asking(
         tab="overview",
         money=visit.money_of(view.settings),
     )
-
-
-# -- paying people -----------------------------------------------------------------------------------------------------
-
-
-@router.get("/campaigns/{campaign}/payments")
-async def payments(request: Request, campaign: str) -> Response:
-    """Who is owed what, by name."""
-    return await _payments_page(await analyst(request), require_id(campaign))
-
-
-async def _payments_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
-    service = visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, campaign)
-    rows = await visit.app.run(service.payments, visit.who, campaign)
-    return visit.page(
-        "staff/payments.html",
-        status=status,
-        here=f"/campaigns/{campaign}/payments",
-        view=view,
-        rows=rows,
-        problem=problem,
-        tab="payments",
-        money=visit.money_of(view.settings),
-    )
-
-
-async def _asking_to_pay(visit: Visit, campaign: str, labels: list[str] | None) -> Response:
-    """Say who would be marked as paid, and how much that is."""
-    service = visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, campaign)
-    rows = await visit.app.run(service.payments, visit.who, campaign)
-    wanted = None if labels is None else set(labels)
-    owed = [row for row in rows if row.due and (wanted is None or row.label in wanted)]
-    if not owed:
-        return await _payments_page(visit, campaign, problem=visit.texts("step.pay.nobody"), status=422)
-    return visit.page(
-        "staff/pay.html",
-        here=f"/campaigns/{campaign}/payments",
-        view=view,
-        owed=owed,
-        everybody=labels is None,
-        total=sum(row.due for row in owed),
-        tab="payments",
-        money=visit.money_of(view.settings),
-    )
-
-
-def _labels(form: Form) -> list[str] | None:
-    """Who was chosen; everybody if the button for everybody was pressed."""
-    return None if form.text("who") == "everybody" else form.texts("label")
 
 
 # -- somebody lost her link --------------------------------------------------------------------------------------------

@@ -1,7 +1,7 @@
 """All wording of the pages, one file per language in ``texts/``; English is the one that is always there.
 
 A text may name values in braces, ``{amount}``, which are given as texts already written in that language. Texts are
-plain: markup stands in templates only, and everything shown is escaped.
+plain: markup stands in templates only, and everything shown is escaped, but for a value that is markup: a time.
 """
 
 import tomllib
@@ -10,6 +10,10 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
+
+from markupsafe import Markup, escape
+
+from hushbid.report.rendering import shown
 
 DEFAULT = "en"
 _LONGEST_HEADER = 500
@@ -26,7 +30,9 @@ class Texts:
     """By dotted name."""
 
     def __call__(self, name: str, /, **values: object) -> str:
-        """A text with its values filled in."""
+        """A text with its values filled in; markup if one of them is."""
+        if any(isinstance(value, Markup) for value in values.values()):
+            return escape(self.texts[name]).format_map({at: shown(value) for at, value in values.items()})
         return self.texts[name].format_map(values)
 
     def __contains__(self, name: object) -> bool:

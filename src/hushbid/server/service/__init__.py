@@ -14,7 +14,9 @@ In reading order:
 `sealing`        what is sealed of a person's data, with which key, and where it is opened
 `decision`       reporting closes, privacy losses and payments are fixed
 `release`        deliveries stop, the one estimate is drawn
-`ending`         how a campaign ends: cancelled or closed, people paid, receipts, the end of keys
+`ending`         how a campaign ends: cancelled or closed, receipts, the end of keys
+`payments`       who is owed what, who is marked as paid, who is awaited for what
+`payouts`        where people are to be paid: sealed, opened for the payer, destroyed
 `views_of`       what analysts, auditors and the public see
 `answers_kept`   answers that came with a price: their keys at the start, and a deadline that passes
 `audits`         checks of a campaign from its record and log alone, and attacks on its claims

@@ -1,39 +1,27 @@
-"""How a campaign ends: cancelled or closed, people paid, receipts under one root, the key to their values destroyed.
+"""How a campaign ends: cancelled or closed, receipts under one root, the key to people's values destroyed.
 
 Every end makes one receipt for everybody who was invited (`hushbid.receipts.receipt`) and names their root in the log.
-Paying people is noted whenever it happens; nothing of the campaign waits for it.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
-
-from sqlalchemy import Connection
 
 from hushbid.errors import Conflict
 from hushbid.receipts.merkle import Tree
 from hushbid.receipts.receipt import Agreement, Body, questions_hash, tree_of
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.text import checked_text
-from hushbid.server.domain.views import AccountView, CampaignView, PaymentRow, Principal
+from hushbid.server.domain.views import CampaignView, Principal
 from hushbid.server.service.use_case import Desk
-from hushbid.server.service.views_of import campaign_view, payment_row
+from hushbid.server.service.views_of import campaign_view
 from hushbid.server.store import campaigns, events, jobs, ledger, participants
 from hushbid.server.store.database import Transaction
 
 _LONGEST_REASON = 500
-_PAYABLE = (
-    CampaignState.DELIVERING,
-    CampaignState.RELEASING,
-    CampaignState.RELEASED,
-    CampaignState.CLOSED,
-    CampaignState.NOTHING_BOUGHT,
-    CampaignState.UNDELIVERED,
-    CampaignState.CANCELLED,
-)
 
 
 def sealed(
@@ -114,48 +102,6 @@ def destroy_key(desk: Desk, campaign_id: str) -> None:
                 events.append(tx, campaign_id, "key-destroyed", {})
 
     desk.write("key", note)
-
-
-def mark_paid(
-    tx: Transaction, who: Principal, campaign_id: str, labels: Iterable[str] | None = None
-) -> tuple[PaymentRow, ...]:
-    """Note that people were paid what is due to them, all or some; returns those who were, with what was due."""
-    rules.require_analyst(who)
-    campaign = campaigns.get(tx.connection, campaign_id)
-    rules.require_state(campaign, *_PAYABLE, to="pay anybody yet")
-    if labels is None:
-        people = participants.everybody(tx.connection, campaign_id)
-    else:
-        people = participants.with_labels(tx.connection, campaign_id, dict.fromkeys(labels))
-    owed = [(one, rules.due(campaign, one)) for one in people if rules.due(campaign, one) > 0]
-    at = tx.at
-    rows = [{"id": one.id, "paid": one.paid + amount, "paid_at": at} for one, amount in owed]  # what is due on top
-    participants.change_rows(tx.connection, rows)
-    if owed:
-        events.append(tx, campaign_id, "paid", {"participants": [one.id for one, _ in owed]})
-    return tuple(payment_row(campaign, one) for one, _ in owed)
-
-
-def payments(connection: Connection, who: Principal, campaign_id: str) -> tuple[PaymentRow, ...]:
-    """Everybody who is or was owed anything, in the order of invitation."""
-    rules.require_analyst(who)
-    campaign = campaigns.get(connection, campaign_id)
-    everybody = sorted(participants.everybody(connection, campaign_id), key=lambda one: one.number)
-    found = (payment_row(campaign, one) for one in everybody)
-    return tuple(row for row in found if row.payment or row.fee or row.paid)
-
-
-def account(connection: Connection, who: Principal, campaign_id: str) -> AccountView:
-    """What a campaign owes in all, paid or not."""
-    rules.require_staff(who)
-    campaign = campaigns.get(connection, campaign_id)
-    everybody = participants.everybody(connection, campaign_id)
-    return AccountView(
-        delivered=sum(one.state is ParticipantState.DELIVERED for one in everybody),
-        payments=sum(rules.payment_owed(one) for one in everybody),
-        fees=sum(rules.fee_owed(campaign, one) for one in everybody),
-        paid=sum(one.paid for one in everybody),
-    )
 
 
 def body_of(campaign: Campaign, participant: Participant) -> Body:

@@ -35,7 +35,7 @@ from hushbid.server.service import sealing
 from hushbid.server.service.ending import body_of, tree_over
 from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import menu_view, own_view, participation_view
-from hushbid.server.store import campaigns, consents, events, ledger, links, participants
+from hushbid.server.store import campaigns, consents, events, ledger, links, participants, payouts
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import stamp
@@ -132,7 +132,15 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
     if participant.person_id is not None and not sent:
         ledger.free(connection, campaign.id, person_id=participant.person_id)
     events.append(tx, campaign.id, "withdrawn", {"participant": participant.id})
+    if not rules.due(campaign, changed):
+        forget_payout(tx, campaign, participant)
     return changed
+
+
+def forget_payout(tx: Transaction, campaign: Campaign, participant: Participant) -> None:
+    """Remove where somebody is to be paid, and say so if she had said it."""
+    if payouts.remove(tx.connection, participant.id):
+        events.append(tx, campaign.id, "payout-removed", {"participant": participant.id})
 
 
 def acting(tx: Transaction, secret: str) -> tuple[Campaign, Participant]:
@@ -270,7 +278,11 @@ def _everything(connection: Connection, installation: Installation, holder: Hold
         "format": "hushbid-personal-data",
         "version": 1,
         "campaign": {"id": campaign.id, "title": campaign.settings.title, "state": campaign.state.value},
-        "participant": _stored(campaign, participant),
+        "participant": {
+            **_stored(campaign, participant),
+            "payout_is_stored_sealed": payouts.get(connection, participant.id) is not None,
+            "payouts_destroyed_at": _text(campaign.payouts_destroyed_at),
+        },
         "agreed_to": None
         if participant.agreed_version is None
         else consents.get(connection, campaign.id, participant.agreed_version),

@@ -31,10 +31,12 @@ from hushbid.server.service import (
     drafts,
     ending,
     links,
+    payouts,
     upkeep,
     views_of,
 )
 from hushbid.server.service import participation as participating
+from hushbid.server.service import payments as paying
 from hushbid.server.service import release as releasing
 from hushbid.server.service.forecast import Effort
 from hushbid.server.service.idempotency import AlreadyDone, Repeatable
@@ -85,7 +87,9 @@ class Service:
     # the analyst, from the reports to the end
     close_reporting = Background("allocation.start", decision.close_reporting)
     release = Background("release.start", releasing.release)
-    mark_paid = Change("payment", ending.mark_paid)
+    mark_paid = Change("payment", paying.mark_paid)
+    mark_unpaid = Change("payment", paying.mark_unpaid)
+    payment_file = Steps(payouts.payment_file)
     close_campaign = Change("close", ending.close)
     cancel = Change("cancel", ending.cancel)
 
@@ -97,9 +101,10 @@ class Service:
     job = Read(views_of.read_job)
     events = Read(views_of.list_events)
     record = Read(views_of.read_record)
-    payments = Read(ending.payments)
+    payments = Read(paying.payments)
     agreements = Read(agreeing.agreements)
-    account = Read(ending.account)
+    account = Read(paying.account)
+    awaited = Read(paying.awaited)
     ledger = Read(views_of.list_ledger)
     checks = Steps(audits.checks)
     attacks = Steps(audits.attacks)
@@ -123,6 +128,9 @@ class Service:
     decline = Change("decline", participating.decline)
     withdraw = Change("withdraw", participating.withdraw)
     deliver = Submission("delivery", participating.deliver)
+    payout = Steps(payouts.read_payout)
+    state_payout = Change("payout", payouts.state_payout)
+    remove_payout = Change("payout", payouts.remove_payout)
     export = Steps(participating.export)
     personal_ledger = Steps(participating.personal_ledger)
 
@@ -240,6 +248,7 @@ class Service:
         for campaign_id in data:
             self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))
         upkeep.destroy_keys(self.desk, now)
+        payouts.destroy_payouts(self.desk, now)
         if self._forgot_at is None or abs(now - self._forgot_at) >= upkeep.FORGETTING:
             upkeep.forget(self.desk)
             self._forgot_at = now

@@ -12,6 +12,7 @@ from hushbid.receipts.log import Event
 from hushbid.server.domain import rules
 from hushbid.server.domain.asked import plain_groups, plain_questions
 from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.payout import reference_of
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import (
     AgreementView,
@@ -134,6 +135,7 @@ def campaign_view(connection: Connection, campaign: Campaign) -> CampaignView:
         tree_size=campaign.tree_size,
         release=campaigns.release_of(connection, campaign.id, staff=True) if campaign.released_at else None,
         key_destroyed_at=campaign.key_destroyed_at,
+        payouts_destroyed_at=campaign.payouts_destroyed_at,
     )
 
 
@@ -162,6 +164,7 @@ def payment_row(campaign: Campaign, participant: Participant) -> PaymentRow:
         currency=campaign.settings.currency,
         decimals=campaign.settings.decimals,
         paid_at=participant.paid_at,
+        reference=reference_of(campaign.id, participant.id),
     )
 
 
@@ -194,6 +197,8 @@ def participation_view(
         max_privacy_loss=settings.largest_loss,
         retention_days=settings.retention_days,
         one_visit=settings.one_visit,
+        payout=settings.payout,
+        payout_days=settings.payout_days,
         smallest_report=prior.smallest_report,
         largest_bought=prior.support[1] if math.isfinite(prior.support[1]) else None,
         report_by=settings.report_by,

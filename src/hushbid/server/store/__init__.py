@@ -8,6 +8,7 @@ In reading order:
 `campaigns`     campaigns, their records and releases
 `participants`  people in campaigns
 `consents`      the documents that people agreed to
+`payouts`       where people are to be paid, sealed
 `links`         links, and the secrets they were exchanged for
 `ledger`        people across campaigns, and what each has given up
 `events`        the hash chain of each campaign

@@ -92,6 +92,13 @@ def over_with_key(connection: Connection) -> list[Campaign]:
     return [_campaign(row) for row in connection.execute(query)]
 
 
+def over_with_payouts(connection: Connection) -> list[Campaign]:
+    """Campaigns that are over and asked people where to pay them, whose key to that has not been destroyed."""
+    query = select(campaigns).where(campaigns.c.root.is_not(None), campaigns.c.payouts_destroyed_at.is_(None))
+    found = (_campaign(row) for row in connection.execute(query))
+    return [one for one in found if one.settings.payout != "none"]
+
+
 def packed(record: Record) -> bytes:
     """A record as it is stored; takes a while for many people, so it is made before it is stored."""
     return gzip.compress(canonical(record.to_dict()), compresslevel=_LEVEL, mtime=0)

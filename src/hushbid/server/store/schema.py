@@ -1,6 +1,7 @@
 """The tables. Times are UTC as text of fixed width, which sorts; identifiers are random text; money is minor units.
 
-Nothing here yields a person's value: ``participants.delivery`` is a ciphertext whose key lies outside the database.
+Nothing here yields a person's value or where she is paid: ``participants.delivery`` and ``payouts.sealed`` are
+ciphertexts whose keys lie outside the database.
 Tokens are stored as SHA-256 of 256 random bits, passwords as argon2id.
 """
 
@@ -198,6 +199,7 @@ campaigns = Table(
     Column("released_at", Moment),
     Column("closed_at", Moment),
     Column("key_destroyed_at", Moment),
+    Column("payouts_destroyed_at", Moment),
     Column("spending", Text),
     Column("menus", Text),
     Column("total_payment", BigInteger),
@@ -249,6 +251,14 @@ consents = Table(
     _campaign(key=True),
     Column("version", Text, primary_key=True),
     Column("content", Text, nullable=False),
+)
+
+payouts = Table(
+    "payouts",
+    metadata,
+    Column("participant_id", Text, ForeignKey("participants.id"), primary_key=True),
+    Column("sealed", LargeBinary, nullable=False),
+    Column("stated_at", Moment, nullable=False),
 )
 
 links = Table(
