@@ -114,6 +114,14 @@ def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
     return {"step": step, "price": None if view.report is None else view.report * step, "estimates": estimates}
 
 
+async def sample_page(visit: Visit, page: str) -> Response:
+    """A page as somebody who is made up sees it: the service of the visit knows her, and can change nothing."""
+    if page != "choice":
+        return await _standing(visit)
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    return await _choice_page(visit, view, _Answer(typed="", agreed=True))
+
+
 # -- the choice --------------------------------------------------------------------------------------------------------
 
 

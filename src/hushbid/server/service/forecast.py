@@ -22,6 +22,7 @@ from hushbid.priors import Prior
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import MenuView, Preview, QuestionPreview, Spending
 from hushbid.server.service.views_of import menu_name
+from hushbid.server.service.what_if import people_like
 from hushbid.server.store.schema import plain_text
 
 _LEAST, _MOST = 20, 200
@@ -130,6 +131,14 @@ def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
         chance=_numbers(menu.chance),
         repetitions=_SKETCHED_REPETITIONS,
     )
+
+
+def sample_menu(settings: CampaignSettings, people: int) -> MenuView:
+    """Roughly what the first of so many people can expect; in less than the time of a forecast."""
+    groups, strata = people_like(settings, people)
+    population = settings.market_for(groups, strata=strata).for_people(people)
+    effort = Effort(least=_AT_ONCE, most=_AT_ONCE, seconds=0.0)
+    return _menu(population, settings.prior_of(groups[0]), 0, effort, np.random.default_rng(people))
 
 
 def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: np.random.Generator) -> MenuView:
