@@ -20,7 +20,7 @@ _FORM_LIMIT = 512 * 1024
 _LARGER = {  # by the end of the path: lists of people, a pilot's file with a draft's form, and that form
     "/participants": UPLOAD_LIMIT,
     "/pilot": 3 * 1024 * 1024,
-    **dict.fromkeys(("/campaigns/new", "/edit", "/keep", "/campaigns/preview"), _FORM_LIMIT),
+    **dict.fromkeys(("/campaigns/new", "/edit", "/keep", "/campaigns/preview", "/login"), _FORM_LIMIT),
 }
 _TOO_LARGE = "The request is larger than {limit} bytes."
 _access = logging.getLogger("hushbid.access")

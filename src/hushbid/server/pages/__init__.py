@@ -16,6 +16,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `form_prices`    what people may ask for: two prices, a pilot's file, or a text
 `form_reading`   reading a form field by field
 `forecast_words`  a forecast in words
+`carrying`       a form that was sent after the session had ended, carried through the log-in
 `inviting`       inviting people, and taking somebody off the list again
 `sample`         a draft as a participant would see it
 `steps`          one campaign's page, and each step of its life: offered, asked about, taken; payments

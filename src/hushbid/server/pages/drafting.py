@@ -19,17 +19,26 @@ from hushbid.server.api.schemas import answer
 from hushbid.server.domain.forms import KeptForm, is_form_id
 from hushbid.server.domain.views import CampaignView
 from hushbid.server.pages import pictures
+from hushbid.server.pages.carrying import log_in_with
 from hushbid.server.pages.forecast_words import forecast_words
 from hushbid.server.pages.form_goal import OWN, PRIVACY, RELATIONS
 from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
 from hushbid.server.pages.form_questions import KINDS, PARTS, pressed, question_count, stratum_count
 from hushbid.server.pages.numbers import Unreadable
-from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled, first_form, in_language, told
+from hushbid.server.pages.settings_form import (
+    EMPTY,
+    Filled,
+    as_typed,
+    filled,
+    first_form,
+    in_language,
+    told,
+    typed_fields,
+)
 from hushbid.server.pages.texts import languages
-from hushbid.server.pages.visit import Form, Visit, analyst, require_id
+from hushbid.server.pages.visit import Form, LogInFirst, Visit, analyst, require_id
 
 router = APIRouter(include_in_schema=False)
-_LONGEST = 25_000
 _OPEN = {  # the folded parts of the form, and which fields are in each
     "experts": ("currency", "decimals", "retention_days", "spending_ceiling"),
     "told": ("consent_", "observer", "statement"),
@@ -110,21 +119,19 @@ def _new_id() -> str:
 @router.post("/campaigns/new")
 async def create(request: Request) -> Response:
     """Keep a form, and do what its button says."""
-    return await _sent(await analyst(request), None)
+    return await _sent(request, None)
 
 
 @router.post("/campaigns/{campaign}/edit")
 async def change(request: Request, campaign: str) -> Response:
     """Keep a form about a draft, and do what its button says."""
-    visit = await analyst(request)
-    return await _sent(visit, require_id(campaign))
+    return await _sent(request, require_id(campaign))
 
 
 @router.post("/campaigns/{campaign}/pilot")
 async def take_pilot(request: Request, campaign: str) -> Response:
     """Fit a prior to the pilot that came with a form; "new" stands for a form that is about no draft."""
-    visit = await analyst(request)
-    return await _sent(visit, None if campaign == "new" else require_id(campaign), pilot=True)
+    return await _sent(request, None if campaign == "new" else require_id(campaign), pilot=True)
 
 
 @router.post("/campaigns/{campaign}/keep")
@@ -133,7 +140,7 @@ async def keep(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     form = await visit.form()
     try:
-        kept = await _keep(visit, form, _typed(form), None if campaign == "new" else require_id(campaign))
+        kept = await _keep(visit, form, typed_fields(form.all()), None if campaign == "new" else require_id(campaign))
     except Conflict:  # it has opened meanwhile
         return answer({"kept": None})
     return answer({"kept": visit.write.time(kept.changed_at), "here": f"/campaigns/new/{kept.id}"})
@@ -146,12 +153,16 @@ async def live_preview(request: Request) -> Response:
     form = await visit.form()
     latest: dict[str, int] = request.app.state.__dict__.setdefault("previews", {})
     number = latest[visit.who.id] = latest.get(visit.who.id, 0) + 1
-    return answer(await _forecast(visit, _typed(form), wanted=lambda: latest[visit.who.id] == number))
+    return answer(await _forecast(visit, typed_fields(form.all()), wanted=lambda: latest[visit.who.id] == number))
 
 
-async def _sent(visit: Visit, campaign: str | None, *, pilot: bool = False) -> Response:
+async def _sent(request: Request, campaign: str | None, *, pilot: bool = False) -> Response:
+    try:
+        visit = await analyst(request)
+    except LogInFirst:
+        return await log_in_with(request, campaign)
     form = await visit.form()
-    typed, action = _typed(form), form.text("action")
+    typed, action = typed_fields(form.all()), form.text("action")
     changed = pressed(typed, action)
     if changed is not None:
         typed = changed[0]
@@ -210,18 +221,6 @@ async def _with_pilot(visit: Visit, form: Form, typed: Mapping[str, str]) -> tup
         values = "".join(f"&{name}={value}" for name, value in refused.values.items())
         return {**typed, "prices": "pilot"}, f"?pilot={refused.text.removeprefix('form.')}{values}"
     return {**typed, "prices": "pilot", "pilot": fitted.prior, "pilot_people": str(fitted.people)}, ""
-
-
-def _typed(form: Form) -> dict[str, str]:
-    """The fields that the form has, and no others."""
-    return {name: text[:_LONGEST] for name, text in form.all().items() if name in EMPTY or _is_part(name)}
-
-
-def _is_part(name: str) -> bool:
-    letter, _, rest = name.partition("-")
-    place, _, part = rest.partition("-")
-    known = {"q": PARTS, "s": ("name", "weight")}.get(letter, ())
-    return part in known and place.isascii() and place.isdigit() and len(place) <= 3
 
 
 def _seen(text: str) -> datetime | None:

@@ -231,6 +231,14 @@ def strata_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
     return found
 
 
+def is_part(name: str) -> bool:
+    """Whether a field belongs to a question or a stratum."""
+    letter, _, rest = name.partition("-")
+    place, _, part = rest.partition("-")
+    known = {"q": PARTS, "s": _STRATUM}.get(letter, ())
+    return part in known and place.isascii() and place.isdigit() and len(place) <= 3
+
+
 def is_number(name: str) -> bool:
     """Whether a field of a question or a stratum holds a number."""
     letter, _, rest = name.partition("-")

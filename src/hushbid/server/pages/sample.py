@@ -20,7 +20,7 @@ from hushbid.server.service.sampling import Sample
 router = APIRouter(include_in_schema=False)
 PAGES = ("consent", "choice", "offer")
 _NEXT = {"/p/choice": "choice", "/p/report": "offer"}
-_ADDRESS = re.compile(r'\b(href|action|formaction)="(/p(?:/[^"?]*)?)(?:\?[^"]*)?"')
+_ADDRESS = re.compile(r'\b(href|action|formaction)="(/p(?:/[^"?]*)?)(\?lang=\w+)?(?:\?[^"]*)?"')
 
 
 @router.get("/campaigns/{campaign}/as-participant/{page}")
@@ -32,7 +32,7 @@ async def look(request: Request, campaign: str, page: str) -> Response:
         raise HTTPException(404)
     made = await visit.app.compute(visit.app.service.sample, visit.who, found)
     hers = _visit(visit, made, page, back=f"/campaigns/{found}")
-    return _elsewhere(await sample_page(hers, page), f"/campaigns/{found}/as-participant")
+    return _elsewhere(await sample_page(hers, page), f"/campaigns/{found}/as-participant", page)
 
 
 @router.post("/campaigns/{campaign}/as-participant/{page}")
@@ -66,13 +66,14 @@ def _visit(visit: Visit, made: Sample, page: str, *, back: str) -> Visit:
     return replace(visit, app=replace(visit.app, service=service), secret="sample", form_token="", sample=back)
 
 
-def _elsewhere(response: Response, base: str) -> Response:
+def _elsewhere(response: Response, base: str, page: str) -> Response:
     """The page, with every address of a participant's replaced by one of these pages'."""
 
     def other(found: re.Match[str]) -> str:
-        return f'{found[1]}="{base}/{_NEXT.get(found[2], "consent")}"'
+        place = page if found[3] else _NEXT.get(found[2], "consent")
+        return f'{found[1]}="{base}/{place}{found[3] or ""}"'
 
-    body = _ADDRESS.sub(other, bytes(response.body).decode()).replace('href="/p/choice?', f'href="{base}/choice?')
+    body = _ADDRESS.sub(other, bytes(response.body).decode())
     shown = Response(body, status_code=response.status_code, media_type="text/html")
     for name in ("content-security-policy", "vary"):
         shown.headers[name] = response.headers[name]

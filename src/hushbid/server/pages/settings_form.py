@@ -21,6 +21,7 @@ from hushbid.server.pages.form_prices import prices_typed, read_prior
 from hushbid.server.pages.form_questions import (
     empty_question,
     is_number,
+    is_part,
     questions_typed,
     read_questions,
     read_strata,
@@ -82,6 +83,7 @@ _NUMBERS = frozenset(
         *("participation_fee", "spending_ceiling"),
     }
 )
+_LONGEST = 25_000
 _TICKS = ("fee_after_withdrawal", "automatic", "public_estimate")
 
 
@@ -100,6 +102,11 @@ class Filled:
 
     uncapped: bool = False
     """Whether the largest privacy loss that was chosen had to be left out, because none can be kept."""
+
+
+def typed_fields(sent: Mapping[str, str]) -> dict[str, str]:
+    """The fields that the form has, and no others."""
+    return {name: text[:_LONGEST] for name, text in sent.items() if name in EMPTY or is_part(name)}
 
 
 def first_form(write: Writing) -> dict[str, str]:

@@ -106,8 +106,9 @@ def invite(
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="invite people")
-    before = participants.last_number(tx.connection, campaign_id)  # counts those who were removed
-    named = _named(campaign, count, people, before)
+    present = participants.count(tx.connection, campaign_id)
+    before = events.ever_invited(tx, campaign_id)  # nobody gets the number of somebody who was removed
+    named = _named(campaign, count, people, present, before)
     if people is None and tx.installation.privacy_cap is not None:
         raise InputError(
             "people must be given by their ids on a server with a privacy cap: somebody without a name could take part"
@@ -335,14 +336,14 @@ def _above_ceiling(settings: CampaignSettings, forecast: Preview) -> str:
 
 
 def _named(
-    campaign: Campaign, count: int | None, people: Sequence[Person] | None, before: int
+    campaign: Campaign, count: int | None, people: Sequence[Person] | None, present: int, before: int
 ) -> list[tuple[str, str | None, str | None]]:
     """Everybody's label, group and stratum."""
     if (count is None) == (people is None):
         raise InputError("Either count or people must be given.")
     size = count if people is None else len(people)
-    if type(size) is not int or not 1 <= size <= MOST_PEOPLE - before:
-        raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {before} are invited, got {size} more.")
+    if type(size) is not int or not 1 <= size <= MOST_PEOPLE - present:
+        raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {present} are invited, got {size} more.")
     if people is None:
         if campaign.settings.groups:
             raise InputError("people must be given with their groups, because the prior has groups.", field="people")

@@ -185,12 +185,6 @@ def remove(connection: Connection, participant_id: str) -> None:
     connection.execute(delete(participants).where(_C.id == participant_id))
 
 
-def last_number(connection: Connection, campaign_id: str) -> int:
-    """The number of whoever was invited last; 0 if there is nobody."""
-    query = select(func.max(_C.number)).where(_C.campaign_id == campaign_id)
-    return int(connection.execute(query).scalar() or 0)
-
-
 def remove_all(connection: Connection, campaign_id: str) -> None:
     """Remove everybody from a campaign."""
     connection.execute(delete(participants).where(_C.campaign_id == campaign_id))
