@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -104,6 +105,12 @@ class Visitor:
         assert "csrf" in found, path
         return found
 
+    def fields(self, path: str) -> dict[str, str]:
+        """Everything that a browser would send with the draft's form as it stands on a page."""
+        page = _Fields()
+        page.feed(self.client.get(path, follow_redirects=True).text)
+        return page.found
+
     def send(self, path: str, page: str, **fields: Any) -> httpx.Response:
         """Fill in the form of a page."""
         return self.client.post(path, data={**self.hidden(page), **fields})
@@ -118,6 +125,42 @@ class Visitor:
 
     def come_in(self, token: str) -> None:
         assert self.send("/p/enter", "/p/other", link=f"https://example.org/p#{token}").status_code == 303
+
+
+class _Fields(HTMLParser):
+    """The fields of the form with the id "draft"."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.found: dict[str, str] = {}
+        self._inside, self._select, self._area = False, "", ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = dict(attrs)
+        name, value = given.get("name") or "", given.get("value") or ""
+        self._inside |= tag == "form" and given.get("id") == "draft"
+        if not self._inside:
+            return
+        picked = given.get("type") not in ("radio", "checkbox") or "checked" in given
+        if tag == "input" and name and picked and given.get("type") != "file":
+            self.found[name] = value
+        if tag == "select":
+            self._select = name
+        if tag == "option" and "selected" in given:
+            self.found[self._select] = value
+        if tag == "textarea":
+            self._area, self.found[name] = name, ""
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea" and self._area:
+            self.found[self._area] = self.found[self._area].removeprefix("\n")
+            self._area = ""
+        if tag == "form":
+            self._inside = False
+
+    def handle_data(self, data: str) -> None:
+        if self._area:
+            self.found[self._area] += data
 
 
 def words(response: httpx.Response) -> str:

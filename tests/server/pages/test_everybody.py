@@ -201,7 +201,7 @@ def test_analysts_pages_are_for_everybody(everybody: Watched, page: Page, town: 
     page.wait_for_selector("form.card")
     examine(page, "staff-unpay")
     page.goto(f"{everybody.url}/campaigns/{town.draft.id}/edit")
-    page.fill("#low", "eleven")
+    page.fill("#q-0-low", "eleven")
     page.click("button[value=save]")
     page.wait_for_selector(".field-problem")
     examine(page, "staff-edit-refused")
@@ -299,13 +299,12 @@ def test_an_analyst_conducts_a_campaign_without_scripts(browser: Browser, shared
         page = hers.page()
         log_in(page, shared.url)
         page.goto(f"{shared.url}/campaigns/new")
-        for name, text in {"title": "No scripts", "question": "How many?", "low": "0", "high": "10"}.items():
+        for name, text in {"title": "No scripts", "q-0-name": "How many?", "q-0-low": "0", "q-0-high": "10"}.items():
             page.fill(f"#{name}", text)
         page.fill("#people", "5")
-        page.locator("details", has=page.locator("#minimum_people")).locator("summary").click()
         page.fill("#minimum_people", "3")
         page.get_by_role("button", name="Look ahead").click()
-        assert "EUR" in page.inner_text("[data-shows=expected]")
+        assert "EUR" in page.inner_text("#preview-words")
         assert page.input_value("#title") == "No scripts"
         page.get_by_role("button", name="Save the draft").click()
         page.get_by_role("link", name="Invite people").click()

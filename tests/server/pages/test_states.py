@@ -9,19 +9,15 @@ from typing import Any
 import pytest
 
 from hushbid.errors import InputError
-from hushbid.priors import Exponential, Uniform
 from hushbid.receipts.receipt import Receipt
-from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import ParticipationView
-from hushbid.server.pages.drafting import people_of
-from hushbid.server.pages.numbers import Writing
+from hushbid.server.pages.inviting import people_of
 from hushbid.server.pages.participant import stage_of
-from hushbid.server.pages.settings_form import EMPTY, as_typed, filled
 from hushbid.server.pages.texts import languages
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, words
-from tests.server.support import PASSWORD, Clock, Play, decided, opened, settings
+from tests.server.support import PASSWORD, Clock, Play, decided, opened
 
 WITH_PAGES_OF_THEIR_OWN = {"invited", "offer"}
 
@@ -108,87 +104,7 @@ def test_no_log_holds_anything_of_a_person(shared: Live, caplog: pytest.LogCaptu
         assert secret not in ours
 
 
-# -- forms -------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("language", ["en", "de"])
-@pytest.mark.parametrize(
-    "changes",
-    [
-        {},
-        {"participation_fee": 150, "spending_ceiling": 123_456, "automatic": True, "public_estimate": True},
-        {"currency": "JPY", "decimals": 0, "participation_fee": 150},
-        {"prior": {"days": Uniform(1, 2), "nights": Exponential(0.5)}, "variance": 1.125},
-        {"bounds": (-0.125, 1234.5), "buyer_weight": 0.001, "max_privacy_loss": 0.125, "retention_days": 30},
-        {"budget": 1_234_50, "max_relation": 0.125},
-        {"hard_budget": 200, "currency": "JPY", "decimals": 0},
-        {"standard_error": 0.25, "max_relation": 1.0},
-    ],
-    ids=["plain", "money", "yen", "groups", "decimals", "budget", "hard budget", "accuracy"],
-)
-def test_settings_survive_the_form(language: str, changes: dict[str, Any]) -> None:
-    if changes.get("automatic"):
-        later = Clock()().replace(second=0, microsecond=0)
-        changes = {**changes, "report_by": later, "deliver_by": later + timedelta(days=1)}
-    write, given = Writing(languages()[language]), settings(**changes)
-    found = filled({**as_typed(given, write), "people": "5"}, write)
-    assert found.problems == {}
-    assert found.settings == given
-
-
-@pytest.mark.parametrize(
-    ("typed", "field"),
-    [
-        ({"goal": ""}, "goal"),
-        ({"goal": "profit"}, "goal"),
-        ({"goal": "hard_budget"}, "hard_budget"),
-        ({"goal": "standard_error", "standard_error": "little"}, "standard_error"),
-        ({"goal": "budget", "budget": "1.005"}, "budget"),
-        ({"goal": "budget", "budget": "-3"}, "budget"),
-        ({"goal": "budget", "setting": "local"}, "budget"),
-        ({"max_relation": "1.5"}, "max_relation"),
-    ],
-)
-def test_a_goal_that_cannot_be_read_or_had_is_told_beside_its_number(typed: dict[str, str], field: str) -> None:
-    write = Writing(languages()["en"])
-    rest = {"title": "Sleep", "question": "How long?", "low": "0", "high": "10"}
-    found = filled({**EMPTY, **rest, "budget": "200", **typed}, write)
-    assert list(found.problems) == [field]
-
-
-def test_only_the_number_of_the_chosen_goal_is_meant() -> None:
-    write = Writing(languages()["en"])
-    rest = {"title": "Sleep", "question": "How long?", "low": "0", "high": "10", "budget": "x", "buyer_weight": "7"}
-    found = filled({**EMPTY, **rest, "goal": "buyer_weight"}, write).settings
-    assert found is not None
-    assert (found.stated, found.buyer_weight) == ("buyer_weight", 7.0)
-
-
-def test_an_empty_form_says_what_is_missing() -> None:
-    found = filled(EMPTY, Writing(languages()["en"]))
-    assert set(found.problems) == {"title", "question", "low", "high"}
-
-
-@pytest.mark.parametrize(
-    ("field", "place"),
-    [("currency", "currency"), ("bounds", "low"), ("prior", "prior"), ("elsewhere", "form"), (None, "form")],
-)
-def test_the_form_shows_a_problem_at_the_field_that_the_error_names(
-    monkeypatch: pytest.MonkeyPatch, field: str | None, place: str
-) -> None:
-    def refuse(values: object) -> None:
-        raise InputError("title must be different.", field=field)
-
-    write = Writing(languages()["en"])
-    typed = {**as_typed(settings(), write), "people": "5"}
-    monkeypatch.setattr(CampaignSettings, "from_dict", refuse)
-    assert filled(typed, write).problems == {place: "title must be different."}
-
-
-def test_what_is_wrong_inside_a_prior_is_shown_at_the_prior() -> None:
-    write = Writing(languages()["en"])
-    typed = {**as_typed(settings(), write), "people": "5", "prior": "uniform:2,1"}
-    assert list(filled(typed, write).problems) == ["prior"]
+# -- lists of people ---------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

@@ -198,7 +198,8 @@ def test_a_database_from_before_strata_and_questions_is_brought_up_to_date_and_g
             database.writer.execute(text(f"ALTER TABLE participants DROP COLUMN {column}"))
         database.writer.execute(text("DROP TABLE consents"))
         database.writer.execute(text("ALTER TABLE campaigns DROP COLUMN payouts_destroyed_at"))
-        database.writer.execute(text("DROP TABLE payouts"))
+        for table in ("payouts", "forms"):
+            database.writer.execute(text(f"DROP TABLE {table}"))
         database.writer.execute(text("UPDATE alembic_version SET version_num = '0003'"))
     database.close()
     with installation.start() as service:

@@ -16,7 +16,12 @@ from hushbid.server.faults import log_fault
 
 BODY_LIMIT = 64 * 1024
 UPLOAD_LIMIT = 32 * 1024 * 1024
-_UPLOADS = "/participants"
+_FORM_LIMIT = 512 * 1024
+_LARGER = {  # by the end of the path: lists of people, a pilot's file with a draft's form, and that form
+    "/participants": UPLOAD_LIMIT,
+    "/pilot": 3 * 1024 * 1024,
+    **dict.fromkeys(("/campaigns/new", "/edit", "/keep", "/campaigns/preview", "/login"), _FORM_LIMIT),
+}
 _TOO_LARGE = "The request is larger than {limit} bytes."
 _access = logging.getLogger("hushbid.access")
 
@@ -87,7 +92,8 @@ class _Body:
     """A request's body, cut off where it becomes too large; ``protocol`` gives up on what is too slow."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
-        self.limit = UPLOAD_LIMIT if scope["path"].endswith(_UPLOADS) else BODY_LIMIT
+        larger = (limit for end, limit in _LARGER.items() if scope["path"].endswith(end))
+        self.limit = next(larger, BODY_LIMIT)
         self.declared = _declared(scope)
         self._receive = receive
         self._seen = 0

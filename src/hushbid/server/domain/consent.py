@@ -13,8 +13,8 @@ from pydantic import ConfigDict
 from hushbid.errors import InputError
 from hushbid.server.domain.text import checked_text
 
-_LONGEST = {"controller": 500, "contact": 500, "purpose": 2_000, "storage": 2_000}
-_LONGEST_TEXT = 20_000
+LONGEST_CONSENT = {"controller": 500, "contact": 500, "purpose": 2_000, "storage": 2_000}
+LONGEST_OWN_TEXT = 20_000
 LANGUAGES = ("en", "de")
 """The languages in which an analyst can word a text of her own: those of the pages."""
 
@@ -41,7 +41,7 @@ class Consent:
     """A text of the analyst's own by language, en or de; where a language has none, the other's is shown."""
 
     def __post_init__(self) -> None:
-        for name, most in _LONGEST.items():
+        for name, most in LONGEST_CONSENT.items():
             told = f"consent.{name}"
             object.__setattr__(self, name, checked_text(getattr(self, name), told, longest=most))
         if not isinstance(self.texts, Mapping):
@@ -51,7 +51,7 @@ class Consent:
                 told = f"consent.texts must be in en or de, got {str(language)[:20]!r}."
                 raise InputError(told, field="consent.texts")
         checked = {
-            language: checked_text(text, f"consent.texts.{language}", longest=_LONGEST_TEXT)
+            language: checked_text(text, f"consent.texts.{language}", longest=LONGEST_OWN_TEXT)
             for language, text in sorted(self.texts.items())
         }
         object.__setattr__(self, "texts", {language: text for language, text in checked.items() if text})

@@ -31,7 +31,7 @@ LEAST_PEOPLE = FEWEST_PEOPLE
 """A server's campaigns need at least so many reports."""
 
 _MOST_MONEY = 10**15
-_MOST_DAYS = 3650
+MOST_DAYS = 3650
 LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
 PAYOUTS = ("none", "email", "iban", "panel")
 _LATER = {
@@ -420,8 +420,8 @@ class CampaignSettings:
         if self.spending_ceiling is not None:
             require_whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
         require_whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
-        require_whole(self.retention_days, "retention_days", 0, _MOST_DAYS)
-        require_whole(self.payout_days, "payout_days", 1, _MOST_DAYS)
+        require_whole(self.retention_days, "retention_days", 0, MOST_DAYS)
+        require_whole(self.payout_days, "payout_days", 1, MOST_DAYS)
         for name in ("fee_after_withdrawal", "automatic", "public_estimate", "limits", "one_visit"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)

@@ -12,8 +12,16 @@ Everything works without a script, but for one thing: noise that is added in the
 `payout`         where she is to be paid
 `answering`      her answers to several questions, as they are typed
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, ledger
-`drafting`       drafting a campaign with a look ahead, and inviting people
+`drafting`       drafting a campaign: a form that is kept as it is typed, and a forecast
 `settings_form`  the draft's form, as it is typed and as settings
+`form_questions`  its questions and strata, with buttons that add, remove and move them
+`form_goal`      its goal, privacy and protection
+`form_prices`    what people may ask for: two prices, a pilot's file, or a text
+`form_reading`   reading a form field by field
+`forecast_words`  a forecast in words
+`carrying`       a form that was sent after the session had ended, carried through the log-in
+`inviting`       inviting people, and taking somebody off the list again
+`sample`         a draft as a participant would see it
 `steps`          one campaign's page, and each step of its life: offered, asked about, taken
 `paying`         who is owed what, marks that people were paid, files for the payer
 `auditing`       attacks on a campaign's claims, under way and done
@@ -33,11 +41,22 @@ from hushbid.server.api.middleware import AsPage
 
 def add_pages(app: FastAPI) -> AsPage:
     """Add the pages to an application that serves the API; returns how what goes around it shows its own refusals."""
-    from hushbid.server.pages import drafting, entry, participant, paying, payout, staff, static_files, steps
+    from hushbid.server.pages import (
+        drafting,
+        entry,
+        inviting,
+        participant,
+        paying,
+        payout,
+        sample,
+        staff,
+        static_files,
+        steps,
+    )
     from hushbid.server.pages.problems import handle_page_problems, refusal_page
 
     # a step with a page of its own comes before all others
-    for part in (static_files, participant, payout, entry, drafting, staff, paying, steps):
+    for part in (static_files, participant, payout, entry, drafting, inviting, sample, staff, paying, steps):
         app.router.routes.extend(part.router.routes)
     handle_page_problems(app)
     return refusal_page

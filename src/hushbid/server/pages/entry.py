@@ -7,6 +7,7 @@ from fastapi import APIRouter, Request, Response
 from hushbid.errors import InputError, NotAllowed, Throttled
 from hushbid.server.api.auth import address_of, cookie_session
 from hushbid.server.domain.access import NoEntry
+from hushbid.server.pages.carrying import taken_up
 from hushbid.server.pages.visit import OpenLinkFirst, Visit, anybody, is_link, participant, staff
 
 router = APIRouter(include_in_schema=False)
@@ -70,7 +71,8 @@ async def left(request: Request) -> Response:
 async def log_in_page(request: Request) -> Response:
     """Ask for name and password."""
     visit = await anybody(request)
-    return visit.page("staff/login.html", problem=None, name="", next=_local(request.query_params.get("next", "")))
+    onwards = _local(request.query_params.get("next", ""))
+    return visit.page("staff/login.html", problem=None, name="", next=onwards, carried="")
 
 
 @router.post("/login")
@@ -79,16 +81,18 @@ async def log_in(request: Request) -> Response:
     visit = await anybody(request)
     form = await visit.form()
     name, password, onwards = form.text("name"), form.text("password"), _local(form.text("next"))
-    service, address = visit.app.service, address_of(request)
+    service, address, carried = visit.app.service, address_of(request), form.text("carried")
     try:
         begun = await visit.app.run(service.log_in, name, password, address)
     except Throttled as refused:
         problem = visit.texts("login.throttled", seconds=f"{refused.retry_after:g}")
-        return visit.page("staff/login.html", status=429, problem=problem, name=name, next=onwards)
+        return visit.page("staff/login.html", status=429, problem=problem, name=name, next=onwards, carried=carried)
     except (NotAllowed, InputError):
         problem = visit.texts("login.wrong")
-        return visit.page("staff/login.html", status=403, problem=problem, name=name[:100], next=onwards)
-    response = visit.go(onwards or _HOME)
+        return visit.page(
+            "staff/login.html", status=403, problem=problem, name=name[:100], next=onwards, carried=carried
+        )
+    response = visit.go(await taken_up(visit, begun.principal, carried) or onwards or _HOME)
     lasts = int((begun.expires_at - service.clock()).total_seconds())
     response.set_cookie(
         visit.app.cookie,

@@ -149,6 +149,16 @@ async def agreed_to(request: Request) -> Response:
     return visit.page("participant/agreement.html", view=view, document=found)
 
 
+async def sample_page(visit: Visit, page: str) -> Response:
+    """A page as somebody who is made up sees it: the service of the visit knows her, and can change nothing."""
+    view = await _ask(visit, lambda service: service.participation(visit.token))
+    if page == "offer" and view.one_visit:
+        return answers_page(visit, view, price=_Answer(typed=""))
+    if page == "choice":
+        return await _choice_page(visit, view, _Answer(typed=""))
+    return await _standing(visit)
+
+
 # -- the choice --------------------------------------------------------------------------------------------------------
 
 

@@ -25,6 +25,10 @@ from hushbid.server.pages.texts import Texts
 
 _DOT, _GAP = 5.0, 15.0
 _BAR = 600.0
+_TENTH = 1.2815515655446004
+"""The 90 % quantile of the standard normal distribution."""
+
+_PRICES, _DECADES = 400.0, 5
 STATE_COLOURS = {
     "invited": "p-waiting",
     "reported": "p-reported",
@@ -98,6 +102,46 @@ def _menu_drawing(
         )
     )
     return Drawing(width=width, height=height, marks=tuple(marks))
+
+
+def price_chart(t: Texts, w: Writing, low: float, high: float, *, currency: str, decimals: int) -> Markup:
+    """How prices are spread if one in ten asks less than ``low`` and one in ten more than ``high``: log-normally.
+
+    Prices stand on a logarithmic scale from the smallest coin up, the one of the two sliders below it, so the curve is
+    a bell between the two marks; ``draft.js`` draws it again when one of them moves.
+    """
+    across = Scale(-float(decimals), _DECADES - float(decimals), _PRICES / 20.0, _PRICES * 19.0 / 20.0)
+    at = [across(min(max(math.log10(one), across.low), across.high)) for one in (low, high)]
+    middle, spread = (at[0] + at[1]) / 2.0, max((at[1] - at[0]) / (2.0 * _TENTH), 1.0)
+    bell = [(middle + spread * z, 80.0 - 60.0 * math.exp(-0.5 * z * z)) for z in (k / 10.0 for k in range(-35, 36))]
+    marks = [
+        *(
+            mark(
+                "text",
+                w.number(10.0**decade, 1),
+                x=f"{across(decade):.1f}",
+                y="96",
+                class_="tick",
+                text_anchor="middle",
+            )
+            for decade in range(-decimals, _DECADES - decimals + 1)
+        ),
+        line(bell, "l1 price-bell"),
+        rule(across.start, 80.0, across.end, 80.0, "axis"),
+        *(
+            mark(
+                "g",
+                rule(0, 22.0, 0, 80.0, "dash"),
+                class_="price-mark",
+                transform=f"translate({x:.1f} 0)",
+                data_price=name,
+            )
+            for name, x in zip(("low", "high"), at, strict=True)
+        ),
+    ]
+    description = t("prices.picture_text", low=w.number(low, 3), high=w.number(high, 3), currency=currency)
+    drawn = Drawing(width=_PRICES, height=102.0, marks=tuple(marks))
+    return _shown(drawn, name="prices-picture", title=t("prices.picture"), description=description, class_="prices")
 
 
 def sure_bar(share: float) -> Markup:

@@ -1,58 +1,95 @@
-"""Between a campaign's settings and the form in which an analyst types them: money in units, times without a zone."""
+"""Between a campaign's settings and the form in which an analyst types them: money in units, times without a zone.
 
-from collections.abc import Callable, Mapping
+The parts of the form: `form_questions` what is asked, `form_goal` what the buyer has, `form_prices` what people may ask
+for; the rest is here. A form is read as a whole (`filled`): every field that is wrong is named, in the words of the
+page's language. What is typed where it does not count (the number of another goal, one visit where noise is added in
+browsers) is left aside, and kept.
+"""
+
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
-from decimal import Decimal
 from typing import Any
 
 from hushbid.errors import HushbidError
-from hushbid.priors import Prior
-from hushbid.server.domain.goal import BUDGETS, GOALS
-from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
-from hushbid.server.pages.numbers import Unreadable, Writing
-from hushbid.server.pages.texts import Texts
+from hushbid.money import MOST_DECIMALS
+from hushbid.server.domain.consent import LANGUAGES, LONGEST_CONSENT, LONGEST_OWN_TEXT
+from hushbid.server.domain.settings import LEAST_PEOPLE, MOST_DAYS, MOST_PEOPLE, PAYOUTS, CampaignSettings
+from hushbid.server.domain.text import LONGEST
+from hushbid.server.pages import form_goal, form_prices
+from hushbid.server.pages.form_goal import goal_typed, read_goal, read_protection
+from hushbid.server.pages.form_prices import prices_typed, read_prior
+from hushbid.server.pages.form_questions import (
+    empty_question,
+    is_number,
+    is_part,
+    questions_typed,
+    read_questions,
+    read_strata,
+    strata_typed,
+)
+from hushbid.server.pages.form_reading import Reading, moment_typed, money_typed, retyped
+from hushbid.server.pages.numbers import Writing
+from hushbid.server.pages.texts import Texts, languages
 
 EMPTY: dict[str, str] = {
     "title": "",
     "question": "",
     "description": "",
-    "unit": "",
-    "low": "",
-    "high": "",
+    "questions": "1",
+    **empty_question(0),
+    "strata": "0",
+    "strata_kind": "shares",
     "setting": "central",
-    "prior": "uniform:1,3",
-    "goal": "budget",
+    "people": "100",
+    "minimum_people": "10",
+    "one_visit": "yes",
+    "limits": "yes",
+    "goal": "spend",
     "budget": "200",
-    "hard_budget": "",
-    "standard_error": "",
+    "never_exceed": "",
     "buyer_weight": "",
-    "max_relation": "0.1",
-    "max_privacy_loss": "1",
-    "variance": "",
+    "prices": "typical",
+    "price_low": "0.5",
+    "price_high": "5",
+    "pilot": "",
+    "pilot_people": "",
+    "prior": "",
+    "privacy": "medium",
+    "max_privacy_loss": "",
+    "relation": "some",
+    "max_relation": "",
     "currency": "EUR",
     "decimals": "2",
     "participation_fee": "0",
     "fee_after_withdrawal": "",
     "spending_ceiling": "",
-    "minimum_people": "10",
     "report_by": "",
     "deliver_by": "",
     "automatic": "",
+    **{f"consent_{part}": "" for part in LONGEST_CONSENT},
+    **{f"consent_text_{language}": "" for language in LANGUAGES},
+    "observer": "",
+    "statement": "",
+    "payout": "none",
+    "payout_days": "90",
     "retention_days": "0",
     "public_estimate": "",
-    "limits": "yes",
-    "people": "100",
 }
-"""The form's fields, and what stands in them first."""
+"""The form's fields, and what stands in them first, as it is typed in English."""
 
-_TICKS = ("fee_after_withdrawal", "automatic", "public_estimate", "limits")
-_MINUTES = "%Y-%m-%dT%H:%M"
+_NUMBERS = frozenset(
+    {
+        *("budget", "buyer_weight", "price_low", "price_high", "max_privacy_loss", "max_relation"),
+        *("participation_fee", "spending_ceiling"),
+    }
+)
+_LONGEST = 25_000
+_TICKS = ("fee_after_withdrawal", "automatic", "public_estimate")
 
 
 @dataclass(slots=True, kw_only=True)
 class Filled:
-    """A form that was sent."""
+    """A form that was read."""
 
     settings: CampaignSettings | None = None
     """What it says, if all of it can be read and is allowed."""
@@ -63,167 +100,140 @@ class Filled:
     problems: dict[str, str] = field(default_factory=dict)
     """Sentences by field; under ``form`` what concerns none in particular."""
 
-    def first_problem(self, t: Texts) -> str:
-        """One sentence about what is wrong."""
-        name, sentence = next(iter(self.problems.items()))
-        label = f"draft.{name}"
-        return f"{t(label)}: {sentence}" if label in t else sentence
+    uncapped: bool = False
+    """Whether the largest privacy loss that was chosen had to be left out, because none can be kept."""
+
+
+def typed_fields(sent: Mapping[str, str]) -> dict[str, str]:
+    """The fields that the form has, and no others."""
+    return {name: text[:_LONGEST] for name, text in sent.items() if name in EMPTY or is_part(name)}
+
+
+def first_form(write: Writing) -> dict[str, str]:
+    """What stands in an empty form."""
+    return in_language(EMPTY, "en", write)
+
+
+def in_language(fields: Mapping[str, str], typed_in: str, write: Writing) -> dict[str, str]:
+    """What was typed in one language as it is shown in another: numbers alone are written differently."""
+    before = languages().get(typed_in)
+    if before is None or typed_in == write.texts.language:
+        return dict(fields)
+    return retyped(fields, lambda name: name in _NUMBERS or is_number(name), Writing(before), write)
 
 
 def as_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
     """Settings as an analyst would have typed them."""
-    minor = Decimal(10) ** settings.decimals
-
-    def money(amount: int | None) -> str:
-        return "" if amount is None else write.typed(float(Decimal(amount) / minor))
-
-    def number(value: float | None) -> str:
-        return "" if value is None else write.typed(float(value))
-
-    def moment(at: datetime | None) -> str:
-        return "" if at is None else at.astimezone(UTC).strftime(_MINUTES)
-
-    plain = {name: str(getattr(settings, name)) for name in ("title", "question", "description", "unit", "setting")}
-    return plain | {
-        "low": write.typed(settings.one_range[0]),
-        "high": write.typed(settings.one_range[1]),
-        "prior": prior_typed(settings.prior),
-        "goal": settings.stated,
-        **{name: money(getattr(settings, name)) for name in BUDGETS},
-        **{name: number(getattr(settings, name)) for name in ("standard_error", "buyer_weight")},
-        "max_relation": write.typed(settings.max_relation),
-        "max_privacy_loss": number(settings.max_privacy_loss),
-        "variance": number(settings.variance),
-        "currency": settings.currency,
-        "decimals": str(settings.decimals),
-        "participation_fee": money(settings.participation_fee),
-        "spending_ceiling": money(settings.spending_ceiling),
-        "minimum_people": str(settings.minimum_people),
-        "retention_days": str(settings.retention_days),
-        "report_by": moment(settings.report_by),
-        "deliver_by": moment(settings.deliver_by),
-        **{name: "yes" if getattr(settings, name) else "" for name in _TICKS},
+    decimals, consent = settings.decimals, settings.consent
+    plain = ("description", "setting", "currency", "observer", "statement", "payout")
+    whole = ("decimals", "minimum_people", "retention_days", "payout_days")
+    return {
+        **{name: str(getattr(settings, name)) for name in (*plain, *whole)},
+        **questions_typed(settings, write),
+        **strata_typed(settings, write),
+        **goal_typed(settings, write),
+        **prices_typed(settings, write),
+        **{name: "yes" if getattr(settings, name) else "" for name in (*_TICKS, "one_visit", "limits")},
+        **{
+            name: money_typed(getattr(settings, name), decimals, write)
+            for name in ("participation_fee", "spending_ceiling")
+        },
+        **{name: moment_typed(getattr(settings, name)) for name in ("report_by", "deliver_by")},
+        **{f"consent_{part}": getattr(consent, part) for part in LONGEST_CONSENT},
+        **{f"consent_text_{language}": consent.texts.get(language, "") for language in LANGUAGES},
     }
 
 
-def filled(typed: Mapping[str, str], write: Writing) -> Filled:
-    """Read a form: every field that is wrong is named, and none is changed."""
-    found = Filled()
-    values: dict[str, Any] = {}
-
-    def take(name: str, read: Callable[[str], Any], *, field_name: str | None = None) -> None:
-        try:
-            values[name] = read(typed.get(name, ""))
-        except Unreadable as problem:
-            found.problems[field_name or name] = write.texts(problem.text)
-
-    for name in ("title", "question"):
-        take(name, _needed)
-    for name in ("description", "unit", "setting", "currency"):
-        take(name, str)
-    for name in ("low", "high"):
-        take(name, lambda text: float(write.read(text)))
-    take("max_relation", lambda text: float(write.read(text)) if text.strip() else 0.0)
-    take("goal", _goal)
-    goal = values.pop("goal", None)
-    if goal is not None:  # the other numbers are not meant
-        take(goal, write.read if goal in BUDGETS else lambda text: float(write.read(text)))
-    for name in ("variance", "max_privacy_loss"):
-        take(name, lambda text: float(write.read(text)) if text.strip() else None)
-    for name in ("decimals", "minimum_people", "retention_days", "people"):
-        take(name, _whole)
-    for name in ("report_by", "deliver_by"):
-        take(name, _moment)
-    for name in ("participation_fee", "spending_ceiling"):
-        take(name, lambda text: write.read(text) if text.strip() else None)
-    people = values.pop("people", 0)
-    if "people" not in found.problems and not 1 <= people <= MOST_PEOPLE:
-        found.problems["people"] = write.texts("draft.people_range", most=write.number(MOST_PEOPLE, 9))
-    found.people = people
-    _in_minor_units(values, found, write)
-    prior = typed.get("prior", "")
-    if not found.problems:
-        _checked(found, values, prior, typed)
+def filled(typed: Mapping[str, str], write: Writing, *, least: int = LEAST_PEOPLE) -> Filled:
+    """Read a form; ``least`` people are the fewest that the server allows."""
+    form = Reading(typed=typed, write=write)
+    values = read_questions(form)
+    values["strata"] = read_strata(form)
+    local = form.one_of("setting", ("central", "local")) == "local"
+    values["setting"] = "local" if local else "central"
+    people = form.whole("people", 1, MOST_PEOPLE)
+    values["minimum_people"] = form.whole("minimum_people", least, MOST_PEOPLE)
+    values["one_visit"] = form.ticked("one_visit") and not local
+    limits = form.ticked("limits") and not local
+    currency, decimals = form.given("currency"), form.whole("decimals", 0, MOST_DECIMALS)
+    if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
+        form.refuse("currency", "form.currency")
+    values |= {"currency": currency, "decimals": decimals}
+    values |= read_goal(form, decimals, simple="questions" not in values)
+    if local and values.keys() & {"budget", "hard_budget"}:
+        form.refuse("budget", "form.local_budget")
+    values["prior"] = read_prior(form)
+    values |= read_protection(form)
+    if local and "standard_error" in values:
+        _refuse_what_a_local_accuracy_cannot_have(form, values)
+    _read_rest(form, values)
+    found = Filled(people=people or 0, problems=form.problems)
+    if not form.problems:
+        _check(found, values, typed, write.texts, limits=limits)
     return found
 
 
-def _checked(found: Filled, values: dict[str, Any], prior: str, typed: Mapping[str, str]) -> None:
-    """Let the settings check themselves; a refusal of theirs names the field it is about."""
-    bounds = [values.pop("low"), values.pop("high")]
-    ticks = {name: typed.get(name) == "yes" for name in _TICKS}
-    ticks["limits"] &= values["setting"] != "local"  # where nobody can state one
-    try:
-        found.settings = CampaignSettings.from_dict({**values, **ticks, "bounds": bounds, "prior": _prior_form(prior)})
-    except HushbidError as problem:
-        name = "low" if problem.field == "bounds" else problem.field
-        found.problems[name if name in EMPTY else "form"] = str(problem)
+def _refuse_what_a_local_accuracy_cannot_have(form: Reading, values: Mapping[str, Any]) -> None:
+    """Where noise is added in browsers for a stated accuracy: protection, and people who may ask for nothing."""
+    if values["max_relation"]:
+        form.refuse(form_goal.field_of("max_relation", form.typed), "refused_setting.max_relation")
+    if form.typed.get("prices") == "typical":
+        form.refuse("price_high", "refused_setting.prior")
 
 
-def _in_minor_units(values: dict[str, Any], found: Filled, write: Writing) -> None:
-    decimals = values.get("decimals", 0)
-    for name in ("participation_fee", "spending_ceiling", *BUDGETS):
-        amount = values.get(name)
-        if amount is None:
-            if name == "participation_fee":
-                values[name] = 0
-            continue
-        minor = amount.scaleb(min(decimals, 18))
-        if minor != minor.to_integral_value() or abs(minor) > 10**18:
-            found.problems[name] = write.texts("field.too_fine", decimals=str(decimals))
-        else:
-            values[name] = int(minor)
+def _read_rest(form: Reading, values: dict[str, Any]) -> None:
+    """Money beside the payments, times, consent and payouts."""
+    decimals = values["decimals"]
+    values["participation_fee"] = form.optional("participation_fee", lambda name: form.money(name, decimals)) or 0
+    values["spending_ceiling"] = form.optional("spending_ceiling", lambda name: form.money(name, decimals, least=1))
+    values |= {name: form.ticked(name) for name in _TICKS}
+    values |= {name: form.moment(name) for name in ("report_by", "deliver_by")}
+    report_by, deliver_by = values["report_by"], values["deliver_by"]
+    if report_by is not None and deliver_by is not None and deliver_by <= report_by:
+        form.refuse("deliver_by", "form.later")
+    for name in ("report_by", "deliver_by"):
+        if values["automatic"] and not form.given(name):
+            form.refuse(name, "form.needs_deadline")
+    values["description"] = form.text("description", LONGEST["description"])
+    consent: dict[str, Any] = {part: form.text(f"consent_{part}", longest) for part, longest in LONGEST_CONSENT.items()}
+    texts = {language: form.text(f"consent_text_{language}", LONGEST_OWN_TEXT) for language in LANGUAGES}
+    values["consent"] = {**consent, "texts": texts}
+    values |= {name: form.line(name, LONGEST[name]) for name in ("observer", "statement")}
+    values["payout"] = form.one_of("payout", PAYOUTS)
+    values["payout_days"] = form.whole("payout_days", 1, MOST_DAYS)
+    values["retention_days"] = form.whole("retention_days", 0, MOST_DAYS)
 
 
-def _prior_form(text: str) -> str | dict[str, Any]:
-    """One prior, or one for each line ``group = prior``."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
-    if not any(_names_group(line) for line in lines):
-        return " ".join(lines)
-    groups: dict[str, str] = {}
-    for line in lines:
-        name, _, prior = line.partition("=")
-        groups[name.strip()] = prior.strip()
-    return {"groups": groups}
+def _check(found: Filled, values: dict[str, Any], typed: Mapping[str, str], t: Texts, *, limits: bool) -> None:
+    """Let the settings check themselves, without a largest loss where none can be kept."""
+    refused: HushbidError | None = None
+    for uncapped in (False, True):
+        cap = {"max_privacy_loss": None, "limits": False} if uncapped else {"limits": limits}
+        try:
+            found.settings, found.uncapped = CampaignSettings.from_dict({**values, **cap}), uncapped
+            return
+        except HushbidError as problem:
+            # that none can be kept is told at its field; then what is told without one counts, unless it is needed
+            if refused is None or problem.field != "max_privacy_loss":
+                refused = problem
+            if problem.field not in ("max_privacy_loss", "limits"):
+                break
+    assert refused is not None
+    place, sentence = told(refused, typed, t)
+    found.problems[place] = sentence
 
 
-def _names_group(line: str) -> bool:
-    before, equals, _ = line.partition("=")
-    return bool(equals) and ":" not in before
-
-
-def prior_typed(prior: Prior | Mapping[str, Prior]) -> str:
-    """What is believed, as it is typed: one text, or a line for each group."""
-    if isinstance(prior, Mapping):
-        return "\n".join(f"{name} = {one.to_text()}" for name, one in prior.items())
-    return prior.to_text()
-
-
-def _goal(text: str) -> str:
-    if text not in GOALS:
-        raise Unreadable("field.missing")
-    return text
-
-
-def _needed(text: str) -> str:
-    if not text.strip():
-        raise Unreadable("field.missing")
-    return text
-
-
-def _whole(text: str) -> int:
-    plain = text.strip()
-    if not plain:
-        raise Unreadable("field.missing")
-    if not (plain.isascii() and plain.isdigit() and len(plain) <= 9):
-        raise Unreadable("field.whole")
-    return int(plain)
-
-
-def _moment(text: str) -> datetime | None:
-    """A time as a browser sends it, which is meant in UTC."""
-    if not text.strip():
-        return None
-    try:
-        return datetime.strptime(text.strip()[:16], _MINUTES).replace(tzinfo=UTC)
-    except ValueError:
-        raise Unreadable("field.time") from None
+def told(problem: HushbidError, typed: Mapping[str, str], t: Texts) -> tuple[str, str]:
+    """At which field of the form a refusal is to be told, and in which words of the page's language."""
+    name = (problem.field or "").partition("[")[0].partition(".")[0]
+    if name == "prior":
+        place = form_prices.field_of(typed)
+    elif name in ("bounds", "variance", "questions", "unit"):
+        place = "q-0-high" if name == "bounds" else "q-0-variance" if name == "variance" else "q-0-name"
+    elif name == "strata":
+        place = "strata"
+    else:
+        place = form_goal.field_of(name, typed)
+    known = place in EMPTY or place in ("pilot_file", "q-0-error", "strata", "people")
+    text = f"refused_setting.{name}"
+    return place if known else "form", t(text) if text in t else t("refused_setting.form")

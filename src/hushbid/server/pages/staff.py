@@ -26,7 +26,8 @@ async def campaigns(request: Request) -> Response:
         for one in page.items
         if one.release is not None
     }
-    return visit.page("staff/campaigns.html", page=page, estimates=estimates, tab="campaigns")
+    begun = await visit.app.run(visit.app.service.unfinished_forms, visit.who)
+    return visit.page("staff/campaigns.html", page=page, estimates=estimates, begun=begun, tab="campaigns")
 
 
 @router.get("/campaigns/{campaign}/people")
@@ -39,6 +40,7 @@ async def people(request: Request, campaign: str) -> Response:
     page = await visit.app.run(service.participants, visit.who, found, cursor=cursor, limit=_PAGE)
     return visit.page(
         "staff/people.html",
+        told=request.query_params.get("told"),
         view=view,
         page=page,
         tab="people",

@@ -19,8 +19,8 @@ from hushbid.server.domain.text import LONGEST_TITLE
 from hushbid.server.domain.views import CampaignView, JobView, Principal
 from hushbid.server.pages import pictures
 from hushbid.server.pages.estimates import shown_estimates
+from hushbid.server.pages.form_prices import prior_typed
 from hushbid.server.pages.numbers import Unreadable
-from hushbid.server.pages.settings_form import prior_typed
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id, staff
 from hushbid.server.service import Service
 
@@ -130,8 +130,6 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
     settings, job = view.settings, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
     steps = _OFFERED.get(view.state, ())
-    if settings.questions or settings.strata:  # the form knows neither
-        steps = tuple(step for step in steps if step != "edit")
     if job is not None and job.state == "failed" and view.state is _C.ALLOCATING:
         steps = ("close-reporting", "cancel")
     return {

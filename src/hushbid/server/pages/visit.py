@@ -81,6 +81,8 @@ class Visit:
     """Random bits that only this browser holds."""
 
     new_browser: bool = False
+    sample: str | None = None
+    """Where a page leads back to that an analyst sees as a made-up participant; None for everybody else."""
 
     @property
     def write(self) -> Writing:

@@ -6,7 +6,11 @@ In reading order:
 `service`        the list of all use cases, and a running server's beginning and end
 `use_case`       what a use case is: a function, and a name on the service
 `drafts`         before a campaign opens: drafting, inviting, looking ahead, opening
+`forms`          what an analyst has typed into a draft's form, kept until it is a campaign
+`sampling`       a campaign as somebody who is made up would see it
+`removing`       taking somebody off a draft's list
 `forecast`       what a campaign may cost and what people can expect, from simulated campaigns
+`what_if`        how many people, or how much money, a better average takes
 `links`          a participant's way in: links, secrets, devices
 `participation`  what a participant does, sees and takes with her: reports, deliveries, receipts
 `agreeing`       that she agrees to what she is shown, and who agreed to what

@@ -64,7 +64,7 @@ def set_password(desk: Desk, name: str, password: str) -> None:
 
 
 def remove_user(tx: Transaction, name: str) -> None:
-    """Let somebody in no more, with all sessions and tokens; what she did stays in the logs."""
+    """Let somebody in no more, with all sessions, tokens and unfinished drafts; what she did stays in the logs."""
     accounts.remove_user(tx.connection, _user(tx.connection, _checked_name(name)).id)
 
 

@@ -54,7 +54,13 @@ def read_consent(
 ) -> ConsentView:
     """What a participant is asked to agree to in a language, and what she has agreed to before."""
     participant = participants.by_secret(connection, secret)
-    campaign = campaigns.get(connection, participant.campaign_id)
+    return consent_view(campaigns.get(connection, participant.campaign_id), participant, language=language, told=told)
+
+
+def consent_view(
+    campaign: Campaign, participant: Participant, *, language: str, told: Sequence[Passage] = ()
+) -> ConsentView:
+    """What somebody is asked to agree to in a language."""
     document = _document(campaign, participant, checked_language(language), told)
     return ConsentView(
         document=document,

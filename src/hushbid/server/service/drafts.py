@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from hushbid.documents import content_hash
-from hushbid.errors import Conflict, InputError
+from hushbid.errors import Conflict, InputError, Unreachable
 from hushbid.receipts.receipt import new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
@@ -16,11 +16,13 @@ from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.text import checked_text
 from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
+from hushbid.server.domain.what_if import WhatIf
 from hushbid.server.installation import Installation
 from hushbid.server.service.forecast import menus, preview, sketched
 from hushbid.server.service.use_case import Desk, Operation
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
-from hushbid.server.store import campaigns, events, ledger, links, participants
+from hushbid.server.service.what_if import people_like, what_if
+from hushbid.server.store import campaigns, events, forms, ledger, links, participants
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import new_id, new_token
 
@@ -85,6 +87,7 @@ def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
+    forms.remove_all(tx.connection, campaign_id)
     links.remove_all(tx.connection, campaign_id)
     participants.remove_all(tx.connection, campaign_id)
     events.remove_all(tx.connection, campaign_id)
@@ -103,8 +106,9 @@ def invite(
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="invite people")
-    before = participants.count(tx.connection, campaign_id)
-    named = _named(campaign, count, people, before)
+    present = participants.count(tx.connection, campaign_id)
+    before = events.ever_invited(tx, campaign_id)  # nobody gets the number of somebody who was removed
+    named = _named(campaign, count, people, present, before)
     if people is None and tx.installation.privacy_cap is not None:
         raise InputError(
             "people must be given by their ids on a server with a privacy cap: somebody without a name could take part"
@@ -180,6 +184,16 @@ def look_ahead(
     return preview(settings, groups, desk.effort, strata)
 
 
+def answers_ahead(desk: Desk, settings: CampaignSettings, people: int) -> tuple[Preview | None, WhatIf]:
+    """What a campaign of so many people may cost, if they can reach its goal at all, and what it takes to get more."""
+    groups, strata = people_like(settings, people)
+    try:
+        found = look_ahead(desk, settings, groups, strata)
+    except Unreachable:
+        return None, what_if(settings, people, None, desk.effort.seconds)
+    return found, what_if(settings, people, found, desk.effort.seconds)
+
+
 def sketch_menu(desk: Desk, settings: CampaignSettings, people: int) -> MenuView | None:
     """Roughly what people can expect of a campaign that is not stored; None for groups, and for crowds."""
     return sketched(settings, people)
@@ -209,7 +223,7 @@ def opening(desk: Desk, who: Principal, campaign_id: str) -> Operation[CampaignV
     _require_strata(campaign.settings, strata)
     forecast = preview(campaign.settings, groups, desk.effort, strata)
     menu_of = menus(campaign.settings, groups, desk.effort, strata)
-    return lambda tx: _open(tx, campaign, forecast, menu_of)
+    return lambda tx: _open(tx, campaign, (groups, strata), forecast, menu_of)
 
 
 def _require_ready(campaign: Campaign, groups: Sequence[str | None], installation: Installation, now: datetime) -> None:
@@ -252,14 +266,20 @@ def _require_strata(settings: CampaignSettings, strata: Sequence[str | None]) ->
         raise Conflict(told, field="strata")
 
 
-def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[str, MenuView]) -> CampaignView:
+def _open(
+    tx: Transaction,
+    campaign: Campaign,
+    people: tuple[list[str | None], list[str | None]],
+    forecast: Preview,
+    menu_of: dict[str, MenuView],
+) -> CampaignView:
     """Open a campaign whose costs were computed for the settings and people it has; exhausted people are excluded."""
     connection = tx.connection
     # the forecast took a while: everything is checked again, inside the transaction
     now = campaigns.get(connection, campaign.id)
     groups = participants.groups(connection, campaign.id)
     _require_ready(now, groups, tx.installation, tx.now)
-    if now.settings != campaign.settings or len(groups) != forecast.spending.people:
+    if now.settings != campaign.settings or (groups, participants.strata(connection, campaign.id)) != people:
         raise Conflict("The draft was changed at the same moment: look again.")
     if forecast.above_ceiling:
         raise Conflict(_above_ceiling(campaign.settings, forecast))
@@ -273,6 +293,7 @@ def _open(tx: Transaction, campaign: Campaign, forecast: Preview, menu_of: dict[
     _require_strata(now.settings, participants.strata(connection, campaign.id))
     if now.settings.one_visit:  # before anybody can send answers
         tx.installation.vault.create_for_answers(campaign.id)
+    forms.remove_all(connection, campaign.id)  # nothing can be changed any more
     campaigns.step(
         connection,
         now,
@@ -317,14 +338,14 @@ def _above_ceiling(settings: CampaignSettings, forecast: Preview) -> str:
 
 
 def _named(
-    campaign: Campaign, count: int | None, people: Sequence[Person] | None, before: int
+    campaign: Campaign, count: int | None, people: Sequence[Person] | None, present: int, before: int
 ) -> list[tuple[str, str | None, str | None]]:
     """Everybody's label, group and stratum."""
     if (count is None) == (people is None):
         raise InputError("Either count or people must be given.")
     size = count if people is None else len(people)
-    if type(size) is not int or not 1 <= size <= MOST_PEOPLE - before:
-        raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {before} are invited, got {size} more.")
+    if type(size) is not int or not 1 <= size <= MOST_PEOPLE - present:
+        raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {present} are invited, got {size} more.")
     if people is None:
         if campaign.settings.groups:
             raise InputError("people must be given with their groups, because the prior has groups.", field="people")

@@ -8,7 +8,7 @@ import hashlib
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -22,10 +22,15 @@ from hushbid.priors import Prior
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import MenuView, Preview, QuestionPreview, Spending
 from hushbid.server.service.views_of import menu_name
+from hushbid.server.service.what_if import people_like
 from hushbid.server.store.schema import plain_text
 
 _LEAST, _MOST = 20, 200
 _SECONDS = 4.0
+_VERY_FEW, _PATIENCE = 5, 4.0
+_ROUGHLY = 1e-3
+"""Payments to three digits are enough for a forecast, and much quicker."""
+
 _POINTS = 33
 _AT_ONCE = 5
 _SKETCHED_REPETITIONS, _SKETCHED_POINTS, _SKETCHED_PEOPLE = 8, 17, 2_000
@@ -41,6 +46,14 @@ class Effort:
     most: int = _MOST
     seconds: float = _SECONDS
 
+    def enough(self, done: int, end: float) -> int:
+        """How many to simulate, so many being done: the most until the ``end``, the least after it, or very few where
+        each takes so long that the least would take five times as long as was meant."""
+        late = time.monotonic() - end
+        if late < 0.0:
+            return self.most
+        return min(self.least, max(done, _VERY_FEW)) if late > _PATIENCE * self.seconds > 0.0 else self.least
+
 
 def preview(
     settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
@@ -53,9 +66,10 @@ def preview(
     errors: list[tuple[float, float, float]] = []
     bought: list[float] = []
     end = time.monotonic() + effort.seconds
+    rough = replace(population, tolerance=max(population.tolerance, _ROUGHLY))
     # as many campaigns as the time allows, but never too few
-    while len(paid) < effort.most and (len(paid) < effort.least or time.monotonic() < end):
-        decided = decide(population, population.sample(rng))
+    while len(paid) < effort.enough(len(paid), end):
+        decided = decide(rough, population.sample(rng))
         paid.append(decided.total_payment)
         errors.append((decided.mse, decided.worst_mse, math.fsum(np.square(decided.weights))))
         bought.append(decided.active / len(groups))
@@ -130,6 +144,14 @@ def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
         chance=_numbers(menu.chance),
         repetitions=_SKETCHED_REPETITIONS,
     )
+
+
+def sample_menu(settings: CampaignSettings, people: int) -> MenuView:
+    """Roughly what the first of so many people can expect; in less than the time of a forecast."""
+    groups, strata = people_like(settings, people)
+    population = settings.market_for(groups, strata=strata).for_people(people)
+    effort = Effort(least=_AT_ONCE, most=_AT_ONCE, seconds=0.0)
+    return _menu(population, settings.prior_of(groups[0]), 0, effort, np.random.default_rng(people))
 
 
 def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: np.random.Generator) -> MenuView:

@@ -30,8 +30,11 @@ from hushbid.server.service import (
     decision,
     drafts,
     ending,
+    forms,
     links,
     payouts,
+    removing,
+    sampling,
     upkeep,
     views_of,
 )
@@ -80,7 +83,16 @@ class Service:
     preview = Steps(drafts.look_ahead)
     sketch_menu = Steps(drafts.sketch_menu)
     preview_campaign = Steps(drafts.look_ahead_at)
+    answers_ahead = Steps(drafts.answers_ahead)
+    keep_form = Change("form", forms.keep)
+    save_form = Change("form.save", forms.save)
+    forget_form = Change("form", forms.forget)
+    form = Read(forms.kept)
+    form_about = Read(forms.kept_about)
+    unfinished_forms = Read(forms.unfinished)
+    sample = Steps(sampling.sample)
     invite = Change("invite", drafts.invite)
+    remove = Change("remove", removing.remove)
     renew_link = Change("renew", drafts.renew_link)
     open = Prepared("open", drafts.opening)
 

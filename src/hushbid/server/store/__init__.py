@@ -13,6 +13,7 @@ In reading order:
 `ledger`        people across campaigns, and what each has given up
 `events`        the hash chain of each campaign
 `jobs`          work in the background, and answers to requests that must not be carried out twice
+`forms`         what analysts have typed into drafts' forms and not sent
 `accounts`      users, their sessions and tokens, and failed log-ins
 `migrate`       bringing a database up to date, and tying it to its folder; `migrations` has the steps
 `backup`        a database as one file that either store can be restored from

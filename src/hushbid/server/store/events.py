@@ -72,6 +72,13 @@ def gave_data(connection: Connection, participant_id: str) -> bool:
     return bool(told) and told[-1].kind != LOST
 
 
+def ever_invited(tx: Transaction, campaign_id: str) -> int:
+    """How many people were ever invited to a campaign, whether they are still on its list or not."""
+    tx.memory.write(tx.connection)  # what is read next must see it
+    query = select(events.c.body).where(events.c.campaign_id == campaign_id, events.c.kind == "invited")
+    return sum(int(plain_values(body)["people"]) for body in tx.connection.execute(query).scalars())
+
+
 def remove_all(connection: Connection, campaign_id: str) -> None:
     """Remove a chain, with its campaign."""
     connection.execute(delete(events).where(events.c.campaign_id == campaign_id))

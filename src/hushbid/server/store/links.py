@@ -81,6 +81,11 @@ def _other_than(secret: str) -> ColumnElement[bool]:
     return or_(_C.secret.is_(None), _C.secret != secret)
 
 
+def remove(connection: Connection, participant_id: str) -> None:
+    """Remove the links of one person, with the secrets they were exchanged for."""
+    connection.execute(delete(links).where(_C.participant_id == participant_id))
+
+
 def remove_all(connection: Connection, campaign_id: str) -> None:
     """Remove the links of everybody in a campaign."""
     people = select(participants.c.id).where(participants.c.campaign_id == campaign_id)

@@ -196,6 +196,11 @@ def erase_deliveries(connection: Connection, campaign_id: str) -> None:
     connection.execute(query.values(delivery=None))
 
 
+def remove(connection: Connection, participant_id: str) -> None:
+    """Remove somebody from her campaign; her links must be gone."""
+    connection.execute(delete(participants).where(_C.id == participant_id))
+
+
 def remove_all(connection: Connection, campaign_id: str) -> None:
     """Remove everybody from a campaign."""
     connection.execute(delete(participants).where(_C.campaign_id == campaign_id))

@@ -314,6 +314,19 @@ releases = Table(
     Column("released_at", Moment, nullable=False),
 )
 
+forms = Table(
+    "forms",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("user_id", Text, ForeignKey("users.id"), nullable=False),
+    Column("campaign_id", Text, ForeignKey("campaigns.id")),
+    Column("language", Text, nullable=False),
+    Column("fields", Text),
+    Column("changed_at", Moment, nullable=False),
+    Column("saved_at", Moment),
+    UniqueConstraint("user_id", "campaign_id"),
+)
+
 jobs = Table(
     "jobs",
     metadata,

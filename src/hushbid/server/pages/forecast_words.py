@@ -1,0 +1,120 @@
+"""A forecast in words: what so many people and so much money lead to, and what it takes to get more.
+
+Every number comes from simulated campaigns (`hushbid.server.service.what_if`, `hushbid.server.service.forecast`) and is
+said with "about"; amounts and numbers of people are rounded up. Errors are standard errors; where a relation of prices
+and answers is allowed for, those at worst.
+"""
+
+import math
+from typing import Any
+
+from hushbid.questions import Number
+from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
+from hushbid.server.domain.views import Preview
+from hushbid.server.domain.what_if import WhatIf
+from hushbid.server.pages.visit import Visit
+
+_SHOWN_DIGITS = 2
+
+
+def forecast_words(
+    visit: Visit, settings: CampaignSettings, preview: Preview | None, found: WhatIf, *, uncapped: bool
+) -> dict[str, Any]:
+    """Sentences, the error of each question, and the numbers behind them, by the place on the page that shows each."""
+    words = _Words(visit, settings)
+    sentences = words.sentences(found)
+    if uncapped:
+        sentences.append(visit.texts("what_if.uncapped", sure=visit.write.sure(settings.largest_loss)))
+    errors = []
+    if settings.questions and found.errors is not None:
+        errors = [
+            [one.name, words.error(place, error)]
+            for place, (one, error) in enumerate(zip(settings.questions, found.errors, strict=True))
+        ]
+    return {"sentences": sentences, "errors": errors, "texts": {} if preview is None else words.numbers(preview)}
+
+
+class _Words:
+    """The words for one campaign."""
+
+    def __init__(self, visit: Visit, settings: CampaignSettings) -> None:
+        self.t, self.write, self.settings = visit.texts, visit.write, settings
+
+    def sentences(self, found: WhatIf) -> list[str]:
+        """What is to be got, and what it takes to get more."""
+        people = self.write.number(found.people, 9)
+        if found.errors is None or found.cost is None:
+            return [self._out_of_reach(found, people)]
+        told = {"people": people, "errors": self.errors(found.errors), "cost": self.money(found.cost)}
+        kind, several = "get", "_each" if len(found.errors) > 1 else ""
+        if self.settings.standard_error is not None:
+            kind = "costs" if found.cost_of_twice is None else "costs_twice"
+        if found.cost_of_twice is not None:
+            told |= {"twice": self.write.number(2 * found.people, 9), "other": self.money(found.cost_of_twice)}
+        basis = "plus_minus_worst" if self.settings.max_relation else "plus_minus"
+        first = self.t(f"what_if.{kind}{several}", **told)
+        return [first, self._more(found, people), self.t(f"what_if.{basis}")]
+
+    def _more(self, found: WhatIf, people: str) -> str:
+        """What half the error takes."""
+        targets = self.t("what_if.half_each") if len(found.targets) > 1 else self.errors(found.targets)
+        many, cost, both = found.people_for_targets, found.cost_for_targets, found.both_for_targets
+        told = {"targets": targets, "people": people}
+        if many is not None and cost is not None:
+            return self.t("what_if.either", **told, many=self.people(many), cost=self.money(cost))
+        if many is not None:
+            return self.t("what_if.only_people", **told, many=self.people(many))
+        if cost is not None:
+            return self.t("what_if.only_money", **told, cost=self.money(cost))
+        if both is not None:
+            return self.t("what_if.both", **told, many=self.people(both[0]), cost=self.money(both[1]))
+        return self.t("what_if.neither" if found.in_time else "what_if.no_time", **told)
+
+    def _out_of_reach(self, found: WhatIf, people: str) -> str:
+        if self.settings.standard_error is None:
+            return self.t("preview.no_error_sentence", people=people)
+        if found.least_people is None:
+            return self.t("what_if.never" if found.in_time else "what_if.never_no_time", people=people)
+        return self.t("what_if.too_few", people=people, many=self.people(found.least_people))
+
+    def numbers(self, found: Preview) -> dict[str, str]:
+        """The numbers behind the sentences."""
+        spending, worst = found.spending, found.spending.at_worst
+        bought = found.share_bought * spending.people
+        each = (spending.expected - spending.fees - spending.people) / bought if bought > 0 else 0.0
+        return {
+            "expected": self.money(spending.expected, most=worst),
+            "high": self.money(spending.in_95_of_100, most=worst),
+            "worst": self.t("preview.unbounded") if worst is None else self._exactly(worst),
+            "share": self.write.percent(found.share_bought),
+            "each": self.money(math.ceil(max(each, 0.0))),
+            "sure": self.write.sure(found.largest_loss),
+            "basis": self.t(
+                "preview.basis", people=self.write.number(spending.people, 9), repetitions=str(spending.repetitions)
+            ),
+            "ceiling": self.t("preview.above_ceiling") if found.above_ceiling else "",
+        }
+
+    def errors(self, errors: tuple[float, ...]) -> str:
+        """The error of a single question."""
+        return self.error(0, errors[0])
+
+    def error(self, place: int, error: float) -> str:
+        """The error of a question in its unit; of shares in percentage points."""
+        asked = self.settings.questions[place] if self.settings.questions else None
+        if asked is not None and not isinstance(asked, Number):
+            return f"± {self.write.number(100.0 * error, _SHOWN_DIGITS)} {self.t('what_if.points')}"
+        unit = self.settings.unit if asked is None else asked.unit if isinstance(asked, Number) else ""
+        return f"± {self.write.number(error, _SHOWN_DIGITS)}{' ' * bool(unit)}{unit}"
+
+    def money(self, minor: int, *, most: int | None = None) -> str:
+        """A simulated amount: three digits, rounded up."""
+        return self.write.roughly(minor, self.settings.currency, self.settings.decimals, most=most)
+
+    def people(self, number: int) -> str:
+        """A simulated number of people: two digits, rounded up."""
+        unit = 10 ** max(len(str(number)) - 2, 0)
+        return self.write.number(min(-(-number // unit) * unit, MOST_PEOPLE), 9)
+
+    def _exactly(self, minor: int) -> str:
+        return self.write.money(minor, self.settings.currency, self.settings.decimals)

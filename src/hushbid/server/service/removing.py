@@ -1,0 +1,29 @@
+"""Taking somebody off a draft's list: she leaves no trace but an event, and her link opens nothing any more.
+
+Only before a campaign opens: from then on the mean is about everybody on the list, and who is on it is not for the
+analyst to decide any more. Somebody who wants to leave then declines or withdraws herself.
+"""
+
+from hushbid.errors import Conflict
+from hushbid.server.domain import rules
+from hushbid.server.domain.states import CampaignState
+from hushbid.server.domain.views import CampaignView, Principal
+from hushbid.server.service.views_of import campaign_view
+from hushbid.server.store import campaigns, events, links, participants
+from hushbid.server.store.database import Transaction
+
+
+def remove(tx: Transaction, who: Principal, campaign_id: str, label: str) -> CampaignView:
+    """Take somebody off a draft's list, with her link and whatever was opened with it."""
+    rules.require_analyst(who)
+    campaign = campaigns.get(tx.connection, campaign_id)
+    if campaign.state is not CampaignState.DRAFT:
+        raise Conflict(
+            "Nobody can be removed once the campaign has opened: the average is about everybody on the list. Whoever"
+            " does not want to take part declines or withdraws herself."
+        )
+    participant = participants.by_label(tx.connection, campaign_id, label)
+    links.remove(tx.connection, participant.id)
+    participants.remove(tx.connection, participant.id)
+    events.append(tx, campaign_id, "removed", {"participant": participant.id})
+    return campaign_view(tx.connection, campaign)

@@ -1,0 +1,103 @@
+"""A campaign as somebody who is made up would see it: for its analyst, before anybody is asked. Changes nothing.
+
+She is the first of so many people as a forecast counts with, asks for the price in the middle, and is offered what such
+a price leads to on average over a few simulated campaigns.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+
+import numpy as np
+
+from hushbid.documents import content_hash
+from hushbid.server.domain import rules
+from hushbid.server.domain.agreement import Passage
+from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.domain.views import ConsentView, MenuView, ParticipationView, Principal
+from hushbid.server.service.agreeing import consent_view
+from hushbid.server.service.forecast import sample_menu
+from hushbid.server.service.use_case import Desk
+from hushbid.server.service.views_of import participation_view
+from hushbid.server.service.what_if import people_like
+from hushbid.server.store import campaigns, participants
+
+_USUAL, _MOST = 100, 500
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """What she sees."""
+
+    invited: ParticipationView
+    """Before she has named a price."""
+
+    offered: ParticipationView
+    """When it is decided that something is bought from her."""
+
+    menu: MenuView
+    campaign: Campaign
+    participant: Participant
+
+    def consent(self, *, language: str, told: Sequence[Passage] = ()) -> ConsentView:
+        """What she would be asked to agree to."""
+        return consent_view(self.campaign, self.participant, language=language, told=told)
+
+
+def sample(desk: Desk, who: Principal, campaign_id: str) -> Sample:
+    """A campaign in the eyes of somebody who does not exist."""
+    rules.require_analyst(who)
+    with desk.read() as connection:
+        campaign = campaigns.get(connection, campaign_id)
+        people = participants.count(connection, campaign_id) or _USUAL
+    strata = campaign.settings.strata
+    least = max(campaign.settings.minimum_people, 2, len(strata.names) if strata is not None else 1)
+    menu = sample_menu(campaign.settings, max(min(people, _MOST), least))
+    report, promised, payment = _offer(menu, campaign.settings.decimals)
+    her = _made_up(campaign, max(least, 1))
+    offered = replace(
+        her,
+        state=ParticipantState.PROMISED,
+        report=report,
+        reported_at=desk.clock(),
+        promised=promised,
+        payment=payment,
+    )
+    opened = replace(campaign, opened_at=desk.clock())
+    return Sample(
+        invited=participation_view(replace(opened, state=CampaignState.REPORTING), her),
+        offered=participation_view(replace(opened, state=CampaignState.DELIVERING), offered),
+        menu=menu,
+        campaign=campaign,
+        participant=her,
+    )
+
+
+def _offer(menu: MenuView, decimals: int) -> tuple[float, float, int]:
+    """The price in the middle, or the dearest below it at which anything is bought, and what it leads to."""
+    place = len(menu.reports) // 2
+    while place > 0 and menu.chance[place] <= 0.0:
+        place -= 1
+    chance = max(menu.chance[place], 1e-9)
+    payment = math.ceil(menu.payment[place] / chance * 10.0**decimals)
+    return menu.reports[place], float(np.clip(menu.privacy_loss[place] / chance, 1e-6, None)), max(payment, 1)
+
+
+def _made_up(campaign: Campaign, people: int) -> Participant:
+    """Somebody who has done nothing; her pseudonym is another one for other settings."""
+    groups, strata = people_like(campaign.settings, people)
+    known = {
+        "id": f"sample{content_hash(campaign.settings.to_dict())[:20]}",
+        "campaign_id": campaign.id,
+        "number": 1,
+        "label": "",
+        "group_name": groups[0],
+        "stratum": strata[0] if strata else None,
+        "state": ParticipantState.INVITED,
+        "salt": b"",
+        "paid": 0,
+        **dict.fromkeys(("renewed", "own_links", "own_links_used"), ()),
+    }
+    values = {one.name: None for one in fields(Participant)} | known
+    return Participant(**values)  # type: ignore[arg-type]

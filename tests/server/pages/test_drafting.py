@@ -1,0 +1,282 @@
+"""Drafting on the pages: nothing that was typed is lost, whatever is pressed, and nothing comes of it unasked."""
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from playwright.sync_api import Browser
+
+from hushbid.questions import Choice, Number, YesNo
+from hushbid.server.pages.texts import languages
+from tests.server.api.support import Live
+from tests.server.pages.support import Visitor, keep, too_wide, watched, words
+from tests.server.support import PASSWORD, analyst, drafted, opened, user
+
+SLEEP = {
+    "title": "Sleep",
+    "q-0-name": "How many hours?",
+    "q-0-low": "0",
+    "q-0-high": "12",
+    "q-0-unit": "hours",
+    "people": "40",
+    "minimum_people": "2",
+    "budget": "60",
+}
+SAME_ORIGIN = {"Sec-Fetch-Site": "same-origin"}
+
+
+@pytest.fixture
+def ann(shared: Live) -> Iterator[Visitor]:
+    with Visitor(shared.url) as visitor:
+        visitor.log_in("ann", PASSWORD)
+        yield visitor
+
+
+def press(visitor: Visitor, page: str, action: str, **typed: str) -> Any:
+    """Press a button of a draft's form, as it stands on a page, after typing something; where that leads."""
+    form = {**visitor.fields(page), **typed, "action": action}
+    path = re.sub(r"/new/.*", "/new", page.partition("?")[0])
+    answer = visitor.client.post(path, data=form)
+    assert answer.status_code == 303, "post, redirect, get: Back and Reload send nothing again"
+    return answer.headers["location"]
+
+
+# -- kept --------------------------------------------------------------------------------------------------------------
+
+
+def test_a_survey_is_drafted_button_by_button_and_saved_once_it_is_whole(ann: Visitor, shared: Live) -> None:
+    at = press(ann, "/campaigns/new", "question-add:yes_no", **SLEEP)
+    assert at.endswith("#q-1")
+    at = press(ann, at, "question-add:choice", **{"q-1-name": "Do you smoke?"})
+    at = press(ann, at, "question-up:2", **{"q-2-name": "Shift", "q-2-answers": "days\nnights"})
+    at = press(ann, at, "save", title="")
+    assert "check=yes" in at
+    page = ann.get(at)
+    assert page.status_code == 200
+    assert page.text.count("field-problem") == 2, "of the title; the forecast has a place for one"
+    assert 'aria-describedby="title-problem' in page.text
+    assert words(ann.get("/campaigns")).count("Begun, not saved yet") == 1
+    at = press(ann, at, "save", title="Sleep and shifts")
+    view = shared.service.campaign(analyst(shared.service), at.removeprefix("/campaigns/"))
+    assert view.settings.questions == (
+        Number(name="How many hours?", bounds=(0, 12), unit="hours"),
+        Choice(name="Shift", answers=("days", "nights")),
+        YesNo(name="Do you smoke?"),
+    )
+    assert (view.settings.question, view.settings.one_visit) == ("Sleep and shifts", True)
+    assert "Begun, not saved yet" not in words(ann.get("/campaigns"))
+    copied = ann.send(f"{at}/copy", f"{at}/copy", title="Again", once="k" * 24).headers["location"]
+    again = shared.service.campaign(analyst(shared.service), copied.removeprefix("/campaigns/")).settings
+    assert (again.title, again.questions) == ("Again", view.settings.questions)
+
+
+def test_what_was_typed_is_there_after_logging_in_again_and_for_nobody_else(ann: Visitor, shared: Live) -> None:
+    form = {**ann.fields("/campaigns/new"), **SLEEP, "title": "Half a thought", "budget": "1,"}
+    kept = ann.client.post("/campaigns/new/keep", data=form).json()
+    assert kept["here"] == f"/campaigns/new/{form['form']}"
+    user(shared.service, "bea")
+    with Visitor(shared.url) as again, Visitor(shared.url) as bea:
+        again.log_in("ann", PASSWORD)
+        assert "Half a thought" in words(again.get("/campaigns"))
+        assert again.fields(kept["here"])["budget"] == "1,"
+        bea.log_in("bea", PASSWORD)
+        assert "Half a thought" not in words(bea.get("/campaigns"))
+        assert bea.get(kept["here"]).headers["location"] == "/campaigns/new"
+        stolen = {**bea.fields("/campaigns/new"), "form": form["form"], "title": "Mine"}
+        assert bea.client.post("/campaigns/new/keep", data=stolen).status_code == 404
+        assert again.fields(kept["here"])["title"] == "Half a thought"
+    assert press(ann, kept["here"], "forget") == "/campaigns"
+    assert "Half a thought" not in words(ann.get("/campaigns"))
+
+
+def test_a_form_sent_after_the_session_ended_comes_through_the_log_in(shared: Live) -> None:
+    with Visitor(shared.url) as ann:
+        ann.log_in("ann", PASSWORD)
+        form = {**ann.fields("/campaigns/new"), **SLEEP, "title": "Late", "action": "save"}
+        ann.client.cookies.delete("hushbid")
+        elsewhere = ann.client.post("/campaigns/new", data=form, headers={"Sec-Fetch-Site": "cross-site"})
+        assert elsewhere.headers["location"] == "/login", "nothing of another site's is carried"
+        page = ann.client.post("/campaigns/new", data=form, headers=SAME_ORIGIN)
+        assert "what you typed comes with you" in words(page)
+        hidden = dict(re.findall(r'name="(csrf|carried)" value="([^"]+)"', page.text))
+        hidden["carried"] = hidden["carried"].replace("&#34;", '"')
+        wrong = ann.client.post("/login", data={**hidden, "name": "ann", "password": "wrong"})
+        assert 'name="carried"' in wrong.text
+        onwards = ann.client.post("/login", data={**hidden, "name": "ann", "password": PASSWORD}).headers["location"]
+        assert ann.fields(onwards)["title"] == "Late"
+        for strange in ("{", "[]", '{"form": 1}', '{"form": "x", "campaign": null, "fields": {}}'):
+            sent = {**ann.hidden("/login"), "name": "ann", "password": PASSWORD, "carried": strange}
+            assert ann.client.post("/login", data=sent).headers["location"] == "/campaigns"
+
+
+def test_a_change_of_language_keeps_texts_and_writes_numbers_anew(ann: Visitor) -> None:
+    typed = {**SLEEP, "budget": "1500.5", "description": "1.5 h", "price_low": "x.5"}
+    at = press(ann, "/campaigns/new", "language:de", **typed)
+    assert at.endswith("?lang=de")
+    found = ann.fields(at)
+    assert (found["budget"], found["price_low"], found["price_high"]) == ("1500,5", "x.5", "5")
+    assert found["description"] == "1.5 h"
+    german = ann.get(press(ann, at.partition("?")[0], "save", **{"q-0-high": ""}))
+    shown = words(german)
+    assert "Bitte füllen Sie dieses Feld aus." in shown
+    assert "Bitte schreiben Sie eine Zahl in Ziffern" in shown
+    for texts in (languages()["en"]("field.missing"), " must ", "Please"):
+        assert texts not in shown
+
+
+def test_changes_of_a_draft_wait_beside_it_until_they_are_saved_or_discarded(ann: Visitor, shared: Live) -> None:
+    play = drafted(shared.service, 3)
+    edit = f"/campaigns/{play.id}/edit"
+    form = {**ann.fields(edit), "title": "Other"}
+    assert ann.client.post(f"/campaigns/{play.id}/keep", data=form).json()["kept"]
+    assert play.view.settings.title == "Hours of sleep", "kept is not saved"
+    assert "not part of the draft yet" in words(ann.get(edit))
+    assert press(ann, edit, "forget") == f"/campaigns/{play.id}"
+    assert ann.fields(edit)["title"] == "Hours of sleep"
+    assert press(ann, edit, "save", title="Third") == f"/campaigns/{play.id}"
+    assert play.view.settings.title == "Third"
+    late = ann.client.post(f"/campaigns/{play.id}/keep", data={**form, "title": "Too late"})
+    assert late.status_code == 200
+    assert ann.fields(edit)["title"] == "Third", "what was sent before it was saved is no change after it"
+    assert play.service.open(play.who, play.id).state.value == "reporting"
+    assert ann.get(edit).headers["location"] == f"/campaigns/{play.id}"
+    for path in ("edit", "keep"):
+        sent = ann.client.post(f"/campaigns/{play.id}/{path}", data={**form, "action": "save"})
+        assert sent.status_code in (200, 303)
+    assert play.view.settings.title == "Third"
+
+
+# -- the forecast and prices -------------------------------------------------------------------------------------------
+
+
+def test_the_forecast_is_in_words_of_the_page_for_each_question(ann: Visitor) -> None:
+    at = press(ann, "/campaigns/new", "question-add:yes_no", **SLEEP)
+    page = ann.get(press(ann, at, "preview"))
+    shown = words(page)
+    assert "With 40 people you get the errors below for about" in shown
+    assert re.search(r"How many hours\? ± [\d.]+ hours 2 ± [\d.]+ percentage points", shown), "names may be missing"
+    live = ann.client.post("/campaigns/preview", data=ann.fields(at)).json()
+    assert live["problem"] is None
+    assert [name for name, _ in live["errors"]] == ["How many hours?", "2"]
+    assert live["sentences"][0].startswith("With 40 people")
+    unread = ann.client.post("/campaigns/preview", data={**ann.fields(at), "budget": "x"}).json()
+    assert unread["problem"].startswith("The forecast appears here once")
+    fees = ann.client.post("/campaigns/preview", data={**ann.fields(at), "participation_fee": "100"}).json()
+    assert "above the fees" in fees["problem"]
+    far = {**ann.fields(at), "goal": "accuracy", "q-0-error": "0.5", "q-1-error": "3"}
+    assert (
+        "40 people cannot reach this accuracy" in ann.client.post("/campaigns/preview", data=far).json()["sentences"][0]
+    )
+
+
+def test_a_pilot_leaves_nothing_but_its_distribution(ann: Visitor, shared: Live) -> None:
+    rows = "\n".join(f"secret{k}@x.org,{1 + k % 7}.5" for k in range(40))
+    form = {**ann.fields("/campaigns/new"), **SLEEP, "prices": "pilot"}
+    for content, told in ((f"id,price\n{rows}\nx,many", "Line 42 of the file"), ("id\n1", "a column called price")):
+        sent = ann.client.post("/campaigns/new/pilot", data=form, files={"pilot_file": ("p.csv", content)})
+        refused = ann.get(sent.headers["location"])
+        assert told in words(refused)
+        assert 'aria-describedby="pilot_file-problem' in refused.text
+    sent = ann.client.post("/campaigns/new/pilot", data=form, files={"pilot_file": ("p.csv", f"id,price\n{rows}")})
+    at = sent.headers["location"]
+    assert "Fitted to 40 people: " in words(ann.get(at))
+    saved = press(ann, at.partition("#")[0], "save")
+    prior = shared.service.campaign(analyst(shared.service), saved.removeprefix("/campaigns/")).settings.prior
+    assert not isinstance(prior, dict)
+    assert 1.0 < float(prior.quantile(0.5)) < 8.0
+    with shared.service._read() as connection:
+        dumped = " ".join(str(row) for row in connection.exec_driver_sql("SELECT fields FROM forms"))
+    assert "secret" not in dumped
+
+
+# -- people, and how it looks to them ----------------------------------------------------------------------------------
+
+
+def test_somebody_is_removed_before_it_opens_and_nobody_after(ann: Visitor, shared: Live) -> None:
+    play = drafted(shared.service, ["a@x.org", "b@x.org", "c@x.org", "d@x.org"])
+    people, path = f"/campaigns/{play.id}/people", f"/campaigns/{play.id}/remove"
+    asked = ann.send(path, people, label="b@x.org")
+    assert "Remove b@x.org?" in words(asked)
+    assert sum(play.view.people.values()) == 4, "asked about first"
+    assert ann.send(path, people, label="b@x.org", sure="yes").headers["location"] == people
+    assert "b@x.org" not in words(ann.get(people))
+    twice = ann.send(path, people, label="b@x.org", sure="yes")
+    assert "Nobody of that name" in words(ann.get(twice.headers["location"]))
+    with Visitor(shared.url) as her:
+        assert her.send("/p/enter", "/p/other", link=play.links[1].token).status_code == 403
+    shared.service.open(play.who, play.id)
+    refused = ann.send(path, people, label="a@x.org", sure="yes")
+    assert "the campaign has opened" in words(ann.get(refused.headers["location"]))
+    assert sum(play.view.people.values()) == 3
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_a_draft_can_be_seen_as_a_participant_which_changes_nothing(ann: Visitor, shared: Live, setting: str) -> None:
+    play = drafted(shared.service, 3, setting=setting)
+    before = (play.view, shared.service.events(play.who, play.id))
+    base = f"/campaigns/{play.id}/as-participant"
+    for page, heading in (
+        ("consent", "Hours of sleep"),
+        ("choice", "become at most 73.2 % sure"),
+        ("offer", "EUR for"),
+    ):
+        shown = ann.get(f"{base}/{page}")
+        assert shown.status_code == 200
+        assert "somebody who is made up" in words(shown)
+        assert heading in words(shown)
+        assert not re.findall(r'(?:href|action|formaction)="/p[/"?]', shown.text), "no way to a participant's own pages"
+    assert ann.client.post(f"{base}/offer", data={"price": "1"}).headers["location"] == f"{base}/offer"
+    assert ann.get(f"{base}/receipt").status_code == 404
+    assert (play.view, shared.service.events(play.who, play.id)) == before
+
+
+def test_the_made_up_participant_sees_the_very_pages_of_a_real_one(ann: Visitor, shared: Live) -> None:
+    settings = {"bounds": None, "questions": (YesNo(name="Do you smoke?"), YesNo(name="Do you snore?"))}
+    draft, play = drafted(shared.service, 3, **settings), opened(shared.service, 3, **settings)
+    with Visitor(shared.url) as her:
+        her.come_in(play.fresh(0))
+        real = words(her.get("/p"))
+    sample = words(ann.get(f"/campaigns/{draft.id}/as-participant/consent"))
+    _, _, promised = real.partition("What happens, in four steps")
+    assert promised
+    assert promised.split("Data bought fairly")[0].strip() in sample
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+def test_typing_keeps_itself_sliders_move_prices_and_a_small_screen_is_enough(browser: Browser, shared: Live) -> None:
+    with watched(browser, shared.url, locale="de", viewport={"width": 320, "height": 700}) as hers:
+        page = hers.page()
+        page.goto(f"{shared.url}/login")
+        page.fill("#name", "ann")
+        page.fill("#password", PASSWORD)
+        page.click("form.card button")
+        page.wait_for_url("**/campaigns")
+        page.goto(f"{shared.url}/campaigns/new")
+        page.fill("#title", "Schlaf")
+        page.wait_for_url(re.compile("/campaigns/new/f"))
+        assert page.inner_text("#kept").startswith("Aufgehoben am")
+        page.focus("#slider-high")
+        page.keyboard.press("ArrowRight")
+        assert page.input_value("#price_high") == "5,3"
+        page.fill("#price_low", "0,1")
+        assert int(page.input_value("#slider-low")) == 200
+        page.select_option("#q-0-kind", "choice")
+        assert page.locator("#q-0-low").is_hidden()
+        assert page.locator("#q-0-answers").is_visible()
+        page.fill("#q-0-name", "Schicht?")
+        asked: list[str] = []
+        page.on("dialog", lambda dialog: (asked.append(dialog.type), dialog.dismiss()))
+        page.evaluate("document.querySelector('nav.main a').click()")
+        page.wait_for_selector("#kept:has-text('Aufgehoben')")
+        assert asked == ["beforeunload"], "what is not kept yet is not left unasked"
+        page.click("button[value='question-add:number']")
+        page.wait_for_selector("#q-1-low")
+        page.go_back()
+        page.wait_for_selector("#q-0-name")
+        assert page.input_value("#title") == "Schlaf"
+        assert too_wide(page) <= 0
+        keep(page, "draft-german-phone")
+        assert hers.complaints == []

@@ -1,0 +1,297 @@
+"""A draft's form and settings: each gives the other back, and whatever is wrong is told at its field, all at once."""
+
+import math
+from datetime import timedelta
+from typing import Any
+
+import numpy as np
+import pytest
+
+from hushbid.errors import InputError
+from hushbid.priors import Exponential, LogNormal, Uniform
+from hushbid.priors.fitting import fit_priors
+from hushbid.questions import Choice, Number, YesNo
+from hushbid.server.domain.consent import Consent
+from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.pages import settings_form
+from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot, typical_prices, typical_prior
+from hushbid.server.pages.form_questions import pressed
+from hushbid.server.pages.numbers import Writing
+from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled, first_form, in_language
+from hushbid.server.pages.texts import languages
+from tests.server.support import Clock, settings
+
+EN, DE = (Writing(languages()[language]) for language in ("en", "de"))
+SURVEY = (
+    Number(name="hours", bounds=(0, 12.5), unit="h", variance=4.25),
+    YesNo(name="Do you smoke?", importance=2.5),
+    Choice(name="Shift", answers=("days", "nights", "no answer")),
+)
+LOCAL = {"setting": "local", "goal": "accuracy", "q-0-error": "0.5"}
+FULL: dict[str, Any] = {
+    "one_visit": True,
+    "consent": Consent(controller="Sleep Lab\nMain St 1", contact="a@x.org", purpose="x", texts={"de": "Guten Tag"}),
+    "observer": "your employer",
+    "statement": "Did you sleep less than 6 hours?",
+    "payout": "iban",
+    "payout_days": 30,
+    "limits": True,
+}
+
+
+SLEEP = {"title": "Sleep", "q-0-name": "How long?", "q-0-low": "0", "q-0-high": "10"}
+
+
+def read(typed: dict[str, str], write: Writing = EN) -> Filled:
+    return filled({**first_form(write), "title": "Sleep", "q-0-name": "How long?", **typed}, write, least=2)
+
+
+def simple(**typed: str) -> Filled:
+    return read({"q-0-low": "0", "q-0-high": "10", **typed})
+
+
+# -- there and back ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("write", [EN, DE], ids=["en", "de"])
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"participation_fee": 150, "spending_ceiling": 123_456, "automatic": True, "public_estimate": True},
+        {"currency": "JPY", "decimals": 0, "participation_fee": 150},
+        {"prior": {"days": Uniform(1, 2), "nights": Exponential(0.5)}, "variance": 1.125},
+        {"bounds": (-0.125, 1234.5), "buyer_weight": 0.001, "max_privacy_loss": 0.125, "retention_days": 30},
+        {"budget": 1_234_50, "max_relation": 0.125, "prior": typical_prior(0.25, 12.5)},
+        {"hard_budget": 200, "currency": "JPY", "decimals": 0, "prior": LogNormal(0.1, 0.3)},
+        {"standard_error": 0.25, "max_relation": 1.0},
+        {"bounds": None, "questions": SURVEY, "budget": 500_00, **FULL},
+        {"bounds": None, "questions": SURVEY, "standard_error": (0.3, 0.07, 0.123456789), "max_privacy_loss": 2.0},
+        {"bounds": None, "questions": SURVEY[:1], "budget": 500_00},
+        {"strata": {"shares": {"old": 0.335, "young": 0.665}}, "budget": 50_00, "max_privacy_loss": None},
+        {"strata": {"contrast": {"old": 1, "young": -1}}},
+        {"setting": "local", "standard_error": 0.9, "max_privacy_loss": None},
+    ],
+    ids=[
+        *("plain", "money", "yen", "groups", "decimals", "two prices", "hard budget", "accuracy"),
+        *("survey", "accuracies", "a survey of one", "shares", "contrast", "uncapped"),
+    ],
+)
+def test_settings_survive_the_form(write: Writing, changes: dict[str, Any]) -> None:
+    if changes.get("automatic"):
+        later = Clock()().replace(second=0, microsecond=0)
+        changes = {**changes, "report_by": later, "deliver_by": later + timedelta(days=1)}
+    given = settings(**changes)
+    found = filled({**as_typed(given, write), "people": "5"}, write, least=2)
+    assert found.problems == {}
+    assert found.settings == given
+    assert found.uncapped == (given.max_privacy_loss is None)
+
+
+def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
+    typed = {**as_typed(settings(bounds=None, questions=SURVEY, budget=1_234_50), EN), "people": "5"}
+    typed |= {"participation_fee": "1.500", "spending_ceiling": "twelve", "description": "1.5 hours"}
+    german = in_language(typed, "en", DE)
+    assert (german["participation_fee"], german["q-0-high"], german["budget"]) == ("1,5", "12,5", "1234,5")
+    assert (german["spending_ceiling"], german["description"]) == ("twelve", "1.5 hours"), "text stays as it is"
+    assert filled({**german, "spending_ceiling": ""}, DE, least=2).settings == (
+        filled({**typed, "spending_ceiling": ""}, EN, least=2).settings
+    )
+    assert in_language(german, "de", EN) == {**typed, "participation_fee": "1.5"}
+
+
+# -- what is wrong -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("typed", "field"),
+    [
+        ({"goal": ""}, "goal"),
+        ({"goal": "profit"}, "goal"),
+        ({"goal": "accuracy", "q-0-error": "little"}, "q-0-error"),
+        ({"goal": "accuracy"}, "q-0-error"),
+        ({"goal": "cost", "buyer_weight": "0"}, "buyer_weight"),
+        ({"budget": "1.005"}, "budget"),
+        ({"budget": "-3"}, "budget"),
+        ({"setting": "local"}, "budget"),
+        ({"relation": "own", "max_relation": "1.5"}, "max_relation"),
+        ({"privacy": "own", "max_privacy_loss": "0"}, "max_privacy_loss"),
+        ({"price_low": "6"}, "price_high"),
+        ({"price_low": "0"}, "price_low"),
+        ({"prices": "pilot"}, "pilot_file"),
+        ({"prices": "text", "prior": "uniform:2,1"}, "prior"),
+        ({"prices": "text"}, "prior"),
+        ({"q-0-high": "0"}, "q-0-high"),
+        ({"q-0-variance": "26"}, "q-0-variance"),
+        ({"q-0-kind": "choice", "q-0-answers": "one"}, "q-0-answers"),
+        ({"questions": "2", "q-1-kind": "yes_no", "q-1-name": "How long?"}, "q-1-name"),
+        ({"strata": "1", "s-0-name": "old", "s-0-weight": "50"}, "s-0-weight"),
+        ({"strata": "1", "s-0-weight": "100"}, "s-0-name"),
+        ({"currency": "eur"}, "currency"),
+        ({"decimals": "7"}, "decimals"),
+        ({"minimum_people": "1"}, "minimum_people"),
+        ({"people": "0"}, "people"),
+        ({"payout": "gold"}, "payout"),
+        ({"payout_days": "0"}, "payout_days"),
+        ({"retention_days": "9999"}, "retention_days"),
+        ({"report_by": "soon"}, "report_by"),
+        ({"report_by": "2026-01-02T00:00", "deliver_by": "2026-01-01T00:00"}, "deliver_by"),
+        ({"automatic": "yes", "report_by": "2026-01-02T00:00"}, "deliver_by"),
+        ({"observer": "x" * 101}, "observer"),
+        ({"consent_contact": "x" * 501}, "consent_contact"),
+        ({"consent_text_de": "a\x07b"}, "consent_text_de"),
+        ({"title": "x" * 201}, "title"),
+        ({"spending_ceiling": "0"}, "spending_ceiling"),
+        # found by the settings themselves, and told in the form's words
+        ({**LOCAL, "prices": "text", "prior": "uniform:1,3"}, "relation"),
+        ({**LOCAL, "relation": "none"}, "price_high"),
+        ({"setting": "local", "q-0-kind": "yes_no", "goal": "cost", "buyer_weight": "5"}, "relation"),
+    ],
+)
+def test_a_problem_is_told_at_its_field_in_either_language(typed: dict[str, str], field: str) -> None:
+    english = simple(**typed)
+    assert list(english.problems) == [field]
+    german = filled(
+        in_language({**first_form(EN), **SLEEP, **typed}, "en", DE),
+        DE,
+        least=2,
+    )
+    assert list(german.problems) == [field]
+    assert german.problems[field] != english.problems[field]
+    assert "must" not in german.problems[field]
+    assert not any(word in english.problems[field] for word in ("_", "got ", "goal must", "field"))
+
+
+def test_all_problems_are_found_at_once() -> None:
+    assert set(simple(**LOCAL).problems) == {"price_high", "relation"}
+    found = read({"title": "", "q-0-name": "", "budget": "much", "price_low": "", "payout_days": "x", "currency": ""})
+    assert set(found.problems) == {
+        *("title", "q-0-name", "q-0-low", "q-0-high", "budget", "price_low", "payout_days", "currency")
+    }
+
+
+@pytest.mark.parametrize(
+    ("field", "place"),
+    [
+        *(("prior", "price_high"), ("bounds", "q-0-high"), ("questions[3].bounds", "q-0-name"), ("strata", "strata")),
+        *(("hard_budget", "budget"), ("max_relation", "relation"), ("elsewhere", "form"), (None, "form")),
+    ],
+)
+def test_whatever_settings_refuse_is_told_without_their_english(
+    monkeypatch: pytest.MonkeyPatch, field: str | None, place: str
+) -> None:
+    def refuse(values: object) -> None:
+        raise InputError("title must be different.", field=field)
+
+    monkeypatch.setattr(CampaignSettings, "from_dict", refuse)
+    found = filled({**first_form(DE), "title": "S", "q-0-name": "?", "q-0-low": "0", "q-0-high": "9"}, DE, least=2)
+    assert list(found.problems) == [place]
+    assert "different" not in found.problems[place]
+    assert found.problems[place] in languages()["de"].texts.values()
+
+
+def test_every_refusal_of_a_setting_has_words_for_its_field() -> None:
+    names = {name.removeprefix("refused_setting.") for name in languages()["en"].texts if name.startswith("refused_s")}
+    assert {"prior", "bounds", "strata", "budget", "hard_budget", "standard_error", "max_relation", "form"} <= names
+
+
+def test_only_the_number_of_the_chosen_goal_is_meant() -> None:
+    found = simple(goal="cost", budget="x", buyer_weight="7").settings
+    assert found is not None
+    assert (found.stated, found.buyer_weight) == ("buyer_weight", 7.0)
+
+
+def test_an_empty_form_says_what_is_missing_and_nothing_else() -> None:
+    assert set(filled(EMPTY, EN).problems) == {"title", "q-0-name", "q-0-low", "q-0-high"}
+
+
+def test_one_visit_and_limits_are_left_aside_where_noise_is_added_in_browsers() -> None:
+    local = {"setting": "local", "goal": "cost", "buyer_weight": "9", "relation": "none"}
+    found = simple(**local).settings
+    assert found is not None
+    assert (found.one_visit, found.limits, found.max_privacy_loss) == (False, False, 1.0)
+    central = simple().settings
+    assert central is not None
+    assert (central.one_visit, central.limits) == (True, True), "the defaults of the central setting"
+
+
+# -- questions and strata ----------------------------------------------------------------------------------------------
+
+
+def test_buttons_add_move_and_remove_questions_with_all_that_was_typed() -> None:
+    typed = {**EMPTY, "q-0-name": "first", "q-0-low": "1"}
+    typed, at = pressed(typed, "question-add:choice") or ({}, "")
+    assert (at, typed["questions"], typed["q-1-kind"]) == ("q-1", "2", "choice")
+    typed = {**typed, "q-1-name": "second", "q-1-answers": "a\nb"}
+    typed, at = pressed(typed, "question-up:1") or ({}, "")
+    assert (at, typed["q-0-name"], typed["q-0-answers"], typed["q-1-low"]) == ("q-0", "second", "a\nb", "1")
+    typed, _ = pressed(typed, "question-remove:0") or ({}, "")
+    assert (typed["questions"], typed["q-0-name"], typed["q-0-low"]) == ("1", "first", "1")
+    assert "q-1-name" not in typed
+    typed, _ = pressed(typed, "question-remove:0") or ({}, "")
+    assert (typed["questions"], typed["q-0-kind"], typed["q-0-name"]) == ("1", "number", ""), "one is always there"
+    typed, _ = pressed(typed, "stratum-add:") or ({}, "")
+    assert typed["strata"] == "1"
+    for nothing in ("question-up:0", "question-down:9", "question-remove:x", "question-remove:-1"):
+        assert (pressed(typed, nothing) or ({}, ""))[0]["questions"] == "1"
+    assert pressed(typed, "save") is None
+
+
+# -- prices ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("low", "high"), [(0.5, 5.0), (0.01, 1000.0), (3.0, 3.5), (1e-6, 123456.0)])
+def test_one_in_ten_asks_less_than_the_low_price_and_one_in_ten_more_than_the_high_one(low: float, high: float) -> None:
+    prior = typical_prior(low, high)
+    assert float(prior.cdf(low)) == pytest.approx(0.1)
+    assert 1.0 - float(prior.cdf(high)) == pytest.approx(0.1)
+    assert float(prior.quantile(0.5)) == pytest.approx(math.sqrt(low * high))
+    assert typical_prices(prior) == (low, high)
+
+
+def test_a_lognormal_prior_of_other_numbers_is_shown_as_a_text() -> None:
+    assert typical_prices(LogNormal(0.123, 0.456)) is None
+    assert as_typed(settings(prior=LogNormal(0.123, 0.456)), EN)["prices"] == "text"
+
+
+def pilot(values: list[object], head: str = "price") -> bytes:
+    return "\n".join([head, *map(str, values)]).encode()
+
+
+def test_a_pilot_is_fitted_as_the_command_does_but_never_by_its_own_answers() -> None:
+    values = np.random.default_rng(7).lognormal(0.5, 0.6, 60)
+    found = fitted_pilot(pilot(values.tolist(), "id;Sensitivity").replace(b"\n", b"\nx;").replace(b"x;id", b"id"))
+    best = next(fit for fit in fit_priors(values) if fit.family != "empirical")
+    assert (found.prior, found.people) == (best.prior.to_text(), 60)
+    few = fitted_pilot(pilot([1, 1, 1, 1, 2, 2, 2, 9, 9, 9, 9, 9]))
+    assert not few.prior.startswith("empirical")
+
+
+@pytest.mark.parametrize(
+    ("content", "text", "values"),
+    [
+        (b"", "pilot_missing", {}),
+        (pilot([1] * 12, "euros"), "pilot_column", {}),
+        (pilot([1, 2, 3]), "pilot_few", {"least": "10", "got": "3"}),
+        (pilot([2] * 12), "pilot_same", {}),
+        (pilot([1, 2, "secret", *range(10)]), "pilot_row", {"row": "4"}),
+        (pilot([1, -2, *range(1, 12)]), "pilot_row", {"row": "3"}),
+        (b"\x00\x01\x02\xff" * 9, "pilot_unreadable", {}),
+        (b"x" * (2 << 20) + b"y", "pilot_large", {"most": "2"}),
+    ],
+)
+def test_a_pilot_that_cannot_be_used_is_told_by_its_row_and_never_by_what_it_holds(
+    content: bytes, text: str, values: dict[str, str]
+) -> None:
+    with pytest.raises(PilotRefused) as refused:
+        fitted_pilot(content)
+    assert refused.value.text == f"form.{text}"
+    assert refused.value.values == values
+    for language in languages().values():
+        assert "secret" not in language(refused.value.text, **values)
+
+
+def test_the_form_has_a_field_for_every_setting() -> None:
+    known = set(as_typed(settings(), EN)) | {"people"}
+    assert set(EMPTY) == known
+    assert settings_form.EMPTY["one_visit"] == "yes"
