@@ -43,6 +43,7 @@ SERVER = (
     ("store",),
     ("installation",),
     ("vault", "failpoints", "faults"),
+    ("answer_keys",),
     ("domain",),
 )
 

@@ -26,7 +26,7 @@ from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt
 from tests.server.postgres import Postgres
-from tests.server.support import NONCE, Installation, Play, deliver, opened
+from tests.server.support import NONCE, Installation, Play, deliver, nonce_for, opened
 
 C, P = CampaignState, ParticipantState
 PEOPLE, FEE = 4, 100
@@ -63,15 +63,14 @@ class LifeCycle(RuleBasedStateMachine):
     def now(self) -> datetime:
         return self.server.installation.clock.now
 
-    @initialize(setting=st.sampled_from(["central", "local"]), kept=st.booleans(), deadlines=st.booleans())
-    def open(self, setting: Any, kept: bool, deadlines: bool) -> None:
-        self.kept, self.local = kept, setting == "local"
+    @initialize(kind=st.sampled_from(["central", "local", "one visit"]), kept=st.booleans(), deadlines=st.booleans())
+    def open(self, kind: str, kept: bool, deadlines: bool) -> None:
+        self.kept, self.local, self.once = kept, kind == "local", kind == "one visit"
         self.report_by = self.now + timedelta(hours=1) if deadlines else datetime.max.replace(tzinfo=self.now.tzinfo)
         self.deliver_by = self.now + timedelta(hours=2) if deadlines else self.report_by
         by = {"report_by": self.report_by, "deliver_by": self.deliver_by} if deadlines else {}
-        self.play = opened(
-            self.service, PEOPLE, setting=setting, participation_fee=FEE, fee_after_withdrawal=kept, **by
-        )
+        chosen = {"setting": "local" if self.local else "central", "one_visit": self.once, **by}
+        self.play = opened(self.service, PEOPLE, participation_fee=FEE, fee_after_withdrawal=kept, **chosen)
         self.state = C.REPORTING
         self.people = [P.INVITED] * PEOPLE
         self.reports: list[float | None] = [None] * PEOPLE
@@ -100,7 +99,8 @@ class LifeCycle(RuleBasedStateMachine):
         allowed = (
             self.state is C.REPORTING and self.now < self.report_by and self.people[row] in (P.INVITED, P.REPORTED)
         )
-        self.expect(allowed, lambda: self.service.report(self.play.token(row), report))
+        data = {"given": report, "nonce": nonce_for(row, report)} if self.once else {}
+        self.expect(allowed, lambda: self.service.report(self.play.token(row), report, **data))
         if allowed:
             self.people[row], self.reports[row], self.reported[row] = P.REPORTED, report, True
 
@@ -143,7 +143,8 @@ class LifeCycle(RuleBasedStateMachine):
         again = self.people[row] is P.DELIVERED
         same = self.local or self.sent.get(token) == value
         kept = self.sent if self.local or first else {}
-        self.expect(first or (again and same), lambda: deliver(self.service, token, value, kept=kept))
+        allowed = not self.once and (first or (again and same))
+        self.expect(allowed, lambda: deliver(self.service, token, value, kept=kept))
         if first:
             self.people[row] = P.DELIVERED
 
@@ -164,7 +165,7 @@ class LifeCycle(RuleBasedStateMachine):
     @rule()
     @precondition(lambda self: self.state is not C.REPORTING or self.answered() or self.now >= self.report_by)
     def decide(self) -> None:
-        allowed = self.state is C.REPORTING
+        allowed = self.state is C.REPORTING and not (self.once and self.now >= self.deliver_by)
         self.expect(allowed, lambda: self.play.on(self.service).decide())
         if not allowed:
             return
@@ -179,14 +180,16 @@ class LifeCycle(RuleBasedStateMachine):
                 self.people[row] = P.ABSENT
             elif report is not None:
                 assert self.promised[row] == 0.0 or report <= 2.0
-                self.people[row] = P.PROMISED if self.promised[row] > 0.0 else P.NOT_BOUGHT
+                bought_from = P.DELIVERED if self.once else P.PROMISED
+                self.people[row] = bought_from if self.promised[row] > 0.0 else P.NOT_BOUGHT
         assert any(self.promised) == bought
 
     @rule(accept_nobody=st.booleans())
     @precondition(lambda self: self.state is not C.REPORTING)
     def release(self, accept_nobody: bool) -> None:
         delivered = self.people.count(P.DELIVERED)
-        allowed = self.state is C.DELIVERING and (delivered > 0 or accept_nobody or self.now >= self.deliver_by)
+        nobody_may_come = accept_nobody or self.once or self.now >= self.deliver_by
+        allowed = self.state is C.DELIVERING and (delivered > 0 or nobody_may_come)
         self.expect(allowed, lambda: self.play.on(self.service).release(accept_nobody=accept_nobody))
         if allowed:
             self.state = C.RELEASED if delivered else C.UNDELIVERED
@@ -227,6 +230,8 @@ class LifeCycle(RuleBasedStateMachine):
     def an_hour_passes(self) -> None:
         self.server.installation.clock.pass_(hours=1)
         self.service.tick()
+        if self.once and self.state is C.REPORTING and self.now >= self.deliver_by:
+            self.state = C.CANCELLED
 
     @rule()
     def the_server_is_restarted(self) -> None:
@@ -264,6 +269,14 @@ class LifeCycle(RuleBasedStateMachine):
             if self.promised is not None:
                 assert (seen.promised or 0.0) == self.promised[row]
                 assert (seen.payment or 0) == self.payments[row]
+
+    @invariant()
+    def there_is_a_key_for_whoever_is_or_may_be_bought_from_and_for_nobody_else(self) -> None:
+        path = self.service.home.data_keys / f"{self.play.id}.answers"
+        content = path.read_bytes() if path.exists() else b""
+        keys = sum(any(content[at : at + 32]) for at in range(0, len(content), 32))
+        needed = {C.REPORTING: P.REPORTED, C.DELIVERING: P.DELIVERED}.get(self.state)
+        assert keys == (self.people.count(needed) if self.once and needed is not None else 0)
 
     @invariant()
     def the_log_is_whole(self) -> None:

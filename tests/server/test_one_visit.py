@@ -1,21 +1,31 @@
 """One visit: answers come with the price, sealed under keys of their own; what is not bought is never opened."""
 
+import asyncio
 import hashlib
+import os
+import shutil
 import struct
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
+from benchmarks import visits
+from hushbid.client import AnalystClient, MessageMemory, ParticipantClient, Participation
+from hushbid.client.messages import new_secret
 from hushbid.documents import parsed
-from hushbid.errors import Conflict, DataError, HushbidError, InputError
+from hushbid.errors import Conflict, DataError, HushbidError, InputError, NotAllowed
 from hushbid.record import Record
 from hushbid.server.answer_keys import AnswerKeys
+from hushbid.server.bot_campaigns import SETTINGS, play_campaign
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.service import Service
 from hushbid.server.store import participants
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
-from tests.server.support import Installation, Play, nonce_for, on_one_store, opened
+from tests.server.serving import served
+from tests.server.support import Installation, Play, nonce_for, on_one_store, opened, user
 from tests.server.test_at_rest import Disk, disk, found_in  # noqa: F401 - a fixture
 from tests.server.test_restore import again, back_up, restore
 
@@ -253,19 +263,15 @@ def test_no_answer_and_no_key_is_in_any_backup_and_none_is_on_disk_in_the_clear(
         keys = keys_of(service, play)
         sealed = [person(service, play, row).delivery for row in range(PEOPLE)]
         backups = disk.backups(service, tmp_path)
-        assert not [value for value in VALUES if found_in(disk.everything(service, tmp_path), value)]
+        assert not [value for value in VALUES if found_in([*disk.files(), *backups], value)]
         assert not [key for key in keys for content in backups if key in content or key.hex().encode() in content]
-        assert any(sealed[0] in content or sealed[0].hex().encode() in content for content in backups), (
-            "the search works"
-        )
+        assert any(sealed[0] in one or sealed[0].hex().encode() in one for one in backups), "the search works"
         play.decide()
-        left = keys_of(service, play)
-        gone = [key for key in keys if key not in left]
-        assert len(gone) == 2
-        assert not [key for key in gone for content in disk.files() if key in content]
+        assert len(set(keys) - set(keys_of(service, play))) == 2
         play.release()
-        assert not [key for key in keys for content in disk.files() if key in content]
-        assert not [value for value in VALUES if found_in(disk.everything(service, tmp_path), value)]
+        files = disk.files()
+        assert not [key for key in keys for content in files if key in content]
+        assert not [value for value in VALUES if found_in(files, value)]
 
 
 def test_an_old_backup_brings_no_destroyed_answer_back(installation: Installation, tmp_path: Path) -> None:
@@ -332,10 +338,6 @@ def test_somebody_whose_key_was_lost_after_the_decision_has_dropped_out(installa
         assert states(service, play)[2:] == ["delivered"] * 3 + ["dropped"]
 
 
-class Killed(BaseException):
-    """As if the process had died."""
-
-
 @pytest.mark.parametrize(
     "point",
     [
@@ -353,8 +355,6 @@ def test_a_crash_leaves_no_key_that_is_not_needed_and_takes_none_that_is(
     installation: Installation, tmp_path: Path, point: str
 ) -> None:
     """What is on disk at the worst moment is copied, as a crash would leave it, and a server started on the copy."""
-    import shutil
-
     left = tmp_path / "left"
 
     def at(reached: str) -> None:
@@ -424,8 +424,6 @@ def test_a_key_opens_its_own_answers_only_and_is_there_or_gone(keys: AnswerKeys,
 def test_destroying_the_keys_of_a_hundred_thousand_people_takes_one_synchronisation(
     keys: AnswerKeys, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import os
-
     content = os.urandom(32 * 100_000)
     (tmp_path / "c1.answers").write_bytes(content)
     kept = [place.to_bytes(4, "big") for place in range(0, 100_000, 3)]
@@ -437,3 +435,71 @@ def test_destroying_the_keys_of_a_hundred_thousand_people_takes_one_synchronisat
     assert left[:32] == content[:32]
     assert left[32:96] == bytes(64)
     assert sum(any(left[at : at + 32]) for at in range(0, len(left), 32)) == len(kept)
+
+
+# -- over the network --------------------------------------------------------------------------------------------------
+
+
+def test_clients_and_bots_give_price_and_answers_together(service: Service) -> None:
+    with served(service) as url:
+        user(service, "ann")
+        with AnalystClient(url, token=service.create_api_token("ann", "test")) as analyst:
+            settings = {**SETTINGS, "one_visit": True, "retention_days": 1}
+            campaign = analyst.draft(settings).id
+            links = analyst.invite(campaign, count=6)
+            analyst.open(campaign)
+            with ParticipantClient.from_link(links[0].link, keeper=MessageMemory()) as she:
+                assert she.participation().one_visit
+                with pytest.raises(NotAllowed, match=r"give value\. Nothing was sent"):
+                    she.report(1.5)
+                with pytest.raises(DataError, match="must lie in the public range"):
+                    she.report(1.5, value=13.0)
+                assert she.report(1.5, value=7.0).state == "reported"
+                assert she.report(1.4).report == 1.4
+                assert she.report(1.4, value=8.0).state == "reported"
+                with pytest.raises(Conflict, match="together with the price"):
+                    she.deliver_value(7.0, at_most=2.0, bounds=(0, 12), offer=_promised(she.participation()))
+            analyst.cancel(campaign)
+            played = asyncio.run(play_campaign(analyst, settings, n=24, strategy="mixed", seed=13, connections=4))
+            assert played.ok, played.tally.problems
+            assert played.state == "released"
+            assert played.visits()["dropped_out"] == 0
+            assert {bot.person.strategy for bot in played.bots} >= {"drop-out", "withdraw", "late", "decline"}
+            with httpx.Client(base_url=f"{url}/api/v1") as bare:
+                twice = analyst.draft(SETTINGS).id
+                link = analyst.invite(twice, count=6)[0]
+                analyst.open(twice)
+                secret = new_secret()
+                bare.put(
+                    "/participation/secret",
+                    json={"secret": secret},
+                    headers={"Authorization": f"Bearer {link.token}"},
+                )
+                hers = {"Authorization": f"Bearer {secret}"}
+                for body, told in (
+                    ({"sensitivity": 1.5, "value": 7.25, "nonce": "0" * 32}, "value must be left out of a report"),
+                    ({"sensitivity": 1.5, "value": 7.25}, "nonce must be given with a value or answers"),
+                    ({"sensitivity": 1.5, "nonce": "0" * 32}, "nonce must be given with a value or answers"),
+                ):
+                    refused = bare.put("/participation/report", json=body, headers=hers)
+                    assert refused.status_code == 422
+                    assert told in refused.text
+                    assert "7.25" not in refused.text
+
+
+def _promised(view: Participation) -> Participation:
+    """As a lying server would show it."""
+    return replace(view, promised=0.1, payment=10_000)
+
+
+def test_one_visit_saves_a_visit_and_all_drop_outs_but_withdrawals(tmp_path: Path) -> None:
+    two, one = visits.measured(tmp_path, 12, (0.5,))
+    assert (two["visits"], one["visits"]) == (2, 1)
+    assert (one["visits_per_bot"], one["requests_per_bot"], one["dropped_out"]) == (1.0, 3.0, 0)
+    assert 0 < two["dropped_out"] < two["bought_from"] == one["bought_from"]
+    assert two["requests_per_bot"] == 3.0 + 2.0 * (two["visits_per_bot"] - 1.0)
+    table = visits.table([two, one])
+    assert table.count("\n") == 3
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "conduct-a-campaign.md").read_text("utf-8")
+    assert "python -m benchmarks.visits --n 200" in page
+    assert table.splitlines()[0] in page

@@ -59,7 +59,7 @@ def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
     from hushbid.priors import Prior, parse_prior
     from hushbid.server.bot_campaigns import play_campaign, play_links
 
-    common = {name: given[name] for name in ("strategy", "seed", "connections")}
+    common = {name: given[name] for name in ("strategy", "seed", "connections", "stay_away")}
     if given["links"] is not None:
         prior = None if given["prior"] is None else parse_prior(given["prior"])
         if prior is not None and not isinstance(prior, Prior):
@@ -72,7 +72,7 @@ def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
         settings["one_visit"] = True
     with _analyst(url, given["token_file"], given["user"]) as analyst:
         _reach(url)
-        more = {name: given[name] for name in ("n", "identities", "stay_away")}
+        more = {name: given[name] for name in ("n", "identities")}
         return asyncio.run(play_campaign(analyst, settings, progress=step, **more, **common))
 
 

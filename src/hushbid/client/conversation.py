@@ -85,14 +85,14 @@ class Talk:
         if limit is not None and not view.takes_limits:
             raise NotAllowed("This campaign takes no limits: nothing was sent.")
         _require_visits(view, value)
+        data = _with_report(view, value)
         if view.campaign_state == "reporting":  # otherwise the server refuses, and she has agreed to nothing
             place = yield from self._place(view)
             kept = yield Work(lambda: self._keeper.terms(place))
             # agreed to, durably, before the server hears anything
             terms = _terms(view, kept, float(sensitivity), min(named, default=None))
             yield Work(lambda: self._keeper.agree(place, terms))
-        content = {"sensitivity": float(sensitivity), **({} if limit is None else {"limit": limit})}
-        content |= _with_report(view, value)
+        content = {"sensitivity": float(sensitivity), **({} if limit is None else {"limit": limit}), **data}
         told = yield from self._ask(put("/participation/report", content))
         return Participation.from_dict(told)
 

@@ -177,6 +177,7 @@ async def play_links(
     seed: int = 1,
     connections: int = 32,
     patience: float = 3600.0,
+    stay_away: float = 0.0,
     progress: Callable[[str], None] = lambda phase: None,
     sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     network: Any = None,
@@ -191,7 +192,8 @@ async def play_links(
         # the first bot's view stands for all: one campaign, one state
         view = await first.participation()
         asked = view.questions or view.bounds or ()
-        cast = people(strategy, [prior or _guess(view)] * len(tokens), asked, rng=np.random.default_rng(seed))
+        rng = np.random.default_rng(seed)
+        cast = people(strategy, [prior or _guess(view)] * len(tokens), asked, rng=rng, stay_away=stay_away)
         stage.transport = transport
         bots = _bots(transport, tokens, cast, stage.tally, memory)
         waiting = _Waiting(first, patience, sleep)

@@ -4,8 +4,9 @@
     installation        a random name, which the database holds too: the two belong together
     keys/identity.key   turns external ids into persons; without it nobody can tell who is who
     keys/signing/       the keys receipts are signed with (`hushbid.receipts.key_folder`)
-    keys/data/          one key per campaign to people's values and one to where they are paid, until each is destroyed
-                        (`hushbid.server.vault`), and a mark for each decision and release that stands in claims/
+    keys/data/          one key per campaign to people's values (`hushbid.server.vault`), or one for everybody's answers
+                        (`hushbid.server.answer_keys`), and one to where they are paid, until each is destroyed; and a
+                        mark for each decision and release that stands in claims/
     claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.once_files`)
     privacy-cap         the most that anybody may give up over all campaigns, if there is a limit
     lock                held by the server that runs here

@@ -53,7 +53,7 @@ def test_price_and_value_are_given_together_without_scripts_and_changed_until_th
         she.come_in(play.fresh(0))
         consent = words(she.get("/p"))
         assert "sealed on arrival, with a key of their own" in consent
-        assert "If it does not, their key is destroyed unopened." in consent
+        assert "If it does not, their key is destroyed, and they stay unopened." in consent
         assert "you type your answers in" not in consent
         asked = priced(she)
         assert asked.status_code == 200
@@ -85,7 +85,7 @@ def test_price_and_value_are_given_together_without_scripts_and_changed_until_th
         assert last.report == other.report
         assert last.delivered_at is not None
         assert last.delivered_at > (first.delivered_at or last.delivered_at)
-        assert "The key to your answers is destroyed unopened." in words(she.get("/p/withdraw"))
+        assert "The key to your answers is destroyed, and they stay unopened." in words(she.get("/p/withdraw"))
         gave(shared, play, range(1, 3))
         assert play.decide().state == "done"
         shown = words(she.get("/p"))

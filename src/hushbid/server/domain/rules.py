@@ -70,7 +70,10 @@ def require_staff(who: Principal) -> None:
 def require_state(campaign: Campaign, *states: CampaignState, to: str) -> None:
     """Refuse to do something unless the campaign is in one of these states."""
     if campaign.state not in states:
-        raise Conflict(f"It is not possible to {to}: the campaign {_ANSWERS[campaign.state]}.")
+        answer = _ANSWERS[campaign.state]
+        if campaign.settings.one_visit:
+            answer = answer.removesuffix(" and is collecting data")
+        raise Conflict(f"It is not possible to {to}: the campaign {answer}.")
 
 
 def require_opened(campaign: Campaign) -> None:

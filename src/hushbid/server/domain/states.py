@@ -11,7 +11,8 @@ takes the job up again when it starts. ``nothing_bought`` means that too few peo
 the prior, of all or of one stratum; ``undelivered`` that everybody who was to deliver, of all or of one stratum,
 dropped out. Both are final: no estimate will ever exist.
 From ``allocating`` a campaign can be cancelled only if its job failed. A database that was restored from a backup
-older than a decision may hold a campaign that can never go on; the server cancels it when it starts.
+older than a decision may hold a campaign that can never go on; the server cancels it when it starts. Where people give
+price and answers in one visit, nobody is waited for in ``delivering``: the release may follow at once.
 
 A person's part::
 
@@ -21,6 +22,8 @@ A person's part::
        ├──▶ declined       └──withdraw──▶ withdrawn ◀── also from promised and delivered, until the release is claimed
        ├──▶ absent                                                         (reporting closed without an answer)
     excluded                                                               (by the ledger, when the campaign opened)
+
+In one visit whoever is bought from goes from reported to delivered; dropped is then only somebody whose key was lost.
 
 Whether she has been paid is not a state: one late person never blocks another's pay, nor her own pay the campaign.
 """

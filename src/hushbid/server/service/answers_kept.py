@@ -49,7 +49,7 @@ def _ask_again(tx: Transaction, campaign_id: str, people: list[str]) -> None:
         erased = {"report": None, "loss_limit": None, "reported_at": None, "salt": new_salt()}
         state = ParticipantState.INVITED.value
         participants.change(tx.connection, name, state=state, **erased, **participants.NOTHING_GIVEN)
-        events.append(tx, campaign_id, events.LOST, {"participant": name})
+        events.append(tx, campaign_id, "answers-lost", {"participant": name})
 
 
 def cancel_expired(desk: Desk, now: datetime) -> None:

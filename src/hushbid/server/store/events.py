@@ -16,8 +16,7 @@ _LAST = (
     .limit(1)
 )
 _ADD = insert(events)
-LOST = "answers-lost"
-"""Somebody's answers can never be opened, and she was asked again."""
+_LOST = "answers-lost"
 
 
 def append(tx: Transaction, campaign_id: str, kind: str, body: Mapping[str, Any]) -> Head:
@@ -68,8 +67,8 @@ def about(connection: Connection, participant_id: str) -> list[Event]:
 
 def gave_data(connection: Connection, participant_id: str) -> bool:
     """Whether somebody's data came in, if with her price, and were not lost after that."""
-    told = [event for event in about(connection, participant_id) if event.kind == LOST or "sealed" in event.body]
-    return bool(told) and told[-1].kind != LOST
+    told = [event for event in about(connection, participant_id) if event.kind == _LOST or "sealed" in event.body]
+    return bool(told) and told[-1].kind != _LOST
 
 
 def ever_invited(tx: Transaction, campaign_id: str) -> int:
