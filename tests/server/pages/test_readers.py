@@ -7,6 +7,7 @@ the risk, what happens if one asks for more?
 
 from collections.abc import Iterator
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -102,28 +103,51 @@ def test_what_is_agreed_to_and_the_choice_are_for_everybody(
     page.close()
 
 
-@pytest.mark.skipif(PICTURES is None, reason="no folder for pictures: set HUSHBID_SCREENSHOTS")
-@pytest.mark.parametrize("language", ["en", "de"])
-@pytest.mark.parametrize("name", ["survey", "local"])
-def test_pictures_for_fresh_readers(
-    browser: Browser, shared: Live, campaigns: dict[str, Play], name: str, language: str
-) -> None:
-    for row, (window, size) in enumerate(WINDOWS.items()):
-        options = {"viewport": size, "locale": language, "java_script_enabled": False}
-        with watched(browser, shared.url, **options) as hers:
-            page = hers.page()
-            page.goto(f"{shared.url}/p/other")
-            page.fill("#link", campaigns[name].link(2 + row + 2 * ["en", "de"].index(language)))
-            page.click("#enter button")
-            shown(page, f"reader-{name}-{language}-1-consent-{window}")
-            page.check("#agreed")
-            page.click("main form button")
-            shown(page, f"reader-{name}-{language}-2-choice-{window}")
-            page.fill("#price", "2,5" if language == "de" else "2.5")
-            page.click(".without-script button")
-            shown(page, f"reader-{name}-{language}-3-price-{window}")
-
-
 def shown(page: Page, name: str) -> None:
     keep(page, name)
     assert too_wide(page) == 0
+
+
+if PICTURES:  # nothing is claimed here that is not claimed above, so without a folder there is nothing to skip
+
+    @pytest.mark.parametrize("language", ["en", "de"])
+    @pytest.mark.parametrize("name", ["survey", "local"])
+    def test_pictures_for_fresh_readers(
+        browser: Browser, shared: Live, campaigns: dict[str, Play], name: str, language: str
+    ) -> None:
+        for row, (window, size) in enumerate(WINDOWS.items()):
+            options = {"viewport": size, "locale": language, "java_script_enabled": False}
+            with watched(browser, shared.url, **options) as hers:
+                page = hers.page()
+                page.goto(f"{shared.url}/p/other")
+                page.fill("#link", campaigns[name].link(2 + row + 2 * ["en", "de"].index(language)))
+                page.click("#enter button")
+                shown(page, f"reader-{name}-{language}-1-consent-{window}")
+                page.check("#agreed")
+                page.click("main form button")
+                shown(page, f"reader-{name}-{language}-2-choice-{window}")
+                page.fill("#price", "2,5" if language == "de" else "2.5")
+                page.click(".without-script button")
+                shown(page, f"reader-{name}-{language}-3-price-{window}")
+
+    def test_pictures_for_the_documentation(browser: Browser, shared: Live, campaigns: dict[str, Play]) -> None:
+        """``pages-consent.png`` and ``pages-choice.png`` of docs/assets."""
+        with watched(browser, shared.url, viewport={"width": 664, "height": 900}) as hers:
+            page = hers.page()
+            come_in(page, shared.url, campaigns["survey"].link(20))
+            clipped(page, "pages-consent", "main h1", "main section:nth-of-type(2)")
+            page.check("#agreed")
+            page.click("main form button")
+            page.fill("#price", "2.50")
+            page.wait_for_selector("#means:not([hidden])")
+            clipped(page, "pages-choice", "main h1", "#means")
+
+    def clipped(page: Page, name: str, first: str, last: str) -> None:
+        """Keep the part of a page from one element to the end of another."""
+        page.evaluate("scrollTo(0, 0)")
+        top, end = (page.locator(one).first.bounding_box() for one in (first, last))
+        assert top is not None
+        assert end is not None
+        start = top["y"] - 16
+        part = {"x": 0, "y": start, "width": 664, "height": end["y"] + end["height"] + 16 - start}
+        page.screenshot(path=Path(str(PICTURES)) / f"{name}.png", full_page=True, clip=part)  # type: ignore[arg-type]

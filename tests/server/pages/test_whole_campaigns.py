@@ -124,7 +124,7 @@ class Person:
     def consent(self) -> None:
         self.page.check("#agreed")
         self.page.get_by_role("button", name="Continue").click()
-        self.page.wait_for_selector("#slider-row:not([hidden])")  # the script is there
+        self.page.wait_for_selector("#slider-row:not([hidden])", state="attached")  # the script is there
 
     def ask_for(self, price: str) -> None:
         self.page.fill("#price", price)

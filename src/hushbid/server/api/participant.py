@@ -8,6 +8,7 @@ from typing import Any, Literal, TypeVar
 
 from fastapi import APIRouter, Request, Response
 
+from hushbid.errors import InputError
 from hushbid.server.api import exports
 from hushbid.server.api.auth import link_of, not_logged_in, secret_of
 from hushbid.server.api.idempotency import Key, Once
@@ -138,10 +139,17 @@ async def menu(request: Request) -> Response:
     return answer(await _ask(request, lambda service: service.menu(secret)))
 
 
-@router.get("/consent", response_model=ConsentView, responses=_READ, summary="What am I asked to agree to?")
+@router.get(
+    "/consent",
+    response_model=ConsentView,
+    responses=problems(401, 403, 404, 409, 422),
+    summary="What am I asked to agree to?",
+)
 async def consent(request: Request, language: Literal["en", "de"] = "en") -> Response:
     """What the campaign states, with the analyst's own text in that language, as a document with its version."""
     secret = await secret_of(request)
+    if [name for name, _ in request.query_params.multi_items()] not in ([], ["language"]):
+        raise InputError("language is the only thing that can be asked for, and once.", field="language")
     return answer(await _ask(request, lambda service: service.consent(secret, language=language)))
 
 
