@@ -88,6 +88,11 @@ def awaited_table(rows: Sequence[AwaitedRow], ending: Ending) -> bytes:
     )
 
 
+def require_writable(ending: Ending) -> None:
+    """Refuse a format whose package is not installed."""
+    table_writer(f"table.{ending}", {})
+
+
 def table(columns: Mapping[str, list[Any]], ending: Ending) -> bytes:
     """A table in the format that the ending says; no text in it is a formula."""
     file = io.BytesIO()
