@@ -61,11 +61,11 @@ def payments_table(found: PaymentFile, ending: Ending) -> bytes:
     columns: dict[str, list[Any]] = {
         "id": [row.id for row in rows],
         "label": [row.label for row in rows],
-        "reference": [row.reference for row in rows],
         **amounts,
         "currency": [row.currency for row in rows],
-        **{f"{name}_minor": [getattr(row, name) for row in rows] for name in _AMOUNTS},
         "paid_at": ["" if row.paid_at is None else row.paid_at.isoformat() for row in rows],
+        "reference": [row.reference for row in rows],
+        **{f"{name}_minor": [getattr(row, name) for row in rows] for name in _AMOUNTS},
     }
     if found.payout != "none":
         columns[found.payout] = [found.handles.get(row.id, "") for row in rows]
