@@ -47,7 +47,7 @@ PEOPLE: list[tuple[str, str, float | None, float | None]] = [
 ]
 """Label, group, report and datum; who reports nothing declines, who has no datum does not deliver."""
 
-_TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|\+00:00)|, \d\d:\d\d UTC)")
+_TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|\+00:00)|, \d\d:\d\d\sUTC)")
 _NAME = re.compile(r"\b[a-z]?[0-9a-f]{20,}\b|\bHB(-[0-9A-Z]{4}){3}\b")
 
 

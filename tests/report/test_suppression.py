@@ -115,5 +115,8 @@ def test_no_small_number_of_people_is_told_unless_all_are_told_together(counts: 
     pooled = [name for name, _ in told if " or " in name]
     assert len(pooled) <= 1
     # nothing that is told apart is small, and what is pooled cannot be had by subtraction
+    assert all(
+        name.replace(" or ", ", ").split(", ") == sorted(name.replace(" or ", ", ").split(", ")) for name in pooled
+    )
     apart = {name for name, _ in told} - set(pooled)
     assert all(named[name] >= SMALLEST_CHART for name in apart) or len(told) == 1

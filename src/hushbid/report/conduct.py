@@ -14,7 +14,7 @@ from hushbid.report.rendering import plain
 from hushbid.report.sections.cost import settled_facts
 from hushbid.report.suppression import told_together
 from hushbid.report.svg import Table
-from hushbid.wording import count
+from hushbid.wording import NBSP, count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,7 +91,7 @@ def conduct_facts(conduct: Conduct, material: Material) -> ConductFacts:
                 "did not answer": conduct.silent,
                 "declined": conduct.declined,
                 "withdrew before the decision": conduct.withdrew_before,
-                "were excluded, because they would have given up too much": conduct.excluded,
+                "were excluded by the privacy ledger": conduct.excluded,
             }
         ),
         left=told_together({"dropped out": conduct.dropped, "withdrew after the decision": conduct.withdrew_after})
@@ -115,4 +115,4 @@ def table(facts: ConductFacts, currency: Currency | None) -> Table:
 
 
 def _utc(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime("%Y-%m-%d, %H:%M UTC")
+    return moment.astimezone(UTC).strftime(f"%Y-%m-%d, %H:%M{NBSP}UTC")

@@ -127,20 +127,22 @@ def few_missing(missing: int) -> bool:
 
 
 def told_together(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
-    """Counts of people by what they did: each is large, or is told together with others.
+    """Counts of people by what they did: each is large, or is told together with others, in the order they came in.
 
     >>> told_together({"declined": 30, "withdrew": 2, "did not answer": 50, "were excluded": 0})
-    (('did not answer', 50), ('withdrew, were excluded or declined', 32))
+    (('did not answer', 50), ('declined, withdrew or were excluded', 32))
     """
-    small = [name for name, people in counts.items() if 0 < people < SMALLEST_CHART]
+    small = {name for name, people in counts.items() if 0 < people < SMALLEST_CHART}
     if not small:
         return tuple((name, people) for name, people in counts.items() if people)
-    pool = small + [name for name, people in counts.items() if not people]
-    large = sorted((name for name in counts if name not in pool), key=lambda name: counts[name])
-    while large and sum(counts[name] for name in pool) < SMALLEST_CHART:
-        pool.append(large.pop(0))
-    words = ", ".join(pool[:-1]) + f" or {pool[-1]}" if len(pool) > 1 else pool[0]
-    apart = [(name, people) for name, people in counts.items() if name in large]
+    # with those of whom there is nobody: that, too, would tell which of them the others are
+    pool = small | {name for name, people in counts.items() if not people}
+    for name in sorted(counts.keys() - pool, key=lambda name: counts[name]):
+        if sum(counts[one] for one in pool) < SMALLEST_CHART:
+            pool.add(name)
+    *first, last = (name for name in counts if name in pool)
+    words = f"{', '.join(first)} or {last}" if first else last
+    apart = ((name, people) for name, people in counts.items() if name not in pool)
     return (*apart, (words, sum(counts[name] for name in pool)))
 
 

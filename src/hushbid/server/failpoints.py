@@ -25,6 +25,9 @@ OPERATIONS = (
     "release.finish",
     "key",
     "payment",
+    "payout",
+    "payouts.take",
+    "payouts.end",
     "close",
     "cancel",
 )

@@ -3,6 +3,7 @@
 import csv
 import io
 import re
+import sys
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.receipts.log import read_log
 from hushbid.record import Record
-from hushbid.server.api.exports import payments_table
+from hushbid.server.api.exports import XLSX, payments_table
 from hushbid.server.domain.views import PaymentFile, PaymentRow
 from hushbid.verification.receipts import verify_log
 from hushbid.verification.verifying import verify
@@ -177,9 +178,7 @@ def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_
     # one withdrew: she is told together with others, and so are the fees, which would tell it
     assert "declined 22" not in shown
     assert "did not answer 23 " in shown
-    assert (
-        "withdrew before the decision, were excluded, because they would have given up too much or declined 23" in shown
-    )
+    assert "declined, withdrew before the decision or were excluded by the privacy ledger 23" in shown
     assert "What fees for taking part come to is not told" in shown
     assert "EUR 44.00" not in shown
     assert "Fee for taking part, for each whose price counts EUR 1.00" in shown
@@ -203,6 +202,22 @@ def test_the_page_about_paying_people_is_played(shared: Live) -> None:
         exec(script, names)
     [ann, bob] = rows_in(names["told"])
     assert (ann["email"], bob["email"]) == ("ann@example.org", "")
-    assert re.findall(r"`(\w+)`", page.split("| column |")[1].split("\n\n")[0])[:7] == list(ann)[:7]
+    assert re.findall(r"`(\w+)`", page.split("| column |")[1].split("\n\n")[0])[:9] == list(ann)[:9]
     assert [row["label"] for row in rows_in(names["letters"])] == ["bob@example.org"]
     assert play.view.paid > 0 < play.view.due
+
+
+def test_without_the_package_for_workbooks_one_sentence_says_so_and_nothing_was_taken(
+    shared: Live, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    play = released(shared.service, 2, payout="email")
+    shared.service.state_payout(play.token(0), "ann@example.org")
+    with shared.client(shared.analyst) as client:
+        book = client.get(f"/campaigns/{play.id}/payments.xlsx")
+        assert book.headers["content-type"] == XLSX
+        assert book.headers["cache-control"] == "no-store"
+        monkeypatch.setitem(sys.modules, "xlsxwriter", None)
+        for name in ("payments.xlsx", "awaited.xlsx"):
+            assert "pip install 'hushbid[xlsx]'" in sentence(client.get(f"/campaigns/{play.id}/{name}"), 501)
+        assert client.get(f"/campaigns/{play.id}/awaited.csv?what=everything").status_code == 422
+    assert [event.kind for event in shared.service.events(play.who, play.id)].count("payouts-taken") == 1

@@ -215,6 +215,15 @@ def test_attacks_run_in_the_background_and_tell_what_they_found(everybody: Watch
     assert page.locator(".attack.failed").count() == 0
 
 
+def test_times_are_told_in_utc_and_where_the_reader_is(browser: Browser, shared: Live, town: Town) -> None:
+    with watched(browser, shared.url, timezone_id="Asia/Kolkata", locale="de") as hers:
+        page = hers.page()
+        come_in(page, shared.url, town.links()["done"])
+        end = page.locator("#payout time").last
+        assert "12:00 UTC (30.05.2026, 17:30 bei Ihnen)" in str(end.text_content())
+        assert hers.complaints == []
+
+
 # -- the keyboard ------------------------------------------------------------------------------------------------------
 
 

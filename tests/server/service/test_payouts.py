@@ -8,7 +8,7 @@ import pytest
 from openpyxl import load_workbook
 
 from hushbid.documents import parsed
-from hushbid.errors import Conflict, NotAllowed, NotFound
+from hushbid.errors import CampaignError, Conflict, NotAllowed, NotFound
 from hushbid.receipts.log import Event
 from hushbid.record import Record
 from hushbid.server.api.exports import awaited_table, payments_table
@@ -122,6 +122,27 @@ def test_a_restored_key_opens_nothing_and_a_lost_one_leaves_the_payments(install
         assert taken(play) == {}
         assert service.payout(play.token(0)).shown is None
         assert len(service.payment_file(play.who, play.id).rows) == 2
+
+
+@on_one_store
+def test_a_key_whose_end_was_not_written_down_is_ended_again(installation: Installation) -> None:
+    def dies(point: str) -> None:
+        if point == "payouts.end.before-commit":
+            raise CampaignError("Killed.")
+
+    with installation.start(crash=dies) as service:
+        play = released(service, 2, payout="email", payout_days=1)
+        service.state_payout(play.token(0), "ann@example.org")
+        installation.clock.pass_(days=1)
+        with pytest.raises(CampaignError):
+            service.tick()
+        assert play.view.payouts_destroyed_at is None
+        assert service.payout(play.token(0)).shown is None, "the key is gone"
+    with installation.start() as service:
+        again = play.on(service)
+        service.tick()
+        assert again.view.payouts_destroyed_at is not None
+        assert kinds(again).count("payouts-destroyed") == 1
 
 
 # -- marks, totals, files ----------------------------------------------------------------------------------------------

@@ -437,8 +437,7 @@ async def _tell(request: Request, ask: Callable[[Service], Any]) -> Response:
 
 async def _payments(request: Request, who: Principal, campaign: str, ending: exports.Ending) -> Response:
     app = app_of(request)
-    if ending == "xlsx":
-        exports.table({}, ending)  # say that it cannot be written before the log says that it was taken
+    exports.require_writable(ending)  # before the log says that it was taken
     found = await app.run(app.service.payment_file, who, campaign)
     content = await app.run(exports.payments_table, found, ending)
     return exports.table_response(content, f"{campaign}-payments", ending)

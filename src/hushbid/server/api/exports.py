@@ -62,11 +62,11 @@ def payments_table(found: PaymentFile, ending: Ending) -> bytes:
     columns: dict[str, list[Any]] = {
         "id": [row.id for row in rows],
         "label": [row.label for row in rows],
-        "reference": [row.reference for row in rows],
         **amounts,
         "currency": [row.currency for row in rows],
-        **{f"{name}_minor": [getattr(row, name) for row in rows] for name in _AMOUNTS},
         "paid_at": ["" if row.paid_at is None else row.paid_at.isoformat() for row in rows],
+        "reference": [row.reference for row in rows],
+        **{f"{name}_minor": [getattr(row, name) for row in rows] for name in _AMOUNTS},
     }
     if found.payout != "none":
         columns[found.payout] = [found.handles.get(row.id, "") for row in rows]
@@ -87,6 +87,11 @@ def awaited_table(rows: Sequence[AwaitedRow], ending: Ending) -> bytes:
         },
         ending,
     )
+
+
+def require_writable(ending: Ending) -> None:
+    """Refuse a format whose package is not installed."""
+    table_writer(f"table.{ending}", {})
 
 
 def table(columns: Mapping[str, list[Any]], ending: Ending) -> bytes:

@@ -88,7 +88,7 @@ def account(connection: Connection, who: Principal, campaign_id: str) -> Account
     rules.require_staff(who)
     campaign = campaigns.get(connection, campaign_id)
     everybody = participants.everybody(connection, campaign_id)
-    told = everybody if campaign.state.is_decided else []
+    told = everybody if campaign.allocated_at is not None else []  # payments are stored some at a time before that
     payments_owed = sum(rules.payment_owed(one) for one in everybody)
     fees = sum(rules.fee_owed(campaign, one) for one in everybody)
     paid = sum(one.paid for one in everybody)

@@ -58,7 +58,7 @@ def read_payout(desk: Desk, secret: str) -> PayoutView:
 def payment_file(desk: Desk, who: Principal, campaign_id: str) -> PaymentFile:
     """The payments, with where to pay everybody to whom something is due; whoever takes them stands in the log."""
     rules.require_analyst(who)
-    sealed, rows, campaign = desk.write("payouts", lambda tx: _taken(tx, who, campaign_id))
+    sealed, rows, campaign = desk.write("payouts.take", lambda tx: _taken(tx, who, campaign_id))
     vault = desk.installation.payouts
     opened = {one: vault.open(campaign_id, one, content) for one, content in sealed.items()}
     handles = {one: content.rstrip(b"\0").decode() for one, content in opened.items()}
@@ -72,8 +72,7 @@ def destroy_payouts(desk: Desk, now: datetime) -> None:
     for campaign, end in over:
         if end is not None and now >= end:
             desk.installation.payouts.destroy(campaign.id)  # before it is said
-            desk.installation.crash("payouts.key-destroyed")
-            desk.write("payouts", partial(_note_end, campaign_id=campaign.id))
+            desk.write("payouts.end", partial(_note_end, campaign_id=campaign.id))
 
 
 def _note_end(tx: Transaction, campaign_id: str) -> None:

@@ -4,7 +4,7 @@ import gzip
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, and_, bindparam, delete, insert, or_, select, update
+from sqlalchemy import Connection, Row, Text, and_, bindparam, delete, insert, or_, select, type_coerce, update
 
 from hushbid.documents import canonical, parsed
 from hushbid.errors import Conflict, NotFound
@@ -94,9 +94,12 @@ def over_with_key(connection: Connection) -> list[Campaign]:
 
 def over_with_payouts(connection: Connection) -> list[Campaign]:
     """Campaigns that are over and asked people where to pay them, whose key to that has not been destroyed."""
-    query = select(campaigns).where(campaigns.c.root.is_not(None), campaigns.c.payouts_destroyed_at.is_(None))
-    found = (_campaign(row) for row in connection.execute(query))
-    return [one for one in found if one.settings.payout != "none"]
+    query = select(campaigns).where(
+        campaigns.c.root.is_not(None),
+        campaigns.c.payouts_destroyed_at.is_(None),
+        type_coerce(campaigns.c.settings, Text).like('%"payout":"%'),  # it is not stored where nobody is asked
+    )
+    return [_campaign(row) for row in connection.execute(query)]
 
 
 def packed(record: Record) -> bytes:
