@@ -68,23 +68,32 @@ async def invite(request: Request, campaign: str) -> Response:
     )
 
 
-@router.post("/campaigns/{campaign}/remove")
-async def remove(request: Request, campaign: str) -> Response:
-    """Take somebody off the list: asked about, then done."""
+@router.get("/campaigns/{campaign}/people/{person}/remove")
+async def ask_remove(request: Request, campaign: str, person: str) -> Response:
+    """Ask whether somebody shall really be taken off the list."""
     visit = await analyst(request)
-    form = await visit.form()
-    found, service, label = require_id(campaign), visit.app.service, form.text("label")[:200]
+    service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
-    people = f"/campaigns/{found}/people"
-    if not form.ticked("sure"):
-        return visit.page("staff/remove.html", here=people, view=view, label=label, tab="people")
     try:
-        await visit.app.run(service.remove, visit.who, found, label)
-    except Conflict:
-        return visit.go(f"{people}?told=refused")
+        her = await visit.app.run(service.person, visit.who, found, require_id(person))
     except NotFound:
-        return visit.go(f"{people}?told=gone")
-    return visit.go(people)
+        return visit.go(f"/campaigns/{found}/people?told=gone")
+    return visit.page("staff/remove.html", view=view, person=her, tab="people")
+
+
+@router.post("/campaigns/{campaign}/people/{person}/remove")
+async def remove(request: Request, campaign: str, person: str) -> Response:
+    """Take somebody off the list."""
+    visit = await analyst(request)
+    await visit.form()
+    found, told = require_id(campaign), ""
+    try:
+        await visit.app.run(visit.app.service.remove, visit.who, found, require_id(person))
+    except Conflict:
+        told = "?told=refused"
+    except NotFound:
+        told = "?told=gone"
+    return visit.go(f"/campaigns/{found}/people{told}")
 
 
 def _invite_page(
