@@ -194,6 +194,7 @@ def test_a_database_from_before_strata_and_questions_is_brought_up_to_date_and_g
         before = play.view.settings.to_dict()
     database = opened_database(installation)
     with database.writer.begin():
+        database.writer.execute(text("DROP TABLE forms"))
         database.writer.execute(text("ALTER TABLE participants DROP COLUMN stratum"))
         database.writer.execute(text("UPDATE alembic_version SET version_num = '0003'"))
     database.close()
