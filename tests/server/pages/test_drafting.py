@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -147,6 +148,19 @@ def test_changes_of_a_draft_wait_beside_it_until_they_are_saved_or_discarded(ann
     assert play.view.settings.title == "Third"
 
 
+def test_what_a_script_sent_before_a_button_was_pressed_undoes_nothing(ann: Visitor) -> None:
+    before = {**ann.fields("/campaigns/new"), **SLEEP, "title": "Race"}
+    path = f"/campaigns/new/{before['form']}"
+    assert ann.client.post("/campaigns/new/keep", data=before).json()["kept"]
+    pressed = ann.client.post("/campaigns/new", data={**before, "action": "question-add:yes_no"})
+    assert pressed.headers["location"] == f"{path}#q-1"
+    assert ann.client.post("/campaigns/new/keep", data=before).json()["kept"]
+    after = ann.fields(path)
+    assert after["questions"] == "2"
+    assert ann.client.post("/campaigns/new/keep", data={**after, "title": "Later"}).json()["kept"]
+    assert ann.fields(path)["title"] == "Later"
+
+
 # -- the forecast and prices -------------------------------------------------------------------------------------------
 
 
@@ -195,20 +209,45 @@ def test_a_pilot_leaves_nothing_but_its_distribution(ann: Visitor, shared: Live)
 
 def test_somebody_is_removed_before_it_opens_and_nobody_after(ann: Visitor, shared: Live) -> None:
     play = drafted(shared.service, ["a@x.org", "b@x.org", "c@x.org", "d@x.org"])
-    people, path = f"/campaigns/{play.id}/people", f"/campaigns/{play.id}/remove"
-    asked = ann.send(path, people, label="b@x.org")
-    assert "Remove b@x.org?" in words(asked)
+    people, path = f"/campaigns/{play.id}/people", f"/campaigns/{play.id}/people/{play.links[1].id}/remove"
+    assert f'href="{path}"' in ann.get(people).text
+    assert "Remove b@x.org?" in words(ann.get(path))
     assert sum(play.view.people.values()) == 4, "asked about first"
-    assert ann.send(path, people, label="b@x.org", sure="yes").headers["location"] == people
+    token = ann.csrf(path)
+    assert ann.client.post(path, data={"csrf": token}).headers["location"] == people
     assert "b@x.org" not in words(ann.get(people))
-    twice = ann.send(path, people, label="b@x.org", sure="yes")
+    assert ann.get(path).headers["location"] == f"{people}?told=gone"
+    twice = ann.client.post(path, data={"csrf": token})
     assert "Nobody of that name" in words(ann.get(twice.headers["location"]))
     with Visitor(shared.url) as her:
         assert her.send("/p/enter", "/p/other", link=play.links[1].token).status_code == 403
     shared.service.open(play.who, play.id)
-    refused = ann.send(path, people, label="a@x.org", sure="yes")
+    assert "/remove" not in ann.get(people).text
+    refused = ann.client.post(path.replace(play.links[1].id, play.links[0].id), data={"csrf": token})
     assert "the campaign has opened" in words(ann.get(refused.headers["location"]))
     assert sum(play.view.people.values()) == 3
+
+
+def test_a_list_that_cannot_be_used_is_told_by_its_row_in_the_pages_language(shared: Live) -> None:
+    plain = drafted(shared.service, ["a@x.org"])
+    shares: Any = {"shares": {"old": 0.5, "young": 0.5}}
+    strata = shared.service.draft(plain.who, replace(plain.view.settings, strata=shares))
+    with Visitor(shared.url, **{"Accept-Language": "de"}) as ann:
+        ann.log_in("ann", PASSWORD)
+        for campaign, typed, told in (
+            (plain.id, {"people": "b@x.org\nB@x.org"}, "Person Nummer 2 auf der Liste steht zweimal"),
+            (plain.id, {"people": "b@x.org\nP-00007"}, "Kennung der Person Nummer 2"),
+            (plain.id, {"people": "a@x.org"}, "ist schon in der Kampagne"),
+            (plain.id, {"people": "b@x.org,days"}, "Gruppe der Person Nummer 1"),
+            (plain.id, {"people": "id\n"}, "eine Kennung je Zeile"),
+            (strata.id, {"people": "b@x.org,old\nc@x.org,odd"}, "Art (Schicht) der Person Nummer 2"),
+            (strata.id, {"count": "3"}, "lädt man mit Kennungen ein"),
+        ):
+            path = f"/campaigns/{campaign}/participants"
+            refused = ann.send(path, path, once="k" * 30, **typed)
+            assert refused.status_code == 422
+            assert told in words(refused)
+            assert "must" not in words(refused)
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])

@@ -2,6 +2,7 @@
 
 import math
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,9 +13,11 @@ from hushbid.priors import Exponential, LogNormal, Uniform
 from hushbid.priors.fitting import fit_priors
 from hushbid.questions import Choice, Number, YesNo
 from hushbid.server.domain.consent import Consent
+from hushbid.server.domain.forms import MOST_FORMS
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.pages import settings_form
-from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot, typical_prices, typical_prior
+from hushbid.server.pages.form_goal import PRIVACY, RELATIONS
+from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_questions import pressed
 from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled, first_form, in_language
@@ -295,3 +298,14 @@ def test_the_form_has_a_field_for_every_setting() -> None:
     known = set(as_typed(settings(), EN)) | {"people"}
     assert set(EMPTY) == known
     assert settings_form.EMPTY["one_visit"] == "yes"
+
+
+def test_the_how_to_names_the_numbers_of_the_form() -> None:
+    page = " ".join((Path(__file__).parents[3] / "docs" / "how-to" / "conduct-a-campaign.md").read_text().split())
+    assert f"(ln high − ln low)/{2 * Z:.4f}" in page
+    strong, medium, light = PRIVACY.values()
+    assert f"{strong:g} (strong), {medium:g} (medium), {light:g} (light)" in page
+    assert " is {:g}, {:g}, {:g} or a number of yours".format(*RELATIONS.values()) in page
+    assert f"even odds become at most {EN.sure(1.0)}".replace("\u00a0", " ") in page
+    assert f"up to {MOST_BYTES >> 20} MB" in page
+    assert f"(up to {MOST_FORMS};" in page

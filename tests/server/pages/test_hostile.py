@@ -281,7 +281,7 @@ def test_an_analysts_forms_need_their_token(ann: Visitor, either: Live) -> None:
         "/campaigns/new/keep": DRAFT,
         "/campaigns/new/pilot": DRAFT,
         f"/campaigns/{play.id}/keep": {**DRAFT, "title": "Forged"},
-        f"/campaigns/{play.id}/remove": {"label": play.links[0].label, "sure": "yes"},
+        f"/campaigns/{play.id}/people/{play.links[0].id}/remove": {},
         "/logout": {},
     }
     for path, fields in forms.items():
@@ -316,8 +316,8 @@ def test_the_same_copy_sent_twice_is_made_once(ann: Visitor, either: Live) -> No
     twice = [ann.send(path, path, **fields) for _ in range(2)]
     [made] = {answer.headers["location"] for answer in twice}
     assert "Once more" in ann.get(made).text
-    refused = ann.send(path, path, title="", once="j" * 24)
-    assert (refused.status_code, "title must have" in refused.text) == (422, True)
+    refused = ann.get(ann.send(path, path, title="", once="j" * 24).headers["location"])
+    assert "Please give a title of 1 to 200 characters." in refused.text
     assert 'aria-describedby="title-problem' in refused.text
     keyless = ann.send(path, path, title="Without a key")
     assert (keyless.status_code, "Please send it again" in keyless.text, "Idempotency" in keyless.text) == (

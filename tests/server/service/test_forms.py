@@ -78,13 +78,13 @@ def test_of_very_many_unfinished_forms_the_oldest_goes(service: Service) -> None
 def test_whoever_is_removed_leaves_an_event_and_nothing_else(service: Service) -> None:
     play = drafted(service, ["a@x", "b@x", "c@x"])
     service.enter(play.link(0), secret_for("device"))
-    service.remove(play.who, play.id, "a@x")
+    service.remove(play.who, play.id, play.links[0].id)
     with pytest.raises(NoEntry):
         service.enter(play.link(0), secret_for("other"))
     with pytest.raises(NoEntry):
         service.participation(secret_for("device"))
     with pytest.raises(NotFound):
-        service.remove(play.who, play.id, "a@x")
+        service.remove(play.who, play.id, play.links[0].id)
     log = service.events(play.who, play.id)
     assert [event.kind for event in log] == ["drafted", "invited", "removed"]
     assert log[-1].body == {"participant": play.links[0].id}
@@ -97,7 +97,7 @@ def test_whoever_is_removed_leaves_an_event_and_nothing_else(service: Service) -
 def test_people_without_a_name_get_numbers_that_nobody_had(service: Service) -> None:
     play = drafted(service, 3)
     for row in (0, 2):
-        service.remove(play.who, play.id, play.links[row].label)
+        service.remove(play.who, play.id, play.links[row].id)
     assert [one.label for one in service.invite(play.who, play.id, count=2)] == ["P-00004", "P-00005"]
     assert [one.label for one in service.participants(play.who, play.id).items] == ["P-00002", "P-00004", "P-00005"]
 
@@ -106,7 +106,7 @@ def test_people_without_a_name_get_numbers_that_nobody_had(service: Service) -> 
 def test_nobody_is_removed_once_it_has_opened_or_by_an_auditor(service: Service) -> None:
     play = opened(service, 3)
     with pytest.raises(Conflict, match="once the campaign has opened"):
-        service.remove(play.who, play.id, play.links[0].label)
+        service.remove(play.who, play.id, play.links[0].id)
     draft = drafted(service, 3)
     with pytest.raises(NotAllowed):
-        service.remove(user(service, "otto", "auditor"), draft.id, draft.links[0].label)
+        service.remove(user(service, "otto", "auditor"), draft.id, draft.links[0].id)

@@ -196,9 +196,8 @@ def test_a_database_from_before_strata_and_questions_is_brought_up_to_date_and_g
     with database.writer.begin():
         for column in ("stratum", "agreed_at", "agreed_version", "agreed_language"):
             database.writer.execute(text(f"ALTER TABLE participants DROP COLUMN {column}"))
-        database.writer.execute(text("DROP TABLE consents"))
         database.writer.execute(text("ALTER TABLE campaigns DROP COLUMN payouts_destroyed_at"))
-        for table in ("payouts", "forms"):
+        for table in ("consents", "payouts", "forms"):
             database.writer.execute(text(f"DROP TABLE {table}"))
         database.writer.execute(text("UPDATE alembic_version SET version_num = '0003'"))
     database.close()

@@ -26,8 +26,8 @@ class KeptForm:
     """What was typed, by the names of the form's fields; None if nothing was typed since it was saved."""
 
     changed_at: datetime
-    saved_at: datetime | None
-    """When it became, or changed, its draft."""
+    sent_at: datetime | None
+    """When a button of it was pressed last."""
 
 
 def is_form_id(text: str) -> bool:

@@ -140,7 +140,8 @@ async def keep(request: Request, campaign: str) -> Response:
     visit = await analyst(request)
     form = await visit.form()
     try:
-        kept = await _keep(visit, form, typed_fields(form.all()), None if campaign == "new" else require_id(campaign))
+        about = None if campaign == "new" else require_id(campaign)
+        kept = await _keep(visit, form, typed_fields(form.all()), about, seen=_seen(visit, form.text("seen")))
     except Conflict:  # it has opened meanwhile
         return answer({"kept": None})
     return answer({"kept": visit.write.time(kept.changed_at), "here": f"/campaigns/new/{kept.id}"})
@@ -200,7 +201,9 @@ async def _done(visit: Visit, typed: Mapping[str, str], kept: KeptForm, action: 
     return visit.go(f"/campaigns/{view.id}")
 
 
-async def _keep(visit: Visit, form: Form, typed: Mapping[str, str], campaign: str | None) -> KeptForm:
+async def _keep(
+    visit: Visit, form: Form, typed: Mapping[str, str], campaign: str | None, *, seen: datetime | None = None
+) -> KeptForm:
     given = form.text("form")
     return await visit.app.run(
         visit.app.service.keep_form,
@@ -209,7 +212,7 @@ async def _keep(visit: Visit, form: Form, typed: Mapping[str, str], campaign: st
         typed,
         language=visit.texts.language,
         campaign_id=campaign,
-        seen=_seen(form.text("seen")),
+        seen=seen,
     )
 
 
@@ -223,12 +226,13 @@ async def _with_pilot(visit: Visit, form: Form, typed: Mapping[str, str]) -> tup
     return {**typed, "prices": "pilot", "pilot": fitted.prior, "pilot_people": str(fitted.people)}, ""
 
 
-def _seen(text: str) -> datetime | None:
+def _seen(visit: Visit, text: str) -> datetime:
+    """When the page was shown on which something was typed; now, if it does not say so."""
     try:
         found = datetime.fromisoformat(text)
     except ValueError:
-        return None
-    return found if found.tzinfo is not None else None
+        return visit.app.service.clock()
+    return found if found.tzinfo is not None else visit.app.service.clock()
 
 
 def _least(visit: Visit) -> int:

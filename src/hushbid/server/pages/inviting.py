@@ -22,6 +22,9 @@ from hushbid.server.service.idempotency import Repeatable
 from hushbid.tables import harmless
 
 router = APIRouter(include_in_schema=False)
+People = int | list[tuple[str, str | None, str | None]] | None
+"""How many, or everybody's id, group and stratum; None if links that were made before are to be shown."""
+
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
 
 
@@ -42,6 +45,7 @@ async def invite(request: Request, campaign: str) -> Response:
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
     typed = {name: form.text(name) for name in ("count", "people")}
+    people: People = None
     try:
         people = _invited(form, strata=view.settings.strata is not None)
         digest = form.text("digest") or _digest(people)
@@ -49,11 +53,12 @@ async def invite(request: Request, campaign: str) -> Response:
         links = await visit.app.run(_links, service, asked, visit.who, found, people)
     except ServerFailed:
         raise
-    except Unreadable as refused:
-        sentence = visit.texts(refused.text, most=visit.write.number(MOST_PEOPLE, 9))
-        return _invite_page(visit, view, typed=typed, problem=sentence, language=None, status=422)
+    except Unreadable as unreadable:
+        sentence = visit.texts(unreadable.text, most=visit.write.number(MOST_PEOPLE, 9))
+        return _invite_page(visit, view, typed=typed, problem=sentence, status=422)
     except HushbidError as refused:
-        return _invite_page(visit, view, typed=typed, problem=str(refused), status=422)
+        sentence = visit.texts(f"uninvited.{_why(view, people, refused)}", number=str((refused.row or 0) + 1))
+        return _invite_page(visit, view, typed=typed, problem=sentence, status=422)
     shown = [{**one, "link": f"{base_address(visit)}/p#{one['token']}"} for one in links]
     if form.text("as") == "csv":
         return Csv(_links_csv(shown), headers=download(f"{found}-links.csv"))
@@ -68,23 +73,32 @@ async def invite(request: Request, campaign: str) -> Response:
     )
 
 
-@router.post("/campaigns/{campaign}/remove")
-async def remove(request: Request, campaign: str) -> Response:
-    """Take somebody off the list: asked about, then done."""
+@router.get("/campaigns/{campaign}/people/{person}/remove")
+async def ask_remove(request: Request, campaign: str, person: str) -> Response:
+    """Ask whether somebody shall really be taken off the list."""
     visit = await analyst(request)
-    form = await visit.form()
-    found, service, label = require_id(campaign), visit.app.service, form.text("label")[:200]
+    service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
-    people = f"/campaigns/{found}/people"
-    if not form.ticked("sure"):
-        return visit.page("staff/remove.html", here=people, view=view, label=label, tab="people")
     try:
-        await visit.app.run(service.remove, visit.who, found, label)
-    except Conflict:
-        return visit.go(f"{people}?told=refused")
+        her = await visit.app.run(service.person, visit.who, found, require_id(person))
     except NotFound:
-        return visit.go(f"{people}?told=gone")
-    return visit.go(people)
+        return visit.go(f"/campaigns/{found}/people?told=gone")
+    return visit.page("staff/remove.html", view=view, person=her, tab="people")
+
+
+@router.post("/campaigns/{campaign}/people/{person}/remove")
+async def remove(request: Request, campaign: str, person: str) -> Response:
+    """Take somebody off the list."""
+    visit = await analyst(request)
+    await visit.form()
+    found, told = require_id(campaign), ""
+    try:
+        await visit.app.run(visit.app.service.remove, visit.who, found, require_id(person))
+    except Conflict:
+        told = "?told=refused"
+    except NotFound:
+        told = "?told=gone"
+    return visit.go(f"/campaigns/{found}/people{told}")
 
 
 def _invite_page(
@@ -93,7 +107,6 @@ def _invite_page(
     *,
     typed: Mapping[str, str] | None = None,
     problem: str | None = None,
-    language: str | None = "en",
     status: int = 200,
 ) -> Response:
     return visit.page(
@@ -103,13 +116,30 @@ def _invite_page(
         view=view,
         typed=typed or {"count": "", "people": ""},
         problem=problem,
-        problem_language=language,
         once=secrets.token_urlsafe(24),
         tab="overview",
     )
 
 
-def _invited(form: Form, *, strata: bool) -> int | list[tuple[str, str | None, str | None]] | None:
+def _why(view: CampaignView, people: People, refused: HushbidError) -> str:
+    """Which text says why people were not invited; that of a row, if one is to blame."""
+    settings, row = view.settings, refused.row
+    if isinstance(refused, Conflict):
+        return "known"
+    if isinstance(people, int):
+        return "by_id"
+    if row is None or people is None or row >= len(people):
+        return "list" if refused.field == "people" else "gone"
+    label, group, stratum = people[row]
+    if (group or "") not in (settings.groups or ("",)):
+        return "group"
+    if (stratum or "") not in (("",) if settings.strata is None else settings.strata.names):
+        return "stratum"
+    others = [one[0].casefold() for one in people[:row]]
+    return "again" if label.casefold() in others else "id"
+
+
+def _invited(form: Form, *, strata: bool) -> People:
     """How many, or who; None if the form only asks for links that were made before.
 
     Exactly one of the three must be filled in: nothing that was typed is left aside.
@@ -166,7 +196,7 @@ def _links(
     asked: Repeatable,
     who: Principal,
     campaign: str,
-    people: int | list[tuple[str, str | None, str | None]] | None,
+    people: People,
 ) -> list[dict[str, Any]]:
     """Make links once for one form; the same form again gives the same links."""
     if people is None:

@@ -174,7 +174,10 @@ def _progress(visit: Visit, job: JobView | None) -> str:
 @router.get("/campaigns/{campaign}/copy")
 async def ask_to_copy(request: Request, campaign: str) -> Response:
     """Ask what the copy of a campaign shall be called."""
-    return await _copy_page(await analyst(request), require_id(campaign))
+    visit = await analyst(request)
+    refused = request.query_params.get("title") == "refused"
+    told = visit.texts("copy.title_problem", most=LONGEST_TITLE) if refused else None
+    return await _copy_page(visit, require_id(campaign), title_problem=told)
 
 
 @router.post("/campaigns/{campaign}/copy")
@@ -191,9 +194,8 @@ async def copy(request: Request, campaign: str) -> Response:
     except Unreadable as unreadable:
         problem = visit.texts(unreadable.text)
         return await _copy_page(visit, found, title=title, problem=problem, language=None, status=422)
-    except InputError as refused:
-        at = "title_problem" if refused.field == "title" else "problem"
-        return await _copy_page(visit, found, title=title, status=422, **{at: str(refused)})
+    except InputError:
+        return visit.go(f"/campaigns/{found}/copy?title=refused")
     except HushbidError as refused:
         return await _copy_page(visit, found, title=title, problem=str(refused), status=409)
     return visit.go(f"/campaigns/{made.decode()}")

@@ -1,12 +1,13 @@
 """What an analyst has typed into a draft's form: kept for her alone, from the first letter until it is a campaign.
 
 A form has a name that its page made up. For each draft an analyst has at most one; saving makes a draft of a form, or
-changes the draft that it has become, in one transaction: so a form that arrives twice makes one draft. What was sent
-before a form was saved, and arrives after it, is not kept: it would look like a change.
+changes the draft that it has become, in one transaction: so a form that arrives twice makes one draft. What a page's
+script sent before a button of that page was pressed, and arrives after it, is not kept: it would undo the button.
 """
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import Connection
 
@@ -31,15 +32,17 @@ def keep(
     campaign_id: str | None = None,
     seen: datetime | None = None,
 ) -> KeptForm:
-    """Keep what was typed, on a page that was ``seen`` at that time; about a draft, if it is one's form."""
+    """Keep what was typed: by pressing a button, or else by the script of a page that was ``seen`` at that time."""
     rules.require_analyst(who)
     found = _found(tx.connection, who, form_id, campaign_id)
-    if found is not None and seen is not None and found.saved_at is not None and seen < found.saved_at:
+    if found is not None and seen is not None and found.sent_at is not None and seen < found.sent_at:
         return found
     about = found.campaign if found is not None else campaign_id
     if about is not None:
         rules.require_state(campaigns.get(tx.connection, about), CampaignState.DRAFT, to="change the settings")
-    typed = {"fields": dict(fields), "language": language, "changed_at": tx.at}
+    typed: dict[str, Any] = {"fields": dict(fields), "language": language, "changed_at": tx.at}
+    if seen is None:
+        typed["sent_at"] = tx.at
     if found is not None:
         forms.change(tx.connection, found.id, **typed)
     else:
@@ -64,7 +67,7 @@ def save(
     else:
         view = drafts.change(tx, who, found.campaign, settings)
     tx.memory.write(tx.connection)
-    forms.change(tx.connection, found.id, campaign_id=view.id, saved_at=tx.at, changed_at=tx.at)
+    forms.change(tx.connection, found.id, campaign_id=view.id, sent_at=tx.at, changed_at=tx.at)
     forms.clear(tx.connection, found.id)
     return view
 

@@ -4,16 +4,25 @@ Only before a campaign opens: from then on the mean is about everybody on the li
 analyst to decide any more. Somebody who wants to leave then declines or withdraws herself.
 """
 
+from sqlalchemy import Connection
+
 from hushbid.errors import Conflict
 from hushbid.server.domain import rules
 from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.views import CampaignView, Principal
-from hushbid.server.service.views_of import campaign_view
+from hushbid.server.domain.views import CampaignView, ParticipantView, Principal
+from hushbid.server.service.views_of import campaign_view, participant_view
 from hushbid.server.store import campaigns, events, links, participants
 from hushbid.server.store.database import Transaction
 
 
-def remove(tx: Transaction, who: Principal, campaign_id: str, label: str) -> CampaignView:
+def person(connection: Connection, who: Principal, campaign_id: str, participant_id: str) -> ParticipantView:
+    """Somebody on a campaign's list, by her pseudonym."""
+    rules.require_analyst(who)
+    campaign = campaigns.get(connection, campaign_id)
+    return participant_view(campaign, participants.get(connection, campaign_id, participant_id), labelled=True)
+
+
+def remove(tx: Transaction, who: Principal, campaign_id: str, participant_id: str) -> CampaignView:
     """Take somebody off a draft's list, with her link and whatever was opened with it."""
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
@@ -22,8 +31,8 @@ def remove(tx: Transaction, who: Principal, campaign_id: str, label: str) -> Cam
             "Nobody can be removed once the campaign has opened: the average is about everybody on the list. Whoever"
             " does not want to take part declines or withdraws herself."
         )
-    participant = participants.by_label(tx.connection, campaign_id, label)
+    participant = participants.get(tx.connection, campaign_id, participant_id)
     links.remove(tx.connection, participant.id)
-    participants.remove(tx.connection, participant.id)
+    participants.remove(tx, participant.id)
     events.append(tx, campaign_id, "removed", {"participant": participant.id})
     return campaign_view(tx.connection, campaign)

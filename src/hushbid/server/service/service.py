@@ -92,6 +92,7 @@ class Service:
     unfinished_forms = Read(forms.unfinished)
     sample = Steps(sampling.sample)
     invite = Change("invite", drafts.invite)
+    person = Read(removing.person)
     remove = Change("remove", removing.remove)
     renew_link = Change("renew", drafts.renew_link)
     open = Prepared("open", drafts.opening)

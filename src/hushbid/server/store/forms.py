@@ -73,5 +73,5 @@ def _form(row: Row[Any]) -> KeptForm:
         language=row.language,
         fields=None if row.fields is None else plain_values(row.fields),
         changed_at=row.changed_at,
-        saved_at=row.saved_at,
+        sent_at=row.sent_at,
     )

@@ -96,6 +96,15 @@ def by_label(connection: Connection, campaign_id: str, label: str) -> Participan
     return _participant(row)
 
 
+def get(connection: Connection, campaign_id: str, participant_id: str) -> Participant:
+    """The participant with that pseudonym."""
+    query = select(participants).where(_C.campaign_id == campaign_id, _C.id == participant_id)
+    row = connection.execute(query).one_or_none()
+    if row is None:
+        raise NotFound("There is no such participant in this campaign.")
+    return _participant(row)
+
+
 def change(connection: Connection, participant_id: str, **columns: Any) -> None:
     """Set columns of one participant."""
     connection.execute(update(participants).where(_C.id == participant_id).values(**columns))
@@ -196,9 +205,13 @@ def erase_deliveries(connection: Connection, campaign_id: str) -> None:
     connection.execute(query.values(delivery=None))
 
 
-def remove(connection: Connection, participant_id: str) -> None:
-    """Remove somebody from her campaign; her links must be gone."""
-    connection.execute(delete(participants).where(_C.id == participant_id))
+def remove(tx: Transaction, participant_id: str) -> None:
+    """Remove somebody from her campaign, and from what the transaction remembers; her links must be gone."""
+    tx.memory.write(tx.connection)
+    tx.memory.participants.pop(participant_id, None)
+    for secret in [secret for secret, (who, _) in tx.memory.holders.items() if who == participant_id]:
+        del tx.memory.holders[secret]
+    tx.connection.execute(delete(participants).where(_C.id == participant_id))
 
 
 def remove_all(connection: Connection, campaign_id: str) -> None:

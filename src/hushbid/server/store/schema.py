@@ -323,7 +323,7 @@ forms = Table(
     Column("language", Text, nullable=False),
     Column("fields", Text),
     Column("changed_at", Moment, nullable=False),
-    Column("saved_at", Moment),
+    Column("sent_at", Moment),
     UniqueConstraint("user_id", "campaign_id"),
 )
 

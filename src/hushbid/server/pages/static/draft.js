@@ -33,9 +33,12 @@ async function post(address, options) {
 // -- keeping -----------------------------------------------------------------------------------------------------------
 
 async function keep() {
-  if (sending) return;
   clearTimeout(keepTimer);
-  keeping?.abort();
+  if (sending) return;
+  if (keeping) { // one at a time: what was sent first must not arrive last
+    keepTimer = setTimeout(keep, 300);
+    return;
+  }
   keeping = new AbortController();
   unkept = false; // what is typed from now on comes later
   kept.textContent = form.dataset.saving;
@@ -48,6 +51,8 @@ async function keep() {
     unkept = true;
     kept.textContent = error.status === 401 || error.status === 403 ? form.dataset.out : form.dataset.failed;
     keepTimer = setTimeout(keep, AGAIN);
+  } finally {
+    keeping = null;
   }
 }
 
@@ -64,7 +69,9 @@ form.addEventListener("submit", () => {
   clearTimeout(keepTimer);
   keeping?.abort();
 });
-addEventListener("pageshow", () => { sending = false; });
+addEventListener("pageshow", (event) => {
+  if (event.persisted) location.reload(); // come back to: the server has what was kept since
+});
 addEventListener("beforeunload", (event) => {
   if (unkept && !sending) event.preventDefault();
 });

@@ -19,7 +19,7 @@ def upgrade() -> None:
         sa.Column("language", sa.Text(), nullable=False),
         sa.Column("fields", sa.Text(), nullable=True),
         sa.Column("changed_at", sa.Text(), nullable=False),
-        sa.Column("saved_at", sa.Text(), nullable=True),
+        sa.Column("sent_at", sa.Text(), nullable=True),
         sa.PrimaryKeyConstraint("id", name="pk_forms"),
         sa.ForeignKeyConstraint(["user_id"], ["users.id"], name="fk_forms_user_id"),
         sa.ForeignKeyConstraint(["campaign_id"], ["campaigns.id"], name="fk_forms_campaign_id"),
