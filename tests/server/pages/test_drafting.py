@@ -250,15 +250,20 @@ def test_a_list_that_cannot_be_used_is_told_by_its_row_in_the_pages_language(sha
             assert "must" not in words(refused)
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
-def test_a_draft_can_be_seen_as_a_participant_which_changes_nothing(ann: Visitor, shared: Live, setting: str) -> None:
-    play = drafted(shared.service, 3, setting=setting)
+@pytest.mark.parametrize(
+    ("changes", "last"),
+    [({}, "EUR for"), ({"setting": "local"}, "EUR for"), ({"one_visit": True}, "Nothing is stored yet.")],
+)
+def test_a_draft_can_be_seen_as_a_participant_which_changes_nothing(
+    ann: Visitor, shared: Live, changes: dict[str, Any], last: str
+) -> None:
+    play = drafted(shared.service, 3, **changes)
     before = (play.view, shared.service.events(play.who, play.id))
     base = f"/campaigns/{play.id}/as-participant"
     for page, heading in (
         ("consent", "Hours of sleep"),
-        ("choice", "become at most 73.2 % sure"),
-        ("offer", "EUR for"),
+        ("choice", "at most 74 out of 100"),
+        ("offer", last),
     ):
         shown = ann.get(f"{base}/{page}")
         assert shown.status_code == 200
@@ -277,7 +282,7 @@ def test_the_made_up_participant_sees_the_very_pages_of_a_real_one(ann: Visitor,
         her.come_in(play.fresh(0))
         real = words(her.get("/p"))
     sample = words(ann.get(f"/campaigns/{draft.id}/as-participant/consent"))
-    _, _, promised = real.partition("What happens, in four steps")
+    _, _, promised = real.partition("What is the risk?")
     assert promised
     assert promised.split("Data bought fairly")[0].strip() in sample
 
