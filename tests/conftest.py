@@ -12,6 +12,7 @@ Temporary files are kept in memory where the machine has room: thousands of test
 a disk, and none is about a loss of power. ``TMPDIR`` says otherwise.
 """
 
+import gc
 import itertools
 import os
 import shutil
@@ -121,6 +122,13 @@ def spark_session(require: Callable[[str], Path]) -> Iterator[Any]:
     )
     yield session
     session.stop()
+
+
+def pytest_collection_finish() -> None:
+    """Thousands of tests and all their modules stay to the end: there is no need to look for garbage among them."""
+    gc.collect()
+    gc.freeze()
+    gc.set_threshold(20_000, 20, 20)
 
 
 @pytest.hookimpl(trylast=True)

@@ -67,8 +67,13 @@ def hurry_attacks() -> None:
     from hushbid.audit import incentives, suite
 
     attack, close_in = suite.check_incentives, incentives._close_in
-    suite.check_incentives = lambda *what, **how: attack(*what, **{**how, "people": 1, "points": 3})
-    incentives._close_in = lambda table, run, **how: close_in(table, run, **{"rounds": 1, **how})
+    fewer = {"rows": lambda rows: rows and rows[:1], "people": lambda _: 1, "points": lambda _: 3}
+
+    def hurried(*what: Any, **how: Any) -> Any:
+        return attack(*what, **{name: fewer.get(name, lambda value: value)(value) for name, value in how.items()})
+
+    suite.check_incentives = hurried
+    incentives._close_in = lambda table, run, **how: close_in(table, run, **{**how, "rounds": 1})
 
 
 def scale_noise(factor: float) -> None:

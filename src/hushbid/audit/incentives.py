@@ -38,8 +38,8 @@ _LIMITS = (0.5, 0.97, 1.5)
 """Limits that are tried, as shares of her own, or of her loss if she named none; and none at all."""
 _BESIDE = 3
 """Beside how many reports."""
-_UNDER_CAPS = 0.2
-"""The share of closer looks where losses are limited: each takes many times as long."""
+_WHERE_DEAR = 0.2
+"""The share of closer looks where losses are limited, or people are in strata: each takes many times as long."""
 _INTEGRATION = 600
 """How many allocations may be spent on one person's integral."""
 
@@ -153,7 +153,8 @@ class _Person:
         self.weight = float(population.user_weights()[row])
         self.report = float(truth[row])
         self.limit = math.inf if limits is None else float(limits[row])
-        self.effort = _UNDER_CAPS if self.population.has_caps else 1.0
+        self.effort = _WHERE_DEAR if self.population.has_caps else 1.0
+        self.closer = max(1, int(_CLOSER * (self.effort if population.strata is None else _WHERE_DEAR)))
         self.table: dict[float, tuple[float, ...]] = {}
 
     def run(self, z: float) -> float:
@@ -173,7 +174,7 @@ class _Person:
         # run the mechanism at every report, then at ever closer ones around jumps, and with other limits
         for tried in _reports_to_try(self.prior, self.truth, self.row, top, points):
             self.run(tried)
-        _close_in(self.table, self.run, rounds=max(1, int(_CLOSER * self.effort)))
+        _close_in(self.table, self.run, rounds=self.closer)
         z = np.array(sorted(self.table))
         columns = np.array([(value, self.limit, *self.table[value]) for value in z.tolist()])
         own, kept = int(np.searchsorted(z, self.report)), slice(z.size)

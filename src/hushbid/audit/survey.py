@@ -18,7 +18,7 @@ A single yes/no question in the local setting is answered by a coin, not with no
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -222,10 +222,13 @@ def check_survey_accuracy(
     spread = np.array([0.5 if not isinstance(q, Number) else math.sqrt(q.relative_variance) for q in questions])
     low, high = np.array([bounds_of(one) for one in questions]).T
     errors, draw = _release_of(plan)
-    found = []
-    for _ in range(repetitions):
-        signs = rng.choice([-1.0, 1.0], size=(plan.people, len(questions)))
-        found.append(draw(low + (0.5 + signs * spread) * (high - low)))
+
+    def answered() -> Iterator[FloatArray]:
+        for _ in range(repetitions):
+            signs = rng.choice([-1.0, 1.0], size=(plan.people, len(questions)))
+            yield low + (0.5 + signs * spread) * (high - low)
+
+    found = draw(answered())
     for row, question in enumerate(questions):
         # a first answer's share is the lower sign's
         error, truth = errors[row], level_of(plan.strata) * (low[row] + (high[row] - low[row]) / 2.0)
@@ -252,17 +255,19 @@ def _sampling(plan: ReleasePlan, error: ErrorModel) -> float:
     return WORST_VARIANCE * float(np.sum(np.square(found.weights)))
 
 
-def _release_of(plan: ReleasePlan) -> tuple[list[ErrorModel], Callable[[FloatArray], list[float]]]:
-    """The errors that a release states, and what it finds from a table of answers: of each question the first value."""
+def _release_of(plan: ReleasePlan) -> tuple[list[ErrorModel], Callable[[Iterable[FloatArray]], list[list[float]]]]:
+    """The errors that a release states, and what releases find from tables of answers: of each question the first
+    value."""
     if is_central(plan.setting):
         summed = weigh(plan, plan.delivered > 0)
 
-        def drawn(table: FloatArray) -> list[Sequence[float]]:
-            return in_order(summed.layout, summed.draw(summed.totals(table), 1)[0])
+        def drawn(tables: Iterable[FloatArray]) -> list[list[float]]:
+            found = summed.draw([summed.totals(table) for table in tables])
+            return [[values[0] for values in in_order(summed.layout, one)] for one in found]
 
         middle = np.array([sum(bounds_of(one)) / 2.0 if isinstance(one, Number) else 0.0 for one in plan.questions])
-        stated = summed.answers(summed.draw(summed.totals(np.tile(middle, (plan.people, 1))), 1)[0])
-        return [one.error for one in stated], lambda table: [values[0] for values in drawn(table)]
+        stated = summed.answers(summed.draw([summed.totals(np.tile(middle, (plan.people, 1)))])[0])
+        return [one.error for one in stated], drawn
     sizes = [len(one.answers) if isinstance(one, Choice) else 1 for one in plan.questions]
     places = np.cumsum([0, *sizes[:-1]])
-    return planned_errors(plan), lambda table: simulate_plan(plan, table, 1)[0, places].tolist()
+    return planned_errors(plan), lambda tables: [simulate_plan(plan, one, 1)[0, places].tolist() for one in tables]

@@ -37,7 +37,7 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
     """
     from hushbid.audit.suite import audits_of
     from hushbid.durable import refuse_clashes, refuse_existing, write_file
-    from hushbid.purchase.reporting import Unrecorded, recorded_page
+    from hushbid.purchase.reporting import Unrecorded, question_of, recorded_page
     from hushbid.report.sections.audits import lines_of
 
     place = out or record.with_name("report.html")
@@ -48,13 +48,14 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
         refuse_existing([place])
     with Steps(3) as step:
         step("reading the record")
-        found = read_record(record)
+        found, told = read_record(record), Unrecorded(**given)
+        question_of(found, told)  # what contradicts the record is refused before anything is attacked
         step("auditing")
         outcome = found.outcome
         audits = lines_of(audits_of(outcome, progress=step.part), outcome) if audit and outcome.active else ()
         step("writing")
         file = "record.json" if str(record) == "-" else record.name
-        page = recorded_page(found, Unrecorded(**given), audits=audits, file=file).encode()
+        page = recorded_page(found, told, audits=audits, file=file).encode()
         write_file(place, lambda file: file.write(page), force=force)
     failed = sum(line.verdict == "failed" for line in audits)
     warning = f"\nWARNING: {failed} audit{'s' * (failed > 1)} failed; see the report." if failed else ""

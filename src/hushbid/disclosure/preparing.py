@@ -95,7 +95,7 @@ def _simulate_survey(plan: ReleasePlan, data: object, repetitions: int) -> Float
     values = sum(group.cells for group in layout.groups)
     if is_central(plan.setting):
         summed = survey.weigh(plan, present)
-        drawn = [survey.in_order(layout, one) for one in summed.draw(summed.totals(table), repetitions)]
+        drawn = [survey.in_order(layout, one) for one in summed.draw([summed.totals(table)] * repetitions)]
         flat = [value for by_question in drawn for one in by_question for value in one]
         return np.array(flat, dtype=np.float64).reshape(repetitions, values)
     rows = np.flatnonzero(present)
@@ -170,7 +170,7 @@ def _prepare_survey(plan: ReleasePlan, data: object, *, simulated: bool) -> Prep
         "dropped_out": _dropped_out(plan, present),
     }
     return Prepared(
-        draw=lambda: _release(plan, answers=summed.answers(summed.draw(totals, 1)[0]), **facts),
+        draw=lambda: _release(plan, answers=summed.answers(summed.draw([totals])[0]), **facts),
         present=present,
         forms=lambda: row_forms(table, present),
     )

@@ -163,12 +163,12 @@ class SurveySum:
         """The exact sums of every group's cells."""
         return [one.totals(table, self.plan.questions) for one in self.groups]
 
-    def draw(self, totals: Sequence[Sequence[int]], times: int) -> list[list[list[float]]]:
-        """So often: the sums with new noise as values in data units, by group and cell."""
+    def draw(self, many: Sequence[Sequence[Sequence[int]]]) -> list[list[list[float]]]:
+        """Of each of many releases: the sums with noise of its own as values in data units, by group and cell."""
         exponent = self.summed.exponent
         by_group = []
-        for one, cells in zip(self.groups, totals, strict=True):
-            noisy = drawn(one.group, [cells] * times, exponent)
+        for place, one in enumerate(self.groups):
+            noisy = drawn(one.group, [totals[place] for totals in many], exponent)
             by_group.append([values_of(one.group, row, one.blend, self.plan.questions) for row in noisy])
         return [list(found) for found in zip(*by_group, strict=True)]
 

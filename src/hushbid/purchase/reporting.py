@@ -49,9 +49,7 @@ class Unrecorded:
 
 def recorded_page(record: Record, told: Unrecorded, *, audits: tuple[AuditLine, ...], file: str) -> str:
     """The page, as HTML; ``file`` is what the record is called there."""
-    question, _ = asked_by(record, told.quantity, None)
-    if record.outcome.market.survey is not None and told.unit:
-        raise InputError("unit cannot be stated of a survey, each of whose questions has its own.", field="unit")
+    question = question_of(record, told)
     report = build_report(
         record.outcome,
         record.release,
@@ -70,6 +68,14 @@ def recorded_page(record: Record, told: Unrecorded, *, audits: tuple[AuditLine, 
         level=told.level,
     )
     return str(render_report(report))
+
+
+def question_of(record: Record, told: Unrecorded) -> str:
+    """The question that the page is about; what contradicts the record is refused."""
+    question, _ = asked_by(record, told.quantity, None)
+    if record.outcome.market.survey is not None and told.unit:
+        raise InputError("unit cannot be stated of a survey, each of whose questions has its own.", field="unit")
+    return question
 
 
 def notices_of(record: Record) -> list[str]:

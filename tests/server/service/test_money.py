@@ -14,7 +14,7 @@ from hushbid.errors import Conflict, InputError
 from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState
-from hushbid.server.service import Service
+from hushbid.server.service import Service, forecast
 from hushbid.server.service.forecast import Effort, menus, preview
 from tests.server.support import QUICK, drafted, on_one_store, opened
 from tests.server.support import settings as campaign_settings
@@ -155,9 +155,23 @@ def test_the_preview_says_how_good_the_estimate_would_be(service: Service) -> No
 
 def test_the_same_settings_give_the_same_figures() -> None:
     effort = Effort(least=5, most=5, seconds=0.0)
-    one, two = (preview(campaign_settings(buyer_weight=0.5), [None] * 9, effort) for _ in range(2))
-    assert one == two
-    assert menus(campaign_settings(), [None] * 3, effort) == menus(campaign_settings(), [None] * 3, effort)
+    plan = campaign_settings(buyer_weight=0.5)
+    one, menu = preview(plan, [None] * 9, effort), menus(plan, [None] * 3, effort)
+    for kept in (forecast._previewed, forecast._menus):
+        kept.cache_clear()
+    assert (preview(plan, [None] * 9, effort), menus(plan, [None] * 3, effort)) == (one, menu)
+
+
+def test_what_was_simulated_for_other_settings_people_or_efforts_is_not_shown() -> None:
+    effort, plan = Effort(least=2, most=2, seconds=0.0), campaign_settings(buyer_weight=0.5)
+    first = preview(plan, [None] * 4, effort)
+    assert preview(campaign_settings(buyer_weight=0.5), [None] * 4, effort) is first
+    assert preview(plan, [None] * 5, effort).spending.people == 5
+    assert preview(plan, [None] * 4, Effort(least=3, most=3, seconds=0.0)).spending.repetitions == 3
+    dearer = campaign_settings(buyer_weight=0.5, participation_fee=7)
+    assert preview(dearer, [None] * 4, effort).spending.fees == 28 != first.spending.fees
+    menus(plan, [None] * 4, effort).clear()  # what one caller does to hers
+    assert menus(plan, [None] * 4, effort)
 
 
 def test_a_menu_offers_less_loss_and_less_pay_for_a_higher_price() -> None:

@@ -2,13 +2,16 @@
 
 The worst case is a bound over all reports of any part of the people (`hushbid.mechanism.worst_case`), so it holds
 whoever declines. Every payment is rounded up to whole minor units; the totals allow one minor unit per person for it.
+
+What was simulated last is kept: whoever looks ahead, saves and opens waits once, and is told the same each time.
 """
 
+import functools
 import hashlib
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -36,6 +39,8 @@ _AT_ONCE = 5
 _SKETCHED_REPETITIONS, _SKETCHED_POINTS, _SKETCHED_PEOPLE = 8, 17, 2_000
 _HIGH = 0.95
 _MOST_PAID = 1e15
+_KEPT = 16
+"""How many campaigns' forecasts are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,9 +64,15 @@ def preview(
     settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
 ) -> Preview:
     """What a campaign with these people may cost, and how good its estimate would be."""
+    return _previewed(_Asked.of(settings, groups, effort, strata))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _previewed(asked: "_Asked") -> Preview:
+    settings, groups, effort, strata = asked.settings, asked.groups, asked.effort, asked.strata
     market = settings.market_for(list(groups), strata=strata)
     population = market.for_people(len(groups))
-    rng = _generator(settings, groups, strata)
+    rng = asked.generator()
     paid: list[float] = []
     errors: list[tuple[float, float, float]] = []
     bought: list[float] = []
@@ -118,12 +129,18 @@ def menus(
     settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
 ) -> dict[str, MenuView]:
     """What a person of each group and stratum can expect as a function of her report, by `menu_name`."""
+    return dict(_menus(_Asked.of(settings, groups, effort, strata)))
+
+
+@functools.lru_cache(maxsize=_KEPT)
+def _menus(asked: "_Asked") -> dict[str, MenuView]:
+    settings, groups, effort, strata = asked.settings, asked.groups, asked.effort, asked.strata
     kinds = list(zip(groups, strata or [None] * len(groups), strict=True))
     # the first of each kind stands for it
     rows = {menu_name(*kind): row for row, kind in reversed(list(enumerate(kinds)))}
     population = settings.market_for(list(groups), strata=strata).for_people(len(groups))
     share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(rows))
-    rng = _generator(settings, groups, strata)
+    rng = asked.generator()
     found = {}
     for name, row in sorted(rows.items()):
         found[name] = _menu(population, settings.prior_of(groups[row]), row, share, rng)
@@ -201,13 +218,27 @@ def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: 
     )
 
 
-def _generator(
-    settings: CampaignSettings, groups: Sequence[str | None], strata: Sequence[str | None]
-) -> np.random.Generator:
-    """Made from settings and people alone: whoever looks again sees the same simulated people, perhaps more of them."""
-    known = {"strata": list(strata)} if settings.strata is not None else {}
-    content = plain_text({"settings": settings.to_dict(), "groups": list(groups), **known})
-    return np.random.default_rng(list(hashlib.sha256(content.encode()).digest()))
+@dataclass(frozen=True, slots=True)
+class _Asked:
+    """Settings and people. All that is simulated depends on is the digest."""
+
+    digest: bytes
+    effort: Effort
+    settings: CampaignSettings = field(compare=False)
+    groups: Sequence[str | None] = field(compare=False)
+    strata: Sequence[str | None] = field(compare=False)
+
+    @classmethod
+    def of(
+        cls, settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None]
+    ) -> "_Asked":
+        known = {"strata": list(strata)} if settings.strata is not None else {}
+        content = plain_text({"settings": settings.to_dict(), "groups": list(groups), **known})
+        return cls(hashlib.sha256(content.encode()).digest(), effort, settings, tuple(groups), tuple(strata))
+
+    def generator(self) -> np.random.Generator:
+        """Whoever looks again sees the same simulated people, perhaps more of them."""
+        return np.random.default_rng(list(self.digest))
 
 
 def _numbers(values: FloatArray) -> tuple[float, ...]:
