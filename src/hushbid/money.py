@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.errors import InputError
-from hushbid.wording import NBSP, at_most, fixed, number
+from hushbid.wording import MINUS, NBSP, at_most, fixed, number
 
 _LARGEST = 2.0**53
 MOST_DECIMALS = 6
@@ -42,7 +42,7 @@ class Currency:
     """A currency and how many decimals its smallest coin has.
 
     >>> Currency.of("EUR").text(123456), Currency.of("JPY").text(1500), Currency.of("KWD").text(-1)
-    ('EUR 1,234.56', 'JPY 1,500', 'KWD -0.001')
+    ('EUR 1,234.56', 'JPY 1,500', 'KWD −0.001')
     """
 
     code: str
@@ -79,7 +79,7 @@ class Currency:
         whole, part = divmod(abs(minor), self.per_unit)
         fraction = f".{part:0{self.decimals}d}" if self.decimals else ""
         name = "" if self == NO_CURRENCY else f"{self.code} "
-        return f"{name}{'-' if minor < 0 else ''}{whole:,}{fraction}"
+        return f"{name}{MINUS if minor < 0 else ''}{whole:,}{fraction}"
 
     def text_of(self, amount: float) -> str:
         """An amount in units, rounded up to minor units, as people write it."""

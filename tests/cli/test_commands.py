@@ -35,7 +35,7 @@ def test_help_lists_the_commands_without_loading_one() -> None:
 
 
 def test_a_comparison_rounds_the_largest_loss_up_unless_it_is_a_mean() -> None:
-    assert compare._cell({"largest_privacy_loss": 1.23401}, "largest_privacy_loss") == "1.235"
+    assert compare._cell({"largest_privacy_loss": 1.23401}, "largest_privacy_loss") == "1.3"
     mean = {"largest_privacy_loss": 1.23401, "largest_privacy_loss_error": 0.01}
     assert compare._cell(mean, "largest_privacy_loss") == "1.234 (0.01)"
 

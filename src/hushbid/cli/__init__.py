@@ -45,7 +45,7 @@ COMMANDS = {
     "plan": "Say what a campaign costs, and how accurate it is.",
     "audit": "Attack a record's claims: incentives, privacy and accuracy.",
     "report": "Write the report page again, from a record.",
-    "compare": "Set a trusted platform against noise on everybody's own device.",
+    "compare": "Set two campaigns, or two settings of a market, side by side.",
     "fit-prior": "Fit priors to a pilot's sensitivities and compare them.",
     "figures": "Reproduce the paper's figures, as pictures and numbers.",
     "serve": "Serve campaigns to analysts, auditors and participants.",

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 HOME = "hushbid-server"
 _PASSWORD_BYTES = 15
+NO_PRIOR = "--prior must say what you believe about prices for privacy, such as uniform:1,2."
 GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 
