@@ -150,7 +150,7 @@ def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
     scaled = amounts * 10.0**decimals
     if not (np.abs(scaled) < _LARGEST).all():
         row = int(np.argmax(np.abs(scaled)))
-        told = f"payments must be below 2**53 minor units, but row {row} is not."
+        told = f"payments must be below {_LARGEST:,.0f} minor units, but row {row} is not."
         raise InputError(told, field="payments", row=row)
     minor = np.ceil(scaled).astype(np.int64)
     doubtful = np.abs(scaled - np.rint(scaled)) <= _CLOSE * np.maximum(np.abs(scaled), 1.0)

@@ -11,7 +11,9 @@ from click.core import ParameterSource
 
 from hushbid.cli.common import COUNT, Steps, tell
 from hushbid.cli.common import command as make_command
+from hushbid.cli.messages import BY_FILES, in_options
 from hushbid.cli.options import NO_PRIOR, MarketOptions, market_options, people_options
+from hushbid.errors import InputError
 from hushbid.wording import at_most, count, figure, number, table
 from hushbid.wording import people as people_text
 
@@ -59,6 +61,7 @@ def _compare_campaigns(a: str, b: str, *, as_json: bool) -> None:
     from hushbid.purchase.comparing import side_by_side
 
     ctx = click.get_current_context()
+    ctx.meta[BY_FILES] = True
     for option in ctx.command.params:
         given = ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
         if given and option.name not in ("files", "as_json"):
@@ -99,21 +102,19 @@ def _compare_settings(options: MarketOptions, reports: str | None, as_json: bool
         "goal": options.goal().to_dict(),
         "currency": currency.code,
         "settings": dict(zip(settings, rows, strict=True)),
-        "refused": refused,
+        "refused": {one: str(why) for one, why in refused.items()},
         "rivals": rivals,
     }
     pay = partial(money, currency=currency)
     told = [
         _text(rows, result, pay, survey=options.questions is not None),
-        *(f"Not in the {one} setting: {why}" for one, why in refused.items()),
+        *(f"Not in the {one} setting: {in_options(why, command)}" for one, why in refused.items()),
     ]
     tell(result, "\n\n".join([*told, *_rivals_texts(rivals, pay)]), as_json=as_json)
 
 
-def _refused(options: MarketOptions) -> dict[str, str]:
+def _refused(options: MarketOptions) -> dict[str, InputError]:
     """The settings in which such a goal cannot be had, and why; not all of them."""
-    from hushbid.errors import InputError
-
     refused: dict[str, InputError] = {}
     for setting in SETTINGS:
         try:
@@ -122,7 +123,7 @@ def _refused(options: MarketOptions) -> dict[str, str]:
             refused[setting] = problem
     if len(refused) == len(SETTINGS):
         raise refused[SETTINGS[0]]
-    return {setting: str(problem) for setting, problem in refused.items()}
+    return refused
 
 
 def _on_reports(
@@ -160,8 +161,6 @@ def _on_prior(
     options: MarketOptions, settings: tuple[str, ...], given: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], Rivals]:
     import numpy as np
-
-    from hushbid.errors import InputError
 
     source = options.prior_source()
     if source.is_grouped:

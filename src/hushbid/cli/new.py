@@ -13,6 +13,7 @@ from click.core import ParameterSource
 
 from hushbid.cli.common import OneFile, tell
 from hushbid.cli.common import command as make_command
+from hushbid.cli.messages import BY_FILES
 from hushbid.cli.options import GROUP, NO_PRIOR, MarketOptions, market_options, people_options, read_bounds
 
 if TYPE_CHECKING:
@@ -126,6 +127,7 @@ def write_draft(draft: "Draft", out: Path, *, force: bool) -> None:
     try:
         content = checked_text(draft, out).encode()
     except InputError as problem:
+        click.get_current_context().meta[BY_FILES] = True  # it speaks of the file's lines and fields
         raise InputError(f"No file is written, as it could not be run. {problem}", field=problem.field) from None
     write_file(out, lambda file: file.write(content), force=force, private=False)
 

@@ -137,9 +137,8 @@ def _text(found: "Plan", currency: "Currency") -> str:
 
 def _options(goal: "Goal") -> str:
     """The option that states a goal; a survey's standard errors are stated in the file of its questions."""
-    from hushbid.allocation.goals import STATED, Accuracy
+    from hushbid.allocation.goals import Accuracy, name_of
 
     if isinstance(goal, Accuracy) and len(goal.targets) > 1:
         return f"standard_error of the questions: {', '.join(map(typed, goal.targets))}"
-    [name] = [name for name, kind in STATED.items() if isinstance(goal, kind)]
-    return f"--{name.replace('_', '-')} {typed(goal.number)}"
+    return f"--{name_of(goal).replace('_', '-')} {typed(goal.number)}"

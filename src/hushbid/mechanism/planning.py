@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
+from hushbid.allocation.goals import name_of
 from hushbid.arrays import FloatArray, as_count, as_number
 from hushbid.errors import InputError, MarketError, Unreachable
 from hushbid.mechanism.population import Population
@@ -245,7 +246,7 @@ class _Search:
         if not 0.0 < target < math.inf:
             raise InputError(f"{name} must be positive and finite, got {value}.", field=name)
         if isinstance(goal, Accuracy if name == "target_standard_error" else (Budget, HardBudget)):
-            raise InputError(f"{name} must not be given with {goal!r}, which states it already.", field=name)
+            raise InputError(f"{name} must not be given beside a {name_of(goal)}, which states it already.", field=name)
         seed = int(rng.integers(2**62))
         return cls(name=name, target=target, repetitions=repetitions, seed=seed, progress=progress)
 
@@ -314,8 +315,7 @@ class _Search:
             least = cheapest * total
         if self.target <= least:
             raise MarketError(
-                f"{self.name} must be above {least:.6g}, the least with"
-                f" {'this goal' if population.survey else repr(goal)} however many people there are, got"
+                f"{self.name} must be above {least:.6g}, the least with this goal however many people there are, got"
                 f" {self.target:g}.",
                 field=self.name,
             )

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.allocation import Accuracy
-from hushbid.allocation.goals import STATED
+from hushbid.allocation.goals import name_of
 from hushbid.arrays import id_texts
 from hushbid.durable import STREAM
 from hushbid.errors import HushbidError, InputError
@@ -145,9 +145,8 @@ def _settings(market: Market) -> Iterator[tuple[str, Any]]:
     priors = {one.name: one.prior for one in groups_of(market.prior, None)}
     yield from ((f"market.prior.{name}" if name else "market.prior", prior) for name, prior in priors.items())
     goal = market.stated_goal
-    [name] = [name for name, kind in STATED.items() if isinstance(goal, kind)]
     several = isinstance(goal, Accuracy) and len(goal.targets) > 1
-    yield f"market.{name}", list(goal.targets) if isinstance(goal, Accuracy) and several else goal.number
+    yield f"market.{name_of(goal)}", list(goal.targets) if isinstance(goal, Accuracy) and several else goal.number
     plain = market.to_dict()
     for row, question in enumerate(plain.pop("questions", None) or (), start=1):
         yield from ((f"questions.{row}.{name}", value) for name, value in question.items())
