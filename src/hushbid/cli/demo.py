@@ -112,8 +112,9 @@ folder = "."
     show_default=True,
     help="Folder for everything.",
 )
+@click.option("--audit/--no-audit", default=True, show_default=True, help="Attack our own claims for the report.")
 @click.option("--force", is_flag=True, help="Replace an earlier demo in the folder, and nothing else.")
-def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> None:
+def command(people: int, seed: int, out: Path, audit: bool, force: bool, as_json: bool) -> None:
     """Run a complete campaign on people who do not exist.
 
     A hospital asks its staff eight questions about health and work. 1,000 people take part in a pilot, to which a prior
@@ -133,7 +134,7 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     with Steps(steps_of(AT_ONCE) + 1) as step:
         step("making people up")
         truth = _make_up(out, people, seed, force)
-        purchase = run_campaign(out / "campaign.toml", force=force, estimate_needed=False, step=step)
+        purchase = run_campaign(out / "campaign.toml", audit=audit, force=force, estimate_needed=False, step=step)
     known = {"true_share_on_days": truth.of_staff, "share_on_days_of_those_asked": truth.of_asked}
     tell({**purchase.facts(), **known}, _text(purchase, truth, out), as_json=as_json)
     if purchase.failed:
