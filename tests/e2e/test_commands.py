@@ -227,7 +227,7 @@ def test_a_largest_loss_must_be_said(home: Path) -> None:
         ({}, "my secret", "must be one number"),
         ({}, "", "must be one number"),
         ({"--privacy-loss": "0"}, "7.25", "--privacy-loss must be at least"),
-        ({"--privacy-loss": "inf", "--at-most": "inf"}, "7.25", "privacy_loss is infinite"),
+        ({"--privacy-loss": "inf", "--at-most": "inf"}, "7.25", "--privacy-loss is infinite"),
         ({"--campaign": " \u200b "}, "7.25", "at least one visible character"),
         ({"--bounds": "12,0"}, "7.25", "two numbers, the smaller first"),
         ({"--value-file": "none.txt"}, "", "none.txt cannot be read"),
