@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 SETUP  := PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deps lint types format bench soak docs lock clean
+.PHONY: help setup demo test test-deps lint types format bench pythons soak docs lock clean
 
 help:  ## list what can be made
 	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -20,6 +20,9 @@ test: setup test-deps lint types  ## everything CI checks: style, types, import 
 
 bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
 	@$(BIN)/python -m benchmarks.run $(ONLY)
+
+pythons: setup  ## the demo from the wheel on every supported Python that is here (and some tests: TESTS="tests/cli")
+	@$(BIN)/python tools/pythons.py $(TESTS)
 
 soak: setup test-deps  ## kill the campaign server at hundreds of random moments, on both stores (fewer: KILLS=20)
 	@$(BIN)/python -m tests.server.soak --kills $(or $(KILLS),200)

@@ -52,7 +52,7 @@ def test_a_report_shows_the_money_it_is_handed() -> None:
 
 
 def test_amounts_are_written_as_people_write_them() -> None:
-    assert Currency.of("EUR").text(-123456) == "EUR -1,234.56"
+    assert Currency.of("EUR").text(-123456) == "EUR −1,234.56"
     assert Currency.of("JPY").text_of(1499.2) == "JPY 1,500"
     assert Currency.of("KWD").text(7) == "KWD 0.007"
     assert NO_CURRENCY.text(183) == "1.83"

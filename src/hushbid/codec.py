@@ -27,6 +27,7 @@ from typing import (
 
 import numpy as np
 
+from hushbid.arrays import FloatArray, IntArray
 from hushbid.documents import LARGEST_INTEGER, bytes_of, moment_text, number_of, number_text, text_of
 from hushbid.errors import HushbidError, RecordError
 from hushbid.wording import printable
@@ -235,7 +236,11 @@ SIGNED: Mapping[Any, Form] = {
 }
 """Numbers and times as texts that every program writes alike, for what is signed and read by anybody."""
 
-_ARRAYS: Mapping[Any, Form] = {np.float64: Number(), np.int64: Whole(-LARGEST_INTEGER, LARGEST_INTEGER)}
+_ARRAYS: Mapping[Any, Form] = {
+    FloatArray: Items(Number(), kept=partial(np.array, dtype=np.float64)),
+    IntArray: Items(Whole(-LARGEST_INTEGER, LARGEST_INTEGER), kept=partial(np.array, dtype=np.int64)),
+}
+"""By the annotation itself: what it is made of differs between versions of NumPy."""
 
 
 def hexadecimal(length: int) -> Form:
@@ -258,9 +263,8 @@ def form_of(kind: Any, style: Mapping[Any, Form]) -> Form:
         return Perhaps(form_of(inner[0], style))
     if origin is tuple:
         return Items(form_of(inner[0], style), size=None if inner[1] is ... else len(inner))
-    if origin is np.ndarray:
-        scalar = get_args(inner[1])[0]
-        return Items(_ARRAYS[scalar], kept=partial(np.array, dtype=scalar))
+    if kind in _ARRAYS:
+        return _ARRAYS[kind]
     if origin is dict:
         return Named(form_of(inner[1], style))
     return PLAIN

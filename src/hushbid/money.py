@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IntArray
 from hushbid.errors import InputError
-from hushbid.wording import NBSP, at_most, fixed, number
+from hushbid.wording import MINUS, NBSP, at_most, fixed, number
 
 _LARGEST = 2.0**53
 MOST_DECIMALS = 6
@@ -42,7 +42,7 @@ class Currency:
     """A currency and how many decimals its smallest coin has.
 
     >>> Currency.of("EUR").text(123456), Currency.of("JPY").text(1500), Currency.of("KWD").text(-1)
-    ('EUR 1,234.56', 'JPY 1,500', 'KWD -0.001')
+    ('EUR 1,234.56', 'JPY 1,500', 'KWD −0.001')
     """
 
     code: str
@@ -79,7 +79,7 @@ class Currency:
         whole, part = divmod(abs(minor), self.per_unit)
         fraction = f".{part:0{self.decimals}d}" if self.decimals else ""
         name = "" if self == NO_CURRENCY else f"{self.code} "
-        return f"{name}{'-' if minor < 0 else ''}{whole:,}{fraction}"
+        return f"{name}{MINUS if minor < 0 else ''}{whole:,}{fraction}"
 
     def text_of(self, amount: float) -> str:
         """An amount in units, rounded up to minor units, as people write it."""
@@ -150,7 +150,7 @@ def rounded_up(amounts: FloatArray, decimals: int) -> IntArray:
     scaled = amounts * 10.0**decimals
     if not (np.abs(scaled) < _LARGEST).all():
         row = int(np.argmax(np.abs(scaled)))
-        told = f"payments must be below 2**53 minor units, but row {row} is not."
+        told = f"payments must be below {_LARGEST:,.0f} minor units, but row {row} is not."
         raise InputError(told, field="payments", row=row)
     minor = np.ceil(scaled).astype(np.int64)
     doubtful = np.abs(scaled - np.rint(scaled)) <= _CLOSE * np.maximum(np.abs(scaled), 1.0)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from decimal import ROUND_CEILING, Decimal
 
 NBSP = "\u00a0"
-_MINUS = "\u2212"
+MINUS = "\u2212"
 _LARGEST_POWER = 700.0
 _MOST_STRATA = 6
 _SUPERSCRIPTS = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -20,15 +20,34 @@ def number(value: float, digits: int = 3) -> str:
     ('0.0123', '1,234', '−2.5', '3\\xa0×\\xa010⁻⁹', '∞')
     """
     if not math.isfinite(value):
-        return "not a number" if math.isnan(value) else ("∞" if value > 0 else f"{_MINUS}∞")
+        return "not a number" if math.isnan(value) else ("∞" if value > 0 else f"{MINUS}∞")
     if value == 0:
         return "0"
     size = math.floor(math.log10(abs(value)))
     if not -5 <= size < 12:
         mantissa, _, power = f"{value:.{digits - 1}e}".partition("e")
         short = f"{float(mantissa):g}"
-        return f"{short}{NBSP}×{NBSP}10{str(int(power)).translate(_SUPERSCRIPTS)}".replace("-", _MINUS)
+        return f"{short}{NBSP}×{NBSP}10{str(int(power)).translate(_SUPERSCRIPTS)}".replace("-", MINUS)
     text = fixed(value, max(0, digits - 1 - size))
+    return text.rstrip("0").rstrip(".") if "." in text else text
+
+
+def figure(value: float) -> str:
+    """A result as every command writes it, in sentences and in tables: four significant digits.
+
+    >>> figure(0.37584), figure(12345.6), figure(1e-7), figure(math.inf)
+    ('0.3758', '12,346', '1\\xa0×\\xa010⁻⁷', '∞')
+    """
+    return number(value, 4)
+
+
+def typed(value: float) -> str:
+    """A number to be typed again, in an option or a file: all of its digits, no separators, no powers of ten.
+
+    >>> typed(1234567.5), typed(100.0), typed(-1e-7)
+    ('1234567.5', '100', '-0.0000001')
+    """
+    text = f"{Decimal(repr(float(value))):f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
@@ -37,7 +56,7 @@ def fixed(value: float, decimals: int) -> str:
     text = f"{value:,.{decimals}f}"
     if text.startswith("-") and not text.strip("-0.,"):
         text = text[1:]
-    return text.replace("-", _MINUS)
+    return text.replace("-", MINUS)
 
 
 def percent(share: float, digits: int = 2) -> str:
@@ -65,8 +84,8 @@ def combination(names: Sequence[str], weights: Sequence[float]) -> str:
         (f"{number(abs(one), 6)} × " if abs(one) != 1.0 else "") + name
         for name, one in zip(names, weights, strict=True)
     ]
-    signs = [f" {_MINUS} " if one < 0.0 else " + " for one in weights]
-    first = _MINUS if weights[0] < 0.0 else ""
+    signs = [f" {MINUS} " if one < 0.0 else " + " for one in weights]
+    first = MINUS if weights[0] < 0.0 else ""
     return first + terms[0] + "".join(sign + term for sign, term in zip(signs[1:], terms[1:], strict=True))
 
 

@@ -35,7 +35,7 @@ def test_help_lists_the_commands_without_loading_one() -> None:
 
 
 def test_a_comparison_rounds_the_largest_loss_up_unless_it_is_a_mean() -> None:
-    assert compare._cell({"largest_privacy_loss": 1.23401}, "largest_privacy_loss") == "1.235"
+    assert compare._cell({"largest_privacy_loss": 1.23401}, "largest_privacy_loss") == "1.3"
     mean = {"largest_privacy_loss": 1.23401, "largest_privacy_loss_error": 0.01}
     assert compare._cell(mean, "largest_privacy_loss") == "1.234 (0.01)"
 
@@ -152,10 +152,10 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
         (["--budget", "nan"], "budget must be positive and finite, got nan"),
         (["--budget", "0"], "0.0 is not in the range x>0.0"),
         (["--budget", "5", "--setting", "local"], "a budget cannot be the goal in the local setting"),
-        (["--budget", "5", "--user-weight", "1", "--people-may-owe-money"], "user_weight must be 0 with Budget"),
+        (["--budget", "5", "--user-weight", "1", "--people-may-owe-money"], "--user-weight must be 0 beside a budget"),
         (["--budget", "5", "--max-relation", "1.5"], "is not in the range 0.0<=x<=1.0"),
         (["--budget", "5", "--max-relation", "0.1", "--population", "1"], "population must be at least the number of"),
-        (["--standard-error", "1e-6"], "standard_error must be above"),
+        (["--standard-error", "1e-6"], "--standard-error must be above"),
         (["--hard-budget", "0.02"], "hard budget must be more than one coin of 0.01 for each of 2 people"),
     ],
     ids=lambda one: " ".join(one) if isinstance(one, list) else "",

@@ -1,5 +1,6 @@
 """``hushbid new`` writes campaign files that can be run, or nothing."""
 
+import itertools
 import tomllib
 from pathlib import Path
 
@@ -172,3 +173,48 @@ def test_leaving_the_questions_writes_nothing(home: Path, monkeypatch: pytest.Mo
     left = hushbid("new")
     assert (left.exit_code, left.stderr) == (130, "\nInterrupted: nothing is left half written.\n")
     assert not Path("campaign.toml").exists()
+
+
+# -- by a plan ---------------------------------------------------------------------------------------------------------
+
+PLAN = ("plan", "--prior", "uniform:1,2", "--bounds", "0,12.5", "--repetitions", 20)
+
+
+@pytest.mark.parametrize(
+    ("options", "stated"),
+    [
+        (["--budget", 5, "--people", 12, "--currency", "EUR"], {"budget": 5}),
+        (["--standard-error", 5, "--target-payment", 90, "--max-relation", 0.05], {"standard_error": 5}),
+        (["--buyer-weight", 3, "--people", 12, "--setting", "local"], {"buyer_weight": 3, "setting": "local"}),
+    ],
+)
+def test_a_plan_writes_the_campaign_that_it_planned(
+    options: list[object], stated: dict[str, object], home: Path
+) -> None:
+    made = hushbid(*PLAN, *options, "--write", "planned.toml")
+    assert made.exit_code == 0, made.output
+    assert made.stdout.endswith("Written: planned.toml. Next: hushbid run planned.toml\n")
+    text = Path("planned.toml").read_text()
+    market = tomllib.loads(text)["market"]
+    assert {"prior": "uniform:1,2", "bounds": [0, 12.5], **stated}.items() <= market.items()
+    assert "# Planned for " in text
+    assert hushbid("run", "planned.toml", "--no-audit").exit_code == 0
+
+
+def test_a_plan_replaces_no_file_unless_it_is_told_to_and_plans_nothing_in_vain(home: Path) -> None:
+    Path("mine.toml").write_text("mine")
+    refused = hushbid(*PLAN, "--budget", 5, "--people", 12, "--write", "mine.toml")
+    assert (refused.exit_code, refused.stdout, Path("mine.toml").read_text()) == (2, "", "mine")
+    assert "--force replaces" in refused.stderr
+    assert hushbid(*PLAN, "--budget", 5, "--people", 12, "--write", "mine.toml", "--force").exit_code == 0
+    survey = ("plan", "--prior", "uniform:1,2", "--repetitions", 20, "--questions", "survey.toml", "--people", 12)
+    read = hushbid(*survey, "--write", "survey.toml", "--force")
+    assert (read.exit_code, Path("survey.toml").read_text()) == (2, SURVEY)
+    assert hushbid(*PLAN, "--budget", 5, "--people", 12, "--write", "x.txt").exit_code == 2
+
+
+def test_no_comment_is_torn_apart_by_its_field(home: Path) -> None:
+    hushbid("new", "--prior", "uniform:1,2", "--budget", 5)
+    lines = Path("campaign.toml").read_text().splitlines()
+    after = [later for line, later in itertools.pairwise(lines) if line and not line.startswith(("#", "["))]
+    assert [line for line in after if line.startswith("# ") and not line[2].isupper()] == []

@@ -226,8 +226,8 @@ def test_a_largest_loss_must_be_said(home: Path) -> None:
     [
         ({}, "my secret", "must be one number"),
         ({}, "", "must be one number"),
-        ({"--privacy-loss": "0"}, "7.25", "privacy_loss must be at least"),
-        ({"--privacy-loss": "inf", "--at-most": "inf"}, "7.25", "privacy_loss is infinite"),
+        ({"--privacy-loss": "0"}, "7.25", "--privacy-loss must be at least"),
+        ({"--privacy-loss": "inf", "--at-most": "inf"}, "7.25", "--privacy-loss is infinite"),
         ({"--campaign": " \u200b "}, "7.25", "at least one visible character"),
         ({"--bounds": "12,0"}, "7.25", "two numbers, the smaller first"),
         ({"--value-file": "none.txt"}, "", "none.txt cannot be read"),
@@ -320,7 +320,7 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
         ["price", "reports.csv", *MARKET, "--user-weight", "1"],
         "--user-weight lets people owe money",
     ),
-    "price: an unknown currency": (["price", "reports.csv", *MARKET, "--currency", "EURO"], "three capital letters"),
+    "price: an unknown currency": (["price", "reports.csv", *MARKET, "--currency", "EURO"], "must be an ISO 4217 code"),
     "price: a ceiling": (["price", "reports.csv", *MARKET, "--ceiling", "0.01"], "above the ceiling"),
     "price: an ending nobody knows": (["price", "reports.csv", *MARKET, "--out", "x.docx"], "must end in .csv"),
     "price: an existing file": (["price", "reports.csv", *MARKET, "--out", "data.csv"], "data.csv exists already"),
@@ -342,7 +342,7 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
     "plan: no goal": (["plan", "--prior", "uniform:1,2", "--people", "5"], "State what you have, by exactly one of"),
     "plan: an impossible error": (
         ["plan", "--prior", "uniform:1,2", "--people", "10", "--standard-error", "0.01"],
-        "standard_error must be above 0.158114, the least that 10 people can reach",
+        "--standard-error must be above 0.158114, the least that 10 people can reach",
     ),
     "compare: groups without reports": (
         ["compare", "--prior", "a=uniform:1,2", "--prior", "b=uniform:1,2", "--budget", "5"],

@@ -2,6 +2,7 @@
 
 import ast
 import importlib.metadata
+import importlib.util
 import inspect
 import json
 import os
@@ -9,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import tarfile
 import tomllib
 import urllib.request
 import venv
@@ -83,16 +85,20 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A new environment with the wheel, the packages its core declares, and nothing else; its bin folder."""
+    """A new environment into which the wheel was installed with its extra for releases; its bin folder.
+
+    The packages that both declare are there already, as pinned, and nothing else. Installing asks for every one of
+    them, without a network: a package that is needed and not declared is missing, and one of another version refused.
+    """
     home = tmp_path_factory.mktemp("clean")
     venv.create(home, symlinks=True, with_pip=False)
-    python = home / "bin" / "python"
-    run("uv", "pip", "install", "--quiet", "--offline", "--no-deps", "--python", python, wheel, env=tools())
     (site,) = home.glob("lib/python*/site-packages")
-    for package in core_packages():
+    for package in declared_packages("release"):
         for entry in top_level_entries(package):
             if not (site / entry.name).exists():
                 (site / entry.name).symlink_to(entry)
+    wanted = f"hushbid[release] @ {wheel.as_uri()}"
+    run("uv", "pip", "install", "--quiet", "--offline", "--python", home / "bin" / "python", wanted, env=tools())
     return home / "bin"
 
 
@@ -102,10 +108,14 @@ def tools() -> dict[str, str]:
     return {**inherited, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
 
 
-def core_packages() -> set[str]:
-    """What a plain installation brings: the core's dependencies, and theirs."""
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+EXTRAS: dict[str, list[str]] = PROJECT["optional-dependencies"]
+
+
+def declared_packages(extra: str) -> set[str]:
+    """What an installation with an extra brings: the dependencies of the core and of the extra, and theirs."""
     found: set[str] = set()
-    todo = list(tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"])
+    todo = [*PROJECT["dependencies"], *EXTRAS[extra]]
     while todo:
         requirement = Requirement(todo.pop())
         if requirement.marker and not requirement.marker.evaluate({"extra": ""}):
@@ -185,12 +195,73 @@ def test_the_server_finds_its_templates_scripts_and_migrations_in_the_wheel(with
 
 
 def test_every_public_name_is_there_with_the_core_alone(clean: Path, tmp_path: Path) -> None:
-    program = "import hushbid\nfor name in hushbid.__all__: getattr(hushbid, name)"
+    program = "import sys; sys.modules['opendp'] = None  # as if the extra were not installed\n"
+    program += "import hushbid\nfor name in hushbid.__all__: getattr(hushbid, name)"
     run(clean / "python", "-I", "-c", program, cwd=tmp_path)
 
 
 def test_the_command_line_works_from_the_wheel(clean: Path, tmp_path: Path) -> None:
     assert run(clean / "hushbid", "--version", cwd=tmp_path) == f"hushbid {hushbid.__version__}\n"
-    run(clean / "hushbid", "demo", "--people", "50", "--out", "demo", cwd=tmp_path)
+    told = run(clean / "hushbid", "demo", "--people", "50", "--no-audit", "--out", "demo", cwd=tmp_path)
+    assert "Estimate of sleep: " in told
     assert (tmp_path / "demo" / "decisions.csv").read_text().count("\n") == 51
+    assert "holds. Record" in run(clean / "hushbid", "verify", "demo/record.json", cwd=tmp_path)
     assert "--paper:" in (tmp_path / "demo" / "report.html").read_text()  # with the style sheets of the wheel
+
+
+# -- what an installation is said to bring -----------------------------------------------------------------------------
+
+
+def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Path) -> None:
+    """Without ``--wheel`` the wheel is built from the source distribution, as an index's users get it."""
+    run("uv", "build", "--quiet", "--offline", "--no-build-isolation", "--out-dir", tmp_path, ROOT, env=tools())
+    (again,), (source,) = tmp_path.glob("*.whl"), tmp_path.glob("*.tar.gz")
+    assert zipfile.ZipFile(again).namelist() == zipfile.ZipFile(wheel).namelist()
+    with tarfile.open(source) as held:
+        names = {name.partition("/")[2] for name in held.getnames()}
+    assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "src/hushbid/py.typed"} <= names
+
+
+def test_all_extras_are_in_the_one_called_all_and_on_the_front_page() -> None:
+    [named] = [Requirement(one) for one in EXTRAS["all"]]
+    assert (named.name, named.extras) == ("hushbid", set(EXTRAS) - {"all"})
+    front = (ROOT / "README.md").read_text()
+    listed = front[front.index("extras bring") : front.index("brings everything")]
+    assert set(re.findall(r"`(\w+)`", listed)) == set(EXTRAS)
+
+
+def test_every_package_that_is_imported_belongs_to_the_core_or_to_an_extra() -> None:
+    known = {"hushbid", *sys.stdlib_module_names}
+    for requirement in (*PROJECT["dependencies"], *(one for name in set(EXTRAS) - {"all"} for one in EXTRAS[name])):
+        known |= {entry.name.partition(".")[0] for entry in top_level_entries(Requirement(requirement).name)}
+    known |= {"pydantic", "starlette", "IPython"}  # FastAPI is made of the first two; in the last we are only shown
+    imported = {
+        name.partition(".")[0]
+        for path in (ROOT / "src" / "hushbid").rglob("*.py")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for name in (
+            [alias.name for alias in node.names]
+            if isinstance(node, ast.Import)
+            else [node.module or ""]
+            if isinstance(node, ast.ImportFrom)
+            else []
+        )
+    }
+    assert imported - known == set()
+
+
+def test_no_more_pythons_are_claimed_than_are_tried() -> None:
+    """``make pythons`` tries those in its list; the front page says what was."""
+    spec = importlib.util.spec_from_file_location("pythons", ROOT / "tools" / "pythons.py")
+    assert spec is not None and spec.loader is not None  # noqa: PT018
+    pythons = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(pythons)
+    claimed = re.findall(r"Python :: (3\.\d+)", "\n".join(PROJECT["classifiers"]))
+    assert tuple(claimed) == pythons.SUPPORTED
+    tested = (ROOT / "README.md").read_text().partition("Tested on Linux:")[2].partition("make pythons")[0]
+    assert re.findall(r"3\.\d+", tested) == claimed
+    here = f"{sys.version_info.major}.{sys.version_info.minor}"
+    own = Path(sys.executable).parent
+    assert pythons.find(path=str(own), home=own) == (
+        {here: own / f"python{here}"} if here in claimed and (own / f"python{here}").exists() else {}
+    )

@@ -176,6 +176,15 @@ STATED: dict[str, type[Goal]] = {
 """The goals by the names they have where a buyer states one number: in files, on the command line, on a server."""
 
 
+def name_of(goal: Goal) -> str:
+    """The name under which a buyer states a goal.
+
+    >>> name_of(Budget(5))
+    'budget'
+    """
+    return next(name for name, kind in STATED.items() if isinstance(goal, kind))
+
+
 def goal_named(name: str, number: float | tuple[float, ...], *, coin: float = 0.0) -> Goal:
     """The goal that a buyer states by its name in `STATED`; a hard budget is paid in whole coins.
 

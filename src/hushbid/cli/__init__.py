@@ -5,7 +5,8 @@ At the top of such a file stand light imports only: the shell loads every comman
 
 In reading order:
 
-- `common`, `options`: what all commands share, and what several ask for
+- `common`, `options`, `engine_options`, `messages`: what all commands share, what several ask for, and errors in the
+  words of options
 - `new`, `run`, `price`, `release`, `privatize`: write a campaign file and buy from it, or buy step by step
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
@@ -19,7 +20,6 @@ whoever read its output left early.
 
 import errno
 import os
-import re
 import signal
 import sys
 import threading
@@ -45,7 +45,7 @@ COMMANDS = {
     "plan": "Say what a campaign costs, and how accurate it is.",
     "audit": "Attack a record's claims: incentives, privacy and accuracy.",
     "report": "Write the report page again, from a record.",
-    "compare": "Set a trusted platform against noise on everybody's own device.",
+    "compare": "Set two campaigns, or two settings of a market, side by side.",
     "fit-prior": "Fit priors to a pilot's sensitivities and compare them.",
     "figures": "Reproduce the paper's figures, as pictures and numbers.",
     "serve": "Serve campaigns to analysts, auditors and participants.",
@@ -58,24 +58,6 @@ COMMANDS = {
     "completion": "Print the completions for a shell.",
 }
 DEBUG = "hushbid.debug"
-_ARGUMENTS = {
-    "force=True": "--force",
-    "on_bad_rows='drop'": "--on-bad-rows=drop",
-    "engine='memory'": "--engine memory",
-}
-"""What Python calls an argument, and the command line an option."""
-
-_FIELDS = {
-    ("release", "question"): "--question",
-    ("release", "wave"): "--wave",
-    ("release", "late"): "--late",
-    ("release", "simulated_values"): "--simulated-values",
-    ("report", "question"): "--quantity",
-    ("report", "unit"): "--unit",
-    ("fit-prior", "bounds"): "--range",
-}
-"""By command and field."""
-
 _FAULT, _INTERRUPTED, _UNREAD, _TERMINATED = 70, 130, 141, 143
 
 
@@ -157,7 +139,7 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
         case click.ClickException():
             raise _shown_safely(problem)
         case HushbidError():
-            _refuse(ctx, _in_options(problem, ctx.invoked_subcommand or ""), problem)
+            _refuse(ctx, _told(ctx, problem), problem)
         case OSError() if problem.errno == errno.EPIPE:
             _end_quietly()
         case OSError():
@@ -176,14 +158,12 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
     ctx.exit(_FAULT)
 
 
-def _in_options(problem: HushbidError, command: str) -> str:
-    """What a problem says, with options in the place of Python's arguments."""
-    told, option = str(problem), _FIELDS.get((command, problem.field or ""))
-    if option is not None:
-        told = re.sub(rf"\b{problem.field} (?=must|is|cannot)", f"{option} ", told, count=1)
-    for argument, option in _ARGUMENTS.items():
-        told = told.replace(argument, option)
-    return told
+def _told(ctx: click.Context, problem: HushbidError) -> str:
+    """What a problem says, in the words of the command that was run."""
+    from hushbid.cli.messages import BY_FILES, in_options
+
+    command = main.get_command(ctx, ctx.invoked_subcommand or "")
+    return str(problem) if command is None else in_options(problem, command, by_files=bool(ctx.meta.get(BY_FILES)))
 
 
 def _leave() -> NoReturn:

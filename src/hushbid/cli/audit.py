@@ -7,6 +7,7 @@ import click
 
 from hushbid.cli.common import COUNT, Steps, read_record, tell
 from hushbid.cli.common import command as make_command
+from hushbid.wording import number
 
 CHECKS = ("incentives", "privacy", "accuracy")
 
@@ -70,5 +71,5 @@ def _text(lines: list[dict[str, Any]]) -> str:
         told.append(f"{line['title']}  {words[line['verdict']]}.")
         told.append(f"  {line['finding']} ({line['samples']}.)")
         if line["power"] is not None:
-            told.append(f"  It would find {line['power_against']} with probability {line['power']:.2f}.")
+            told.append(f"  It would find {line['power_against']} with probability {number(line['power'], 2)}.")
     return "\n".join(told) or "There was nothing to audit: nothing was bought, or without any noise."

@@ -11,7 +11,7 @@ import click
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.errors import InputError
-from hushbid.wording import table
+from hushbid.wording import count, figure, fixed, table
 
 if TYPE_CHECKING:
     from hushbid.server.bot_campaigns import Played
@@ -118,11 +118,11 @@ def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
 def _estimates(release: dict[str, Any]) -> list[str]:
     """What was found, in a line for each question."""
     if "answers" not in release:
-        return [f"Estimate {release.get('estimate'):.4g}."]
+        return [f"Estimate {figure(release['estimate'])}."]
     lines = []
     for one in release["answers"]:
         found = one["shares"] if "shares" in one else {"": one["estimate"]}
-        shown = ", ".join(f"{name} {share:.4g}".strip() for name, share in found.items())
+        shown = ", ".join(f"{name} {figure(share)}".strip() for name, share in found.items())
         lines.append(f"Estimate of {one['question']['name']}: {shown}.")
     return lines
 
@@ -147,15 +147,18 @@ def _text(played: "Played") -> str:
     facts = played.to_dict()
     rows: list[tuple[str, ...]] = [("strategy", "bots", "delivered", "mean gain")]
     rows += [
-        (name, str(one["bots"]), str(one["delivered"]), f"{one['mean_gain']:.3f}")
+        (name, count(one["bots"]), count(one["delivered"]), fixed(one["mean_gain"], 3))
         for name, one in facts["strategies"].items()
     ]
     speed: list[tuple[str, ...]] = [("submission", "count", "median ms", "99th percentile ms")]
     speed += [
-        (kind, str(one["count"]), f"{one['median_ms']:.1f}", f"{one['p99_ms']:.1f}")
+        (kind, count(one["count"]), fixed(one["median_ms"], 1), fixed(one["p99_ms"], 1))
         for kind, one in facts["submissions"].items()
     ]
-    lines = [f"Campaign {played.campaign} is {played.state} after {sum(played.seconds.values()):.1f} s.", table(rows)]
+    lines = [
+        f"Campaign {played.campaign} is {played.state} after {fixed(sum(played.seconds.values()), 1)} s.",
+        table(rows),
+    ]
     lines += ["", table(speed), ""]
     seen = facts["visits"]
     lines.append(
@@ -164,6 +167,6 @@ def _text(played: "Played") -> str:
     )
     if played.estimate is not None:
         lines += _estimates(played.estimate)
-    lines.append(f"{facts['receipts']} receipts were compared with what the server acknowledged.")
+    lines.append(f"{count(facts['receipts'])} receipts were compared with what the server acknowledged.")
     lines += [f"PROBLEM  {problem}." for problem in facts["problems"]]
     return "\n".join(lines if facts["problems"] else [*lines, "Nothing was lost, doubled or changed."])

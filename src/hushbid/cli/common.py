@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from hushbid.cli import COMMANDS, DEBUG
-from hushbid.wording import printable
+from hushbid.wording import NBSP, printable
 
 if TYPE_CHECKING:
     from hushbid.record import Record
@@ -87,7 +87,7 @@ def tell(result: Mapping[str, Any], text: str, *, as_json: bool, err: bool = Fal
 
         click.echo(json.dumps(plain(result), indent=2, allow_nan=False))
     else:
-        click.echo(printable(text), err=err)
+        click.echo(printable(text).replace(NBSP, " "), err=err)  # a terminal breaks lines anywhere
 
 
 class Steps:

@@ -1,14 +1,21 @@
-"""``hushbid compare``: what trust in a platform is worth, and what other ways to buy would have paid."""
+"""``hushbid compare``: two campaigns; or what trust in a platform is worth, and what other ways to buy would pay."""
 
 import math
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from hushbid.cli.common import COUNT, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import MarketOptions, market_options, people_options
-from hushbid.wording import at_most, table
+from hushbid.cli.messages import BY_FILES, in_options
+from hushbid.cli.options import NO_PRIOR, MarketOptions, market_options, people_options
+from hushbid.errors import InputError
+from hushbid.wording import at_most, count, figure, number, table
+from hushbid.wording import people as people_text
 
 SETTINGS = ("central", "local")
 Rivals = dict[str, dict[str, Any]]
@@ -16,8 +23,8 @@ Rivals = dict[str, dict[str, Any]]
 
 
 @make_command("compare")
-@click.argument("reports", required=False, type=click.Path(dir_okay=False, allow_dash=True))
-@market_options(setting=False)
+@click.argument("files", nargs=-1, metavar="[REPORTS | A B]", type=click.Path(allow_dash=True))
+@market_options(setting=False, required=False)
 @click.option(
     "--people", type=click.IntRange(2, COUNT.max), default=1000, show_default=True, help="Without reports: how many."
 )
@@ -31,13 +38,58 @@ Rivals = dict[str, dict[str, Any]]
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Without reports: of the draws.")
 @click.option("--rivals/--no-rivals", default=True, show_default=True, help="Compare with other ways to buy, too.")
 @people_options
-def command(options: MarketOptions, reports: str | None, as_json: bool, **given: Any) -> None:
-    """Set a trusted platform against noise on everybody's own device.
+def command(options: MarketOptions, files: tuple[str, ...], as_json: bool, **given: Any) -> None:
+    """Set two campaigns, or two settings of a market, side by side.
 
-    On the REPORTS of a file, or, without one, on people drawn from the prior again and again; then every figure is a
-    mean, with the standard error of its simulation in brackets. Then the rivals: what other ways to buy would have paid
-    for the same accuracy, and what error they would have reached with the same money.
+    A and B are campaign files, records, or folders that hold one: what each costs, how accurate and how private it is,
+    from whom it buys, and what differs in them. Files are decided about anew; nothing is drawn or written. They state
+    the market themselves, so no option but --json is taken.
+
+    With options that state a market, a trusted platform is set against noise on everybody's own device: on the REPORTS
+    of a file, or, without one, on people drawn from the prior again and again; then every figure is a mean, with the
+    standard error of its simulation in brackets. Then the rivals: what other ways to buy would have paid for the same
+    accuracy, and what error they would have reached with the same money.
     """
+    if len(files) == 2:
+        _compare_campaigns(*files, as_json=as_json)
+    else:
+        _compare_settings(options, _reports_in(files), as_json, given)
+
+
+def _compare_campaigns(a: str, b: str, *, as_json: bool) -> None:
+    """Two campaigns, whose files state everything."""
+    from hushbid.purchase.comparing import side_by_side
+
+    ctx = click.get_current_context()
+    ctx.meta[BY_FILES] = True
+    for option in ctx.command.params:
+        given = ctx.get_parameter_source(option.name or "") is ParameterSource.COMMANDLINE
+        if given and option.name not in ("files", "as_json"):
+            raise click.UsageError(
+                f"{option.opts[0]} must not be given beside two campaigns, which state it themselves."
+            )
+    if "-" in (a, b):
+        raise click.UsageError("A and B must be files or folders, not - for a stream.")
+    with Steps(2) as step:
+        found = side_by_side(Path(a), Path(b), step=step)
+    tell(found.to_dict(), found.text(), as_json=as_json)
+
+
+def _reports_in(files: tuple[str, ...]) -> str | None:
+    """The one file of reports, if there is one."""
+    if len(files) > 2:
+        raise click.UsageError(f"Give one file of reports, or two campaigns, got {len(files)} files.")
+    if files and (Path(files[0]).is_dir() or Path(files[0]).suffix in (".toml", ".json")):
+        raise click.UsageError(f"{files[0]} is a campaign: give two of them, or one file of reports.")
+    return files[0] if files else None
+
+
+def _compare_settings(options: MarketOptions, reports: str | None, as_json: bool, given: dict[str, Any]) -> None:
+    """One market in both settings, and its rivals."""
+    from hushbid.money import money
+
+    if not options.priors:
+        raise click.UsageError(NO_PRIOR)
     options.one_estimate("compare strata")
     refused = _refused(options)
     settings = tuple(one for one in SETTINGS if one not in refused)
@@ -50,20 +102,19 @@ def command(options: MarketOptions, reports: str | None, as_json: bool, **given:
         "goal": options.goal().to_dict(),
         "currency": currency.code,
         "settings": dict(zip(settings, rows, strict=True)),
-        "refused": refused,
+        "refused": {one: str(why) for one, why in refused.items()},
         "rivals": rivals,
     }
+    pay = partial(money, currency=currency)
     told = [
-        _text(rows, result, survey=options.questions is not None),
-        *(f"Not in the {one} setting: {why}" for one, why in refused.items()),
+        _text(rows, result, pay, survey=options.questions is not None),
+        *(f"Not in the {one} setting: {in_options(why, command)}" for one, why in refused.items()),
     ]
-    tell(result, "\n\n".join([*told, *_rivals_texts(rivals)]), as_json=as_json)
+    tell(result, "\n\n".join([*told, *_rivals_texts(rivals, pay)]), as_json=as_json)
 
 
-def _refused(options: MarketOptions) -> dict[str, str]:
+def _refused(options: MarketOptions) -> dict[str, InputError]:
     """The settings in which such a goal cannot be had, and why; not all of them."""
-    from hushbid.errors import InputError
-
     refused: dict[str, InputError] = {}
     for setting in SETTINGS:
         try:
@@ -72,7 +123,7 @@ def _refused(options: MarketOptions) -> dict[str, str]:
             refused[setting] = problem
     if len(refused) == len(SETTINGS):
         raise refused[SETTINGS[0]]
-    return {setting: str(problem) for setting, problem in refused.items()}
+    return refused
 
 
 def _on_reports(
@@ -110,8 +161,6 @@ def _on_prior(
     options: MarketOptions, settings: tuple[str, ...], given: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], Rivals]:
     import numpy as np
-
-    from hushbid.errors import InputError
 
     source = options.prior_source()
     if source.is_grouped:
@@ -210,34 +259,33 @@ _RELATIVE_ERROR = "relative error of all questions together"
 """A survey's questions have units of their own."""
 
 
-def _text(rows: list[dict[str, Any]], result: dict[str, Any], *, survey: bool) -> str:
-    money = "" if result["currency"] == "XXX" else f", {result['currency']}"
-    lines: list[tuple[str, ...]] = [(f"{result['people']:,} people", *result["settings"])]
+def _text(rows: list[dict[str, Any]], result: dict[str, Any], pay: Callable[[float], str], *, survey: bool) -> str:
+    lines: list[tuple[str, ...]] = [(people_text(result["people"]), *result["settings"])]
     for name, label in _LABELS.items():
         if name == "worst_standard_error" and all(row[name] == row["standard_error"] for row in rows):
             continue  # no relation is allowed for
         priced = name == "objective" and result["goal"]["kind"] in ("price", "accuracy")
-        unit = money if name == "total_payment" or priced else ""
+        write = pay if name == "total_payment" or priced else figure
         label = label or _MINIMISED[result["goal"]["kind"]]
         label = _RELATIVE_ERROR if survey and name == "standard_error" else label
-        lines.append((f"{label}{unit}", *(_cell(row, name) for row in rows)))
+        lines.append((label, *(_cell(row, name, write) for row in rows)))
     if len(rows) < len(SETTINGS):
         return table(lines)
     ratio = rows[1]["objective"] / rows[0]["objective"] if math.isfinite(rows[1]["objective"]) else math.inf
-    return f"{table(lines)}\n\nDoing without a trusted platform costs {ratio:.3g} times as much here."
+    return f"{table(lines)}\n\nDoing without a trusted platform costs {number(ratio)} times as much here."
 
 
-def _cell(row: dict[str, Any], name: str) -> str:
+def _cell(row: dict[str, Any], name: str, write: Callable[[float], str] = figure) -> str:
     value = row[name]
     error = row.get(f"{name}_error")
     # a bound is rounded up; a mean over simulated campaigns is none
     if name == "largest_privacy_loss" and error is None:
-        value = at_most(value, 4)
-    text = f"{value:,}" if isinstance(value, int) else f"{value:.4g}"
-    return text if error is None else f"{text} ({error:.1g})"
+        value = at_most(value)
+    text = count(value) if isinstance(value, int) else write(value)
+    return text if error is None else f"{text} ({number(error, 2)})"
 
 
-def _rivals_texts(rivals: Rivals) -> list[str]:
+def _rivals_texts(rivals: Rivals, pay: Callable[[float], str]) -> list[str]:
     """A table per setting: ours against every rival, with what a reader should know."""
     texts = []
     for setting, found in rivals.items():
@@ -249,8 +297,8 @@ def _rivals_texts(rivals: Rivals) -> list[str]:
         ]
         for row in found["rows"]:
             answers = ("yes" if row[name] else "no" for name in ("truthful", "voluntary"))
-            figures = (row["payment_for_same_error"], row["standard_error_for_same_payment"])
-            shown = (f"{value:,.4g}" if math.isfinite(value) else "out of reach" for value in figures)
+            figures = ((pay, row["payment_for_same_error"]), (figure, row["standard_error_for_same_payment"]))
+            shown = (write(value) if math.isfinite(value) else "out of reach" for write, value in figures)
             lines.append((row["name"], *answers, *shown))
         notes = [f"  {_note(row)}" for row in found["rows"] if row["note"]]
         texts.append("\n".join([table(lines), *notes]))

@@ -112,8 +112,9 @@ folder = "."
     show_default=True,
     help="Folder for everything.",
 )
+@click.option("--audit/--no-audit", default=True, show_default=True, help="Attack our own claims for the report.")
 @click.option("--force", is_flag=True, help="Replace an earlier demo in the folder, and nothing else.")
-def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> None:
+def command(people: int, seed: int, out: Path, audit: bool, force: bool, as_json: bool) -> None:
     """Run a complete campaign on people who do not exist.
 
     A hospital asks its staff eight questions about health and work. 1,000 people take part in a pilot, to which a prior
@@ -133,7 +134,7 @@ def command(people: int, seed: int, out: Path, force: bool, as_json: bool) -> No
     with Steps(steps_of(AT_ONCE) + 1) as step:
         step("making people up")
         truth = _make_up(out, people, seed, force)
-        purchase = run_campaign(out / "campaign.toml", force=force, estimate_needed=False, step=step)
+        purchase = run_campaign(out / "campaign.toml", audit=audit, force=force, estimate_needed=False, step=step)
     known = {"true_share_on_days": truth.of_staff, "share_on_days_of_those_asked": truth.of_asked}
     tell({**purchase.facts(), **known}, _text(purchase, truth, out), as_json=as_json)
     if purchase.failed:
@@ -232,8 +233,9 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
 
 
 def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
+    from hushbid.money import money_at_most
     from hushbid.purchase.releasing import estimate_text
-    from hushbid.wording import at_most
+    from hushbid.wording import figure, fixed
 
     campaign, decided = purchase.campaign, purchase.decided
     count, bought, currency = decided.figures.people, decided.figures.active, decided.currency
@@ -241,15 +243,16 @@ def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
     lines = [
         f"A hospital asked {count:,} made-up people eight questions, and what a unit of privacy loss costs them.",
         "",
-        f"  What was bought   answers of {bought:,} people, each of whom loses at most ε = {largest:g} of privacy",
+        f"  What was bought   answers of {bought:,} people, each of whom loses at most ε = {figure(largest)} of"
+        " privacy",
         f"  At what price     {currency.text(decided.total_minor)} in all; nobody could have gained more than"
-        f" {currency.code} {at_most(decided.incentive_error):g} by not telling the truth",
+        f" {money_at_most(decided.incentive_error, currency)} by not telling the truth",
     ]
     if purchase.release is not None:
         told = estimate_text(purchase.release, campaign.level, campaign.quantity, campaign.unit).splitlines()
         told.append(
-            f"(Made up, so we know: of the staff {truth.of_staff:.3f} work days only, of those who were asked"
-            f" {truth.of_asked:.3f}.)"
+            f"(Made up, so we know: of the staff {fixed(truth.of_staff, 3)} work days only, of those who were asked"
+            f" {fixed(truth.of_asked, 3)}.)"
         )
         lines.append(f"  How accurate      {told[0]}")
         lines += [f"                    {line}" for line in told[1:]]

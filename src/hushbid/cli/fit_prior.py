@@ -8,7 +8,7 @@ from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
-from hushbid.wording import four_digits, table
+from hushbid.wording import figure, fixed, four_digits, people, percent, table
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical")
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
@@ -191,17 +191,17 @@ def _text(groups: dict[str, dict[str, Any]], fitted: dict[str, Fitted], files: l
 def _group_text(result: dict[str, Any], fits: list[Any], chosen: Any) -> list[str]:
     compared: list[tuple[str, ...]] = [("family", "held-out distance", "AIC", "needs ironing")]
     for fit in fits:
-        aic = "" if fit.aic is None else f"{fit.aic:.1f}"
-        compared.append((fit.family, f"{fit.held_out_distance:.4f}", aic, "no" if fit.is_regular else "yes"))
+        aic = "" if fit.aic is None else fixed(fit.aic, 1)
+        compared.append((fit.family, fixed(fit.held_out_distance, 4), aic, "no" if fit.is_regular else "yes"))
     costs: list[tuple[str, ...]] = [("quantile", "sensitivity", "virtual cost", "ironed")]
     costs += [
-        (f"{row['quantile']:.0%}", *(f"{row[name]:.4g}" for name in ("sensitivity", "raw", "ironed")))
+        (percent(row["quantile"]), *(figure(row[name]) for name in ("sensitivity", "raw", "ironed")))
         for row in result["virtual_cost"]
     ]
     named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"]
     shown = "the pilot's own values" if named is None else four_digits(named)
     return [
-        f"{result['people']:,} people; how far each prior lies from data it was not fitted to, closest first:",
+        f"{people(result['people'])}; how far each prior lies from data it was not fitted to, closest first:",
         table(compared),
         f"Taken: {chosen.family} ({shown}). What a unit of privacy costs a buyer who pays truthfully:",
         table(costs),

@@ -13,7 +13,8 @@ from click.core import ParameterSource
 
 from hushbid.cli.common import OneFile, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import GROUP, MarketOptions, market_options, people_options, read_bounds
+from hushbid.cli.messages import BY_FILES
+from hushbid.cli.options import GROUP, NO_PRIOR, MarketOptions, market_options, people_options, read_bounds
 
 if TYPE_CHECKING:
     from hushbid.purchase.drafting import Draft
@@ -47,22 +48,31 @@ def command(options: MarketOptions, out: Path, force: bool, as_json: bool, **giv
     as "hushbid run" would read it before it is written. The files of reports and data may come later; if they are
     there, they must have the columns.
     """
-    from hushbid.durable import refuse_clashes, refuse_existing
-
-    if out.suffix != ".toml":
-        raise click.UsageError(f"--out must end in .toml, got {out}.")
-    if not force:
-        refuse_existing([out])
+    refuse_output(out, force=force)
     if sys.stdin.isatty() and (not options.priors or not _states_goal(options)):
         options, given = _asked(options, given, out)
     if not options.priors:
-        raise click.UsageError("--prior must say what you believe about prices for privacy, such as uniform:1,2.")
-    read = [given["reports"], given["data"], options.questions, options.strata, *options.prior_source().paths]
-    refuse_clashes([out], [path for path in read if path is not None])
+        raise click.UsageError(NO_PRIOR)
+    refuse_output(out, options, given["reports"], given["data"], force=force)
     draft = draft_of(options, out, strata=_strata(options, given), **given)
     write_draft(draft, out, force=force)
     shown = {"file": str(out), "reports_there": Path(given["reports"]).exists()}
     tell(shown, next_steps(out, given["reports"]), as_json=as_json)
+
+
+def refuse_output(
+    out: Path, options: MarketOptions | None = None, *read: str | None, option: str = "--out", force: bool
+) -> None:
+    """Refuse a place where no campaign file can be, or should not: over another file, or over one that is read."""
+    from hushbid.durable import refuse_clashes, refuse_existing
+
+    if out.suffix != ".toml":
+        raise click.UsageError(f"{option} must end in .toml, got {out}.")
+    if not force:
+        refuse_existing([out])
+    if options is not None:
+        files = [*read, options.questions, options.strata, *options.prior_source().paths]
+        refuse_clashes([out], [path for path in files if path is not None])
 
 
 def draft_of(
@@ -75,6 +85,7 @@ def draft_of(
     name: str | None = None,
     quantity: str | None = None,
     unit: str = "",
+    planned: str = "",
     **columns: Any,
 ) -> "Draft":
     """What a campaign file at ``out`` says for these options; files are named from its folder."""
@@ -103,6 +114,7 @@ def draft_of(
         reports=_from(out, reports),
         columns={column: called for column, called in stated.items() if called is not None and called != column},
         data=None if data is None else _from(out, data),
+        planned=planned,
     )
 
 
@@ -115,6 +127,7 @@ def write_draft(draft: "Draft", out: Path, *, force: bool) -> None:
     try:
         content = checked_text(draft, out).encode()
     except InputError as problem:
+        click.get_current_context().meta[BY_FILES] = True  # it speaks of the file's lines and fields
         raise InputError(f"No file is written, as it could not be run. {problem}", field=problem.field) from None
     write_file(out, lambda file: file.write(content), force=force, private=False)
 

@@ -1,4 +1,4 @@
-"""Options that several commands share: of a market, of how people are read, and of a server's installation."""
+"""Options that several commands share: of a market, of the columns of reports, and of a server's installation."""
 
 import math
 import re
@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -19,12 +19,14 @@ if TYPE_CHECKING:
     from hushbid.mechanism import Market
     from hushbid.money import Currency
     from hushbid.priors.pilot import PriorSource
-    from hushbid.purchase.people import People, Reading
+    from hushbid.purchase.people import People
     from hushbid.purchase.questions_section import Survey
     from hushbid.purchase.strata_section import Stratification
 
 HOME = "hushbid-server"
 _PASSWORD_BYTES = 15
+_LONG = 60
+NO_PRIOR = "--prior must say what you believe about prices for privacy, such as uniform:1,2."
 GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 
@@ -39,10 +41,10 @@ def read_bounds(ctx: click.Context, option: click.Parameter | None, value: str) 
     try:
         return as_bounds((low, high))
     except InputError as problem:
-        allowed = str(problem) if low < high else ""
-        raise click.BadParameter(
-            allowed or f"must be two numbers, the smaller first, such as 0,10; got {value!r}.", ctx, option
-        ) from None
+        allowed = "must be two numbers, the smaller first, such as 0,10"
+        if low < high:
+            allowed = str(problem).removeprefix("bounds ").partition(", got ")[0]
+        raise click.BadParameter(f"{allowed}; got {value!r}.", ctx, option) from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,16 +72,16 @@ class MarketOptions:
     def prior_source(self) -> "PriorSource":
         """The prior, or the priors by group."""
         from hushbid.errors import PriorError
-        from hushbid.priors.pilot import PriorSource, prior_option
+        from hushbid.priors.pilot import PriorSource
 
         matches = [GROUP.match(text) for text in self.priors]
         if len(matches) == 1 and matches[0] is None:
-            return prior_option(self.priors[0])
+            return _prior(self.priors[0])
         groups: dict[str, PriorSource] = {}
         for text, match in zip(self.priors, matches, strict=True):
             if match is None or match[1] in groups:
                 raise PriorError(f"--prior given more than once must read group=prior, each group once, got {text!r}.")
-            groups[match[1]] = prior_option(match[2])
+            groups[match[1]] = _prior(match[2])
             if groups[match[1]].is_grouped:
                 raise PriorError(f"--prior {text} must name one prior, not a file of priors by group.")
         return PriorSource.by_group(groups)
@@ -88,7 +90,11 @@ class MarketOptions:
         """What payments are made in."""
         from hushbid.money import NO_CURRENCY, Currency
 
-        return NO_CURRENCY if self.currency_code is None else Currency.of(self.currency_code)
+        try:
+            return NO_CURRENCY if self.currency_code is None else Currency.of(self.currency_code)
+        except InputError:
+            told = f"--currency must be an ISO 4217 code such as EUR, got {self.currency_code!r}"
+            raise InputError(f"{told}; of another, a campaign file states its decimals.", field="currency") from None
 
     def goal(self) -> "Goal":
         """What the buyer states; exactly one thing."""
@@ -173,6 +179,18 @@ class MarketOptions:
         if of_strata and self.population is not None:
             raise InputError("--population must stand in the table [strata], a number for each stratum.")
         return Market(prior=prior, **fields).with_roster(roster)
+
+
+def _prior(text: str) -> "PriorSource":
+    """The prior that an option states, or a file of it; what is wrong with one is said of the option."""
+    from hushbid.errors import PriorError
+    from hushbid.priors.pilot import prior_option
+
+    try:
+        return prior_option(text)
+    except PriorError as problem:
+        told = f"--prior {text if len(text) <= _LONG else text[:_LONG] + ' ...'}: {str(problem).rstrip('.')}."
+        raise PriorError(told, field="prior") from None
 
 
 def market_options(
@@ -319,66 +337,6 @@ def _goal_options(positive: click.FloatRange) -> list[Callable[..., Any]]:
             help="With --max-relation: how many people the mean is about.  [default: those in the file]",
         ),
     ]
-
-
-# -- how people are read -----------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class EngineOptions:
-    """How a population is read, as the command line states it."""
-
-    engine: str
-    spark_master: str | None
-    on_bad_rows: Literal["fail", "drop"]
-    check_ids: Literal["exact", "off"]
-
-    def chosen(self, reports: str) -> "Reading":
-        """How a file is read: by which engine, ``"memory"`` if by none."""
-        from hushbid.engine.opening import choose
-        from hushbid.purchase.people import Reading
-
-        if self.spark_master is not None and self.engine not in ("auto", "spark"):
-            raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {self.engine}.")
-        engine = choose(reports, self.engine, master=self.spark_master)
-        return Reading(engine=engine, on_bad_rows=self.on_bad_rows, check_ids=self.check_ids)
-
-
-def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options to a command, which gets them as one argument ``how``."""
-
-    def wrapped(**values: Any) -> Any:
-        taken = {name: values.pop(name) for name in EngineOptions.__slots__}
-        return function(how=EngineOptions(**taken), **values)
-
-    wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
-    wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
-    for option in (
-        click.option(
-            "--check-ids",
-            type=click.Choice(["exact", "off"]),
-            default="exact",
-            show_default=True,
-            help="Make sure that nobody is there twice.",
-        ),
-        click.option(
-            "--on-bad-rows",
-            type=click.Choice(["fail", "drop"]),
-            default="fail",
-            show_default=True,
-            help="What to do about reports that cannot be priced: stop, naming them, or leave them out.",
-        ),
-        click.option("--spark-master", metavar="URL", help="Start Spark there: local[4], spark://host:7077, yarn, ..."),
-        click.option(
-            "--engine",
-            type=click.Choice(["auto", "memory", "polars", "duckdb", "spark"]),
-            default="auto",
-            show_default=True,
-            help="What reads the reports: memory for small files, otherwise in batches; auto goes by size.",
-        ),
-    ):
-        wrapped = option(wrapped)
-    return wrapped
 
 
 # -- a server ----------------------------------------------------------------------------------------------------------

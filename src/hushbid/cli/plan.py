@@ -5,9 +5,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.common import COUNT, Steps, tell
+from hushbid.cli.common import COUNT, OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
+from hushbid.cli.new import draft_of, next_steps, refuse_output, write_draft
 from hushbid.cli.options import MarketOptions, market_options
+from hushbid.wording import figure, people, typed
 
 if TYPE_CHECKING:
     from hushbid.allocation.goals import Goal
@@ -26,13 +28,16 @@ _POSITIVE = click.FloatRange(min=0.0, min_open=True)
     "--repetitions", type=click.IntRange(20, COUNT.max), default=200, show_default=True, help="Simulated campaigns."
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the simulation.")
+@click.option("--write", type=OneFile(), metavar="FILE.toml", help="Write a campaign file that states this market.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
     """Say what a campaign costs, and how accurate it is.
 
     For what the buyer states: a budget, a standard error, a budget that is never exceeded, or what an error costs her;
     with so many --people, or as many as it takes to meet a target for what she does not state. And what more protection
     against a relation of prices and data, or more money, would do. All before anybody has reported, from simulated
-    campaigns.
+    campaigns. --write makes a campaign file of it, as "hushbid new" does: one that "hushbid run" takes once people have
+    reported in the file reports.csv beside it.
     """
     strata = options.one_estimate("plan strata")
     if strata is not None:
@@ -42,9 +47,27 @@ def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
     targets = [name for name in ("people", "target_standard_error", "target_payment") if given[name] is not None]
     if len(targets) != 1:
         raise click.UsageError("Give one of --people, --target-standard-error and --target-payment.")
+    out = given["write"]
+    if out is not None:
+        refuse_output(out, options, option="--write", force=given["force"])
     found = _plan(options, given)
     currency = options.currency()
-    tell(_plain(found, currency), _text(found, currency), as_json=as_json)
+    result, text = _plain(found, currency), _text(found, currency)
+    if out is not None:
+        reports = str(out.with_name("reports.csv"))
+        draft = draft_of(options, out, strata=strata, reports=reports, planned=_planned(found, currency))
+        write_draft(draft, out, force=given["force"])
+        result, text = {**result, "file": str(out)}, f"{text}\n\n{next_steps(out, reports)}"
+    tell(result, text, as_json=as_json)
+
+
+def _planned(found: "Plan", currency: "Currency") -> str:
+    """What a campaign file says of the plan that it was written by."""
+    from hushbid.purchase.spending import Spending
+
+    error = math.sqrt(found.simulation.expected("worst_mse").value)
+    of_error = "" if found.question_errors else f", and its standard error is {figure(error)}"
+    return f"Planned for {people(found.n)}. {Spending.of(found.simulation).short_text(currency)}{of_error}."
 
 
 def _plan(options: MarketOptions, given: dict[str, Any]) -> "Plan":
@@ -105,25 +128,17 @@ def _plain(found: "Plan", currency: "Currency") -> dict[str, Any]:
 
 
 def _text(found: "Plan", currency: "Currency") -> str:
+    from hushbid.money import money
     from hushbid.purchase.spending import Spending
 
-    lines = found.summary().splitlines()
-    # the sentence on payments, in the currency
-    place = next(row for row, line in enumerate(lines) if line.startswith("Total payment:"))
-    lines[place] = Spending.of(found.simulation).text(currency)
-    # the goals of the last table, as they are stated here
-    if found.frontier:
-        first = len(lines) - len(found.frontier)
-        for row, point in enumerate(found.frontier, first):
-            lines[row] = lines[row].removesuffix(str(point.goal)) + _options(point.goal)
-    return "\n".join(lines)
+    spending = Spending.of(found.simulation).text(currency)
+    return found.text(spending, paid=lambda amount: money(amount, currency), stated=_options)
 
 
 def _options(goal: "Goal") -> str:
     """The option that states a goal; a survey's standard errors are stated in the file of its questions."""
-    from hushbid.allocation.goals import STATED, Accuracy
+    from hushbid.allocation.goals import Accuracy, name_of
 
     if isinstance(goal, Accuracy) and len(goal.targets) > 1:
-        return f"standard_error of the questions: {', '.join(f'{one:.6g}' for one in goal.targets)}"
-    [name] = [name for name, kind in STATED.items() if isinstance(goal, kind)]
-    return f"--{name.replace('_', '-')} {goal.number:.6g}"
+        return f"standard_error of the questions: {', '.join(map(typed, goal.targets))}"
+    return f"--{name_of(goal).replace('_', '-')} {typed(goal.number)}"

@@ -8,7 +8,8 @@ from click.core import ParameterSource
 
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import EngineOptions, MarketOptions, engine_options, market_options, people_options
+from hushbid.cli.engine_options import EngineOptions, engine_options
+from hushbid.cli.options import MarketOptions, market_options, people_options
 from hushbid.durable import STREAM, refuse_clashes, refuse_existing, write_file
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
 from hushbid.durable import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
-from hushbid.wording import as_seen
+from hushbid.wording import as_seen, typed
 
 if TYPE_CHECKING:
     from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, RandomisedResponse
@@ -75,8 +75,8 @@ def command(**given: Any) -> None:
         raise click.UsageError("State either --bounds, for one value, or --questions, for a survey.")
     if not given["privacy_loss"] <= given["at_most"]:
         raise InputError(
-            f"--privacy-loss {given['privacy_loss']:g} is more than you agreed to, --at-most {given['at_most']:g}: no"
-            " noise was drawn."
+            f"--privacy-loss {typed(given['privacy_loss'])} is more than you agreed to, --at-most"
+            f" {typed(given['at_most'])}: no noise was drawn."
         )
     folder = given["store"] or Path(click.get_app_dir("hushbid")) / "values"
     store = folder / _file_name(given["campaign"], given["person"])

@@ -6,7 +6,7 @@ import click
 
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import EngineOptions, engine_options
+from hushbid.cli.engine_options import EngineOptions, engine_options
 
 
 @make_command("run")

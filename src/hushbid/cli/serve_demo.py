@@ -23,7 +23,7 @@ def serve_demo(host: str, port: int) -> None:
             f"The server needs the package {missing.name}: install it with pip install 'hushbid[server,release]'."
         ) from None
     if not is_loopback(host):
-        raise InputError(f"--demo serves this machine only: host must be a loopback address, got {host!r}.")
+        raise InputError(f"--demo serves this machine only: --host must be a loopback address, got {host!r}.")
     with TemporaryDirectory(prefix="hushbid-demo-") as folder, listen(host, port) as listener:
         service, password = demo_service(Path(folder))
         with service:

@@ -10,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import HardBudget, Price
+from hushbid.allocation.goals import name_of
 from hushbid.allocation.problem import normal_scale
 from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
@@ -336,7 +337,9 @@ def _planned_variances(run: Run, population: Population, census: Census) -> tupl
         return float(population.variance), float(population.variance)
     smallest, largest = (one / population.unit for one in census.variance)
     if not isinstance(population.goal, Price) and not smallest > 0.0:
-        raise InputError(f"variance must be positive with {population.goal!r}, got 0.", field=run.people.variance)
+        raise InputError(
+            f"variance must be positive beside a {name_of(population.goal)}, got 0.", field=run.people.variance
+        )
     more = population.roster * population.bias
     return smallest + more, largest + more
 

@@ -14,7 +14,7 @@ privacy loss. With ``questions`` everybody answers several; errors are then rela
 import hashlib
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.allocation import Accuracy, Allocation, HardBudget, ReplyRule
+from hushbid.allocation import Accuracy, Allocation, Goal, HardBudget, ReplyRule
 from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
@@ -56,6 +56,7 @@ from hushbid.mechanism.version_1 import (
 from hushbid.mechanism.virtual_figures import FEWEST, drawn
 from hushbid.notebook import pretty
 from hushbid.priors import Grouped, Prior
+from hushbid.wording import figure
 
 _FORMAT, _VERSION = "hushbid outcome", 2
 
@@ -428,9 +429,9 @@ class Plan(Planned):
     question_errors: tuple[QuestionError, ...]
     """The errors of a survey's questions, on average over campaigns; empty without questions."""
 
-    def summary(self) -> str:
-        """The plan in words and two tables."""
-        text = Planned.summary(self)
+    def text(self, spending: str, *, paid: Callable[[float], str] = figure, stated: Callable[[Goal], str] = str) -> str:
+        """The plan with a sentence of one's own about the spending, in which money and goals are written so."""
+        text = Planned.text(self, spending, paid=paid, stated=stated)
         if not self.question_errors:
             return text
         than = "what was stated" if isinstance(self.market.goal, Accuracy) else "their ranges, weighed by importance"

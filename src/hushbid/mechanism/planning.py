@@ -13,6 +13,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
+from hushbid.allocation.goals import name_of
 from hushbid.arrays import FloatArray, as_count, as_number
 from hushbid.errors import InputError, MarketError, Unreachable
 from hushbid.mechanism.population import Population
@@ -22,7 +23,7 @@ from hushbid.mechanism.shared_menu import people_paid_in_coins
 from hushbid.mechanism.simulation import Estimate, Progress, Simulation, simulate, standard_error
 from hushbid.mechanism.virtual_figures import FEWEST, campaigns, drawn
 from hushbid.tables import Library, frame_of_rows
-from hushbid.wording import people
+from hushbid.wording import figure, people, table
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """The points of the frontier: this much money, or these parts of it."""
@@ -75,22 +76,32 @@ class Planned:
 
     def summary(self) -> str:
         """The plan in words and two tables."""
+        found, rarely = self.simulation, self.simulation.quantile("total_payment").value
+        return self.text(
+            f"Total payment: {found.expected('total_payment')} expected, {figure(rarely)} exceeded in"
+            f" one campaign of 20, {figure(found.worst_payment_bound)} never exceeded."
+        )
+
+    def text(self, spending: str, *, paid: Callable[[float], str] = figure, stated: Callable[[Goal], str] = str) -> str:
+        """The plan with a sentence of one's own about the spending, in which money and goals are written so."""
         found = self.simulation
         error, worst = (math.sqrt(found.expected(name).value) for name in ("mse", "worst_mse"))
         lines = [] if self.needed is None else [f"So many people are needed: {self.needed}."]
-        related = "" if error == worst else f", {worst:.4g} at worst"
+        related = "" if error == worst else f", {figure(worst)} at worst"
         lines += [
-            f"{people(self.n)}: a standard error of {error:.4g} if price and datum are unrelated{related}; bought from"
-            f" {found.share_bought.mean() * self.n:.4g} of them, at most {found.largest_loss.mean():.3g} of privacy"
-            " loss each.",
-            f"Total payment: {found.expected('total_payment')} expected, {found.quantile('total_payment').value:.4g}"
-            f" exceeded in one campaign of 20, {found.worst_payment_bound:.4g} never exceeded.",
+            f"{people(self.n)}: a standard error of {figure(error)} if price and datum are unrelated{related}; bought"
+            f" from {figure(found.share_bought.mean() * self.n)} of them, at most {figure(found.largest_loss.mean())}"
+            " of privacy loss each.",
+            spending,
         ]
         if self.protection:
-            lines += ["", *self._protection_table()]
+            lines += ["", "what protection costs, and the error at worst if the relation is that of a column"]
+            lines.append(self._protection_table(paid))
         if self.frontier:
             lines += ["", "error against money, and what to state for it"]
-            lines += [f"{point.standard_error:12.4g} {point.payment:10.4g}  {point.goal}" for point in self.frontier]
+            lines.append(
+                table([(figure(one.standard_error), paid(one.payment), stated(one.goal)) for one in self.frontier])
+            )
         return "\n".join(lines)
 
     def to_frame(self, table: Literal["frontier", "protection"] = "frontier", *, library: Library | None = None) -> Any:
@@ -109,16 +120,15 @@ class Planned:
         )
         return frame_of_rows(heads, rows, library)
 
-    def _protection_table(self) -> list[str]:
-        heads = "".join(f"{relation:>9g}" for relation in self.relations)
-        lines = [f"protected up to  bought from    paid  largest loss  worst error if the relation is{heads}"]
-        for row in self.protection:
-            errors = "".join(f"{error:9.3g}" for error in row.standard_errors)
-            lines.append(
-                f"{row.max_relation:15g} {row.bought_from:12.4g} {row.payment:7.4g} {row.largest_loss:13.3g}"
-                f"{'':31}{errors}"
-            )
-        return lines
+    def _protection_table(self, paid: Callable[[float], str]) -> str:
+        rows = [("protected up to", "bought from", "paid", "largest loss", *map(figure, self.relations))]
+        for one in self.protection:
+            reached = (figure(one.bought_from), paid(one.payment), figure(one.largest_loss))
+            if math.isinf(one.payment):  # so accurate no purchase is
+                reached = ("out of reach", "", "")
+            errors = ("" if math.isinf(error) else figure(error) for error in one.standard_errors)
+            rows.append((figure(one.max_relation), *reached, *errors))
+        return table(rows)
 
 
 def buyer_weight_for(payment: float, *, from_standard_error: float, to_standard_error: float) -> float:
@@ -236,7 +246,7 @@ class _Search:
         if not 0.0 < target < math.inf:
             raise InputError(f"{name} must be positive and finite, got {value}.", field=name)
         if isinstance(goal, Accuracy if name == "target_standard_error" else (Budget, HardBudget)):
-            raise InputError(f"{name} must not be given with {goal!r}, which states it already.", field=name)
+            raise InputError(f"{name} must not be given beside a {name_of(goal)}, which states it already.", field=name)
         seed = int(rng.integers(2**62))
         return cls(name=name, target=target, repetitions=repetitions, seed=seed, progress=progress)
 
@@ -305,8 +315,7 @@ class _Search:
             least = cheapest * total
         if self.target <= least:
             raise MarketError(
-                f"{self.name} must be above {least:.6g}, the least with"
-                f" {'this goal' if population.survey else repr(goal)} however many people there are, got"
+                f"{self.name} must be above {least:.6g}, the least with this goal however many people there are, got"
                 f" {self.target:g}.",
                 field=self.name,
             )

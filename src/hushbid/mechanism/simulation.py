@@ -13,6 +13,7 @@ from hushbid.mechanism.decision import decide
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.tables import Library, frame_of
+from hushbid.wording import figure, number
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is to do."""
@@ -34,7 +35,7 @@ class Estimate:
     """Upper end of the interval; infinite where the simulation is too short to say."""
 
     def __str__(self) -> str:
-        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+        return f"{figure(self.value)} ({figure(self.low)} to {figure(self.high)})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,17 +107,17 @@ class Simulation:
         lines = [
             f"{self.repetitions} campaigns of {self.n} people, drawn from {source}.",
             f"Total payment: {self.expected('total_payment')} expected, {self.quantile('total_payment')} exceeded in"
-            f" one campaign of 20, {self.worst_payment_bound:.4g} never exceeded (the largest found:"
-            f" {self.worst_payment_found:.4g}).",
+            f" one campaign of 20, {figure(self.worst_payment_bound)} never exceeded (the largest found:"
+            f" {figure(self.worst_payment_found)}).",
             f"Mean squared error: {self.expected('mse')} expected. Bought from"
-            f" {100 * self.share_bought.mean():.3g} % of the people.",
+            f" {number(100 * self.share_bought.mean())} % of the people.",
         ]
         if (self.worst_mse != self.mse).any():
             lines.append(f"At worst, if price and datum are related, it is {self.expected('worst_mse')}.")
         if self.below_support.any() or self.above_support.any():
             lines.append(
-                f"{100 * self.below_support.mean():.3g} % of the people lie below the market's prior and"
-                f" {100 * self.above_support.mean():.3g} % above it, where nothing is bought."
+                f"{number(100 * self.below_support.mean())} % of the people lie below the market's prior and"
+                f" {number(100 * self.above_support.mean())} % above it, where nothing is bought."
             )
         nothing = int(np.isinf(self.mse).sum()) - self.unreachable
         if nothing:

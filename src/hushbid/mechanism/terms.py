@@ -12,7 +12,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from hushbid.allocation.goals import Budget, Goal, HardBudget, Price, goal_from_dict
+from hushbid.allocation.goals import Budget, Goal, HardBudget, Price, goal_from_dict, name_of
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonnegative, as_number, first_row, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
@@ -54,12 +54,12 @@ NO_LOCAL_CAP = (
 
 NOT_BY_RESPONSE = (
     " cannot be stated where a single yes/no question is asked in the local setting: it is answered by randomised"
-    " response, for which this has not been proved; ask it as Number(bounds=(0, 1)), to which devices add Laplace"
+    " response, for which this has not been proved; ask it as a number from 0 to 1, to which devices add Laplace"
     " noise, or choose the central setting."
 )
 NO_STRATA_BY_RESPONSE = (
     "strata cannot be combined where a single yes/no question is asked in the local setting: it is answered by"
-    " randomised response, for which this is not implemented; ask it as Number(bounds=(0, 1)), ask for each=True, or"
+    " randomised response, for which this is not implemented; ask it as a number from 0 to 1, ask for each=True, or"
     " choose the central setting."
 )
 
@@ -204,13 +204,14 @@ class Terms:
             raise InputError(told, field="buyer_weight")
         if cares and not isinstance(goal, Price):
             raise InputError(
-                f"user_weight must be 0 with {goal!r}: only a price for the error weighs what people gain from it.",
+                f"user_weight must be 0 beside a {name_of(goal)}: only a buyer_weight weighs what people gain from the"
+                " estimate.",
                 field="user_weight",
             )
         if isinstance(goal, (Budget, HardBudget)) and self.strategy.sends_messages:
             raise InputError(NO_LOCAL_BUDGET, field="goal")
         if not isinstance(goal, Price) and not varies:
-            raise InputError(f"variance must be positive with {goal!r}, got 0.", field="variance")
+            raise InputError(f"variance must be positive beside a {name_of(goal)}, got 0.", field="variance")
 
     def _check_cap(self) -> None:
         name = "max_privacy_loss"

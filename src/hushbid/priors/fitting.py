@@ -69,8 +69,8 @@ def _makers(values: FloatArray, bounds: tuple[float, float] | None) -> dict[str,
     if bounds is not None:
         low, high = bounds
         if not (0.0 <= low < values.min() and values.max() < high):
-            told = f"bounds must lie around all sensitivities, with 0 or more at its low end, got {bounds}."
-            raise InputError(told, field="bounds")
+            told = "bounds must lie around all sensitivities, with 0 or more at its low end"
+            raise InputError(f"{told}, got {low:g} to {high:g}.", field="bounds")
         makers["beta"] = lambda sample: _beta(sample, low, high)
     makers["empirical"] = Empirical
     return makers

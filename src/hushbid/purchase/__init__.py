@@ -12,6 +12,7 @@ runs the market in memory and rounds the money, ``on_engine`` does so where the 
 more than a ceiling, ``releasing`` draws the one estimate, also from a record, ``buying`` is the whole way: read, buy,
 release, record, report; ``by_stratum`` goes it for each stratum; ``results`` are what it came to, and ``writing`` puts
 them into files. ``reporting`` makes the report page again from a record. ``pricing`` stops after the decisions.
+``sides`` reads one of two campaigns that are compared, and ``comparing`` sets both side by side.
 """
 
 from typing import TYPE_CHECKING, Any

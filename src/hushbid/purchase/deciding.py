@@ -14,14 +14,14 @@ from hushbid.durable import Write
 from hushbid.errors import InputError
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.mechanism.survey import QuestionError
-from hushbid.money import Currency, Money, in_units
+from hushbid.money import Currency, Money, in_units, money_at_most
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_ceiling
 from hushbid.questions import Choice
 from hushbid.record import Record
 from hushbid.tables import Raw
-from hushbid.wording import at_most
+from hushbid.wording import figure
 
 Step = Callable[[str], object]
 """Told what is done next."""
@@ -278,9 +278,9 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
         return "\n".join(lines)
     lines += [
         f"Bought from {bought:,} of {count:,} people ({facts['setting']} setting); nobody loses more than ε ="
-        f" {facts['largest_privacy_loss']:g}.",
+        f" {figure(facts['largest_privacy_loss'])}.",
         f"{_paid(facts['total_payment_minor'], currency)} in all, rounded in their favour; no misreport gains more than"
-        f" {at_most(facts['incentive_error']):g}.",
+        f" {money_at_most(facts['incentive_error'], currency)}.",
         *_expected(facts),
     ]
     if facts["people_who_pay"]:
@@ -319,10 +319,10 @@ def _expected(facts: Mapping[str, Any]) -> list[str]:
             for line in _expected(one)
         ]
     if "questions" not in facts:
-        return [f"Expected standard error of the estimate: {facts['standard_error']:.4g}{_at_worst(facts)}."]
+        return [f"Expected standard error of the estimate: {figure(facts['standard_error'])}{_at_worst(facts)}."]
     return [
         f"Expected standard error of {one['name']}{', every share' * (one['kind'] == Choice.kind)}:"
-        f" {one['standard_error']:.4g}{_at_worst(one)}."
+        f" {figure(one['standard_error'])}{_at_worst(one)}."
         for one in facts["questions"]
     ]
 
@@ -336,13 +336,13 @@ def _cap_in_words(facts: Mapping[str, Any], currency: Currency, market: Market) 
         return f"{what} {currency.text_of(facts['cap_cost'])} against the optimum without {it}."
     without = math.sqrt(max(facts["worst_standard_error"] ** 2 - facts["cap_cost"], 0.0))
     related = " at worst" if market.max_relation > 0.0 else ""
-    return f"{what} accuracy: without, the standard error would be {without:.4g}{related}."
+    return f"{what} accuracy: without, the standard error would be {figure(without)}{related}."
 
 
 def _at_worst(facts: Mapping[str, Any]) -> str:
     """What a relation between price and datum could make of the error, if one is allowed for."""
     worst = facts["worst_standard_error"]
-    return "" if worst == facts["standard_error"] else f", at worst {worst:.4g} if price and datum are related"
+    return "" if worst == facts["standard_error"] else f", at worst {figure(worst)} if price and datum are related"
 
 
 def _paid(minor: int, currency: Currency) -> str:

@@ -5,6 +5,7 @@ draft is read as a campaign file before it is written anywhere (`checked_text`),
 """
 
 import json
+import textwrap
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -81,6 +82,9 @@ class Draft:
     data: str | None = None
     """The file of data; None while there are none."""
 
+    planned: str = ""
+    """What a plan says of the campaign, in a comment; empty if nobody planned."""
+
     def text(self) -> str:
         """The file."""
         parts = (self._top(), self._market(), self._questions(), self._strata(), self._money(), self._people())
@@ -89,20 +93,20 @@ class Draft:
     def _top(self) -> Iterator[str]:
         yield "# A campaign for Hushbid. Lines that begin with # are comments; a field behind a # is not stated."
         yield "# Paths are relative to this file. Check it and buy with: hushbid run FILE"
+        if self.planned:
+            yield from textwrap.wrap(self.planned, width=100, initial_indent="# ", subsequent_indent="# ")
         yield ""
         yield from _stated("name", self.name, "What people call the campaign.")
-        yield from _stated(
-            "quantity", self.quantity, "What is estimated, as it stands in a sentence. It is the question:"
-        )
-        yield "# with the people's ids it names the one estimate that is ever drawn."
+        meaning = "What is estimated, as it stands in a sentence. It is the question: with the people's ids it names\n"
+        yield from _stated("quantity", self.quantity, f"{meaning}the one estimate that is ever drawn.")
         if self.survey is None:
             yield from _stated("unit", self.unit or None, "The unit of the data.", example='"hours"')
         yield from _stated("made_up", None, "For a test or a lesson: nobody was promised anything.", example="true")
 
     def _market(self) -> Iterator[str]:
         yield from ("", "[market]")
-        yield from _stated("setting", self.setting, "Who adds the noise: a trusted platform (central), or everybody's")
-        yield "# own device (local)."
+        meaning = "Who adds the noise: a trusted platform (central), or everybody's own device (local)."
+        yield from _stated("setting", self.setting, meaning)
         yield from _stated("prior", self.prior, "What you believe about prices for privacy, before anybody names one.")
         if self.survey is None:
             yield from _stated(
@@ -131,7 +135,7 @@ class Draft:
         for question, column, target in zip(self.survey.questions, self.survey.columns, targets, strict=True):
             yield "[[questions]]"
             values = {**question.to_dict(), "column": column, "standard_error": target}
-            yield from (f"{name} = {_value(value)}" for name, value in values.items() if value not in (None, ""))
+            yield from (f"{name} = {toml_value(value)}" for name, value in values.items() if value not in (None, ""))
             yield ""
 
     def _strata(self) -> Iterator[str]:
@@ -144,7 +148,7 @@ class Draft:
         yield "# What is wanted of the strata: shares = { north = 0.4, south = 0.6 } is a mean for a population with"
         yield "# these shares, contrast = { treated = 1, control = -1 } a difference."
         for name, value in self.strata.wanted.items():
-            yield f"{name} = {_value(value)}"
+            yield f"{name} = {toml_value(value)}"
         meaning = "How many people of each stratum there are, if more than are in the file."
         yield from _stated("population", self.strata.population, meaning, example="{ north = 4000, south = 6000 }")
 
@@ -167,7 +171,7 @@ class Draft:
         yield "# The data, once people have delivered them: until then the campaign stops after its decisions."
         mark = "# " if self.data is None else ""
         yield f"{mark}[data]"
-        yield f"{mark}file = {_value(self.data or 'data.csv')}"
+        yield f"{mark}file = {toml_value(self.data or 'data.csv')}"
 
 
 def checked_text(draft: Draft, path: Path) -> str:
@@ -184,11 +188,11 @@ def checked_text(draft: Draft, path: Path) -> str:
 
 def _stated(name: str, value: Any, meaning: str, *, example: str = "") -> Iterator[str]:
     """A field under its meaning, or, if it is not stated, as a comment."""
-    yield f"# {meaning}"
-    yield f"# {name} = {example}" if value is None else f"{name} = {_value(value)}"
+    yield from (f"# {line}" for line in meaning.splitlines())
+    yield f"# {name} = {example}" if value is None else f"{name} = {toml_value(value)}"
 
 
-def _value(value: Any) -> str:
+def toml_value(value: Any) -> str:
     """A value in TOML."""
     match value:
         case bool():
@@ -201,7 +205,7 @@ def _value(value: Any) -> str:
         case float():
             return str(int(value)) if value.is_integer() and abs(value) < 1e15 else repr(value)
         case list() | tuple():
-            return f"[{', '.join(map(_value, value))}]"
+            return f"[{', '.join(map(toml_value, value))}]"
         case Mapping():
-            return f"{{ {', '.join(f'{_value(str(name))} = {_value(one)}' for name, one in value.items())} }}"
+            return f"{{ {', '.join(f'{toml_value(str(name))} = {toml_value(one)}' for name, one in value.items())} }}"
     raise InputError(f"A campaign file cannot hold a {type(value).__name__}.")

@@ -26,7 +26,7 @@ from hushbid.purchase.deciding import Decided, Step, record_writer
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
 from hushbid.questions import Choice, Number
 from hushbid.record import Record, read
-from hushbid.wording import at_most, estimate_figures, interval
+from hushbid.wording import at_most, estimate_figures, interval, level_text
 
 MADE_UP_NOTICE = (
     "This campaign is made up: nobody in it was promised anything. Its estimate is drawn anew at every run, which would"
@@ -383,7 +383,7 @@ def estimate_text(release: Release, level: float, quantity: str = "the mean", un
     low, high = release.interval(level)
     value, lower, upper = interval(release.one_estimate, (high - low) / 2.0)
     sentence = (
-        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {100 * level:g} % interval {lower} to {upper}."
+        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to {upper}."
     )
     return sentence + f" {gone}" * (release.absent > 0) + f"\n{shares}" * bool(shares)
 
@@ -396,11 +396,11 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     if isinstance(question, Choice):
         named = zip(question.answers, told, strict=True)
         each = "; ".join(f"{name} {value} ({lower} to {upper})" for name, (value, lower, upper) in named)
-        return f"Shares of {question.name}{of_what}, with {100 * level:g} % intervals: {each}."
+        return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {each}."
     [(value, lower, upper)] = told
     unit = f" {question.unit}" if isinstance(question, Number) and question.unit else ""
     what = question.name if isinstance(question, Number) else f"the share of yes to {question.name}"
-    return f"Estimate of {what}{of_what}: {value}{unit}, {100 * level:g} % interval {lower} to {upper}."
+    return f"Estimate of {what}{of_what}: {value}{unit}, {level_text(level)} interval {lower} to {upper}."
 
 
 def moved_text(release: Release) -> list[str]:

@@ -278,7 +278,7 @@ def _next_step(path: Path, name: str, market: Market, on_engine: bool) -> str:
         asked = f"--questions {path.name}"
         if market.survey is None:
             low, high = market.bounds
-            asked = f"--bounds {low:g},{high:g}"
+            asked = f"--bounds {wording.typed(low)},{wording.typed(high)}"
         return (
             "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
             f" {json.dumps(name)} --privacy-loss HERS --at-most AGREED {asked}. Then add"

@@ -76,6 +76,13 @@ class Spending:
             repetitions=found.repetitions,
         )
 
+    def short_text(self, currency: Currency) -> str:
+        """In half a sentence: what is usual, and what is rare."""
+        return (
+            f"If the prior is right, it costs {currency.text_of(self.expected)} on average, up to"
+            f" {currency.text_of(self.in_95_of_100)} in 95 of 100 cases"
+        )
+
     def text(self, currency: Currency) -> str:
         """In a sentence."""
         worst = (

@@ -29,6 +29,7 @@ from hushbid.verification.compare_by_curve import screen
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.quadrature import Integrals
 from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, not_checked
+from hushbid.wording import number
 
 _CELLS = 1 << 25
 """With a cap everybody has to be gone through for each person whose absence is looked at."""
@@ -89,13 +90,13 @@ def _incentives(facts: Facts) -> Check:
         problems.append("The incentive error is not that of the menu")
     if not widest <= slack:
         problems.append(
-            f"The bounds on rents are wider than the market's tolerance of {facts.market.tolerance:g} allows"
+            f"The bounds on rents are wider than the market's tolerance of {number(facts.market.tolerance)} allows"
         )
     return judged(
         "incentives",
         problems,
         "Every rent lies within its bounds, no misreport can gain more than twice the widest of them, and that is as"
-        f" narrow as the market's tolerance of {facts.market.tolerance:g} asks for",
+        f" narrow as the market's tolerance of {number(facts.market.tolerance)} asks for",
         incentive_error=facts.record.incentive_error,
         relative_to_the_largest_payment=facts.record.incentive_error / (largest_payment(facts) or 1.0),
     )
