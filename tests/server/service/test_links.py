@@ -358,6 +358,9 @@ def as_it_was_before(installation: Installation, tokens: dict[str, str]) -> None
                             "own_links_used",
                             "loss_limit",
                             "stratum",
+                            "agreed_at",
+                            "agreed_version",
+                            "agreed_language",
                         ):
                             del row[later]
                     if table.name == "releases":
