@@ -182,6 +182,8 @@ def test_analysts_pages_are_for_everybody(everybody: Watched, page: Page, town: 
         "campaigns": "/campaigns",
         "new": "/campaigns/new",
         "draft": f"/campaigns/{town.draft.id}",
+        "sample": f"/campaigns/{town.draft.id}/as-participant/choice",
+        "remove": f"/campaigns/{town.draft.id}/people/{town.draft.links[0].id}/remove",
         "invite": f"/campaigns/{town.draft.id}/participants",
         "open": f"/campaigns/{town.draft.id}/steps/open",
         "cancel": f"/campaigns/{town.reporting.id}/steps/cancel",

@@ -52,10 +52,10 @@ def sample(desk: Desk, who: Principal, campaign_id: str) -> Sample:
         campaign = campaigns.get(connection, campaign_id)
         people = participants.count(connection, campaign_id) or _USUAL
     strata = campaign.settings.strata
-    least = max(campaign.settings.minimum_people, 2, len(strata.names) if strata is not None else 1)
-    menu = sample_menu(campaign.settings, max(min(people, _MOST), least))
+    counted = max(min(people, _MOST), 2, 0 if strata is None else len(strata.names))
+    menu = sample_menu(campaign.settings, counted)
     report, promised, payment = _offer(menu, campaign.settings.decimals)
-    her = _made_up(campaign, max(least, 1))
+    her = _made_up(campaign, counted)
     offered = replace(
         her,
         state=ParticipantState.PROMISED,
