@@ -6,6 +6,7 @@ At the top of such a file stand light imports only: the shell loads every comman
 In reading order:
 
 - `common`, `options`: what all commands share, and what several ask for
+- `extensions`: priors and rivals of one's own, for every command
 - `new`, `run`, `price`, `release`, `privatize`: write a campaign file and buy from it, or buy step by step
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
@@ -265,7 +266,18 @@ def _stops_noticed() -> Iterator[Callable[[], bytes]]:
 @click.group(cls=_LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="hushbid %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="Import a module or a file.py first, which registers priors or rivals of your own.",
+)
 @click.pass_context
-def main(ctx: click.Context, debug: bool) -> None:
+def main(ctx: click.Context, debug: bool, modules: tuple[str, ...]) -> None:
     """Buy data from people who each name their own price for privacy."""
     ctx.meta[DEBUG] = debug
+    for module in modules:
+        from hushbid.cli.extensions import load
+
+        load(module)
