@@ -1,6 +1,7 @@
 """Histograms as priors: the convex minorant by brute force in exact arithmetic, gaps, forms, and no gain from lying."""
 
 from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -10,37 +11,46 @@ from hypothesis import strategies as st
 from hushbid.errors import PriorError
 from hushbid.mechanism import Market
 from hushbid.priors import Histogram, Mixture, Uniform, parse_prior, prior_from_dict
+from hushbid.priors.ironing import iron
 
 GAP = Histogram([0, 1, 2, 3], [3, 0, 7])
 HILLS = Histogram([1, 2, 2.5, 3, 4, 6], [2, 5, 1, 6, 1])
 
 
-def minorant(prior: Histogram, per_bin: int) -> tuple[list[Fraction], list[Fraction]]:
-    """Prices at the vertices of the convex minorant of H on a fine polygon, and its slopes, all in exact arithmetic.
+def lower_hull(prior: Histogram, per_bin: int) -> tuple[list[tuple[Fraction, Fraction, Fraction]], Fraction]:
+    """The vertices (q, q·c, c) of the convex minorant of a polygon on the graph of H, in exact arithmetic.
 
-    H's greatest convex minorant lies below that of any polygon on its graph, and by no more than the spacing squared.
+    And how far the minorant of H itself may lie below it: over a step of Δq and Δc, H lies Δq·Δc/4 below its chord.
     """
     total = sum(map(Fraction, prior.weights.tolist()))
     hull: list[tuple[Fraction, Fraction, Fraction]] = []
-    before = Fraction(0)
-    for left, right, weight in zip(prior.edges, prior.edges[1:], prior.weights, strict=False):
+    before, below = Fraction(0), Fraction(0)
+    edges = [Fraction(edge) for edge in prior.edges.tolist()]
+    for (left, right), weight in zip(pairwise(edges), prior.weights.tolist(), strict=True):
+        share = Fraction(weight) / total
+        below = max(below, share * (right - left) / per_bin**2 / 4)
         for step in range(per_bin + 1):
-            share = Fraction(step, per_bin)
-            c = Fraction(float(left)) + share * (Fraction(float(right)) - Fraction(float(left)))
-            q = before + share * Fraction(float(weight)) / total
-            point = (q, q * c, c)
+            q, c = before + share * step / per_bin, left + (right - left) * step / per_bin
             # of several prices with the same share of people, the lowest counts
             if hull and hull[-1][0] == q:
                 continue
-            while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], point):
+            while len(hull) > 1 and _slope(hull[-2], hull[-1]) >= _slope(hull[-1], (q, q * c, c)):
                 hull.pop()
-            hull.append(point)
-        before += Fraction(float(weight)) / total
-    return [c for *_, c in hull], [_slope(a, b) for a, b in zip(hull, hull[1:], strict=False)]
+            hull.append((q, q * c, c))
+        before += share
+    return hull, below
 
 
 def _slope(a: tuple[Fraction, ...], b: tuple[Fraction, ...]) -> Fraction:
     return (b[1] - a[1]) / (b[0] - a[0])
+
+
+def under_curve(prior: Histogram, q: float, c: float) -> float:
+    """The integral of the ironed virtual cost up to the share q: H itself, or the line over a flat part."""
+    for left, right, level in prior.flat_parts:
+        if left < c < right:
+            return left * prior.cdf(left) + level * (q - prior.cdf(left))
+    return q * c
 
 
 bins = st.lists(
@@ -55,18 +65,19 @@ bins = st.lists(
 def test_ironed_costs_are_slopes_of_the_convex_minorant_found_by_brute_force(low, parts):
     edges = low + np.cumsum([0.0, *(width for width, _ in parts)])
     prior = Histogram(edges, [*(weight for _, weight in parts[:-1]), 1.0])
-    prices, slopes = minorant(prior, 24)
-    ends = np.array([float(price) for price in prices])
-    # a chord's slope lies between the slopes of the curve at its ends
-    at_left, at_right = prior.virtual_cost(np.nextafter(ends[:-1], np.inf)), prior.virtual_cost(ends[1:])
-    found = np.array([float(slope) for slope in slopes])
-    assert np.all(found >= at_left * (1 - 1e-12) - 2 * np.diff(ends))
-    assert np.all(found <= at_right * (1 + 1e-12) + 2 * np.diff(ends))
-    # over a flat part the polygon has one long chord of nearly that slope, never below it
+    hull, below = lower_hull(prior, 16)
+    for q, cost, c in hull:
+        lower = under_curve(prior, float(q), float(c))
+        assert -1e-12 * float(cost) <= float(cost) - lower <= float(below) + 1e-12 * float(cost)
     for left, right, level in prior.flat_parts:
-        whole = int(np.argmax(np.minimum(ends[1:], right) - np.maximum(ends[:-1], left)))
-        assert found[whole] == pytest.approx(level, rel=2e-2)
-        assert np.all(prior.virtual_cost(np.linspace(left, right, 33)[1:]) == level)
+        # the line meets H at both ends, and lies below it in between
+        inside = np.linspace(left, right, 33)
+        gap = inside * prior.cdf(inside) - [under_curve(prior, prior.cdf(c), c) for c in inside.tolist()]
+        assert gap[-1] == pytest.approx(0.0, abs=1e-12 * right)
+        slack = right * prior.cdf(right) - left * prior.cdf(left) - level * (prior.cdf(right) - prior.cdf(left))
+        assert slack == pytest.approx(0.0, abs=1e-12 * right)
+        assert np.all(gap >= -1e-12 * right)
+        assert np.all(prior.virtual_cost(inside[1:]) == level)
 
 
 @pytest.mark.parametrize("prior", [GAP, HILLS], ids=str)
@@ -96,6 +107,19 @@ def test_a_mixture_with_a_histogram_keeps_its_gaps_and_jumps():
     assert within.quantile(0.15) == pytest.approx(1.0)
 
 
+def test_the_closed_form_is_what_general_ironing_finds():
+    rng = np.random.default_rng(1)
+    for _ in range(6):
+        bins = int(rng.integers(2, 8))
+        weights = [1.0, *rng.integers(0, 5, bins - 2).tolist(), 2.0]
+        prior = Histogram(np.sort(rng.uniform(0, 5, bins + 1)), weights)
+        general = iron(prior, prior._grid())
+        wide = [part for part in general.flat_parts if part[0] < part[1]]
+        assert np.array(prior.flat_parts).reshape(-1, 3) == pytest.approx(np.array(wide).reshape(-1, 3), rel=1e-12)
+        c = np.linspace(*prior.support, 501)
+        assert prior.virtual_cost(c) == pytest.approx(np.maximum(general.table(c), c), rel=2e-12)
+
+
 def test_falling_densities_are_regular_whatever_the_rounding_of_edges():
     even = np.linspace(0.1, 0.7, 31)
     assert Histogram(even, np.ones(30)).is_regular
@@ -109,7 +133,7 @@ def test_falling_densities_are_regular_whatever_the_rounding_of_edges():
 def test_weights_of_any_size_are_added_exactly():
     prior = Histogram([0, 1, 2, 3], [1e300, 1e-300, 1e300])
     assert prior.cdf([1, 2]).tolist() == [0.5, 0.5]
-    assert [part[:2] for part in prior.flat_parts][0][0] == pytest.approx(1.0)
+    assert prior.flat_parts[0][0] == pytest.approx(1.0)
 
 
 def test_both_forms_read_back_and_empty_ends_are_cut_off():

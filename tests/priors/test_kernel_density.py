@@ -1,4 +1,4 @@
-"""Kernel densities as priors: mpmath's values deep in both tails, the minorant by brute force, and no gain from lying."""
+"""Kernel densities as priors: mpmath's values deep in both tails, the minorant by brute force, no gain from lying."""
 
 import mpmath as mp
 import numpy as np
