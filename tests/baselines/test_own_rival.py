@@ -26,7 +26,7 @@ from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.report import build_report
 
-MARKET = Market(prior=Uniform(1, 3), user_weight=0, buyer_weight=4000, variance=0.02)
+MARKET = Market(prior=Uniform(1, 3), user_weight=0, buyer_weight=4000, variance=0.1)
 REPORTS = np.linspace(1.0, 3.0, 30)
 
 
