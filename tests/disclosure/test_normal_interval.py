@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hushbid.disclosure import ErrorModel, ReleasePlan, release_plan
 from hushbid.disclosure.error import error_model
 from hushbid.errors import InputError
+from hushbid.estimation import Strata
 from hushbid.questions import Choice, Number
 
 MANY, TIMES = 80, 20_000
@@ -110,3 +111,12 @@ def test_the_answers_of_a_survey_have_both_intervals_each_within_its_own_range()
     frame = release.to_frame()
     assert list(frame.columns)[3:7] == ["low", "high", "normal_low", "normal_high"]
     assert len(frame) == 3
+
+
+def test_a_contrast_is_cut_to_its_own_range(monkeypatch: pytest.MonkeyPatch) -> None:
+    strata = Strata(codes=[0, 1] * 10, weights=[1.0, -1.0])
+    plan = ReleasePlan.of(np.full(20, 1.0), setting="central", bounds=(0.0, 10.0), strata=strata)
+    release = replace(release_plan(plan, np.full(20, 5.0)), estimate=-9.0)
+    assert release.range == (-10.0, 10.0)
+    monkeypatch.setattr(ErrorModel, "half_width", lambda self, level: 3.0)
+    assert release.interval() == (-10.0, -6.0)
