@@ -69,6 +69,8 @@ if TYPE_CHECKING:
     from hushbid.priors import Exponential as Exponential
     from hushbid.priors import Gamma as Gamma
     from hushbid.priors import Grouped as Grouped
+    from hushbid.priors import Histogram as Histogram
+    from hushbid.priors import KernelDensity as KernelDensity
     from hushbid.priors import LogNormal as LogNormal
     from hushbid.priors import Mixture as Mixture
     from hushbid.priors import TruncatedNormal as TruncatedNormal
@@ -98,6 +100,8 @@ _NAMES = {
         "Exponential",
         "Gamma",
         "Grouped",
+        "Histogram",
+        "KernelDensity",
         "LogNormal",
         "Mixture",
         "TruncatedNormal",

@@ -55,6 +55,10 @@ class PriorError(InputError):
     """A prior's parameters, dict or text form are not allowed."""
 
 
+class UnknownFamily(PriorError):
+    """A prior's dict or text form is of a family that is not known here; one of one's own may not be imported."""
+
+
 class ReportError(InputError):
     """A person's report is not allowed; the message names rows and the allowed range, never a value."""
 

@@ -147,30 +147,50 @@ def decimals_for(half_width: float) -> int:
     return max(0, min(12, 1 - math.floor(math.log10(half_width))))
 
 
-def interval(estimate: float, half_width: float) -> tuple[str, str, str]:
+Range = tuple[float, float]
+"""Between which values something lies."""
+
+
+def cut_to(low: float, high: float, between: Range | None) -> Range:
+    """An interval cut to a range; if none of it is left, the nearest end of the range.
+
+    >>> cut_to(-0.2, 0.4, (0, 1)), cut_to(-0.4, -0.2, (0, 1)), cut_to(-0.4, 2.0, None)
+    ((0.0, 0.4), (0.0, 0.0), (-0.4, 2.0))
+    """
+    if between is None:
+        return low, high
+    least, most = float(between[0]), float(between[1])
+    return min(max(low, least), most), max(min(high, most), least)
+
+
+def interval(estimate: float, half_width: float, between: Range | None = None) -> tuple[str, str, str]:
     """Estimate, lower and upper end as texts; the ends are rounded outwards, so that what is shown still holds.
 
-    >>> interval(52.3417, 2.0631)
-    ('52.3', '50.2', '54.5')
+    Cut to the range ``between`` which the truth lies, if that is known.
+
+    >>> interval(52.3417, 2.0631), interval(52.3417, 2.0631, (0, 53))
+    (('52.3', '50.2', '54.5'), ('52.3', '50.2', '53.0'))
     """
     decimals = decimals_for(half_width)
     unit = 10.0**decimals
-    low = math.floor((estimate - half_width) * unit) / unit
-    high = math.ceil((estimate + half_width) * unit) / unit
+    ends = cut_to(estimate - half_width, estimate + half_width, between)
+    low, high = math.floor(ends[0] * unit) / unit, math.ceil(ends[1] * unit) / unit
     return fixed(estimate, decimals), fixed(low, decimals), fixed(high, decimals)
 
 
-def estimate_figures(estimate: float, half_width: float) -> tuple[float, float, float]:
+def estimate_figures(estimate: float, half_width: float, between: Range | None = None) -> tuple[float, float, float]:
     """Estimate, lower and upper end as numbers with one digit more than people are shown, the ends rounded outwards.
 
-    >>> estimate_figures(52.34174231, 2.06312313)
-    (52.34, 50.27, 54.41)
+    Cut to the range ``between`` which the truth lies, if that is known; its ends are not rounded.
+
+    >>> estimate_figures(52.34174231, 2.06312313), estimate_figures(52.34174231, 2.06312313, (51.0001, 100))
+    ((52.34, 50.27, 54.41), (52.34, 51.0001, 54.41))
     """
     if not math.isfinite(half_width):
-        return estimate, -math.inf, math.inf
+        return estimate, *cut_to(-math.inf, math.inf, between)
     unit = 10.0 ** (decimals_for(half_width) + 1)
     low, high = math.floor((estimate - half_width) * unit) / unit, math.ceil((estimate + half_width) * unit) / unit
-    return round(estimate * unit) / unit, low, high
+    return round(estimate * unit) / unit, *cut_to(low, high, between)
 
 
 def count(people: int) -> str:

@@ -61,6 +61,8 @@ def play(page: Path, folder: Path) -> list[str]:
     [
         "tutorials/first-campaign.md",
         "reference/campaign-file.md",
+        "how-to/add-a-prior.md",
+        "how-to/add-a-rival.md",
         "how-to/ask-several-questions.md",
         "how-to/buy-from-a-spreadsheet.md",
         "how-to/choose-a-setting.md",

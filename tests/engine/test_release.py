@@ -202,7 +202,7 @@ def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_pat
         ours, theirs = asdict(getattr(found, name)), asdict(getattr(expected, name))
         for field in set(ours) - {"rounding"}:
             assert ours[field] == pytest.approx(theirs[field], rel=1e-9), (name, field)
-    assert found.interval(0.9)[1] - found.estimate == pytest.approx(expected.interval(0.9)[1] - expected.estimate)
+    assert found.error.half_width(0.9) == pytest.approx(expected.error.half_width(0.9))
     assert found.public()["planned_standard_error"] == pytest.approx(expected.public()["planned_standard_error"])
 
 

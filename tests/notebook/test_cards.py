@@ -132,7 +132,7 @@ def test_a_release_shows_what_is_public_and_nothing_else(outcome: Outcome, few: 
     for value in shown_values(drawn.public()):
         assert f"{value:g}" in told
     assert drawn.absent == 9
-    real = drawn.interval()[1] - drawn.one_estimate
+    real = drawn.error.half_width(0.95)
     for secret in (f"{drawn.standard_error:.4g}", f"{real:.4g}", "9", str(drawn.delivered), drawn.key):
         assert secret not in told
     small: Release = release(few, [10.0, 20.0, 30.0], question="two")

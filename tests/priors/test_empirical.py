@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hushbid.priors import Empirical
-from hushbid.priors.empirical import _exact_integers
+from hushbid.priors.empirical import exact_integers
 
 
 def exact_minorant(values, weights):
@@ -153,7 +153,7 @@ def test_a_long_sample_has_a_short_repr():
 
 def test_scaled_integers_are_exact():
     values = np.array([0.0, 0.1, 1e-300, 7.0, 5e-324])
-    integers = _exact_integers(values)
+    integers = exact_integers(values)
     assert [Fraction(i, integers[3]) for i in integers] == [Fraction(v) / 7 for v in values.tolist()]
 
 

@@ -118,6 +118,38 @@ def test_the_prior_file_is_private_and_holds_no_id(pilot: Path) -> None:
     assert read_prior(out).priors[""].to_dict() == result["prior"]
 
 
+@pytest.mark.parametrize("family", ["histogram", "kde"])
+def test_priors_that_follow_the_pilot_closely_are_fitted_where_they_are_named(pilot: Path, family: str) -> None:
+    out = pilot.with_name("prior.json")
+    few = pilot.with_name("few.csv")
+    few.write_text("\n".join(pilot.read_text().splitlines()[:41]) + "\n")
+    named = [
+        "fit-prior",
+        few,
+        "--family",
+        family,
+        "--range",
+        "0,50",
+        "--out",
+        out,
+        "--picture",
+        pilot.with_name("p.svg"),
+    ]
+    done = hushbid(*named, "--json")
+    assert done.exit_code == 0, done.output
+    result = json.loads(done.stdout)
+    assert result["chosen"] == family
+    [fit] = [one for one in result["fits"] if one["family"] == family]
+    assert (fit["text"] is None, fit["aic"] is None) == ((True, True) if family == "kde" else (False, False))
+    prior = read_prior(out).priors[""]
+    assert prior.family == family
+    values = np.loadtxt(few, delimiter=",", skiprows=1, usecols=1)
+    assert abs(prior.cdf(np.median(values)) - 0.5) < 0.1
+    if family == "histogram":
+        assert fit["log_likelihood"] == pytest.approx(float(np.sum(np.log(prior.pdf(values)))))
+    assert family not in {one.family for one in fit_priors(values)}
+
+
 def test_whoever_was_in_the_pilot_is_recognised_when_reporting(pilot: Path) -> None:
     out, reports = pilot.with_name("prior.json"), pilot.with_name("reports.csv")
     hushbid("fit-prior", pilot, "--out", out)

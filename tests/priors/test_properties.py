@@ -13,6 +13,7 @@ from hushbid.priors import (
     Exponential,
     Gamma,
     Grouped,
+    Histogram,
     LogNormal,
     Mixture,
     TruncatedNormal,
@@ -52,7 +53,19 @@ mixtures = st.lists(st.tuples(regular, positive(-2, 0)), min_size=1, max_size=3)
 empiricals = st.lists(st.tuples(positive(-3, 3), st.integers(1, 5)), min_size=1, max_size=40).map(
     lambda parts: Empirical([value for value, _ in parts], [weight for _, weight in parts])
 )
-continuous = st.one_of(regular, bathtubs, mixtures)
+
+
+def _histogram(parts):
+    low, bins = parts
+    edges = low + np.cumsum([0.0, *(width for width, _ in bins)])
+    return Histogram(edges, [*(weight for _, weight in bins[:-1]), 1.0])
+
+
+histograms = st.tuples(
+    st.one_of(st.just(0.0), positive(-3, 3)),
+    st.lists(st.tuples(positive(-2, 2), st.sampled_from([0.0, 1.0, 2.0, 0.1, 50.0, 1e-6])), min_size=1, max_size=12),
+).map(_histogram)
+continuous = st.one_of(regular, bathtubs, mixtures, histograms)
 priors = st.one_of(continuous, empiricals)
 levels = st.lists(numbers(0, 1), min_size=1, max_size=30)
 

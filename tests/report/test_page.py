@@ -37,6 +37,7 @@ from hushbid.report.build import SECTIONS
 from hushbid.report.page import footer, policy
 from hushbid.report.rendering import stylesheet
 from hushbid.report.sections.audits import audit_lines
+from hushbid.wording import cut_to
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 N = 300
@@ -225,8 +226,9 @@ def test_an_outcome_read_back_gives_the_same_report(outcome: Outcome, report: Re
 def test_the_interval_is_that_of_the_release(outcome: Outcome, report: Report) -> None:
     low, high = released(outcome).interval()
     assert report.estimate.value is not None
-    assert report.estimate.value - report.estimate.half_width == pytest.approx(low)
-    assert report.estimate.value + report.estimate.half_width == pytest.approx(high)
+    ends = (report.estimate.value - report.estimate.half_width, report.estimate.value + report.estimate.half_width)
+    assert cut_to(*ends, report.estimate.bounds) == pytest.approx((low, high))
+    assert report.estimate.normal_half_width < report.estimate.half_width
     assert 0.0 < report.estimate.noise_share < 1.0
 
 

@@ -8,32 +8,55 @@ Whole mechanisms, all of one form (:mod:`~hushbid.baselines.rival`) and priced b
 - :mod:`~hushbid.baselines.first_best`: sensitivities known, no rent
 - :mod:`~hushbid.baselines.no_privacy`: data taken as they are
 - :mod:`~hushbid.baselines.near_optimal`: the paper's near-optimal estimators on our losses
+- :mod:`~hushbid.baselines.registry`: which there are, and how one of one's own is added
 - :mod:`~hushbid.baselines.comparison`: all of them on the same people
 
 The paper's own algorithms are in `hushbid.paper`.
 """
 
-from hushbid.baselines.comparison import RIVALS, Comparison, ComparisonRow, compare
+from hushbid.baselines.comparison import Comparison, ComparisonRow, compare
 from hushbid.baselines.first_best import FirstBest
 from hushbid.baselines.ghosh_roth import FixedAccuracy
 from hushbid.baselines.near_optimal import NearOptimal, Optimal
 from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.posted_price import PostedPrice
-from hushbid.baselines.rival import Rival, RivalOutcome
+from hushbid.baselines.registry import RIVALS, every_rival, register
+from hushbid.baselines.rival import (
+    AtErrorWeight,
+    Decision,
+    Pool,
+    Rival,
+    RivalOutcome,
+    best_common_loss,
+    common_error,
+    common_variance,
+    step_rents,
+    unit_error_weight,
+)
 from hushbid.baselines.uniform_loss import UniformLoss
 
 __all__ = [
     "RIVALS",
+    "AtErrorWeight",
     "Comparison",
     "ComparisonRow",
+    "Decision",
     "FirstBest",
     "FixedAccuracy",
     "NearOptimal",
     "NoPrivacy",
     "Optimal",
+    "Pool",
     "PostedPrice",
     "Rival",
     "RivalOutcome",
     "UniformLoss",
+    "best_common_loss",
+    "common_error",
+    "common_variance",
     "compare",
+    "every_rival",
+    "register",
+    "step_rents",
+    "unit_error_weight",
 ]

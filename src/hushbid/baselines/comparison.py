@@ -24,13 +24,10 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation import Price
 from hushbid.arrays import FloatArray, as_floats
-from hushbid.baselines.first_best import FirstBest
-from hushbid.baselines.ghosh_roth import FixedAccuracy
 from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
-from hushbid.baselines.no_privacy import NoPrivacy
 from hushbid.baselines.posted_price import PostedPrice
+from hushbid.baselines.registry import every_rival, refuse_no_rival
 from hushbid.baselines.rival import Rival, common_variance, implied_weight
-from hushbid.baselines.uniform_loss import UniformLoss
 from hushbid.disclosure.error import FEWEST_IN_CHART
 from hushbid.errors import InputError, MarketError, ReportError
 from hushbid.mechanism import Market, Population
@@ -38,11 +35,7 @@ from hushbid.notebook import Table, card, pretty
 from hushbid.tables import Library, frame_of_rows
 from hushbid.wording import people as so_many
 
-__all__ = ["RIVALS", "Comparison", "ComparisonRow", "compare"]
-
-
-RIVALS: tuple[type[Rival], ...] = (FirstBest, NearOptimal, PostedPrice, FixedAccuracy, UniformLoss, NoPrivacy)
-"""Every rival, in the order of tables."""
+__all__ = ["Comparison", "ComparisonRow", "compare"]
 
 _HEAD = (
     "mechanism",
@@ -187,9 +180,11 @@ def compare(
     people: int | None = None,
     rng: np.random.Generator | None = None,
     populations: int = 20,
-    rivals: Sequence[type[Rival]] = RIVALS,
+    rivals: Sequence[type[Rival]] | None = None,
 ) -> Comparison:
     """Our mechanism and its rivals on given ``reports``, or on ``populations`` of ``people`` drawn from the prior.
+
+    Unless ``rivals`` names some, they are all of `RIVALS` and those of one's own that are registered.
 
     >>> from hushbid.priors import Uniform
     >>> market = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=10_000.0)
@@ -200,6 +195,9 @@ def compare(
     a fixed-accuracy auction: 53.85 instead of 52.65
     the same loss for all: 53.85 instead of 52.65
     """
+    kinds = every_rival() if rivals is None else tuple(rivals)
+    for kind in kinds:
+        refuse_no_rival(kind)
     population, drawn = _drawn(market, reports, people, rng, populations)
     # refused before anything is run
     common_variance(population)
@@ -210,7 +208,7 @@ def compare(
         _row(Optimal, population, ours), payment_for_same_error=ours.payment, error_for_same_payment=ours.mse
     )
     weight = implied_weight(population, drawn[0])
-    found = tuple(_compared(rival, population, drawn, ours, weight) for rival in rivals)
+    found = tuple(_compared(rival, population, drawn, ours, weight) for rival in kinds)
     return Comparison(
         market=market,
         people=population.people,
@@ -397,11 +395,15 @@ def _solve(
         rival, step = family(weight * (1.0 + step)), 2.0 * step
     value = missing(rival)
     # step 3, over a jump: scale the common loss, if there is one
-    if abs(value) > _CLOSE and isinstance(rival, (FixedAccuracy, PostedPrice, UniformLoss)):
+    if abs(value) > _CLOSE and rival.scaled(1.0) is not None:
         common = rival
-        if missing(common.scaled(1e-3)) > 0 > missing(common.scaled(1e3)):
-            factor = brentq(lambda x: missing(common.scaled(math.exp(x))), math.log(1e-3), math.log(1e3), xtol=1e-10)
-            rival = common.scaled(math.exp(factor))
+
+        def scaled(factor: float) -> Rival:
+            return common.scaled(factor) or common
+
+        if missing(scaled(1e-3)) > 0 > missing(scaled(1e3)):
+            factor = brentq(lambda x: missing(scaled(math.exp(x))), math.log(1e-3), math.log(1e3), xtol=1e-10)
+            rival = scaled(math.exp(factor))
             value = missing(rival)
     step = 4e-9
     # step 4, if that is not possible: to the side that was asked for

@@ -28,7 +28,18 @@ from hushbid.estimation import WORST_VARIANCE
 from hushbid.mechanism import Population
 from hushbid.priors import Prior
 
-__all__ = ["Decision", "Pool", "Rival", "RivalOutcome", "step_rents"]
+__all__ = [
+    "AtErrorWeight",
+    "Decision",
+    "Pool",
+    "Rival",
+    "RivalOutcome",
+    "best_common_loss",
+    "common_error",
+    "common_variance",
+    "step_rents",
+    "unit_error_weight",
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -106,6 +117,10 @@ class Rival(ABC):
     def error(self, reports: FloatArray) -> float:
         """The error alone, on a data range of width 1: quicker than a decision where rents take work."""
         return self.decide(reports).mse
+
+    def scaled(self, factor: float) -> Self | None:
+        """This rival, but buying ``factor`` times the loss from each seller; None if it has no common loss to scale."""
+        return None
 
     def acquire(self, reports: ArrayLike) -> RivalOutcome:
         """Losses, payments and error for everybody's reports."""

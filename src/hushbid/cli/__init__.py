@@ -7,6 +7,7 @@ In reading order:
 
 - `common`, `options`, `engine_options`, `messages`: what all commands share, what several ask for, and errors in the
   words of options
+- `extensions`: priors and rivals of one's own, for every command
 - `new`, `run`, `price`, `release`, `privatize`: write a campaign file and buy from it, or buy step by step
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
@@ -245,7 +246,18 @@ def _stops_noticed() -> Iterator[Callable[[], bytes]]:
 @click.group(cls=_LateGroup, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, message="hushbid %(version)s")
 @click.option("--debug", is_flag=True, help="Show the traceback of an error.")
+@click.option(
+    "--import",
+    "modules",
+    multiple=True,
+    metavar="MODULE",
+    help="Import a module or a file.py first, which registers priors or rivals of your own.",
+)
 @click.pass_context
-def main(ctx: click.Context, debug: bool) -> None:
+def main(ctx: click.Context, debug: bool, modules: tuple[str, ...]) -> None:
     """Buy data from people who each name their own price for privacy."""
     ctx.meta[DEBUG] = debug
+    for module in modules:
+        from hushbid.cli.extensions import load
+
+        load(module)

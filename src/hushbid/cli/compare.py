@@ -37,6 +37,13 @@ Rivals = dict[str, dict[str, Any]]
 )
 @click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Without reports: of the draws.")
 @click.option("--rivals/--no-rivals", default=True, show_default=True, help="Compare with other ways to buy, too.")
+@click.option(
+    "--rival",
+    "named",
+    multiple=True,
+    metavar="NAME",
+    help="Compare with this way to buy only, such as one of your own (hushbid --import); may be given again.",
+)
 @people_options
 def command(options: MarketOptions, files: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Set two campaigns, or two settings of a market, side by side.
@@ -91,6 +98,7 @@ def _compare_settings(options: MarketOptions, reports: str | None, as_json: bool
     if not options.priors:
         raise click.UsageError(NO_PRIOR)
     options.one_estimate("compare strata")
+    _rivals_wanted(given)
     refused = _refused(options)
     settings = tuple(one for one in SETTINGS if one not in refused)
     bought = _on_reports(options, settings, reports, given) if reports else _on_prior(options, settings, given)
@@ -111,6 +119,15 @@ def _compare_settings(options: MarketOptions, reports: str | None, as_json: bool
         *(f"Not in the {one} setting: {in_options(why, command)}" for one, why in refused.items()),
     ]
     tell(result, "\n\n".join([*told, *_rivals_texts(rivals, pay)]), as_json=as_json)
+
+
+def _rivals_wanted(given: dict[str, Any]) -> Any:
+    """The rivals to compare with; refuses a name that none has."""
+    from hushbid.baselines.registry import rivals_named
+
+    if given["named"] and not given["rivals"]:
+        raise click.UsageError("--rival must not be given beside --no-rivals.")
+    return rivals_named(*given["named"])
 
 
 def _refused(options: MarketOptions) -> dict[str, InputError]:
@@ -153,7 +170,7 @@ def _on_reports(
                 rows.append(_figures(market.acquire(people.reports, tie_key=tie_key)))
                 if given["rivals"]:
                     step(f"pricing as others would, {setting} setting")
-                    rivals[setting] = _rivals(market, people.reports)
+                    rivals[setting] = _rivals(market, people.reports, rivals=_rivals_wanted(given))
     return rows, rivals
 
 
@@ -180,19 +197,19 @@ def _on_prior(
                 drawn[setting].append(_figures(market.acquire(reports)))
         for setting, market in markets.items() if given["rivals"] else ():
             step(f"simulating others, {setting} setting")
-            populations = {"people": count, "populations": given["repetitions"]}
+            populations = {"people": count, "populations": given["repetitions"], "rivals": _rivals_wanted(given)}
             rng = np.random.default_rng(given["seed"])  # the same people again
             rivals[setting] = _rivals(market, None, rng=rng, **populations)
     return [_averaged(rows) for rows in drawn.values()], rivals
 
 
-def _rivals(market: Any, reports: Any, **populations: Any) -> dict[str, Any]:
+def _rivals(market: Any, reports: Any, **how: Any) -> dict[str, Any]:
     """Every way to buy, ours first; or why there is no comparison."""
     from hushbid.baselines import compare
     from hushbid.errors import HushbidError
 
     try:
-        found = compare(market, reports, **populations)
+        found = compare(market, reports, **how)
     except HushbidError as problem:
         return {"rows": [], "missing": str(problem)}
     rows = [

@@ -10,7 +10,8 @@ from hushbid.cli.options import read_bounds
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.wording import figure, fixed, four_digits, people, percent, table
 
-FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical")
+FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical", "histogram", "kde")
+_WHERE_NAMED = ("histogram", "kde")
 _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 
@@ -20,7 +21,11 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 @click.option("--id-column", metavar="NAME", default="id", show_default=True, help="Of ids, to recognise people later.")
 @click.option("--group-column", metavar="NAME", help="Of groups: fits a prior to each.")
 @click.option("--no-ids", is_flag=True, help="The pilot has no ids; whether its people report again cannot be checked.")
-@click.option("--family", type=click.Choice(FAMILIES), help="Which prior to take.  [default: the best]")
+@click.option(
+    "--family",
+    type=click.Choice(FAMILIES),
+    help="Which prior to take; histogram and kde are fitted where they are named.  [default: the best]",
+)
 @click.option(
     "--range",
     "bounds",
@@ -80,7 +85,7 @@ def _fit(pilot: str, given: dict[str, Any]) -> dict[str, Fitted]:
     import numpy as np
 
     from hushbid.priors.pilot import Pilot, grouped_file_text, prior_file_text
-    from hushbid.report.prior_chart import prior_picture
+    from hushbid.report.prior_chart import MOST_PRIORS, prior_picture
 
     with Steps(3) as step, Staging(force=given["force"]) as files:
         step("reading the pilot")
@@ -100,7 +105,8 @@ def _fit(pilot: str, given: dict[str, Any]) -> dict[str, Fitted]:
             files.add(given["out"], lambda file: file.write(text.encode()))
         if given["picture"] is not None:
             fits, chosen, _ = fitted[""]
-            picture = prior_picture(values, {fit.family: fit.prior for fit in fits}, chosen=chosen.family)
+            drawn = [chosen, *(fit for fit in fits if fit is not chosen)][:MOST_PRIORS]
+            picture = prior_picture(values, {fit.family: fit.prior for fit in drawn}, chosen=chosen.family)
             files.add(given["picture"], lambda file: file.write(picture.encode()))
     return fitted
 
@@ -136,7 +142,8 @@ def _fit_group(values: Any, label: str, given: dict[str, Any]) -> Fitted:
     from hushbid.priors.fitting import fit_priors
 
     try:
-        fits = fit_priors(values, bounds=given["bounds"])
+        also = [given["family"]] if given["family"] in _WHERE_NAMED else []
+        fits = fit_priors(values, bounds=given["bounds"], also=also)
         named = [fit for fit in fits if given["family"] in (None, fit.family)]
         if not named:
             why = "needs --range" if given["family"] == "beta" else "needs sensitivities above 0"
@@ -149,11 +156,11 @@ def _fit_group(values: Any, label: str, given: dict[str, Any]) -> Fitted:
 
 
 def _facts(fit: Any) -> dict[str, Any]:
-    from hushbid.priors import Empirical
+    from hushbid.priors import Empirical, KernelDensity
 
     return {
         "family": fit.family,
-        "text": None if isinstance(fit.prior, Empirical) else fit.prior.to_text(),
+        "text": None if isinstance(fit.prior, Empirical | KernelDensity) else fit.prior.to_text(),
         "log_likelihood": fit.log_likelihood,
         "aic": fit.aic,
         "held_out_distance": fit.held_out_distance,
@@ -199,7 +206,8 @@ def _group_text(result: dict[str, Any], fits: list[Any], chosen: Any) -> list[st
         for row in result["virtual_cost"]
     ]
     named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"]
-    shown = "the pilot's own values" if named is None else four_digits(named)
+    smoothed = ", smoothed" if chosen.family == "kde" else ""
+    shown = f"the pilot's own values{smoothed}" if named is None else four_digits(named)
     return [
         f"{people(result['people'])}; how far each prior lies from data it was not fitted to, closest first:",
         table(compared),

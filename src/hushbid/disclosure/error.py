@@ -22,10 +22,21 @@ rounding. A question of a survey gets one cell of each noise term instead, whose
 `hushbid.disclosure.tails`; the rest is the same. Where Laplace noise dominates, it is the Laplace quantile; where
 sampling dominates it is up to 1.4 times as wide as the normal interval that large samples would justify (at 95 %), the
 price of holding for all distributions on the range whose variance is at most the declared one.
+
+**The normal interval.** With many people, none of whom weighs much, Y is nearly normal. If it is, and has the declared
+variance, the half-width is the s at which ``P(L + N ≥ s)`` is half of ``1 − level``, N normal with Y's variance: L is
+taken exactly here too, because one Laplace term never becomes normal. Over cells of N an upper sum bounds it from
+above. As the normal tail lies below T, it is never wider than the interval that holds for all data; with few people,
+or a few who weigh much, it may hold less often than it says.
+
+Both are cut to the public range, in which the truth lies: what contains the truth does so still. Where a noisy
+estimate lies so far outside that nothing of its interval is left, the nearest end of the range stands for it.
 """
 
+import functools
 import math
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -50,6 +61,8 @@ PUBLIC_LEVEL = 0.95
 _CELLS = 2000
 _RATES = 300
 _NEGLIGIBLE = 1e-4
+_NORMAL_CELLS = 8000
+_NORMAL_REACH = 9.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,6 +131,32 @@ class ErrorModel:
             return self.rounding + self.largest_bias if unit == 0.0 else math.inf
         random = unit * self._relative(unit)._quantile((1.0 - level) / 2.0)
         return random + self.rounding + self.largest_bias
+
+    def normal_half_width(self, level: float) -> float:
+        """The same if everything but the largest noise term is normal: nearly so with many people of small weight."""
+        whole = self.half_width(level)
+        unit = math.sqrt(self.mse)
+        if unit == 0.0 or not math.isfinite(unit):
+            return whole
+        found = unit * self._relative(unit)._normal_quantile((1.0 - level) / 2.0)
+        return min(found + self.rounding + self.largest_bias, whole)
+
+    def _normal_quantile(self, tail: float) -> float:
+        """The least s with ``P(L + N ≥ s) ≤ tail``, from above by an upper sum over cells of N; unit standard error."""
+        noise = self._tail_of_noise
+        spread = math.sqrt(self.sampling_variance + noise.variance * self.other_noise_squared)
+        if spread == 0.0:
+            return self.largest_noise * noise.quantile(tail)
+        if self.largest_noise == 0.0:
+            return spread * NormalDist().inv_cdf(1.0 - tail)
+        ends, masses = _normal_cells()
+        low, high = 0.0, spread * float(ends[-1]) + self.largest_noise * noise.quantile(tail / 2.0) + 1.0
+        for _ in range(50):
+            middle = (low + high) / 2.0
+            # P(L ≥ s − u) at the right end u of every cell
+            beyond = 1.0 - noise.below((middle - spread * ends) / self.largest_noise)
+            low, high = (low, middle) if float(masses @ beyond) <= tail else (middle, high)
+        return high
 
     def _relative(self, unit: float) -> "ErrorModel":
         """The random part of this model, with ``unit`` as the unit of length."""
@@ -191,6 +230,14 @@ class ErrorModel:
         if self.cells > 1:  # log E e^(λZ)/λ² falls before it rises: at most what it is at 0, or at the next scale
             others = np.maximum(others, np.square(reduced) * (tail.variance / 2.0))
         return rates, data + count * others
+
+
+@functools.lru_cache(maxsize=1)
+def _normal_cells() -> tuple[FloatArray, FloatArray]:
+    """The right ends of cells of a standard normal variable, and its mass in each; the last cell has the whole tail."""
+    ends = np.linspace(-_NORMAL_REACH, _NORMAL_REACH, _NORMAL_CELLS + 1)
+    below = np.array([0.5 * math.erfc(-end * math.sqrt(0.5)) for end in ends.tolist()])
+    return ends, np.diff(below, prepend=0.0)
 
 
 def error_model(

@@ -21,6 +21,7 @@ from hushbid.estimation import Setting
 from hushbid.notebook import pretty
 from hushbid.questions import Choice, Number, Question, question_from_dict
 from hushbid.tables import Library, frame_of_rows
+from hushbid.wording import cut_to
 
 FORMAT, VERSION = "hushbid release", 1
 
@@ -156,8 +157,14 @@ class QuestionAnswer:
 
         Each by itself: not all of them together.
         """
-        half = self.error.half_width(level)
-        return tuple((value - half, value + half) for value in self.values)
+        return self._around(self.error.half_width(level))
+
+    def normal_intervals(self, level: float = 0.95) -> tuple[tuple[float, float], ...]:
+        """For each value the narrower interval that large samples justify, as `Release.normal_interval` says."""
+        return self._around(self.error.normal_half_width(level))
+
+    def _around(self, half: float) -> tuple[tuple[float, float], ...]:
+        return tuple(cut_to(value - half, value + half, self.range) for value in self.values)
 
     def public(self, *, people: int) -> dict[str, Any]:
         """What may be shown to anybody, of an answer from so many people who were bought from."""
@@ -289,10 +296,21 @@ class Release:
 
         It holds for independent data whose variance is at most the declared one, at every sample size, accounts for the
         Laplace tail, and holds for every relation of price and datum that the market allows for; see
-        :mod:`hushbid.disclosure.error`.
+        :mod:`hushbid.disclosure.error`. It is cut to the public range (the estimate is not): what is left of it
+        contains the mean as surely, and if nothing is, it is the nearest end of the range.
         """
-        estimate, half = self.one_estimate, self.error.half_width(level)
-        return estimate - half, estimate + half
+        return self._around(self.error.half_width(level))
+
+    def normal_interval(self, level: float = 0.95) -> tuple[float, float]:
+        """A narrower interval at the same level, if everything but the largest noise term is normal; cut likewise.
+
+        With many people, none of whom weighs much, it nearly is. With few it may contain the mean less often than
+        ``level``, which `interval` never does.
+        """
+        return self._around(self.error.normal_half_width(level))
+
+    def _around(self, half: float) -> tuple[float, float]:
+        return cut_to(self.one_estimate - half, self.one_estimate + half, self.range)
 
     def public(self) -> dict[str, Any]:
         """What may be shown to anybody: the noisy estimate, and facts that were fixed before any data were seen.
@@ -316,16 +334,21 @@ class Release:
         """What was found as a data frame: one row per estimate, and for a choice one per answer. Confidential.
 
         ``low`` and ``high`` are the ends of an interval that contains the truth with probability at least ``level``,
-        each by itself. Of ``library``; unless one is named, of the first that is installed: pandas, Polars, pyarrow.
+        each by itself; ``normal_low`` and ``normal_high`` those of `normal_interval`. Of ``library``; unless one is
+        named, of the first that is installed: pandas, Polars, pyarrow.
         """
-        heads = ["question", "answer", "estimate", "low", "high", "standard_error", "worst_standard_error"]
+        heads = ["question", "answer", "estimate", "low", "high", "normal_low", "normal_high"]
+        heads += ["standard_error", "worst_standard_error"]
         if not self.answers:
             errors = (self.standard_error, self.worst_standard_error)
-            return frame_of_rows(heads, [("", "", self.estimate, *self.interval(level), *errors)], library)
+            ends = (*self.interval(level), *self.normal_interval(level))
+            return frame_of_rows(heads, [("", "", self.estimate, *ends, *errors)], library)
         rows = [
-            (one.name, answer, value, *ends, one.standard_error, one.worst_standard_error)
+            (one.name, answer, value, *ends, *normal, one.standard_error, one.worst_standard_error)
             for one in self.answers
-            for answer, value, ends in zip(one.answer_names, one.values, one.intervals(level), strict=True)
+            for answer, value, ends, normal in zip(
+                one.answer_names, one.values, one.intervals(level), one.normal_intervals(level), strict=True
+            )
         ]
         return frame_of_rows(heads, rows, library)
 

@@ -27,7 +27,7 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
-from hushbid.errors import InputError, MarketError, NothingDelivered, RecordError, ReportError
+from hushbid.errors import InputError, MarketError, NothingDelivered, RecordError, ReportError, UnknownFamily
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.each import goal_of, joined, keys_of, named, part_of, prior_of, rows_by_stratum, taken
@@ -415,6 +415,8 @@ class Outcome(Decision):
         decided = fields_of_plain(plain)
         try:
             return cls(**decided, market=Market.from_dict(market), version=version)
+        except UnknownFamily as problem:  # it says what to do about it
+            raise RecordError(f"The outcome cannot be read: {problem}.") from None
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise RecordError(f"The outcome cannot be read: {type(problem).__name__} in its fields.") from None
 

@@ -5,6 +5,8 @@ In reading order:
 - `base`: `Prior`, what every prior can do: distribution, virtual cost and its inverse, samples
 - `families`, `beta`, `truncated_normal`: parametric families (uniform, exponential, log-normal and gamma in `families`)
 - `mixture`, `empirical`, `scipy_prior`: made of other priors, of a sample, of a SciPy distribution
+- `histogram`, `kernel_density`: a density that is constant between edges; a sample, smoothed
+- `own_prior`: what a family of one's own is made from; `numerical`: what follows from F and f alone
 - `grouped`: a prior for each group of people
 - `ironing`: makes a virtual cost nondecreasing where it is not
 - `tables`, `root_finding`, `special_functions`: the numerical methods beneath
@@ -18,9 +20,12 @@ from hushbid.priors.base import Prior
 from hushbid.priors.beta import Beta
 from hushbid.priors.empirical import Empirical
 from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
-from hushbid.priors.forms import parse_prior, prior_from_dict
+from hushbid.priors.forms import parse_prior, prior_from_dict, register
 from hushbid.priors.grouped import Grouped
+from hushbid.priors.histogram import Histogram
+from hushbid.priors.kernel_density import KernelDensity
 from hushbid.priors.mixture import Mixture
+from hushbid.priors.own_prior import OwnPrior
 from hushbid.priors.scipy_prior import from_scipy
 from hushbid.priors.truncated_normal import TruncatedNormal
 
@@ -30,12 +35,16 @@ __all__ = [
     "Exponential",
     "Gamma",
     "Grouped",
+    "Histogram",
+    "KernelDensity",
     "LogNormal",
     "Mixture",
+    "OwnPrior",
     "Prior",
     "TruncatedNormal",
     "Uniform",
     "from_scipy",
     "parse_prior",
     "prior_from_dict",
+    "register",
 ]

@@ -260,6 +260,16 @@ class ContinuousPrior(Prior):
         """The absolute size of rounding errors in the virtual cost, beside the relative ones."""
         return 0.0
 
+    @property
+    def _most_branches(self) -> int:
+        """With more rising stretches than this, turns of the virtual cost are taken for rounding, up to a limit."""
+        return 50
+
+    @property
+    def _mass_ends(self) -> tuple[float, ...]:
+        """The right ends of stretches that hold all the mass: of the support, and before every gap inside it."""
+        return (self.support[1],)
+
     def _grid(self) -> FloatArray:
         """Points that show every feature of the prior, over the whole support."""
         return grid_points(self)

@@ -22,9 +22,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
+from hushbid.arrays import FloatArray, IndexArray, Numbers
 from hushbid.errors import PriorError
 from hushbid.priors.base import Prior, number_text
+from hushbid.priors.inputs import to_vector
 from hushbid.priors.ironing import FlatPart
 
 _SHOWN = 6
@@ -44,8 +45,8 @@ class Empirical(Prior):
     family: ClassVar[str] = "empirical"
 
     def __init__(self, samples: Numbers, weights: Numbers | None = None) -> None:
-        values = _vector(samples, "samples")
-        masses = np.ones_like(values) if weights is None else _vector(weights, "weights")
+        values = to_vector(samples, "samples")
+        masses = np.ones_like(values) if weights is None else to_vector(weights, "weights")
         if masses.size != values.size:
             raise PriorError(
                 f"weights must be as many as samples, got {masses.size} weights for {values.size} samples",
@@ -141,7 +142,7 @@ class Empirical(Prior):
         # counts add up exactly; other weights are added as integers of any size
         if total[-1] < 2.0**53 and np.all(self._weights == np.floor(self._weights)):
             return np.asarray(total / total[-1])
-        exact = list(accumulate(_exact_integers(self._weights)))
+        exact = list(accumulate(exact_integers(self._weights)))
         return np.array([part / exact[-1] for part in exact])
 
     @cached_property
@@ -239,7 +240,7 @@ def _minorant_vertices(values: FloatArray, weights: FloatArray, cumulative: Floa
             slopes = _slopes(values, weights, cumulative, ends)
         if np.all(np.diff(slopes) > _TOO_CLOSE * slopes[1:]):
             return ends
-    return _exact_vertices(_exact_integers(values), list(accumulate(_exact_integers(weights))), ends)
+    return _exact_vertices(exact_integers(values), list(accumulate(exact_integers(weights))), ends)
 
 
 def _exact_vertices(values: list[int], cumulative: list[int], candidates: IndexArray) -> IndexArray:
@@ -260,21 +261,10 @@ def _exact_vertices(values: list[int], cumulative: list[int], candidates: IndexA
     return np.array(indices, dtype=np.intp)
 
 
-def _exact_integers(array: FloatArray) -> list[int]:
+def exact_integers(array: FloatArray) -> list[int]:
     """The floats times one power of two that makes integers of them all."""
     mantissas, exponents = np.frexp(array)
     integers = np.ldexp(mantissas, 53).astype(np.int64)
     # relative to the smallest exponent of a number that is not zero
     shifts = np.where(integers == 0, 0, exponents - np.min(exponents[integers != 0], initial=2000))
     return [value << shift for value, shift in zip(integers.tolist(), shifts.tolist(), strict=True)]
-
-
-def _vector(values: object, name: str) -> FloatArray:
-    array = as_floats(values, name, PriorError)
-    if array.ndim != 1 or array.size == 0:
-        raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}", field=name)
-    bad = ~((array >= 0.0) & (array < np.inf))
-    if np.any(bad):
-        told = f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not"
-        raise PriorError(told, field=name, row=first_row(bad))
-    return array

@@ -12,8 +12,13 @@ truncnormal   ``truncnormal:1,0.5,0,3`` (high may be inf)    ``mean``, ``sd``, `
 mixture       ``mixture:0.3*uniform:0,1+0.7*gamma:2,0.5``    ``components`` (dicts), ``weights``
 empirical     ``empirical:1,2,4`` or ``empirical:3*1,2*4``   ``values``, ``weights``
 scipy         ``scipy:weibull_min,2,loc=0,scale=3``          ``name``, ``shapes``, ``loc``, ``scale``
+histogram     ``histogram:0,2*1,5*4`` (edge, weight*edge)    ``edges``, ``weights``
+kde           ``kde:0.5,1,2,4`` or ``kde:0.5,3*1,2*4``       ``bandwidth``, ``values``, ``weights``
 grouped       none                                           ``priors`` (name: dict), ``labels``
 ============  =============================================  ================================================
+
+A family of one's own that is registered (`register`) is written as the parametric ones are. Reading a text or a dict
+never imports anything: whoever wants such a family to be known imports the module that registers it.
 
 In a text a star stands between a weight and what it weighs, a plus sign between the components of a mixture. A mixture
 within a mixture, up to four deep, goes in parentheses.
@@ -21,16 +26,20 @@ within a mixture, up to four deep, goes in parentheses.
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, fields
-from typing import Any
+from dataclasses import MISSING, fields, is_dataclass
+from typing import Any, TypeVar
 
-from hushbid.errors import PriorError
+from hushbid.errors import PriorError, UnknownFamily
 from hushbid.priors.base import ParametricPrior, Prior
 from hushbid.priors.beta import Beta
 from hushbid.priors.empirical import Empirical
 from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
 from hushbid.priors.grouped import Grouped
+from hushbid.priors.histogram import Histogram
+from hushbid.priors.inputs import to_positive
+from hushbid.priors.kernel_density import KernelDensity
 from hushbid.priors.mixture import Mixture
+from hushbid.priors.own_prior import REGISTERED, OwnPrior
 from hushbid.priors.scipy_prior import ScipyPrior, scipy_prior
 from hushbid.priors.truncated_normal import TruncatedNormal
 from hushbid.wording import four_digits
@@ -38,13 +47,49 @@ from hushbid.wording import four_digits
 _PARAMETRIC: dict[str, type[ParametricPrior]] = {
     family.family: family for family in (Uniform, Exponential, LogNormal, Gamma, Beta, TruncatedNormal)
 }
-_COMPOSED = (Mixture.family, Empirical.family, ScipyPrior.family)
+_COMPOSED = (Mixture.family, Empirical.family, ScipyPrior.family, Histogram.family, KernelDensity.family)
 _EXAMPLE = "uniform:1,2"
 _DEEPEST = 4
 """Of mixtures within mixtures, whose cost doubles with each."""
 
 _LONGEST_WORDS = 60
 _MOST_GROUPS = 8
+
+
+_UNKNOWN = "a family of one's own is known once the module that registers it is imported (hushbid --import MODULE)"
+_NAME = re.compile(r"[a-z][a-z0-9_]*")
+Own = TypeVar("Own", bound=type[OwnPrior])
+
+
+def register(family: Own) -> Own:
+    """Give a family of one's own its name in texts, files and records: a decorator above the class.
+
+    The name is the class's ``family``. It must not be one of ours or somebody else's; a class that is defined again, as
+    in a notebook, takes the place of its former self.
+    """
+    if not (isinstance(family, type) and issubclass(family, OwnPrior)):
+        raise PriorError(f"register needs a subclass of hushbid.priors.OwnPrior, got {family!r}")
+    name, called = getattr(family, "family", None), family.__name__
+    if not isinstance(name, str) or _NAME.fullmatch(name) is None:
+        raise PriorError(f"family of {called} must be a name of small letters, digits and _, got {name!r}")
+    if not (is_dataclass(family) and "__dataclass_fields__" in vars(family) and family.__dataclass_params__.frozen):
+        raise PriorError(f"{called} must be a frozen dataclass: put @dataclass(frozen=True) below @register")
+    missing = sorted(family.__abstractmethods__)
+    if missing:
+        raise PriorError(f"{called} must define {', '.join(missing)}")
+    if name in _PARAMETRIC or name in (*_COMPOSED, Grouped.family):
+        raise PriorError(f"family of {called} must not be that of a prior of Hushbid, got {name!r}")
+    other = REGISTERED.get(name)
+    if other is not None and (other.__module__, other.__qualname__) != (family.__module__, family.__qualname__):
+        taken = f"{other.__module__}.{other.__qualname__}"
+        raise PriorError(f"family of {called} must not be taken, but {name!r} is registered by {taken}")
+    REGISTERED[name] = family
+    return family
+
+
+def _family_of(name: object) -> type[ParametricPrior] | None:
+    """The family of that name that a few numbers describe, ours or one's own."""
+    return (_PARAMETRIC.get(name) or REGISTERED.get(name)) if isinstance(name, str) else None
 
 
 def parse_prior(text: str) -> Prior:
@@ -62,8 +107,8 @@ def _parsed(text: str, depth: int) -> Prior:
     if not isinstance(text, str):
         raise PriorError(f"a prior's text must be text such as {_EXAMPLE!r}, got {type(text).__name__}")
     family, colon, rest = (part.strip() for part in text.partition(":"))
-    if colon and family in _PARAMETRIC:
-        return _parse_parametric(_PARAMETRIC[family], rest, text)
+    if colon and (found := _family_of(family)) is not None:
+        return _parse_parametric(found, rest, text)
     if colon and family == Mixture.family:
         return _parse_mixture(rest, text, depth + 1)
     if colon and family == Empirical.family:
@@ -71,9 +116,20 @@ def _parsed(text: str, depth: int) -> Prior:
         return Empirical(values, weights)
     if colon and family == ScipyPrior.family:
         return _parse_scipy(rest, text)
-    known = ", ".join([*_PARAMETRIC, *_COMPOSED])
-    raise PriorError(
-        f"a prior's text must be a family and its numbers, as in {_EXAMPLE!r}, the family one of {known}, got {text!r}"
+    if colon and family == Histogram.family:
+        low, *bins = rest.split(",")
+        weighted = [_parse_weighted(part, text, needed="weight*edge after the first edge") for part in bins]
+        edges = [_parse_number(low, text), *(edge for _, edge in weighted)]
+        return Histogram(edges, [weight for weight, _ in weighted])
+    if colon and family == KernelDensity.family:
+        bandwidth, *parts = rest.split(",")
+        pairs = [_parse_weighted(part, text) for part in parts]
+        width = _parse_number(bandwidth, text)
+        return KernelDensity([value for _, value in pairs], width, [weight for weight, _ in pairs])
+    known = ", ".join([*_PARAMETRIC, *_COMPOSED, *REGISTERED])
+    raise UnknownFamily(
+        f"a prior's text must be a family and its numbers, as in {_EXAMPLE!r}, the family one of {known}, got {text!r};"
+        f" {_UNKNOWN}"
     )
 
 
@@ -97,10 +153,10 @@ def prior_from_dict(form: Mapping[str, Any]) -> Prior | Grouped:
 def _single(form: Mapping[str, Any], depth: int = 0) -> Prior:
     """The prior of one person, this deep within mixtures."""
     family = form.get("family") if isinstance(form, Mapping) else form
-    if isinstance(family, str) and family in _PARAMETRIC:
-        names = _PARAMETRIC[family].parameter_names()
-        _check_keys(form, family, *names)
-        return _PARAMETRIC[family](*(_number(form[name]) for name in names))
+    if (found := _family_of(family)) is not None:
+        names = found.parameter_names()
+        _check_keys(form, found.family, *names)
+        return found(*(_number(form[name]) for name in names))
     if family == Empirical.family:
         _check_keys(form, family, "values", "weights")
         return Empirical(form["values"], form["weights"])
@@ -113,8 +169,15 @@ def _single(form: Mapping[str, Any], depth: int = 0) -> Prior:
         _check_keys(form, family, "name", "shapes", "loc", "scale")
         shapes = [_number(shape) for shape in _list(form["shapes"], "shapes", "numbers")]
         return scipy_prior(form["name"], shapes, form["loc"], form["scale"])
-    known = ", ".join([*_PARAMETRIC, *_COMPOSED, Grouped.family])
-    raise PriorError(f"a prior's family must be one of {known}, got family={family!r}")
+    if family == Histogram.family:
+        _check_keys(form, family, "edges", "weights")
+        return Histogram(form["edges"], form["weights"])
+    if family == KernelDensity.family:
+        _check_keys(form, family, "bandwidth", "values", "weights")
+        return KernelDensity(form["values"], to_positive(form["bandwidth"], "bandwidth"), form["weights"])
+    known = ", ".join([*_PARAMETRIC, *_COMPOSED, *REGISTERED, Grouped.family])
+    shown = family if not isinstance(family, str) else family[:_LONGEST_WORDS]
+    raise UnknownFamily(f"a prior's family must be one of {known}, got family={shown!r}; {_UNKNOWN}")
 
 
 def _check_keys(form: Mapping[str, Any], family: str, *names: str) -> None:
@@ -137,7 +200,7 @@ def _number(value: Any) -> Any:
 def _parse_parametric(family: type[ParametricPrior], rest: str, text: str) -> Prior:
     names = family.parameter_names()
     needed = sum(field.default is MISSING for field in fields(family))  # type: ignore[arg-type]
-    parts = rest.split(",")
+    parts = rest.split(",") if rest else []
     if not needed <= len(parts) <= len(names):
         raise PriorError(
             f"the text of a prior of family {family.family!r} must read {family.family}:{','.join(names)}, got {text!r}"
@@ -190,8 +253,10 @@ def _parse_scipy(rest: str, text: str) -> Prior:
     return scipy_prior(name, shapes, named.get("loc", 0.0), named.get("scale", 1.0))
 
 
-def _parse_weighted(part: str, text: str) -> tuple[float, float]:
+def _parse_weighted(part: str, text: str, *, needed: str = "") -> tuple[float, float]:
     weight, star, value = part.partition("*")
+    if not star and needed:
+        raise PriorError(f"a histogram must read {needed}, got {part.strip()!r} in {text!r}")
     if not star:
         return 1.0, _parse_number(part, text)
     return _parse_number(weight, text), _parse_number(value, text)
@@ -210,8 +275,12 @@ def prior_words(prior: Prior | Grouped) -> str:
         parts = [f"{name}: {prior_words(one)}" for name, one, _ in prior.groups[:_MOST_GROUPS]]
         more = len(prior.groups) - _MOST_GROUPS
         return "one per group (" + "; ".join(parts) + (f"; and {more} more" if more > 0 else "") + ")"
-    if isinstance(prior, Empirical):
-        return f"the distribution of a sample with {prior.values.size:,} distinct values"
+    if isinstance(prior, Empirical | KernelDensity):
+        how = "distribution" if isinstance(prior, Empirical) else "smoothed distribution"
+        return f"the {how} of a sample with {prior.values.size:,} distinct values"
+    if isinstance(prior, OwnPrior) and REGISTERED.get(getattr(prior, "family", "")) is not type(prior):
+        return f"a {type(prior).__name__} distribution, which is not registered"
     text = four_digits(prior.to_text())
-    short = len(text) <= _LONGEST_WORDS and "empirical" not in text
+    made_of_people = any(f"{family}:" in text for family in (Empirical.family, KernelDensity.family))
+    short = len(text) <= _LONGEST_WORDS and not made_of_people
     return text if short else f"a {prior.family} distribution, stated in full in the record"

@@ -102,3 +102,15 @@ def to_support_high(value: object, low: float, *, infinite: bool = False) -> flo
     """The upper end of a support, above the lower one."""
     allowed = f"a {'' if infinite else 'finite '}number above low={low:.12g}"
     return to_parameter(value, "high", allowed, lambda x: low < x and (infinite or x < np.inf))
+
+
+def to_vector(values: object, name: str) -> FloatArray:
+    """A vector of finite numbers of at least 0, at least one of them."""
+    array = as_floats(values, name, PriorError)
+    if array.ndim != 1 or array.size == 0:
+        raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}", field=name)
+    bad = ~((array >= 0.0) & (array < np.inf))
+    if np.any(bad):
+        told = f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not"
+        raise PriorError(told, field=name, row=first_row(bad))
+    return array

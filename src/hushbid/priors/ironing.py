@@ -16,8 +16,10 @@ Densities may vanish (a gap between the components of a mixture: ψ is infinite 
 """
 
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -26,7 +28,6 @@ from hushbid.priors.tables import Curve, IncreasingTable
 
 _NOISE = 1e-11
 _LARGEST_NOISE = 1e-5
-_MOST_BRANCHES = 50
 _MOST_PARTS = 64
 _LARGEST_STEP = math.log(1.25)
 _REFINEMENTS = 6
@@ -39,12 +40,21 @@ FlatPart = tuple[float, float, float]
 """A maximal interval on which the virtual cost is constant: (left end, right end, virtual cost)."""
 
 
+Branch = TypeVar("Branch")
+"""A stretch on which the virtual cost rises."""
+
+
 class Distribution(Curve, Protocol):
     """What ironing needs to know about a prior."""
 
     @property
     def _noise(self) -> float:
         """The absolute size of rounding errors in the virtual cost, beside the relative ones."""
+        ...
+
+    @property
+    def _most_branches(self) -> int:
+        """With more branches than this, turns of the virtual cost are taken for rounding."""
         ...
 
     def _cdf(self, c: FloatArray) -> FloatArray: ...
@@ -66,7 +76,7 @@ def iron(prior: Distribution, points: FloatArray) -> Ironed:
         # step 1: branches on which ψ rises
         branches = _branches(prior, *_without_end(prior, *_refined(prior, points)))
         # steps 2 and 3: the branches on the upper envelope of profits
-        chosen, levels = _envelope(prior, branches)
+        chosen, levels = envelope(branches, partial(_crossing, prior))
         return _assembled(prior, chosen, levels)
 
 
@@ -122,7 +132,7 @@ def _branches(prior: Distribution, points: FloatArray, costs: FloatArray) -> lis
     """The stretches on which the virtual cost rises, falls that may be mere rounding ignored."""
     noise, spans = _NOISE, _rising_spans(costs.tolist(), _NOISE, prior._noise)
     # so many turns are rounding: call larger ones noise, up to a limit
-    while len(spans) > _MOST_BRANCHES and noise < _LARGEST_NOISE:
+    while len(spans) > prior._most_branches and noise < _LARGEST_NOISE:
         noise *= 10.0
         spans = _rising_spans(costs.tolist(), noise, prior._noise)
     return [
@@ -151,40 +161,50 @@ def _rising_spans(values: list[float], relative: float, absolute: float) -> list
     return spans
 
 
-def _envelope(prior: Distribution, branches: list[IncreasingTable]) -> tuple[list[IncreasingTable], list[float]]:
+def envelope(
+    branches: Sequence[Branch], crossing: Callable[[Branch, Branch], float]
+) -> tuple[list[Branch], list[float]]:
     """The branches on the upper envelope of profits, and the levels at which each gives way to the next."""
-    chosen, levels = branches[:1], [-math.inf]
+    chosen, levels = list(branches[:1]), [-math.inf]
     for branch in branches[1:]:
-        level = _crossing(prior, chosen[-1], branch)
+        level = crossing(chosen[-1], branch)
         # the last one is overtaken before it leads: it is not on the envelope
         while level <= levels[-1]:
             chosen.pop()
             levels.pop()
-            level = _crossing(prior, chosen[-1], branch)
+            level = crossing(chosen[-1], branch)
         chosen.append(branch)
         levels.append(level)
     return chosen, levels[1:]
 
 
-def _crossing(prior: Distribution, lower: IncreasingTable, upper: IncreasingTable) -> float:
-    """The level λ at which the best prices on two branches earn the same."""
+def crossing_level(chord: Callable[[float], float], start: float) -> float:
+    """The level λ at which the best prices on two branches earn the same.
+
+    ``chord(λ)`` is the slope of the chord of H between the two prices that are best at λ: Newton's step.
+    """
     smallest, largest = 0.0, math.inf
-    level = max(float(upper.costs[0]), float(np.finfo(np.float64).tiny))
+    level = max(start, float(np.finfo(np.float64).tiny))
     for _ in range(_CROSSING_STEPS):
-        # Newton's step is the chord of H between the two best prices
-        chord = _chord(prior, _price(lower, level), _price(upper, level))
-        if level < chord:
+        found = chord(level)
+        if level < found:
             smallest = level
         else:
             largest = level
-        if abs(chord - level) <= 2.0 * _ULP * level or largest - smallest <= 2.0 * _ULP * level:
-            return min(chord, largest)
+        if abs(found - level) <= 2.0 * _ULP * level or largest - smallest <= 2.0 * _ULP * level:
+            return min(found, largest)
         # outside the bracket: double or halve
-        if smallest < chord < largest:
-            level = chord
+        if smallest < found < largest:
+            level = found
         else:
             level = 2.0 * smallest if largest == math.inf else 0.5 * (smallest + largest)
     return level
+
+
+def _crossing(prior: Distribution, lower: IncreasingTable, upper: IncreasingTable) -> float:
+    return crossing_level(
+        lambda level: _chord(prior, _price(lower, level), _price(upper, level)), float(upper.costs[0])
+    )
 
 
 def _price(branch: IncreasingTable, level: float) -> float:

@@ -140,6 +140,15 @@ class Mixture(ContinuousPrior):
         merged = np.unique(np.concatenate(points))
         return np.asarray(merged[(merged >= low) & (merged <= high)])
 
+    @property
+    def _most_branches(self) -> int:
+        fewest = super()._most_branches
+        return fewest + sum(component._most_branches - fewest for component in self._components)
+
+    @property
+    def _mass_ends(self) -> tuple[float, ...]:
+        return tuple(end for component in self._components for end in component._mass_ends)
+
     def _quantile(self, q: FloatArray) -> FloatArray:
         """A root between the smallest and the largest of the components' quantiles, sought on the smaller tail."""
         # the answer lies between the components' own quantiles
@@ -148,7 +157,7 @@ class Mixture(ContinuousPrior):
         left, right = np.min(quantiles, axis=0), np.max(quantiles, axis=0)
         answer = np.where(q <= 0.0, self.support[0], solve_quantile(self._cdf, self._survival, q, left, right))
         # across a gap the distribution function is flat: the smallest point is the end of a component
-        for end in sorted({p.support[1] for p in self._components if p.support[1] < np.inf}, reverse=True):
+        for end in sorted({end for end in self._mass_ends if end < np.inf}, reverse=True):
             reached = self._cdf(np.array([end]))[0]
             answer = np.where((answer > end) & (reached >= q), end, answer)
         return answer

@@ -315,6 +315,8 @@ def _estimate(found: Mapping[str, Any], errors: Mapping[str, Any]) -> dict[str, 
         **_numbers(errors),
         "low": interval["low"],
         "high": interval["high"],
+        "normal_low": found["normal_interval"]["low"],
+        "normal_high": found["normal_interval"]["high"],
         "level": interval["level"],
     }
 

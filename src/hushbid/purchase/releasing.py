@@ -15,7 +15,7 @@ import numpy as np
 
 from hushbid import wording
 from hushbid.arrays import id_texts, rows_text
-from hushbid.disclosure import Answer, QuestionAnswer, Release, release_made_up, release_once
+from hushbid.disclosure import Answer, ErrorModel, QuestionAnswer, Release, release_made_up, release_once
 from hushbid.disclosure.once_question import LAST_WAVE, as_question
 from hushbid.disclosure.once_store import account, refuse_old_claims
 from hushbid.disclosure.promises import ReleasePlan
@@ -321,12 +321,9 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
         answers = [_answer_facts(one, level) for one in release.answers]
         told = {"dropped_out": release.absent, "moved_to_bounds": release.clamped}
         return {"answers": answers, **told, "public": _public_answers(release)}
-    ends = release.interval(level)
-    estimate, low, high = estimate_figures(release.one_estimate, (ends[1] - ends[0]) / 2.0)
     planned = release.planned_error.half_width(_PUBLIC_LEVEL)
     return {
-        "estimate": estimate,
-        "interval": {"level": level, "low": low, "high": high},
+        **_figures(release.one_estimate, release.error, release.range, level),
         "standard_error": at_most(release.standard_error, 3),
         "dropped_out": release.absent,
         "moved_to_bounds": release.clamped,
@@ -334,13 +331,20 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
     }
 
 
+def _figures(value: float, error: ErrorModel, between: tuple[float, float], level: float) -> dict[str, Any]:
+    """An estimate with the interval that holds for all data and the normal one, both cut to the public range."""
+    estimate, low, high = estimate_figures(value, error.half_width(level), between)
+    _, normal_low, normal_high = estimate_figures(value, error.normal_half_width(level), between)
+    return {
+        "estimate": estimate,
+        "interval": {"level": level, "low": low, "high": high},
+        "normal_interval": {"level": level, "low": normal_low, "high": normal_high},
+    }
+
+
 def _answer_facts(answer: QuestionAnswer, level: float) -> dict[str, Any]:
     """One question: an estimate with its interval, or a share with its interval for each answer."""
-    half = answer.error.half_width(level)
-    figures = [estimate_figures(value, half) for value in answer.values]
-    found = [
-        {"estimate": value, "interval": {"level": level, "low": low, "high": high}} for value, low, high in figures
-    ]
+    found = [_figures(value, answer.error, answer.range, level) for value in answer.values]
     errors = {
         "standard_error": at_most(answer.standard_error, 3),
         "worst_standard_error": at_most(answer.worst_standard_error, 3),
@@ -380,19 +384,20 @@ def estimate_text(release: Release, level: float, quantity: str = "the mean", un
         )
     if release.strata is not None and quantity == _UNSAID:
         quantity = release.strata.words
-    low, high = release.interval(level)
-    value, lower, upper = interval(release.one_estimate, (high - low) / 2.0)
+    value, lower, upper = interval(release.one_estimate, release.error.half_width(level), release.range)
+    _, near, far = interval(release.one_estimate, release.error.normal_half_width(level), release.range)
     sentence = (
-        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to {upper}."
+        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to {upper};"
+        f" by normal approximation {near} to {far}."
     )
     return sentence + f" {gone}" * (release.absent > 0) + f"\n{shares}" * bool(shares)
 
 
 def _answer_text(answer: QuestionAnswer, level: float) -> str:
     """One question in a line: what was found, and its intervals."""
-    question, half = answer.question, answer.error.half_width(level)
+    question, error = answer.question, answer.error
     of_what = "" if answer.strata is None or answer.strata.are_shares else f", {answer.strata.words}"
-    told = [interval(value, half) for value in answer.values]
+    told = [interval(value, error.half_width(level), answer.range) for value in answer.values]
     if isinstance(question, Choice):
         named = zip(question.answers, told, strict=True)
         each = "; ".join(f"{name} {value} ({lower} to {upper})" for name, (value, lower, upper) in named)
@@ -400,7 +405,11 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     [(value, lower, upper)] = told
     unit = f" {question.unit}" if isinstance(question, Number) and question.unit else ""
     what = question.name if isinstance(question, Number) else f"the share of yes to {question.name}"
-    return f"Estimate of {what}{of_what}: {value}{unit}, {level_text(level)} interval {lower} to {upper}."
+    _, near, far = interval(answer.values[0], error.normal_half_width(level), answer.range)
+    return (
+        f"Estimate of {what}{of_what}: {value}{unit}, {level_text(level)} interval {lower} to {upper}; by normal"
+        f" approximation {near} to {far}."
+    )
 
 
 def moved_text(release: Release) -> list[str]:

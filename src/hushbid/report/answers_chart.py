@@ -17,7 +17,7 @@ from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import coarse
 from hushbid.report.svg import NARROW, Chart, Drawing, Scale, Table, axis_x, box, label, rule, shortened
-from hushbid.wording import fixed, interval, number, percent
+from hushbid.wording import cut_to, fixed, interval, number, percent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +56,9 @@ class AnswerFacts:
 
     half_width: float
     """Half the width of every interval at ``level``; infinite if nothing was bought."""
+
+    normal_half_width: float
+    """The same by normal approximation."""
 
     standard_error: float
     """Root mean squared error of every value, if price and answer are unrelated."""
@@ -110,6 +113,7 @@ def _facts(
         projected=shares,
         level=material.level,
         half_width=math.inf if error is None else rounded(error.half_width(material.level)),
+        normal_half_width=math.inf if error is None else rounded(error.normal_half_width(material.level)),
         standard_error=math.inf if error is None else rounded(math.sqrt(error.mse)),
         worst_standard_error=math.inf if error is None else rounded(math.sqrt(error.worst_mse)),
     )
@@ -134,7 +138,7 @@ def _asked(question: Question, layout: Layout, row: int, by_coin: bool) -> str:
 def shares_chart(facts: AnswerFacts) -> Chart:
     """The shares of a choice, each with its interval."""
     named = zip(facts.answers, facts.values, strict=True)
-    rows = [(name, *interval(value, facts.half_width)) for name, value in named]
+    rows = [(name, *interval(value, facts.half_width, facts.bounds)) for name, value in named]
     told = [f"{name} {text}, {low} to {high}" for name, text, low, high in rows]
     head: tuple[str, ...] = ("Answer", "Share", "From", "To")
     cells: list[tuple[str, ...]] = list(rows)
@@ -155,7 +159,7 @@ def _bars(facts: AnswerFacts, width: float) -> Drawing:
     """One row for each answer: its name, a bar up to its share, and its interval as a line."""
     narrow = width == NARROW
     left, edge, room = (0.0 if narrow else 190.0), 10.0, (44.0 if narrow else 34.0)
-    ends = [*facts.bounds, *(value + sign * facts.half_width for value in facts.values for sign in (-1, 1))]
+    ends = [*facts.bounds, *facts.values]
     scale = Scale(min(ends), max(ends), left + edge, width - edge)
     marks: list[Markup] = []
     for place, (name, value) in enumerate(zip(facts.answers, facts.values, strict=True)):
@@ -165,7 +169,8 @@ def _bars(facts: AnswerFacts, width: float) -> Drawing:
         else:
             marks.append(label(left - 4, top + 20, shortened(name, left - 10), anchor="end"))
         start, end = sorted((scale(0.0), scale(value)))
-        middle, reach = top + 14.0, (scale(value - facts.half_width), scale(value + facts.half_width))
+        cut = cut_to(value - facts.half_width, value + facts.half_width, facts.bounds)
+        middle, reach = top + 14.0, (scale(cut[0]), scale(cut[1]))
         marks += [
             box(start, top + 5, max(end - start, 1.5), 18, "s1", radius=2),
             rule(reach[0], middle, reach[1], middle, "mark"),

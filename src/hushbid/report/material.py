@@ -98,6 +98,11 @@ class Material:
         return math.inf if self.error is None else coarse(self.error.half_width(self.level), self.fewest)
 
     @property
+    def normal_half_width(self) -> float:
+        """The same by normal approximation."""
+        return math.inf if self.error is None else coarse(self.error.normal_half_width(self.level), self.fewest)
+
+    @property
     def fewest(self) -> int:
         """How many people were bought from, in the smallest stratum where strata are combined."""
         return fewest(self.outcome)

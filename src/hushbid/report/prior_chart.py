@@ -2,7 +2,7 @@
 
 The sample is shown as a histogram and as cumulative shares at the histogram's edges, each bar with at least five people
 behind it; below twenty people only the priors are drawn. An `Empirical` prior is drawn at the edges alone, since its
-steps are people's values.
+steps are people's values, and so is a `KernelDensity`, whose bumps are.
 """
 
 import math
@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.money import Currency, currency_words
-from hushbid.priors import Empirical, Prior
+from hushbid.priors import Empirical, KernelDensity, Prior
 from hushbid.report.rendering import plain, stylesheet
 from hushbid.report.suppression import SMALLEST_CHART, Histogram, histogram
 from hushbid.report.svg import (
@@ -140,7 +140,7 @@ def _legend(ordered: Sequence[tuple[str, Prior]], chosen: str | None, people: in
 def _points(prior: Prior, panel: _Panel, bars: Histogram | None) -> FloatArray:
     """Where a prior is looked at: on an even grid, or for one that is made of people, at the histogram's edges."""
     low, high = prior.support
-    if isinstance(prior, Empirical):
+    if isinstance(prior, Empirical | KernelDensity):
         edges = np.array([] if bars is None else bars.edges)
         return edges[(edges >= low) & (edges <= high)]
     grid = np.linspace(panel.x.low, panel.x.high, _STEPS)
@@ -154,7 +154,7 @@ def _density(
 ) -> list[Markup]:
     curves = []
     for place, (_, prior) in enumerate(ordered):
-        if not isinstance(prior, Empirical):
+        if not isinstance(prior, Empirical | KernelDensity):
             points = _points(prior, panel, bars)
             curves.append((place, points, np.asarray(prior.pdf(points))))
     heights = [] if bars is None else [height / (people * bars.width) for height in bars.heights]

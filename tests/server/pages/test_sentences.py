@@ -66,8 +66,11 @@ def test_every_interval_on_a_page_holds_for_what_was_delivered(shared: Live, thi
     ]
     for reader, path, most in readers:
         shown = page(shared, path, **reader)
-        (half,) = MARGIN.findall(shown)
+        half, *normal = MARGIN.findall(shown)
         assert real <= float(half) <= most * real, shown
+        # by normal approximation, for staff alone
+        near = found.error.normal_half_width(0.95)
+        assert [near <= float(one) <= most * near for one in normal] == [True] * ("name" in reader), shown
 
 
 def test_an_average_carries_no_digits_far_below_its_error(shared: Live, thinned: Play) -> None:

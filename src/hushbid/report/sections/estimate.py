@@ -24,7 +24,7 @@ from hushbid.report.svg import (
     label,
     rule,
 )
-from hushbid.wording import decimals_for, fixed, interval, level_text, number, percent, with_unit
+from hushbid.wording import cut_to, decimals_for, fixed, interval, level_text, number, percent, with_unit
 
 ANCHOR, TITLE = "estimate", "The estimate"
 _BANDS = (0.5, 0.8)
@@ -46,6 +46,9 @@ class EstimateFacts:
 
     half_width: float
     """Half the width of the interval at ``level``; infinite if nothing was bought."""
+
+    normal_half_width: float
+    """The same by normal approximation."""
 
     bands: tuple[tuple[float, float], ...]
     """Narrower intervals for the picture, as (level, half-width)."""
@@ -91,6 +94,7 @@ def facts_of(material: Material) -> EstimateFacts:
         bounds=bounds if combined is None else combined.range_of(bounds),
         level=material.level,
         half_width=material.half_width,
+        normal_half_width=material.normal_half_width,
         bands=bands,
         standard_error=math.inf if error is None else coarse(math.sqrt(error.mse), bought_from),
         worst_standard_error=math.inf if error is None else coarse(math.sqrt(error.worst_mse), bought_from),
@@ -111,6 +115,7 @@ def answer_chart(facts: answers_chart.AnswerFacts) -> Chart:
         bounds=facts.bounds,
         level=facts.level,
         half_width=facts.half_width,
+        normal_half_width=facts.normal_half_width,
         bands=(),
         standard_error=facts.standard_error,
         worst_standard_error=facts.worst_standard_error,
@@ -136,9 +141,11 @@ def interval_chart(facts: EstimateFacts, *, quantity: str, unit: str) -> Chart:
     """The estimate on a line with nested intervals; a narrow one is enlarged below the whole range."""
     assert facts.value is not None
     value = facts.value
-    text, low, high = interval(value, facts.half_width)
-    rows = [(percent(level), *interval(value, width)[1:]) for level, width in facts.bands]
-    rows += [(level_text(facts.level), low, high), ("Estimate", text, "")]
+    text, low, high = interval(value, facts.half_width, facts.bounds)
+    rows = [(percent(level), *interval(value, width, facts.bounds)[1:]) for level, width in facts.bands]
+    normal = interval(value, facts.normal_half_width, facts.bounds)[1:]
+    rows += [(level_text(facts.level), low, high), (f"{level_text(facts.level)}, normal approximation", *normal)]
+    rows.append(("Estimate", text, ""))
     return Chart(
         name="estimate",
         title=f"{quantity[:1].upper()}{quantity[1:]}, and how far off the estimate may be",
@@ -155,7 +162,8 @@ def interval_chart(facts: EstimateFacts, *, quantity: str, unit: str) -> Chart:
 def _nested(value: float, facts: EstimateFacts, unit: str, width: float) -> Drawing:
     low, high = facts.bounds
     edge = 10.0
-    whole = Scale(min(low, value - facts.half_width), max(high, value + facts.half_width), edge, width - edge)
+    # intervals are cut to the range, the estimate is not
+    whole = Scale(min(low, value), max(high, value), edge, width - edge)
     zoomed = facts.half_width < _ZOOM_BELOW * (whole.high - whole.low)
     marks: list[Markup] = []
     top = 34.0
@@ -164,10 +172,10 @@ def _nested(value: float, facts: EstimateFacts, unit: str, width: float) -> Draw
         scale = Scale(value - 2.0 * facts.half_width, value + 2.0 * facts.half_width, edge, width - edge)
         marks += _locator(whole, scale, facts)
         top = 92.0
-    text, _, _ = interval(value, facts.half_width)
+    text, _, _ = interval(value, facts.half_width, facts.bounds)
     middle = scale(value)
     for half, class_ in [(facts.half_width, "band1"), *_named(facts.bands)]:
-        left, right = scale(value - half), scale(value + half)
+        left, right = map(scale, cut_to(value - half, value + half, facts.bounds))
         marks.append(box(left, top + 14, max(right - left, 1.5), 28, class_, radius=3))
     anchor = "middle" if 60 < middle < width - 60 else "start" if middle <= 60 else "end"
     marks += [

@@ -76,6 +76,10 @@ def _shown(
     else:
         kind = "estimate.interval_staff" if for_staff else "estimate.interval"
         sentence = t(kind, half=f"{half}{after}", level=w.percent(margin["level"]))
+        # what was stored by an earlier version has none
+        if for_staff and (normal := release.get("normal_half_width")) is not None:
+            _, near = margin_texts(w, release["estimate"], normal["value"], bounds)
+            sentence = f"{sentence} {t('estimate.normal_staff', half=f'{near}{after}')}"
     width = math.inf if half is None else float(margin["value"])
     picture = pictures.estimate_bar(t, w, release["estimate"], width, bounds, value=value, half=half, place=place)
     return ShownEstimate(name=name, value=f"{value}{after}", sentence=sentence, picture=picture)

@@ -33,6 +33,7 @@ from hushbid.server.service.sealing import opened
 from hushbid.server.service.use_case import Desk
 from hushbid.server.store import campaigns, events, ledger, participants
 from hushbid.server.store.database import Transaction
+from hushbid.wording import at_most
 
 LEVEL = 0.95
 _STEPS = ("reading data", "drawing the estimate", "storing what everybody lost", "making receipts")
@@ -202,7 +203,8 @@ def shown_release(release: Release) -> dict[str, Any]:
     """What is stored to be shown: for everybody, and under ``staff`` what only staff may see.
 
     ``half_width`` is for everybody and ``delivered_half_width`` for staff, each with the level at which it holds; its
-    value is None where the interval would be as wide as the range or wider. Of a survey each of the ``answers`` has
+    value is None where the interval would be as wide as the range or wider. ``normal_half_width``, for staff too, is
+    the latter by normal approximation. Of a survey each of the ``answers`` has
     its own, sure by itself and not together with the others. Of strata ``range`` says between which values the truth
     lies.
     """
@@ -235,7 +237,11 @@ def _margins(
     public = published_half_width(planned=planned, delivered=delivered, width=width, level=LEVEL)
     if release.fewest < FEWEST_PEOPLE:
         public = math.inf
-    return {"half_width": _margin(public)}, {"delivered_half_width": _margin(delivered.half_width(LEVEL))}
+    for_staff = {
+        "delivered_half_width": _margin(delivered.half_width(LEVEL)),
+        "normal_half_width": _margin(at_most(delivered.normal_half_width(LEVEL), 4)),
+    }
+    return {"half_width": _margin(public)}, for_staff
 
 
 def _margin(half_width: float) -> dict[str, float | None]:

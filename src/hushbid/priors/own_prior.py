@@ -1,0 +1,220 @@
+"""`OwnPrior`: the class that a family of one's own is made from, with F and f alone.
+
+A family is a frozen dataclass of numbers that says its `support`, its `distribution` function F and its `density` f;
+all else follows numerically. Nothing is taken for granted: the virtual cost is ironed where it falls, unless the family
+says that it is `regular`. When a prior is made, its word is tested, and what does not hold is refused in a sentence:
+
+1. F is a distribution function on the support: it rises from 0 to 1, without a jump at the low end.
+2. F and f agree: between any two of many points F rises by the integral of f. The integral is Gauss's, on cells that
+   are halved where the two differ, down to a millionth: a density may jump, and may be infinite at an end.
+3. A family that says it is regular has a virtual cost that does not fall between any two of the points.
+
+`hushbid.priors.register` gives a family its name in texts, files and records.
+"""
+
+from abc import abstractmethod
+from functools import lru_cache
+from typing import Any, ClassVar
+
+import numpy as np
+
+from hushbid.arrays import FloatArray
+from hushbid.errors import PriorError
+from hushbid.priors.base import ParametricPrior
+from hushbid.priors.inputs import interval_text, to_finite
+from hushbid.priors.numerical import NumericalPrior
+
+REGISTERED: dict[str, type["OwnPrior"]] = {}
+"""Families of one's own by their names; `hushbid.priors.register` adds to it."""
+
+_LARGEST = float(np.finfo(np.float64).max)
+_POWERS = 2.0 ** np.arange(-1000.0, 1000.0)
+_EVEN = np.linspace(0.0, 1.0, 257)
+_LEVELS = np.concatenate([np.logspace(-9, -2, 29), np.linspace(0.01, 0.99, 99)[1:-1], 1.0 - np.logspace(-2, -9, 29)])
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
+_ROUNDS, _MOST_CELLS = 48, 4096
+_CLOSE, _TOLERANCE, _BETWEEN_FLOATS = 1e-8, 1e-6, 1e-3
+_FALL = 1e-9
+
+
+class OwnPrior(ParametricPrior, NumericalPrior):
+    """A family of one's own: subclass it as a frozen dataclass of numbers.
+
+    Needed are ``family``, `support`, `distribution` and `density`; `regular`, `survival` and `check` may be overridden.
+    """
+
+    regular: ClassVar[bool] = False
+    """Whether the virtual cost is known to be nondecreasing for all parameters. If not said, it is looked at."""
+
+    @abstractmethod
+    def distribution(self, c: FloatArray) -> FloatArray:
+        """F: the probability of a sensitivity of at most each ``c``, all of them within the support."""
+
+    @abstractmethod
+    def density(self, c: FloatArray) -> FloatArray:
+        """f, the derivative of F, at each ``c`` within the support; may be infinite at an end."""
+
+    def survival(self, c: FloatArray) -> FloatArray:
+        """1 − F; override it where 1 − F loses digits that the upper tail needs."""
+        return 1.0 - self.distribution(c)
+
+    def check(self) -> None:
+        """Raise `hushbid.errors.PriorError` if the parameters do not fit each other."""
+
+    def __init_subclass__(cls, **given: Any) -> None:
+        super().__init_subclass__(**given)
+        if "__post_init__" in cls.__dict__:
+            raise PriorError(f"{cls.__name__} must check its parameters in check(), not in __post_init__")
+
+    def __post_init__(self) -> None:
+        """Parameters as floats, then everything that is claimed is tested."""
+        self._set(**{name: to_finite(getattr(self, name), name) for name in self.parameter_names()})
+        self.check()
+        with np.errstate(all="ignore"):
+            _test(self)
+
+    @property
+    def expectation(self) -> float:
+        """The expected sensitivity: the low end and the integral of 1 − F."""
+        with np.errstate(all="ignore"):
+            cells = np.unique(np.concatenate([[self.support[0]], self._grid()]))
+            return float(cells[0] + np.sum(_integrals(self._survival, cells[:-1], cells[1:])))
+
+    def to_dict(self) -> dict[str, Any]:
+        """The prior as a plain dict that `prior_from_dict` reads back, once its family is registered."""
+        self._refuse_unregistered()
+        return super().to_dict()
+
+    def to_text(self) -> str:
+        """The prior as a short text that `parse_prior` reads back, once its family is registered."""
+        self._refuse_unregistered()
+        return super().to_text()
+
+    def _refuse_unregistered(self) -> None:
+        if REGISTERED.get(getattr(self, "family", "")) is not type(self):
+            raise PriorError(
+                f"a {type(self).__name__} cannot be written down: its class must be registered, by"
+                " @hushbid.priors.register above it"
+            )
+
+    # -- what `Prior` needs -------------------------------------------------------------------------------------------
+
+    @property
+    def _always_regular(self) -> bool:
+        return bool(self.regular)
+
+    def _cdf(self, c: FloatArray) -> FloatArray:
+        return np.clip(_numbers(self, "distribution", c), 0.0, 1.0)
+
+    def _survival(self, c: FloatArray) -> FloatArray:
+        return np.clip(_numbers(self, "survival", c), 0.0, 1.0)
+
+    def _pdf(self, c: FloatArray) -> FloatArray:
+        return _numbers(self, "density", c)
+
+    def _log_pdf(self, c: FloatArray) -> FloatArray:
+        return np.log(_numbers(self, "density", c))
+
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return self._quantile(rng.random(n))
+
+    def _virtual_cost(self, c: FloatArray) -> FloatArray:
+        # regular ones too: the table smooths rounding
+        inside, above = self._split(c)
+        return np.where(above, np.inf, np.maximum(self._ironed.table(inside), inside))
+
+
+def _numbers(prior: OwnPrior, name: str, c: FloatArray) -> FloatArray:
+    """What a method says of some points: one number each."""
+    found = np.asarray(getattr(prior, name)(c))
+    if found.shape != c.shape or found.dtype.kind not in "fiu":
+        raise PriorError(
+            f"{name} of {prior!r} must return one number for each c, got {found.dtype} of shape {found.shape} for"
+            f" shape {c.shape}"
+        )
+    return found.astype(np.float64, copy=False)
+
+
+@lru_cache(maxsize=256)
+def _test(prior: OwnPrior) -> None:
+    """Whether the word of a prior can be taken, once for equal ones."""
+    low, high = _support(prior)
+    # step 1: F by itself, over the whole support
+    points = np.unique(np.clip(low + np.append(0.0, _POWERS), low, min(high, _LARGEST)))
+    if high < np.inf:
+        points = np.unique(np.concatenate([points, low + (high - low) * _EVEN]))
+    mass, density = _numbers(prior, "distribution", points), _numbers(prior, "density", points)
+    falls = ~(np.diff(mass) >= -_FALL)
+    if falls.any():
+        first = int(np.argmax(falls))
+        told = f"falls from {mass[first]:.6g} at c={points[first]:.6g} to {mass[first + 1]:.6g} at"
+        raise PriorError(f"distribution of {prior!r} must not fall, but {told} c={points[first + 1]:.6g}")
+    if not (abs(mass[0]) <= _TOLERANCE and abs(mass[-1] - 1.0) <= _TOLERANCE):
+        raise PriorError(
+            f"distribution of {prior!r} must rise from 0 to 1 over its support {interval_text(low, high)}, got"
+            f" {mass[0]:.6g} and {mass[-1]:.6g}"
+        )
+    if not np.all(density >= 0.0):
+        bad = float(points[int(np.argmax(~(density >= 0.0)))])
+        raise PriorError(f"density of {prior!r} must be at least 0 on its support, but at c={bad:.6g} it is not")
+    # step 2: F against the integral of f
+    ends = [high] if high < np.inf else []
+    _refuse_disagreement(prior, np.unique(np.concatenate([[low], prior._quantile(_LEVELS), ends])))
+    # step 3: the virtual cost, if it is said to rise
+    if prior.regular:
+        _refuse_falls(prior, prior._grid())
+
+
+def _support(prior: OwnPrior) -> tuple[float, float]:
+    try:
+        low, high = (float(end) for end in prior.support)
+    except (TypeError, ValueError):
+        low = high = np.nan
+    if not 0.0 <= low < high or low == np.inf:
+        raise PriorError(f"support of {prior!r} must be (low, high) with 0 <= low < high, got {prior.support!r}")
+    return low, high
+
+
+def _refuse_disagreement(prior: OwnPrior, cells: FloatArray) -> None:
+    """Halve the cells over which F does not rise by the integral of f, until they are few and tiny or too many."""
+    left, right, told = cells[:-1], cells[1:], ""
+    for _ in range(_ROUNDS):
+        rise = prior._cdf(right) - prior._cdf(left)
+        summed = _integrals(prior._pdf, left, right)
+        off = ~(np.abs(summed - rise) <= _CLOSE * np.abs(rise) + 1e-3 * _CLOSE)
+        missing = np.where(np.isfinite(summed), np.abs(summed - rise), rise)
+        # between neighbouring floats a density that grows without bound cannot be added up
+        middle = 0.5 * (left + right)
+        open_ = (left < middle) & (middle < right)
+        if np.sum(missing[off & open_]) <= _TOLERANCE and np.sum(missing[off & ~open_]) <= _BETWEEN_FLOATS:
+            return
+        worst = int(np.argmax(missing))
+        told = told or (
+            f"between c={left[worst]:.6g} and c={right[worst]:.6g} the one rises by {rise[worst]:.3g} and the other"
+            f" adds up to {summed[worst]:.3g}"
+        )
+        if np.count_nonzero(off) > _MOST_CELLS or not np.any(off & open_):
+            break
+        left, right = (np.concatenate(ends) for ends in ((left[off], middle[off]), (middle[off], right[off])))
+    raise PriorError(f"distribution and density of {prior!r} must agree, but {told}")
+
+
+def _integrals(function: Any, left: FloatArray, right: FloatArray) -> FloatArray:
+    """Gauss's rule on each cell."""
+    half = 0.5 * (right - left)
+    points = (left + half)[:, None] + half[:, None] * _NODES
+    return np.asarray(half * (function(points.ravel()).reshape(points.shape) @ _NODE_WEIGHTS))
+
+
+def _refuse_falls(prior: OwnPrior, points: FloatArray) -> None:
+    """A prior that is said to be regular has a virtual cost that does not fall."""
+    costs = prior._raw_virtual_cost(points)
+    before = np.maximum.accumulate(costs)
+    # where F has rounded to 1 a fall concerns nobody
+    falls = (costs < before * (1.0 - _FALL)) & (prior._cdf(points) < 1.0 - _FALL)
+    if falls.any():
+        at = int(np.argmax(np.where(falls, before - costs, 0.0)))
+        raise PriorError(
+            f"{prior!r} says that it is regular, but its virtual cost falls from {before[at]:.6g} to {costs[at]:.6g}"
+            f" up to c={points[at]:.6g}: without regular = True it is ironed there"
+        )

@@ -1,0 +1,141 @@
+"""A rival of one's own: `hushbid.baselines` has all it needs; tables, frames, reports and commands show it by name."""
+
+import json
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from hushbid.audit import check_incentives
+from hushbid.baselines import (
+    RIVALS,
+    Decision,
+    PostedPrice,
+    Rival,
+    UniformLoss,
+    compare,
+    every_rival,
+    register,
+    registry,
+)
+from hushbid.cli import main
+from hushbid.errors import InputError
+from hushbid.mechanism import Market
+from hushbid.priors import Uniform
+from hushbid.report import build_report
+
+MARKET = Market(prior=Uniform(1, 3), user_weight=0, buyer_weight=4000, variance=0.1)
+REPORTS = np.linspace(1.0, 3.0, 30)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EveryOther(PostedPrice):
+    """A posted price to every other person."""
+
+    name: ClassVar[str] = "every other person"
+
+    @classmethod
+    def best(cls, population, *, error_weight=None):
+        best = PostedPrice.best(population, error_weight=error_weight)
+        return cls(population=population, price=best.price, loss=best.loss)
+
+    def decide(self, reports):
+        made = PostedPrice.decide(self, reports)
+        asked = np.arange(reports.size) % 2 == 0
+        losses = np.where(asked, made.privacy_loss, 0.0)
+        return Decision(privacy_loss=losses, rent=np.where(asked, made.rent, 0.0), mse=self.error_of(losses))
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_REGISTERED", {})
+
+
+def test_it_is_compared_by_its_class_and_brought_to_our_error_exactly():
+    found = compare(MARKET, REPORTS, rivals=[PostedPrice, EveryOther])
+    row = found.row("every other person")
+    assert found.ours.total_payment < found.rivals[0].payment_for_same_error < row.payment_for_same_error < np.inf
+    assert found.to_frame("pandas")["name"].tolist() == ["Hushbid", "a posted price", "every other person"]
+    assert "every other person" in found.table()
+    assert "every other person" in found._repr_html_()
+
+
+def test_once_registered_every_comparison_and_report_has_it():
+    assert [one.name for one in every_rival()] == [one.name for one in RIVALS]
+    register(EveryOther)
+    assert compare(MARKET, REPORTS).rivals[-1].name == "every other person"
+    report = build_report(MARKET.acquire(REPORTS), comparison="omit")
+    assert [row.name for row in report.rivals.rows][-1] == "every other person"
+    from hushbid.report import plots
+
+    axes = plots.rivals(compare(MARKET, REPORTS, rivals=[EveryOther]))
+    assert "every other person" in [label.get_text() for label in axes.get_yticklabels()]
+
+
+def test_its_claims_are_audited_like_ours():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class PayAsBid(UniformLoss):
+        name: ClassVar[str] = "pay as bid"
+
+        def decide(self, reports):
+            losses = np.full(reports.size, self.loss)
+            return Decision(privacy_loss=losses, rent=np.zeros(reports.size), mse=self.error_of(losses))
+
+    few = REPORTS[:6]
+    honest, lying = EveryOther.best(MARKET.for_people(6)), PayAsBid.best(MARKET.for_people(6))
+    assert check_incentives(honest, few, market=MARKET, people=2, rng=np.random.default_rng(1)).passed
+    assert not check_incentives(lying, few, market=MARKET, people=2, rng=np.random.default_rng(1)).passed
+
+
+def test_what_is_no_rival_and_a_name_that_is_taken_are_refused_in_a_sentence():
+    register(EveryOther)
+    assert register(EveryOther) is EveryOther
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Other(PostedPrice):
+        name: ClassVar[str] = "every other person"
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Ours(PostedPrice):
+        pass
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Nameless(PostedPrice):
+        name: ClassVar[str] = " "
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Empty(Rival):
+        pass
+
+    class Plain(PostedPrice):
+        name: ClassVar[str] = "plain"
+
+    for kind, told in [
+        (Other, "must not be taken, but 'every other person' is registered by .*EveryOther"),
+        (Ours, "must not be that of a rival of Hushbid, got 'a posted price'"),
+        (Nameless, "name of Nameless must be a text of 1 to 40 characters, got ' '"),
+        (Empty, "the rival Empty must define best, decide, name, truthful, voluntary"),
+        (Plain, "the rival Plain must be a dataclass"),
+        (Market, "a rival must be a subclass of hushbid.baselines.Rival"),
+    ]:
+        with pytest.raises(InputError, match=told):
+            register(kind)
+    with pytest.raises(InputError, match="a rival must be a subclass"):
+        compare(MARKET, REPORTS, rivals=[EveryOther.best(MARKET.for_people(30))])
+
+
+def test_the_command_line_can_name_it():
+    register(EveryOther)
+    options = ["--prior", "uniform:1,3", "--buyer-weight", "4000", "--people", "12", "--repetitions", "2", "--json"]
+    found = CliRunner().invoke(main, ["compare", *options, "--rival", "every other person"])
+    assert found.exit_code == 0, found.output
+    names = [row["name"] for row in json.loads(found.stdout)["rivals"]["central"]["rows"]]
+    assert names == ["Hushbid", "every other person"]
+    refused = CliRunner().invoke(main, ["compare", *options, "--rival", "nobody"])
+    assert refused.exit_code == 2
+    assert "a rival must be one of 'the first best (prices known)'" in refused.output
+    both = CliRunner().invoke(main, ["compare", *options, "--rival", "nobody", "--no-rivals"])
+    assert both.exit_code == 2
+    assert "--rival must not be given beside --no-rivals" in both.output
