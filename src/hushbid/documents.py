@@ -11,23 +11,55 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from hushbid.durable import write_whole
 from hushbid.errors import RecordError
+from hushbid.shortest import is_quick, joined_floats
 
+_DEEPEST = 4  # everybody's numbers stand no deeper in a record
 _LEVEL = 4  # of compression: digits hardly shrink further, but take much longer
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
     """The canonical form of plain values."""
     try:
-        return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+        return b"".join(_written(content, _DEEPEST))
     except (TypeError, ValueError) as problem:
         raise RecordError(f"A record must hold plain finite values only: {problem}.") from None
+
+
+def _written(value: Any, depth: int) -> Iterator[bytes]:
+    """The parts of the canonical form: long lists of floats, down to some depth, are written all at once."""
+    if depth > 0 and type(value) is dict and set(map(type, value)) <= {str} and _holds_long(value, depth):
+        before = b"{"
+        for name in sorted(value):
+            yield before + json.dumps(name).encode("ascii") + b":"
+            yield from _written(value[name], depth - 1)
+            before = b","
+        yield b"}"
+    elif _is_long(value) and set(map(type, value)) == {float} and np.isfinite(numbers := np.array(value)).all():
+        yield b"["
+        yield joined_floats(numbers, ",")
+        yield b"]"
+    else:
+        yield json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _holds_long(value: Any, depth: int) -> bool:
+    """Whether there is a long list in it, no deeper than we look."""
+    if depth > 0 and type(value) is dict:
+        return any(_holds_long(one, depth - 1) for one in value.values())
+    return _is_long(value)
+
+
+def _is_long(value: Any) -> bool:
+    return type(value) is list and is_quick(len(value))
 
 
 def plain(value: Any) -> Any:
