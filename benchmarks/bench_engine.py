@@ -20,6 +20,7 @@ import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
+from numpy.typing import NDArray
 
 from benchmarks.harness import Row, time_ratio
 from hushbid.engine import price
@@ -111,12 +112,14 @@ def measure(path: Path, engine: str) -> Found:
     """Decide and write in this process; then compare single passes with the group-by."""
     out = path.with_name("priced.parquet")
     rows = pq.ParquetFile(path).metadata.num_rows
-    if engine != ARRAY:  # what loading libraries and starting Spark take is not what pricing takes
-        few = people(path.with_name("few.parquet"), 1000)
+    few = people(path.with_name("few.parquet"), 1000)  # what loading libraries and starting Spark take is not counted
+    if engine == ARRAY:
+        MARKET.acquire(column(few))
+    else:
         price(few, MARKET, engine=engine).write_parquet(out, force=True)
     start, busy = time.perf_counter(), time.process_time()
     if engine == ARRAY:
-        outcome = MARKET.acquire(pq.read_table(path, columns=["sensitivity"])["sensitivity"].to_numpy())
+        outcome = MARKET.acquire(column(path))
         decided, written, passes, active, first = time.perf_counter() - start, 0.0, 1, outcome.active, [0.0]
     else:
         priced = price(path, MARKET, engine=engine)
@@ -147,6 +150,12 @@ def measure(path: Path, engine: str) -> Found:
         first_pass=min(first),
         group_by=min(others),
     )
+
+
+def column(path: Path) -> NDArray[np.float64]:
+    """The reports in a file as one array."""
+    found: NDArray[np.float64] = pq.read_table(path, columns=["sensitivity"])["sensitivity"].to_numpy()
+    return found
 
 
 def group_by(path: Path) -> Callable[[], object]:

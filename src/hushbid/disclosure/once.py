@@ -202,12 +202,13 @@ def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
         missing = np.array([name == "" for name in names])
         told = f"ids must name everybody, but nobody is named in {rows_text(missing)}."
         raise DataError(told, field="ids", row=first_row(missing))
-    if len(set(names)) != people:
+    digests = person_digests(names)
+    if not (np.diff(np.sort(digests[:, -1])) > 0).all() and len(set(names)) != people:
         first = {name: row for row, name in reversed(list(enumerate(names)))}
         again = np.array([first[name] != row for row, name in enumerate(names)])
         told = f"ids must name everybody once, but somebody is named again in {rows_text(again)}."
         raise DataError(told, field="ids", row=first_row(again))
-    return person_digests(names)
+    return digests
 
 
 def _exact(plan: ReleasePlan) -> FloatArray:

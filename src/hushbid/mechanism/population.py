@@ -423,6 +423,8 @@ class Population:
 
     def refuse_impossible(self, costs: FloatArray) -> None:
         """A stratum without sellers, an accuracy out of reach, or a payment that would be infinite."""
+        if self.strata is None and not isinstance(self.goal, Accuracy):
+            return self._refuse_divergence(costs)
         finite = costs < math.inf
         if self.strata is not None:
             self.refuse_without_sellers(np.bincount(self.strata.codes[finite], minlength=self.strata.count))
@@ -437,6 +439,10 @@ class Population:
             else:
                 planned = self.variance / count
             self.refuse_unreachable(count, planned)
+        self._refuse_divergence(costs)
+
+    def _refuse_divergence(self, costs: FloatArray) -> None:
+        """A payment that would be infinite."""
         if all(group.prior.support[1] < math.inf for group in self.groups):
             return
         for row in self._indispensable(costs).tolist():

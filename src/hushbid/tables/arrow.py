@@ -159,8 +159,9 @@ def quick_lines(columns: Sequence[Raw]) -> bytes | None:
     rows = len(columns[0])
     try:
         found = [_strings_of(column) for column in columns]
-        if any(one is None or len(one) != rows for one in found):
+        if any(one is None for one in found) or max(map(len, found)) < rows:
             return None
+        found = [one[0] if len(one) < rows else one for one in found]  # the same text in every row
         # between cells a comma, and at the end of a row a line break
         ends = [*([","] * (len(found) - 1)), "\n"]
         text = concatenated(*(part for one, end in zip(found, ends, strict=True) for part in (one, constant(end))))
@@ -172,12 +173,15 @@ def quick_lines(columns: Sequence[Raw]) -> bytes | None:
 
 
 def _strings_of(column: Raw) -> Any:
-    """A column as an Arrow array of its cells; None if it has gaps, or a text that may need a mark."""
+    """A column as an Arrow array of its cells, or of one if all are the same; None if it has gaps or may need marks."""
     if isinstance(column, np.ndarray):
         writers = {np.dtype(np.float64): float_strings, np.dtype(np.int64): integer_strings}
         return writers[column.dtype](column) if column.dtype in writers else None
     if isinstance(column, list):
-        found = strings(column) if set(map(type, column)) == {str} else None
+        if set(map(type, column)) != {str}:
+            return None
+        distinct = set(column)
+        found = strings([*distinct] if len(distinct) == 1 else column)
     else:
         found = _without_chunks(column)
     return None if found is None or _may_need_marks(found) else found

@@ -15,7 +15,7 @@ import numpy as np
 
 from hushbid.arrays import first_row, rows_text
 from hushbid.errors import InputError
-from hushbid.shortest import is_quick
+from hushbid.shortest import is_quick, side_by_side
 from hushbid.tables.arrow import ArrowColumn, pyarrow, quick_lines
 from hushbid.tables.columns import MARKED, Column, Raw, Texts, harmless, without_mark
 from hushbid.tables.table import Table, rows_note
@@ -184,11 +184,19 @@ def write_csv(file: BinaryIO, columns: Mapping[str, Raw]) -> None:
     quotes or a mark is written cell by cell. Both give the same bytes.
     """
     file.write(_lines([[harmless(name) for name in columns]]))
-    rows = max((len(column) for column in columns.values()), default=0)
-    for start in range(0, rows, _CHUNK):
-        part = [column[start : start + _CHUNK] for column in columns.values()]
-        quick = quick_lines(part) if is_quick(rows) and len(part) > 1 else None
-        file.write(_lines(zip(*map(_harmless, part), strict=True)) if quick is None else quick)
+    sizes = {len(column) for column in columns.values()}
+    if len(sizes) > 1:
+        raise ValueError("columns must have one length")
+    rows = max(sizes, default=0)
+    parts = ([column[start : start + _CHUNK] for column in columns.values()] for start in range(0, rows, _CHUNK))
+    for lines in side_by_side(_rows, parts) if is_quick(rows) else map(_rows, parts):
+        file.write(lines)
+
+
+def _rows(columns: list[Raw]) -> bytes:
+    """The lines of some rows."""
+    quick = quick_lines(columns) if len(columns) > 1 and is_quick(len(columns[0])) else None
+    return _lines(zip(*map(_harmless, columns), strict=True)) if quick is None else quick
 
 
 def _lines(rows: Iterable[Iterable[Any]]) -> bytes:
