@@ -1,8 +1,10 @@
 """A whole campaign on the command line, against reading and writing the same files with Polars.
 
-``hushbid run`` reads a million reports and data from Parquet, decides, draws the estimate and writes decisions and
-payments to Parquet, the record, and the report with its audits. Polars, in a process of its own too, reads the same two
-files and writes the same two tables. ``HUSHBID_BENCH_PEOPLE`` sets the number of people.
+``hushbid run`` reads a million reports and data, decides, draws the estimate and writes decisions and payments, the
+record, and the report. From CSV, without audits, it is measured against a process in which Polars reads the two files,
+joins them and writes the result, and ``hushbid verify`` of its record against it. From Parquet to Parquet, with audits
+and without, it is measured against Polars reading the same two files and writing the same two tables.
+``HUSHBID_BENCH_PEOPLE`` sets the number of people.
 """
 
 import os
@@ -18,7 +20,7 @@ import polars as pl
 from benchmarks.harness import Row, time_ratio
 
 PEOPLE = int(float(os.environ.get("HUSHBID_BENCH_PEOPLE", "1e6")))
-TABLES = ("decisions.parquet", "payments.parquet")
+_REPEATS = 3
 CAMPAIGN = """\
 [market]
 setting = "central"
@@ -31,14 +33,18 @@ buyer_weight = 50000
 currency = "EUR"
 
 [reports]
-file = "reports.parquet"
+file = "reports.{end}"
 
 [data]
-file = "data.parquet"
+file = "data.{end}"
 
 [output]
 folder = "results"
-decisions = "parquet"
+decisions = "{end}"
+"""
+JOIN = """\
+import polars as pl
+pl.read_csv("reports.csv").join(pl.read_csv("data.csv"), on="id").write_csv("joined.csv")
 """
 READ_AND_WRITE = """\
 import polars as pl
@@ -47,42 +53,87 @@ for name in ("reports", "data"):
 for name in ("decisions", "payments"):
     pl.read_parquet(f"before/{name}.parquet").write_parquet(f"{name}.again.parquet")
 """
+_MOST, _MOST_TO_VERIFY = 8.0, 2.0
 
 
 def run() -> list[Row]:
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         people(folder)
-        campaign(folder)
-        shutil.copytree(folder / "results", folder / "before")
-        return [
-            time_ratio(
-                f"hushbid run{what}, {PEOPLE:.0e} people",
-                lambda options=options: campaign(folder, *options),  # type: ignore[misc]
-                against="Polars, same tables",
-                theirs=lambda: subprocess.run([sys.executable, "-c", READ_AND_WRITE], cwd=folder, check=True),
-                repeats=2,
-            )
-            for what, options in {"": (), " --no-audit": ("--no-audit",)}.items()
-        ]
+        return [*from_csv(folder), *from_parquet(folder)]
+
+
+def from_csv(folder: Path) -> list[Row]:
+    """A campaign without audits, and verifying its record."""
+
+    def once() -> None:
+        campaign(folder, "csv", "--no-audit")
+
+    return [
+        time_ratio(
+            f"hushbid run --no-audit, CSV, {PEOPLE:.0e} people",
+            once,
+            against="Polars reads, joins, writes",
+            theirs=lambda: process(folder, "-c", JOIN),
+            limit=_MOST,
+            repeats=_REPEATS,
+        ),
+        time_ratio(
+            f"hushbid verify, {PEOPLE:.0e} people",
+            lambda: process(folder, "-m", "hushbid", "verify", "results/record.json"),
+            against="hushbid run --no-audit, CSV",
+            theirs=once,
+            limit=_MOST_TO_VERIFY,
+            repeats=_REPEATS,
+        ),
+    ]
+
+
+def from_parquet(folder: Path) -> list[Row]:
+    """A campaign with audits and without."""
+    campaign(folder, "parquet", "--no-audit")
+    shutil.copytree(folder / "results", folder / "before")
+    return [
+        time_ratio(
+            f"hushbid run{what}, {PEOPLE:.0e} people",
+            lambda options=options: campaign(folder, "parquet", *options),  # type: ignore[misc]
+            against="Polars, same tables",
+            theirs=lambda: process(folder, "-c", READ_AND_WRITE),
+            repeats=_REPEATS,
+        )
+        for what, options in {"": (), " --no-audit": ("--no-audit",)}.items()
+    ]
 
 
 def people(folder: Path) -> None:
     """Reports and, in another order, data."""
     rng = np.random.default_rng(1)
     ids = np.char.add("person-", np.arange(PEOPLE).astype(str))
-    pl.DataFrame({"id": ids, "sensitivity": rng.uniform(1, 3, PEOPLE)}).write_parquet(folder / "reports.parquet")
     order = rng.permutation(PEOPLE)
-    values = np.clip(rng.normal(7, 1, PEOPLE), 0, 12)
-    pl.DataFrame({"id": ids[order], "value": values}).write_parquet(folder / "data.parquet")
-    (folder / "campaign.toml").write_text(CAMPAIGN, encoding="utf-8")
+    tables = {
+        "reports": pl.DataFrame({"id": ids, "sensitivity": rng.uniform(1, 3, PEOPLE)}),
+        "data": pl.DataFrame({"id": ids[order], "value": np.clip(rng.normal(7, 1, PEOPLE), 0, 12)}),
+    }
+    for name, table in tables.items():
+        table.write_parquet(folder / f"{name}.parquet")
+        table.write_csv(folder / f"{name}.csv")
+    for end in ("csv", "parquet"):
+        (folder / f"{end}.toml").write_text(CAMPAIGN.format(end=end), encoding="utf-8")
 
 
-def campaign(folder: Path, *options: str) -> None:
+def campaign(folder: Path, end: str, *options: str) -> None:
     """Run the campaign from the beginning, in an account that has never asked anything."""
-    store = folder / "claims"
-    for made in (folder / "results", store):
+    for made in (folder / "results", folder / "claims"):
         shutil.rmtree(made, ignore_errors=True)
-    command = [sys.executable, "-m", "hushbid", "run", "campaign.toml", *options]
-    variables = {**os.environ, "HUSHBID_CLAIMS": str(store)}
-    subprocess.run(command, cwd=folder, check=True, stdout=subprocess.DEVNULL, env=variables)
+    process(folder, "-m", "hushbid", "run", f"{end}.toml", *options)
+
+
+def process(folder: Path, *arguments: str) -> None:
+    """Python in a process of its own, which finds what it compiled before, as usual."""
+    variables = {
+        **os.environ,
+        "HUSHBID_CLAIMS": str(folder / "claims"),
+        "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
+    }
+    variables.pop("PYTHONDONTWRITEBYTECODE", None)
+    subprocess.run([sys.executable, *arguments], cwd=folder, check=True, stdout=subprocess.DEVNULL, env=variables)

@@ -276,12 +276,17 @@ def id_texts(ids: Iterable[object]) -> list[str]:
     ['ann', 'Zoë', '7', '']
     """
     known: list[Any] = list(ids)
-    try:
-        if "".join(known).isascii():  # the usual case, all at once
-            return [one.strip() for one in known]
-    except TypeError:  # not all are texts
-        pass
+    if are_ascii(known):  # the usual case, all at once
+        return [one.strip() for one in known]
     return [_id_text(one) for one in known]
+
+
+def are_ascii(ids: list[Any]) -> bool:
+    """Whether all are texts of the plainest letters, of which none is hidden."""
+    try:
+        return "".join(ids).isascii()
+    except TypeError:  # not all are texts
+        return False
 
 
 def has_no_width(text: str) -> bool:

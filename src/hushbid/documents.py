@@ -11,23 +11,99 @@ import json
 import math
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from hushbid.arrays import FloatArray
 from hushbid.durable import write_whole
 from hushbid.errors import RecordError
+from hushbid.shortest import is_quick, joined_floats
 
+_DEEPEST = 4  # everybody's numbers stand no deeper in a record
 _LEVEL = 4  # of compression: digits hardly shrink further, but take much longer
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
     """The canonical form of plain values."""
     try:
-        return json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+        if isinstance(content, Held):
+            return b"".join(_written(content.values_held, _DEEPEST, held=True))
+        return b"".join(_written(content, _DEEPEST, held=False))
     except (TypeError, ValueError) as problem:
         raise RecordError(f"A record must hold plain finite values only: {problem}.") from None
+
+
+def _written(value: Any, depth: int, held: bool) -> Iterator[bytes]:
+    """The parts of the canonical form: long lists of floats, down to some depth, are written all at once.
+
+    Only where they are ``held`` arrays are plain values.
+    """
+    if held and isinstance(value, np.ndarray):
+        value = value if is_quick(value.size) and np.isfinite(value).all() else thawed(value)
+    if depth > 0 and type(value) is dict and set(map(type, value)) <= {str} and _holds_long(value, depth, held):
+        before = b"{"
+        for name in sorted(value):
+            yield before + json.dumps(name).encode("ascii") + b":"
+            yield from _written(value[name], depth - 1, held)
+            before = b","
+        yield b"}"
+    elif _is_long(value, held) and (numbers := _finite_floats(value)) is not None:
+        yield b"["
+        yield joined_floats(numbers, ",")
+        yield b"]"
+    else:
+        yield json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def _holds_long(value: Any, depth: int, held: bool) -> bool:
+    """Whether there is a long list in it, no deeper than we look, or an array."""
+    if depth > 0 and type(value) is dict:
+        return any(_holds_long(one, depth - 1, held) for one in value.values())
+    return (held and isinstance(value, np.ndarray)) or _is_long(value, held)
+
+
+def _is_long(value: Any, held: bool) -> bool:
+    return (type(value) is list or (held and isinstance(value, np.ndarray))) and is_quick(len(value))
+
+
+def _finite_floats(value: Any) -> FloatArray | None:
+    """A long list of finite floats as an array; None if it holds anything else."""
+    if isinstance(value, np.ndarray):
+        return value
+    numbers = np.array(value) if set(map(type, value)) == {float} else None
+    return numbers if numbers is not None and np.isfinite(numbers).all() else None
+
+
+class Held(Mapping[str, Any]):
+    """Plain values in which everybody's numbers are arrays until somebody looks: a list of a million takes a while."""
+
+    __slots__ = ("values_held",)
+
+    def __init__(self, values: dict[str, Any]) -> None:
+        self.values_held = values
+
+    def __getitem__(self, name: str) -> Any:
+        return thawed(self.values_held[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.values_held)
+
+    def __len__(self) -> int:
+        return len(self.values_held)
+
+
+def thawed(value: Any) -> Any:
+    """Plain values with lists in place of arrays of doubles, infinities as texts."""
+    if type(value) is dict:
+        return {name: thawed(one) for name, one in value.items()}
+    if not isinstance(value, np.ndarray):
+        return value
+    found = value.tolist()
+    return found if np.isfinite(value).all() else [str(one) if math.isinf(one) else one for one in found]
 
 
 def plain(value: Any) -> Any:

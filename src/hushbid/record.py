@@ -31,7 +31,7 @@ import numpy as np
 from hushbid.codec import Codec, Named, Number, Perhaps, header_problem
 from hushbid.disclosure import Release
 from hushbid.disclosure.release import RELEASE
-from hushbid.documents import canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
+from hushbid.documents import Held, canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.market import outcome_key
@@ -122,7 +122,7 @@ class Record:
         if currency is not None:
             money = Money.of(outcome.payments, outcome.incentive_error, currency=currency, decimals=decimals)
         made = _Content(
-            outcome=outcome.to_dict(),
+            outcome=outcome.held(),
             outcome_key=outcome_key(outcome),
             lower_bound=outcome.lower_bound,
             totals=totals(outcome),
@@ -133,10 +133,10 @@ class Record:
             notes=_texts(notes, "notes", None) or (),
             versions=_versions(),
         )
-        content = _codec(outcome.version).write(made)
+        content = Held(_codec(outcome.version).write(made))
         written = canonical(content)
         try:
-            fields = _fields(made, outcome)
+            fields = _fields(made, outcome, are_ids_different=True)  # as was made sure of above
         except HushbidError as problem:
             raise RecordError(f"There is no such record: {problem}") from None
         return cls(**fields, hash=hash_of(written), content=content, _written=(content, written))
@@ -299,7 +299,7 @@ def _codec(version: object) -> Codec[_Content]:
     return _OLD if version == 1 else _NEW
 
 
-def _fields(found: _Content, outcome: Outcome) -> dict[str, Any]:
+def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = False) -> dict[str, Any]:
     """Every field of a record but the hash; refused if its parts are not about the same people."""
     n, money, release = outcome.reports.size, found.money, found.release
     if outcome.market.each:
@@ -318,7 +318,7 @@ def _fields(found: _Content, outcome: Outcome) -> dict[str, Any]:
     for name, texts in (("ids", ids), ("groups", groups)):
         if texts is not None and len(texts) != n:
             raise RecordError(f"people: {name} must have one entry per person ({n}), got {len(texts)}.", field=name)
-    if ids is not None and len(set(ids)) < n:
+    if ids is not None and not are_ids_different and len(set(ids)) < n:
         raise RecordError("people: ids must all be different, but one occurs twice.")
     # labels may be stated once, in the prior
     groups = outcome.population.labels if groups is None else groups

@@ -28,7 +28,7 @@ LAYERS = (
     ("tables",),
     ("codec", "money"),
     ("documents",),
-    ("notebook",),
+    ("notebook", "shortest"),
     ("arrays", "durable", "wording"),
     ("errors",),
 )
@@ -64,7 +64,7 @@ OUTSIDE = {
     "openpyxl": {"tables"},
     "polars": {"engine"},
     "psycopg": {"server"},
-    "pyarrow": {"engine", "tables"},
+    "pyarrow": {"engine", "tables", "shortest"},
     "pydantic": {"server"},
     "pyspark": {"engine"},
     "sqlalchemy": {"server"},

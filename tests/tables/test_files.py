@@ -11,10 +11,12 @@ import numpy as np
 import openpyxl
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 import xlsxwriter
 from click.testing import CliRunner
 
+from hushbid import shortest
 from hushbid.cli import main
 from hushbid.durable import write_file
 from hushbid.errors import InputError, MissingExtra
@@ -279,3 +281,33 @@ def test_a_stream_may_be_packed_too(monkeypatch: pytest.MonkeyPatch) -> None:
     table = read_table("-", needed=["x"])
     assert isinstance(table, Table)
     assert table.numbers("x").tolist() == [1.0, 2.0]
+
+
+# -- many rows ---------------------------------------------------------------------------------------------------------
+
+
+def lines_of(columns: dict[str, Any]) -> bytes:
+    file = io.BytesIO()
+    csv_files.write_csv(file, columns)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "ids", [IDS, ["ann", "bob", "cem"], ["Zoë", "", "x"], ["a,b", "c", "d"], ["a", None, "c"], [1, 2]]
+)
+@pytest.mark.parametrize("of", [list, pa.array, lambda cells: pa.chunked_array([cells[:1], cells[1:]])])
+def test_many_rows_are_written_by_arrow_as_cell_by_cell(
+    ids: list[Any], of: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = len(ids)
+    columns = {
+        "id": of(ids),
+        "loss": np.linspace(-0.0, 1e-5, count),
+        "minor": np.arange(count) - 1,
+        "currency": ["EUR"] * count,
+        "delivered": ["yes", *["not asked"] * (count - 1)],
+    }
+    plain = lines_of(columns)
+    monkeypatch.setattr(shortest, "MANY", 1)
+    monkeypatch.setattr(csv_files, "_CHUNK", 2)
+    assert lines_of(columns) == plain

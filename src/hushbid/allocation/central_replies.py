@@ -98,7 +98,9 @@ class CentralReplies:
         active = np.arange(self._costs.size) if chosen is None else chosen
         share = float(best.weights(self._offset(self._costs[active]), self._mass(active)).max())
         part = (1.0 if mass is None else float(mass.max())) / best.mass
-        level = self._second_highest_level()  # two bounds on the level, the second only if nobody is half of everything
+        level = self._second_highest_level(
+            active
+        )  # two bounds on the level, the second only if nobody is half of everything
         if share < 0.5 and part < 0.5 and best.root > 0.0:
             spare = 3.0 * (math.sqrt(best.value / KAPPA) / (1.0 - share) - best.root) / KAPPA
             level = min(level, (best.level + spare / best.mass) / (1.0 - part) * (1.0 + 1e-12))
@@ -107,15 +109,18 @@ class CentralReplies:
         ordered: IndexArray = rows[np.argsort(self._costs[rows], kind="stable")]
         return ordered, level
 
-    def _second_highest_level(self) -> float:
+    def _second_highest_level(self, active: IndexArray) -> float:
         """A level never exceeded, counted from the cheapest cost, if any one of all people moves or leaves.
+
+        Those who may be active are all whose costs are below a cut, so the cheapest are among them.
 
         Each person alone bounds the level, as in :mod:`hushbid.allocation.central`, and so does the better of any two.
         """
         if self._costs.size < 2:
             return math.inf
         if isinstance(self._variance, float):  # the second cheapest gives the second least of both
-            cheapest, second = (float(cost) / self._scale for cost in np.partition(self._costs, 1)[:2])
+            some = self._costs[active] if active.size > 1 else self._costs
+            cheapest, second = (float(cost) / self._scale for cost in np.partition(some, 1)[:2])
             root = math.sqrt((1.0 + KAPPA * second ** (2.0 / 3.0)) / KAPPA)
             return float(second + 3.0 * root / KAPPA - cheapest)
         costs, mass = self._costs / self._scale, self._unit / self._variance

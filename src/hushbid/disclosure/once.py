@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
+from hushbid.arrays import FloatArray, HashArray, IndexArray, are_ascii, first_row, id_texts, rows_text
 from hushbid.disclosure.once_files import drawn_once, stored
 from hushbid.disclosure.once_question import (
     Ask,
@@ -135,7 +135,7 @@ def release_once(
             raise other_data(_OR_LATE)
         kept = with_rows(kept, plan, prepared.present)
     else:
-        kept = _listed(_of_people(kept, settled.name, plan.people), np.argsort(order))  # back to the caller's order
+        kept = _listed(_of_people(kept, settled.name, plan.people), _inverse(order))  # back to the caller's order
         late = () if settled.same_data else _late(kept, people, plan, forms, settled)
     _shown(ask)
     return Answer(
@@ -192,17 +192,23 @@ def _of_people(release: Release, name: str, people: int) -> Release:
 def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
     if ids is None:
         return None
-    names = np.array(id_texts(None if isinstance(one, float) and math.isnan(one) else one for one in ids), dtype=object)
-    if names.size != people:
-        raise InputError(f"ids must have one entry per person ({people}), got {names.size}.", field="ids")
-    if (missing := names == "").any():
+    given = list(ids)
+    if not are_ascii(given):
+        given = [None if isinstance(one, float) and math.isnan(one) else one for one in given]
+    names = id_texts(given)
+    if len(names) != people:
+        raise InputError(f"ids must have one entry per person ({people}), got {len(names)}.", field="ids")
+    if "" in names:
+        missing = np.array([name == "" for name in names])
         told = f"ids must name everybody, but nobody is named in {rows_text(missing)}."
         raise DataError(told, field="ids", row=first_row(missing))
-    if len(first := {name: row for row, name in reversed(list(enumerate(names)))}) != people:
+    digests = person_digests(names)
+    if not (np.diff(np.sort(digests[:, -1])) > 0).all() and len(set(names)) != people:
+        first = {name: row for row, name in reversed(list(enumerate(names)))}
         again = np.array([first[name] != row for row, name in enumerate(names)])
         told = f"ids must name everybody once, but somebody is named again in {rows_text(again)}."
         raise DataError(told, field="ids", row=first_row(again))
-    return person_digests(names.tolist())
+    return digests
 
 
 def _exact(plan: ReleasePlan) -> FloatArray:
@@ -227,9 +233,16 @@ def _late(
 
 def _listed(release: Release, order: IndexArray) -> Release:
     """A release with its people in another order."""
-    place = np.argsort(order)
+    place = _inverse(order)
     rows = sorted(int(place[row]) for row in release.dropped_out)
     return replace(release, privacy_loss=release.privacy_loss[order], dropped_out=tuple(rows))
+
+
+def _inverse(order: IndexArray) -> IndexArray:
+    """Where each of the rows stands in an order."""
+    place = np.empty_like(order)
+    place[order] = np.arange(order.size)
+    return place
 
 
 # -- what the process remembers ----------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """Arrow tables in memory, and Parquet files and folders read in batches: the engine that is always there."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -93,13 +93,16 @@ class ArrowEngine:
 
     def write(self, frame: Any, path: str) -> None:
         """Write to one Parquet file, batch by batch."""
-        parquet: Any = _import("pyarrow.parquet")
         frame = frame if isinstance(frame, Stream) else pyarrow().table(frame)
-        schema = frame.schema
-        # batch by batch: a file larger than memory never is in memory
-        with parquet.ParquetWriter(path, schema, use_dictionary=_worth_a_dictionary(schema)) as writer:
-            for batch in frame.batches() if isinstance(frame, Stream) else frame.to_batches():
-                writer.write_batch(batch)
+        write_batches(path, frame.schema, frame.batches() if isinstance(frame, Stream) else frame.to_batches())
+
+
+def write_batches(path: str, schema: Any, batches: Iterable[Batch]) -> None:
+    """Write one Parquet file batch by batch: one larger than memory never is in memory."""
+    parquet: Any = _import("pyarrow.parquet")
+    with parquet.ParquetWriter(path, schema, use_dictionary=_worth_a_dictionary(schema)) as writer:
+        for batch in batches:
+            writer.write_batch(batch)
 
 
 def _batches(dataset: Any, columns: list[str] | None = None) -> Iterator[Batch]:

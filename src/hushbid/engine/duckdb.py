@@ -7,8 +7,13 @@ from typing import Any
 
 import duckdb
 
-from hushbid.engine.adapter import BATCH_ROWS, Mapper, Reducer, Sum, fold, pyarrow
+from hushbid.engine.adapter import BATCH_ROWS, Mapper, Reducer, Sum, fold, mapped, needed, output_schema, pyarrow
+from hushbid.engine.arrow import write_batches
 from hushbid.errors import InputError
+
+_INTEGERS = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"}
+_PLAIN = _INTEGERS | {"float", "double", "varchar", "boolean", "date"}
+"""Kinds of columns that are the same in DuckDB's files and in Arrow's."""
 
 _KINDS = {"float64": "DOUBLE", "int64": "BIGINT", "string": "VARCHAR"}
 
@@ -22,6 +27,7 @@ class DuckDBEngine:
         self._relation = relation
         self._connection: Any = duckdb.default_connection() if connection is None else connection
         self.names: list[str] = list(relation.columns)
+        self._made: list[tuple[Any, Mapper, bool, list[str]]] = []
         self._check_connection()
 
     def kind(self, column: str) -> Any:
@@ -62,7 +68,9 @@ class DuckDBEngine:
         decided = self._relation.project(f"*, {name}(struct_pack({packed})) AS {name}")
         kept = f"* EXCLUDE ({name})" if keep is None else ", ".join(map(_quoted, keep))
         priced = decided.project(", ".join([kept, *(f"{name}.{field} AS {field}" for field in fields)]))
-        return priced.filter(f"{fields[0]} IS NOT NULL") if drop else priced
+        priced = priced.filter(f"{fields[0]} IS NOT NULL") if drop else priced
+        self._made.append((priced, kernel, drop, self.names if keep is None else list(keep)))
+        return priced
 
     def distinct(self, column: str) -> int:
         """How many different values a column has, nulls not counted."""
@@ -71,9 +79,28 @@ class DuckDBEngine:
         return int(found[0])
 
     def write(self, frame: Any, path: str) -> None:
-        """Write to one Parquet file."""
+        """Write to one Parquet file.
+
+        What `map` made is priced anew in large batches, in threads: a function that DuckDB calls gets two thousand rows
+        at a time, which takes longer than pricing them. Where a column is of a kind that files and Arrow hold
+        differently DuckDB writes.
+        """
         with _interrupts():
+            for made, kernel, drop, keep in self._made:
+                if made is frame and self._are_plain(keep):
+                    self._write_priced(path, kernel, drop, keep)
+                    return
             frame.write_parquet(path)
+
+    def _are_plain(self, columns: Sequence[str]) -> bool:
+        kinds = dict(zip(self._relation.columns, self._relation.types, strict=True))
+        return all(kinds[column].id in _PLAIN for column in columns)
+
+    def _write_priced(self, path: str, kernel: Mapper, drop: bool, keep: Sequence[str]) -> None:
+        read = self._relation.project(", ".join(map(_quoted, needed(kernel, keep))))
+        reader = read.to_arrow_reader(BATCH_ROWS)
+        kept = pyarrow().schema([reader.schema.field(name) for name in keep])
+        write_batches(path, output_schema(kept, kernel), mapped(reader, kernel, drop=drop, keep=keep))
 
     def _check_connection(self) -> None:
         """A relation does not tell where it lives; one that does not see our function lives elsewhere."""

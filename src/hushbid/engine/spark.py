@@ -17,7 +17,7 @@ from hushbid.errors import HushbidError, InputError
 
 _KINDS = {"float64": DoubleType(), "int64": LongType(), "string": StringType()}
 _HALFWAY = 16
-"""Summaries meet on so many workers, if there are, before the driver adds up what is left."""
+"""More summaries than this meet on so many workers, if there are, before the driver adds up what is left."""
 
 
 class SparkEngine:
@@ -38,9 +38,11 @@ class SparkEngine:
         selected = self._frame.select(*map(_quoted, kernel.columns))
         parts = selected.mapInArrow(_reducing(kernel, zero), "summary binary")
         total = zero
-        # some of the adding is done by workers, so that the driver gets few summaries
-        workers = min(_HALFWAY, self._frame.sparkSession.sparkContext.defaultParallelism)
-        for row in parts.repartition(workers).mapInArrow(_adding(zero), "summary binary").collect():
+        # of many summaries some of the adding is done by workers, so that the driver gets few
+        if parts.rdd.getNumPartitions() > _HALFWAY:
+            workers = min(_HALFWAY, self._frame.sparkSession.sparkContext.defaultParallelism)
+            parts = parts.repartition(workers).mapInArrow(_adding(zero), "summary binary")
+        for row in parts.collect():
             total = total + _loaded(row[0])
         return total
 
@@ -144,6 +146,8 @@ def session(master: str | None = None) -> SparkSession:
             os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
             builder = builder.config("spark.driver.bindAddress", "127.0.0.1").config("spark.driver.host", "127.0.0.1")
             builder = builder.config("spark.ui.enabled", "false").config("spark.log.level", "ERROR")
+    # what is shipped to a worker at once: ten thousand rows unless told
+    builder = builder.config("spark.sql.execution.arrow.maxRecordsPerBatch", str(BATCH_ROWS))
     new: SparkSession = builder.config("spark.ui.showConsoleProgress", "false").getOrCreate()
     return new
 

@@ -106,18 +106,14 @@ class Decision:
 
     def plain(self) -> dict[str, Any]:
         """The decision as plain values that `fields_of_plain` reads back."""
-        return _WRITTEN.write(
-            _Written(
-                columns=_Columns(**{"limit": None, **self.columns()}),  # type: ignore[arg-type]
-                rent_lower=self.rent_bounds[0],
-                rent_upper=self.rent_bounds[1],
-                mse=self.mse,
-                worst_mse=self.worst_mse,
-                objective=self.objective,
-                incentive_error=self.incentive_error,
-                tie_order=self.tie_order,
-            )
-        )
+        return _written(self, self.columns(), self.rent_bounds)
+
+    def held(self) -> dict[str, Any]:
+        """The decision as `plain` has it, but for everybody's numbers, which are arrays still: for `Held`."""
+        nobody = np.zeros(0)
+        found = _written(self, dict.fromkeys(self.columns(), nobody), (nobody, nobody))
+        lower, upper = self.rent_bounds
+        return {**found, "columns": {**found["columns"], **self.columns()}, "rent_lower": lower, "rent_upper": upper}
 
     def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log
         return (
@@ -170,27 +166,28 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
     mse, worst = population.errors_of(allocation)
     refuse_unreleasable(population.setting.hardest_to_release(loss[bought]))
     # c·ε; zero times infinity is nothing
-    price = np.zeros(reports.size)
-    paying = bought[reports[bought] > 0.0]
-    price[paying] = reports[paying] * loss[paying]
-    # β·(MSE − outside): what the estimate is worth to her
+    named = reports[bought]
+    price = np.zeros(bought.size)
+    np.multiply(named, loss[bought], out=price, where=named > 0.0)
+    # β·(MSE − outside): what the estimate is worth to her, as one number where it is everybody's
     outside = population.outside_errors(costs)
     share, care = np.zeros(()), 0.0
     if population.cares:
-        share = np.asarray(population.user_weight) * (mse - outside)
-        care = float((np.asarray(population.user_weight) * (mse + outside)).max())
+        without = outside[:1] if outside.strides == (0,) else outside  # one number that stands for all
+        share = np.asarray(population.user_weight) * (mse - without)
+        care = float((np.asarray(population.user_weight) * (mse + without)).max())
     # the integral
     rule = population.rule(costs, tie_key)
     slack = _slack(population, costs, allocation, care, rule, bought)
     integrals = _Integrals(population, reports, bought, price, rule, slack)
     rent, error = integrals.enclosed(population.tolerance)
-    payments = price + rent.estimate + share
-    largest = float(np.abs(payments).max())
+    payments = _payments(bought, price, rent, share)
+    largest = max(float(payments.max()), -float(payments.min()))
     if error > population.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
-        gross = float((price + rent.estimate).max())
+        gross = max(float((price + rent.estimate[bought]).max()), 0.0)
         part = max(0.9 * largest / gross, 0.01) if gross > 0.0 else 1.0
         rent, error = integrals.enclosed(part * population.tolerance)
-        payments = price + rent.estimate + share
+        payments = _payments(bought, price, rent, share)
     return Decision(
         reports=reports,
         virtual_costs=costs,
@@ -206,6 +203,14 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
         incentive_error=2.0 * error,
         tie_order=precedence(tie_key),
     )
+
+
+def _payments(bought: IndexArray, price: FloatArray, rent: Rents, share: FloatArray) -> FloatArray:
+    """Everybody's: whoever is not bought from has neither price nor rent."""
+    payments = np.zeros(rent.estimate.size)
+    payments[bought] = price + rent.estimate[bought]
+    payments += share
+    return payments
 
 
 def _shared(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
@@ -245,7 +250,7 @@ def _slack(
     """By how much the rounding of losses can change a payment."""
     if not isinstance(population.goal, Price):
         return _level_slack(population, costs, rule, bought)
-    sizes = np.abs(allocation.weights)
+    weights = allocation.weights
     return max(
         rounding(
             loss_rounding=population.setting.loss_rounding,
@@ -253,7 +258,7 @@ def _slack(
             variance=float(np.min(population.variance)),
             objective=allocation.objective,
             # her part of her stratum's weight
-            largest_weight=float(sizes.max()) if rows is None else float(sizes[rows].max()) / math.sqrt(square),
+            largest_weight=_largest(weights) if rows is None else _largest(weights[rows]) / math.sqrt(square),
             top=group.prior.support[1],
             cap=float(np.max(population.cap)),
             care=care,
@@ -261,6 +266,10 @@ def _slack(
         for group in population.groups
         for square, rows in population.kinds()
     )
+
+
+def _largest(weights: FloatArray) -> float:
+    return max(float(weights.max()), -float(weights.min()))
 
 
 def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bought: IndexArray) -> float:
@@ -296,6 +305,8 @@ class _Integrals:
     reports: FloatArray
     bought: IndexArray
     price: FloatArray
+    """Of those who are bought from."""
+
     rule: ReplyRule
     slack: float
 
@@ -311,7 +322,7 @@ class _Integrals:
                 rows,
                 self.reports[rows],
                 alike=self._alike(rows),
-                paid_besides=self.price[rows],
+                paid_besides=self.price if rows is self.bought else self.price[np.searchsorted(self.bought, rows)],
                 tolerance=tolerance,
             )
             # the enclosure, wider by what losses are rounded by
@@ -361,6 +372,24 @@ class _Written:
 
 
 _WRITTEN = Codec(_Written, "outcome")
+
+
+def _written(
+    decided: Decision, columns: Mapping[str, FloatArray], rent_bounds: tuple[FloatArray, FloatArray]
+) -> dict[str, Any]:
+    """A decision with these columns as plain values."""
+    return _WRITTEN.write(
+        _Written(
+            columns=_Columns(**{"limit": None, **columns}),  # type: ignore[arg-type]
+            rent_lower=rent_bounds[0],
+            rent_upper=rent_bounds[1],
+            mse=decided.mse,
+            worst_mse=decided.worst_mse,
+            objective=decided.objective,
+            incentive_error=decided.incentive_error,
+            tie_order=decided.tie_order,
+        )
+    )
 
 
 def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:

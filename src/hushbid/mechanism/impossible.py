@@ -21,7 +21,10 @@ from hushbid.wording import people
 
 def refuse_impossible(population: Population, costs: FloatArray) -> None:
     """A stratum without sellers, an accuracy out of reach, or a payment that would be infinite."""
-    finite, strata = costs < math.inf, population.strata
+    strata = population.strata
+    if strata is None and not isinstance(population.goal, Accuracy):
+        return _refuse_divergence(population, costs)
+    finite = costs < math.inf
     if strata is not None:
         refuse_without_sellers(population, np.bincount(strata.codes[finite], minlength=strata.count))
     if isinstance(population.goal, Accuracy):
@@ -35,6 +38,11 @@ def refuse_impossible(population: Population, costs: FloatArray) -> None:
         else:
             planned = population.variance / count
         refuse_unreachable(population, count, planned)
+    return _refuse_divergence(population, costs)
+
+
+def _refuse_divergence(population: Population, costs: FloatArray) -> None:
+    """A payment that would be infinite."""
     if all(group.prior.support[1] < math.inf for group in population.groups):
         return
     for row in _indispensable(population, costs).tolist():

@@ -390,8 +390,15 @@ class Outcome(Decision):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; `from_dict` reads it back."""
-        decided = self.plain() if self.version > 1 else decision_in_version_1(self.plain())
-        return {"format": _FORMAT, "version": self.version, "market": self.written_market(), **decided}
+        return self._with_header(self.plain())
+
+    def held(self) -> dict[str, Any]:
+        """Everything as `to_dict` has it, but for everybody's numbers, which are arrays still: for `Held`."""
+        return self._with_header(Decision.held(self))
+
+    def _with_header(self, decided: dict[str, Any]) -> dict[str, Any]:
+        shown = decided if self.version > 1 else decision_in_version_1(decided)
+        return {"format": _FORMAT, "version": self.version, "market": self.written_market(), **shown}
 
     def written_market(self) -> dict[str, Any]:
         """The market as plain values, in the outcome's version."""

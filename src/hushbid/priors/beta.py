@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
 from hushbid.arrays import FloatArray
 from hushbid.priors.base import ParametricPrior
 from hushbid.priors.inputs import to_positive, to_support_high, to_support_low
-from hushbid.priors.special_functions import beta_log_density, beta_markup, beta_mass, coarse
+from hushbid.priors.special_functions import beta_log_density, beta_markup, beta_mass, coarse, special
 
 _CLEARLY_ABOVE_ONE = 1.25
 _POLISHING_STEPS = 8

@@ -9,12 +9,19 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
 from hushbid.arrays import FloatArray
 from hushbid.priors.base import ParametricPrior
 from hushbid.priors.inputs import to_finite, to_positive, to_support_high, to_support_low
-from hushbid.priors.special_functions import coarse, coarse_standard, gamma_log_density, gamma_markup, mills, times_exp
+from hushbid.priors.special_functions import (
+    coarse,
+    coarse_standard,
+    gamma_log_density,
+    gamma_markup,
+    mills,
+    special,
+    times_exp,
+)
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)

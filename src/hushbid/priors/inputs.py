@@ -25,10 +25,13 @@ def to_reports(values: object, low: FloatArray | float, support_of: Callable[[in
     reports = as_floats(values, "reports", ReportError)
     if reports.size == 0:
         return reports
-    if np.isnan(np.min(reports)):
+    least = np.min(reports)
+    if np.isnan(least):
         bad = np.isnan(reports)
         told = f"reports must be numbers, but {rows_text(bad, 'is')} not"
         raise ReportError(told, field="reports", row=first_row(bad))
+    if np.ndim(low) == 0 and least >= low:  # the usual case
+        return reports
     below = reports < low
     if np.any(below):
         row = int(np.argmax(np.ravel(below)))

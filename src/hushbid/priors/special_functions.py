@@ -10,11 +10,29 @@ difference of large logarithms of gamma functions.
 """
 
 import math
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import special
 
 from hushbid.arrays import FloatArray
+
+if TYPE_CHECKING:
+    from scipy import special as special
+
+
+class _Special:
+    """``scipy.special``, imported when one of its functions is needed: many priors need none, and it takes long."""
+
+    def __getattr__(self, name: str) -> Any:
+        from scipy import special
+
+        found = getattr(special, name)
+        setattr(self, name, found)
+        return found
+
+
+if not TYPE_CHECKING:
+    special = _Special()
 
 _LOG_TWO_PI = math.log(2.0 * math.pi)
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)

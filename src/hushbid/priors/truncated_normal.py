@@ -10,13 +10,12 @@ from functools import cached_property
 from typing import ClassVar
 
 import numpy as np
-from scipy import special
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import PriorError
 from hushbid.priors.base import ParametricPrior, in_blocks
 from hushbid.priors.inputs import to_finite, to_positive, to_support_high, to_support_low
-from hushbid.priors.special_functions import coarse, coarse_standard, normal_ratio
+from hushbid.priors.special_functions import coarse, coarse_standard, normal_ratio, special
 
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)

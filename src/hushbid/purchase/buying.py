@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hushbid.arrays import as_count, as_number
-from hushbid.audit.suite import audits_of
 from hushbid.disclosure import Answer
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.engine import Priced
@@ -249,6 +248,8 @@ def complete(
     step("auditing")
     audits: tuple[AuditLine, ...] = ()
     if audit and everybody is not None and decided.figures.active and campaign.data is not None:
+        from hushbid.audit.suite import audits_of  # late: with all that attacks take it is much to load
+
         audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
     step("writing")
     paths: list[Path] = []

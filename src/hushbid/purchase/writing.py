@@ -6,6 +6,7 @@ Every file is staged; the last of them, which tells that all are there, last.
 import hashlib
 import json
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
@@ -73,6 +74,25 @@ def write_results(
     audits: tuple[AuditLine, ...],
 ) -> list[Path]:
     """Stage every file, the last of them last; decisions that an engine wrote are staged already."""
+    # the report is computed while the tables are written
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        page = None
+        if decided.everybody is not None and record is not None and campaign.data is not None:
+            page = beside.submit(_report, campaign, decided, decided.everybody, answer, record, audits)
+        return _write_files(files, names, campaign, decided, priced, answer, record, stamps, page)
+
+
+def _write_files(
+    files: Staging,
+    names: Names,
+    campaign: Campaign,
+    decided: Decided,
+    priced: Priced | None,
+    answer: Answer | None,
+    record: Record | None,
+    stamps: list[str],
+    page: Future[str] | None,
+) -> list[Path]:
     paths, everybody = [names.decisions], decided.everybody
     made_up: dict[str, Raw] = {}
     if everybody is not None and campaign.made_up:
@@ -88,10 +108,10 @@ def write_results(
             files.add(names.payments, table_writer(names.payments, {**owed, **made_up}))
         files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
     if everybody is not None and record is not None:
-        if campaign.data is not None:
+        if page is not None:
             paths.append(names.report)
-            page = _report(campaign, decided, everybody, answer, record, audits)
-            files.add(names.report, lambda file: file.write(page.encode()))
+            written = page.result().encode()
+            files.add(names.report, lambda file: file.write(written))
         paths.append(names.record)
         files.add(names.record, record_writer(record))
     if names.summary is not None:

@@ -1,5 +1,6 @@
 """Columns that Arrow brings: of Parquet files, of data frames, and of large CSV files."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from typing import Any
@@ -8,9 +9,20 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MissingExtra
-from hushbid.tables.columns import HOLD_LABELS, NUMERALS, Texts, without_mark
+from hushbid.shortest import (
+    array_of,
+    concatenated,
+    constant,
+    float_strings,
+    integer_strings,
+    large_strings,
+    numbers_of,
+    strings,
+)
+from hushbid.tables.columns import HOLD_LABELS, MARKED, NUMERALS, Raw, Texts, without_mark
 
 _WORTH_ARROW = 100_000
+_BEGINS_MARKED = np.isin(np.arange(256), [ord(sign) for sign in MARKED])
 _KINDS = (
     ("is_integer", "integers"),
     ("is_floating", "floats"),
@@ -54,7 +66,7 @@ class ArrowColumn:
     def numbers(self) -> tuple[FloatArray, BoolArray]:
         pa = pyarrow()
         try:
-            values: FloatArray = self.content.cast(pa.float64(), safe=False).to_numpy()
+            values: FloatArray = numbers_of(self.content.cast(pa.float64(), safe=False), np.float64, np.nan)
         except pa.ArrowInvalid:  # a text that is no number
             return self.texts().numbers()
         if self.numerals and np.isnan(values).sum() > self.content.null_count:  # Arrow reads nan, which is none
@@ -89,7 +101,7 @@ class ArrowColumn:
         return compute.any(compute.starts_with(self.content, "'")).as_py() is True
 
     def only(self, rows: IndexArray) -> "ArrowColumn":
-        return ArrowColumn(self.content.take(pyarrow().array(rows)), self.numerals, self.comma)
+        return ArrowColumn(self.content.take(array_of(rows)), self.numerals, self.comma)
 
 
 def arrow_column(content: Any) -> ArrowColumn:
@@ -133,12 +145,66 @@ def places_of(wanted: list[str], among: list[str]) -> IndexArray:
     if len(wanted) < _WORTH_ARROW or find_spec("pyarrow") is None:
         rows = {text: row for row, text in enumerate(among)}
         return np.array([rows.get(text, -1) for text in wanted], dtype=np.intp)
-    pa = pyarrow()
     from pyarrow import compute
 
-    kind = pa.large_string()
-    found = compute.index_in(pa.array(wanted, kind), value_set=pa.array(among, kind)).fill_null(-1)
-    return np.asarray(found.to_numpy(zero_copy_only=False), dtype=np.intp)
+    found = compute.index_in(large_strings(wanted), value_set=large_strings(among))
+    return numbers_of(found, np.int32, -1).astype(np.intp)
+
+
+# -- lines of a CSV file -----------------------------------------------------------------------------------------------
+
+
+def quick_lines(columns: Sequence[Raw]) -> bytes | None:
+    """The lines of some rows; None if a column holds other things than texts and numbers, or a text needs care."""
+    rows = len(columns[0])
+    try:
+        found = [_strings_of(column) for column in columns]
+        if any(one is None for one in found) or max(map(len, found)) < rows:
+            return None
+        found = [one[0] if len(one) < rows else one for one in found]  # the same text in every row
+        # between cells a comma, and at the end of a row a line break
+        ends = [*([","] * (len(found) - 1)), "\n"]
+        text = concatenated(*(part for one, end in zip(found, ends, strict=True) for part in (one, constant(end))))
+    except pyarrow().ArrowException:  # more than fits into one array
+        return None
+    # were one of these in a cell, it would need quotes
+    plain = text.count(b"\n") == rows and text.count(b",") == rows * (len(found) - 1)
+    return text if plain and b'"' not in text and b"\r" not in text else None
+
+
+def _strings_of(column: Raw) -> Any:
+    """A column as an Arrow array of its cells, or of one if all are the same; None if it has gaps or may need marks."""
+    if isinstance(column, np.ndarray):
+        writers = {np.dtype(np.float64): float_strings, np.dtype(np.int64): integer_strings}
+        return writers[column.dtype](column) if column.dtype in writers else None
+    if isinstance(column, list):
+        if set(map(type, column)) != {str}:
+            return None
+        distinct = set(column)
+        found = strings([*distinct] if len(distinct) == 1 else column)
+    else:
+        found = _without_chunks(column)
+    return None if found is None or _may_need_marks(found) else found
+
+
+def _without_chunks(column: Any) -> Any:
+    """A column of texts or integers in one piece; None if it holds something else, or has gaps."""
+    pa = pyarrow()
+    types = pa.types
+    if column.null_count:
+        return None
+    if isinstance(column, pa.ChunkedArray):
+        column = column.combine_chunks()
+    fits = types.is_integer(column.type) or types.is_string(column.type) or types.is_large_string(column.type)
+    return column.cast(pa.string()) if fits else None
+
+
+def _may_need_marks(texts: Any) -> bool:
+    """Whether a text begins with what `harmless` may change, or an empty one stands before such a text."""
+    _, ends, content = texts.buffers()
+    firsts = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts)]
+    signs = np.frombuffer(content or b"", dtype=np.uint8)
+    return bool(_BEGINS_MARKED[signs[firsts[firsts < signs.size]]].any())
 
 
 def pyarrow(what: str = "Parquet files and data frames need") -> Any:

@@ -6,7 +6,17 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.arrays import ID_KINDS, BoolArray, FloatArray, IntArray, first_row, has_no_width, id_texts, rows_text
+from hushbid.arrays import (
+    ID_KINDS,
+    BoolArray,
+    FloatArray,
+    IntArray,
+    are_ascii,
+    first_row,
+    has_no_width,
+    id_texts,
+    rows_text,
+)
 from hushbid.errors import DataError, InputError
 from hushbid.tables.columns import HOLD_LABELS, HOLD_NUMBERS, Column, Raw, Texts, has_decimal_comma, word_of
 
@@ -151,6 +161,8 @@ class Table:
     def ids(self, name: str) -> list[str]:
         """A column of ids in the form in which they are compared; empty where one is missing."""
         labels = self._labels(name)
+        if are_ascii(labels):
+            return id_texts(labels)
         others = [row for row, one in enumerate(labels) if isinstance(one, str) and not one.isascii()]
         hidden = [row for row in others if has_no_width(str(labels[row]))]
         if hidden:

@@ -36,7 +36,7 @@ from hushbid.wording import number, with_unit
 
 ANCHOR, TITLE = "cap", "What a cap costs"
 
-_POINTS = 20
+_POINTS, _POINTS_OF_MANY, _MANY = 20, 10, 200_000
 _DEAREST = 0.5
 """Caps that add more than this part of the cost are left out: they would flatten the rest of the curve."""
 
@@ -103,8 +103,9 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
         return ()  # refused there
     largest = float(losses.max())
     points: list[tuple[float, float, float]] = []
-    # from no cap downwards, until it costs too much to be of interest
-    for part in np.linspace(1.0, 0.0, _POINTS, endpoint=False).tolist():
+    # from no cap downwards, until it costs too much to be of interest; each point is a purchase from everybody
+    count = _POINTS if outcome.reports.size <= _MANY else _POINTS_OF_MANY
+    for part in np.linspace(1.0, 0.0, count, endpoint=False).tolist():
         try:
             capped = replace(population, cap=part * largest)
             bought = capped.allocation(outcome.virtual_costs, outcome.tie_order)
