@@ -213,6 +213,22 @@ def test_every_sentence_has_a_test_for_what_it_promises(language: str) -> None:
         assert test in defined, name
 
 
+def test_a_deadline_is_agreed_to_in_words_and_shown_with_the_readers_own_time(shared: Live) -> None:
+    now = shared.service.clock()
+    later = {"report_by": now.replace(year=now.year + 1), "deliver_by": now.replace(year=now.year + 2)}
+    play = opened(shared.service, 3, **later)
+    with Visitor(shared.url) as she:
+        she.come_in(play.fresh(0))
+        page = she.get("/p").text
+        for at in later.values():
+            assert f'<time datetime="{at.isoformat(timespec="seconds")}">' in page
+        assert "&lt;time" not in page
+        she.agree()
+        agreed = json.dumps(shared.service.agreed_to(play.token(0)))
+        assert "UTC" in agreed
+        assert "<time" not in agreed
+
+
 def test_which_sentence_is_said_follows_from_settings() -> None:
     english = languages()["en"]
 
@@ -254,7 +270,7 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
 def test_the_odds_grow_by_the_factor_that_is_said() -> None:
     for loss, factor in ((1.0, "2.8"), (2.0, "7.4"), (0.1, "1.2")):
         told = said(settings(max_privacy_loss=loss), languages()["en"])
-        assert f"never become more than {factor} times what they were" in plain(told)
+        assert f"the odds grow to at most {factor} times what they were" in plain(told)
 
 
 def test_what_the_analyst_states_is_shown_where_it_is_stated(shared: Live) -> None:

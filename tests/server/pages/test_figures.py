@@ -16,7 +16,7 @@ from hushbid.server.domain.views import MenuView
 from hushbid.server.pages import choice
 from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.texts import languages
-from hushbid.server.service.forecast import _generator
+from hushbid.server.service.forecast import Effort, _Asked
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor
 from tests.server.support import opened, settings
@@ -40,7 +40,7 @@ NUMBER = r"([\d.,]+)"
 def averages(stated: CampaignSettings, menu: MenuView, reports: list[float]) -> list[tuple[float, float, float]]:
     """Chance, loss and payment at each report, by `acquire`, over the very people that the menu was simulated with."""
     market = stated.market_for([None] * PEOPLE)
-    drawn, population = _generator(stated, [None] * PEOPLE, ()), market.for_people(PEOPLE)
+    drawn, population = _Asked.of(stated, [None] * PEOPLE, Effort(), ()).generator(), market.for_people(PEOPLE)
     others = [population.sample(drawn) for _ in range(menu.repetitions)]
     found = []
     for report in reports:
@@ -96,7 +96,7 @@ def test_every_figure_of_the_choice_is_what_the_market_would_do(shared: Live, ki
         )
         for report, (chance, loss, payment) in zip(reports, expected, strict=True)
     ]
-    assert f"to {money(expected[0][2])}, if you ask for very little" in html.unescape(consent)
+    assert f"to {money(expected[0][2])} on average, if you ask for very little" in html.unescape(consent)
     # what the buyer expects: half of the people ask for less than the middle price, hardly anybody for the others
     low, middle, high = (
         float(one) for one in re.findall(rf"<li>{NUMBER}\u00a0EUR: the buyer expects", html.unescape(page))

@@ -2,11 +2,12 @@
 
 import math
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from hushbid.server.pages.texts import Texts
 from hushbid.wording import at_most
@@ -94,12 +95,22 @@ class Writing:
         rounded = -(-minor // unit) * unit
         return self.money(rounded if most is None else min(rounded, most), currency, decimals)
 
+    def moment(self, at: datetime) -> str:
+        """A moment in UTC, in words alone."""
+        return at.astimezone(UTC).strftime(self.texts("number.time"))
+
     def time(self, moment: datetime) -> Markup:
         """A moment in UTC, as markup: a script writes the time where the reader is behind it."""
-        utc = moment.astimezone(UTC)
-        return Markup('<time datetime="{}">{}</time>').format(
-            utc.isoformat(timespec="seconds"), utc.strftime(self.texts("number.time"))
-        )
+        stamp = moment.astimezone(UTC).isoformat(timespec="seconds")
+        return Markup('<time datetime="{}">{}</time>').format(stamp, self.moment(moment))
+
+    def timed(self, text: str, moments: Iterable[datetime | None]) -> Markup:
+        """A text in which these moments stand in words, with each of them as markup."""
+        shown = escape(text)
+        for at in moments:
+            if at is not None:
+                shown = shown.replace(escape(self.moment(at)), self.time(at))
+        return shown
 
     def typed(self, value: float) -> str:
         """A number as somebody would type it, all digits that matter."""

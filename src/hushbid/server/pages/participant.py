@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
+from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
@@ -87,6 +88,7 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
     }
     if stage == "invited":
         told = await _ask(visit, lambda service: consent.told_by(service, visit.token, visit.texts, view))
+        values["shown"] = partial(visit.write.timed, moments=(view.report_by, view.deliver_by))
         return visit.page("participant/consent.html", status=status, here="/p", told=told, **values, **more)
     if stage == "offer":
         assert view.promised is not None
