@@ -124,7 +124,7 @@ def _short(
         earn.append(t("consent.fee", fee=w.money(view.participation_fee, view.currency, view.decimals)))
     come = [t("told.come_once" if once else "told.come_twice")]
     if not once and view.deliver_by is not None:
-        come.append(t("told.come_by", time=w.time(view.deliver_by)))
+        come.append(t("told.come_by", time=w.moment(view.deliver_by)))
     if not once and view.setting == "local":
         come.append(t("told.come_same"))
     paid = [t("told.paid_text"), t(f"told.payout_{stated['payout']}")]
@@ -135,7 +135,7 @@ def _short(
         (t("told.paid"), " ".join(paid)),
     ]
     if view.report_by is not None:
-        lines.append((t("told.until"), t("consent.until", time=w.time(view.report_by))))
+        lines.append((t("told.until"), t("consent.until", time=w.moment(view.report_by))))
     return tuple(lines)
 
 
@@ -151,7 +151,7 @@ def _how(t: Texts, view: ParticipationView) -> tuple[_Line, ...]:
         lines[0] = t("visit.how_both")
         lines[2] = t("visit.how_opened")
         if view.deliver_by is not None:
-            lines[2] = f"{lines[2]} {t('visit.deadline', time=Writing(t).time(view.deliver_by))}"
+            lines[2] = f"{lines[2]} {t('visit.deadline', time=Writing(t).moment(view.deliver_by))}"
     return tuple(("", line) for line in lines)
 
 

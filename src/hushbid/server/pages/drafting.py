@@ -144,7 +144,7 @@ async def keep(request: Request, campaign: str) -> Response:
         kept = await _keep(visit, form, typed_fields(form.all()), about, seen=_seen(visit, form.text("seen")))
     except Conflict:  # it has opened meanwhile
         return answer({"kept": None})
-    return answer({"kept": visit.write.time(kept.changed_at), "here": f"/campaigns/new/{kept.id}"})
+    return answer({"kept": visit.write.moment(kept.changed_at), "here": f"/campaigns/new/{kept.id}"})
 
 
 @router.post("/campaigns/preview")

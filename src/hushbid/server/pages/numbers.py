@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from hushbid.server.pages.texts import Texts
 from hushbid.wording import at_most
@@ -52,7 +52,7 @@ class Writing:
 
     def fixed(self, value: float, decimals: int) -> str:
         """A number with so many decimals."""
-        return self._local(f"{value:,.{decimals}f}")
+        return self._local(f"{value:z,.{decimals}f}")
 
     def money(self, minor: int, currency: str, decimals: int) -> str:
         """An amount in minor units, exactly."""
@@ -94,12 +94,22 @@ class Writing:
         rounded = -(-minor // unit) * unit
         return self.money(rounded if most is None else min(rounded, most), currency, decimals)
 
+    def moment(self, moment: datetime) -> str:
+        """A moment in UTC, as plain text."""
+        return moment.astimezone(UTC).strftime(self.texts("number.time"))
+
     def time(self, moment: datetime) -> Markup:
-        """A moment in UTC, as markup: a script writes the time where the reader is behind it."""
+        """The same as markup: a script writes the time where the reader is behind it."""
         utc = moment.astimezone(UTC)
-        return Markup('<time datetime="{}">{}</time>').format(
-            utc.isoformat(timespec="seconds"), utc.strftime(self.texts("number.time"))
-        )
+        return Markup('<time datetime="{}">{}</time>').format(utc.isoformat(timespec="seconds"), self.moment(utc))
+
+    def timed(self, text: str, *moments: datetime | None) -> Markup:
+        """A plain text as markup, in which these moments are times, wherever they are written."""
+        written = {self.moment(one): one for one in moments if one is not None}
+        found = escape(text)
+        for plain, one in written.items():
+            found = found.replace(escape(plain), self.time(one))
+        return found
 
     def typed(self, value: float) -> str:
         """A number as somebody would type it, all digits that matter."""
