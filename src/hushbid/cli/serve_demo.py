@@ -32,7 +32,8 @@ def serve_demo(host: str, port: int) -> None:
             def told(invited: Invited) -> None:
                 click.echo(
                     f"Ready.\n\n  Analyst      {here}/login\n               name {ANALYST} (or {AUDITOR}, who only"
-                    f" reads), password {password}\n  Participant  {invited.naming}\n               names a price\n"
+                    f" reads), password {password}\n  Participant  {invited.naming}\n"
+                    "               names a price and gives her value with it, in one visit\n"
                     f"  Participant  {invited.giving}\n               gives a value, to which the browser adds noise;"
                     " she agreed to 88.1 % at most\n"
                 )

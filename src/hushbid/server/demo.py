@@ -74,9 +74,19 @@ _COMMUTE: dict[str, Any] = {
     "max_relation": 0.1,
     "max_privacy_loss": 1.0,
     "participation_fee": 100,
+    "one_visit": True,
+    "consent": {
+        "controller": "Office for Traffic, Example Town",
+        "contact": "traffic@example.org",
+        "purpose": "To decide where a new bus line is needed most.",
+    },
+    "observer": "your employer",
+    "statement": "Did your way to work take more than an hour?",
+    "payout": "email",
 }
 _DRAFT: dict[str, Any] = {**_COMMUTE, "title": "How often do people see a doctor?", "unit": "visits", "bounds": [0, 30]}
 _DRAFT |= {"question": "How many times did you see a doctor last year?", "description": ""}
+_DRAFT |= {"statement": "Did you see a doctor more than ten times?", "consent": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -84,7 +94,7 @@ class Invited:
     """What a visitor needs."""
 
     naming: str
-    """A link to a campaign in which prices are named."""
+    """A link to a campaign in which prices are named, and values given with them."""
 
     giving: str
     """A link to one in which her browser adds noise to a value."""

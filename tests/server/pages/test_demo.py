@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from hushbid.cli import main
 from tests.server.pages.support import Visitor, words
+from tests.server.pages.test_one_visit import hidden
 
 PATIENCE = 120
 
@@ -34,7 +35,11 @@ def test_a_newcomer_sees_campaigns_in_four_states_and_can_take_part(tmp_path: Pa
                 visitor.come_in(naming)
                 assert "An invitation" in words(visitor.get("/p"))
                 assert visitor.agree().status_code == 303
-                assert visitor.send("/p/report", "/p/choice", price="2").status_code == 303
+                assert "Did your way to work take more than an hour?" in words(visitor.get("/p/choice"))
+                asked = visitor.send("/p/report", "/p/choice", price="2", limit="")
+                given = {**hidden(asked), "value": "35"}
+                assert visitor.client.post("/p/answers", data=given).status_code == 303
+                assert "Say where to pay you" in words(visitor.get("/p"))
                 visitor.come_in(giving)
                 assert "for your value" in words(visitor.get("/p"))
                 assert "How long is your way to work?" in words(visitor.get("/p/given-up"))

@@ -76,6 +76,7 @@ def test_what_was_typed_is_there_after_logging_in_again_and_for_nobody_else(ann:
     form = {**ann.fields("/campaigns/new"), **SLEEP, "title": "Half a thought", "budget": "1,"}
     kept = ann.client.post("/campaigns/new/keep", data=form).json()
     assert kept["here"] == f"/campaigns/new/{form['form']}"
+    assert kept["kept"].endswith("UTC"), "plain text, which the script shows as it is"
     user(shared.service, "bea")
     with Visitor(shared.url) as again, Visitor(shared.url) as bea:
         again.log_in("ann", PASSWORD)

@@ -146,11 +146,16 @@ def test_an_end_without_a_purchase_says_that_all_keys_are_destroyed(shared: Live
 
 def test_a_deadline_is_named_in_the_promise(shared: Live) -> None:
     now = shared.service.clock()
-    play = started(shared, deliver_by=now.replace(year=now.year + 1))
+    later = now.replace(year=now.year + 1)
+    play = started(shared, report_by=later, deliver_by=later)
     with Visitor(shared.url) as she:
         she.come_in(play.fresh(0))
-        for page in (she.get("/p"), priced(she)):
+        for page in (she.get("/p"), priced(she), she.get("/p/agreement")):
             assert "your answers are destroyed unopened, too" in words(page)
+            assert "<time" not in words(page), "it is a time, and not how a page writes one"
+        assert she.get("/p").text.count("<time") >= 3, "the script says what time that is where she is"
+    [document] = shared.service.agreements(play.who, play.id)["documents"].values()
+    assert "<" not in str(document["told"])
 
 
 def test_an_answer_without_consent_or_price_is_not_taken(shared: Live) -> None:

@@ -53,7 +53,7 @@ class Writing:
 
     def fixed(self, value: float, decimals: int) -> str:
         """A number with so many decimals."""
-        return self._local(f"{value:,.{decimals}f}")
+        return self._local(f"{value:z,.{decimals}f}")
 
     def money(self, minor: int, currency: str, decimals: int) -> str:
         """An amount in minor units, exactly."""

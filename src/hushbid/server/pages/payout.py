@@ -39,7 +39,7 @@ async def store(request: Request) -> Response:
         return await _page(visit, wrong=True, status=422)
     except Conflict:
         return await _page(visit, notice="refused.moved_on", status=409)
-    return visit.go("/p/payout")
+    return visit.go("/p#payout")
 
 
 async def _page(visit: Visit, *, wrong: bool = False, notice: str | None = None, status: int = 200) -> Response:
