@@ -16,7 +16,7 @@ from hushbid.server.domain.views import MenuView
 from hushbid.server.pages import choice
 from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.texts import languages
-from hushbid.server.service.forecast import _generator
+from hushbid.server.service.forecast import Effort, _Asked
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor
 from tests.server.support import opened, settings
@@ -40,7 +40,8 @@ NUMBER = r"([\d.,]+)"
 def averages(stated: CampaignSettings, menu: MenuView, reports: list[float]) -> list[tuple[float, float, float]]:
     """Chance, loss and payment at each report, by `acquire`, over the very people that the menu was simulated with."""
     market = stated.market_for([None] * PEOPLE)
-    drawn, population = _generator(stated, [None] * PEOPLE, ()), market.for_people(PEOPLE)
+    drawn = _Asked.of(stated, [None] * PEOPLE, Effort(), ()).generator()
+    population = market.for_people(PEOPLE)
     others = [population.sample(drawn) for _ in range(menu.repetitions)]
     found = []
     for report in reports:
@@ -115,6 +116,17 @@ def test_the_contrast_is_the_bound_on_odds_and_holds_against_the_best_observer(c
     grid = np.linspace(-20 / cap, 1 + 20 / cap, 4001)
     here, there = (0.5 * cap * np.exp(-cap * np.abs(grid - value)) for value in (1.0, 0.0))
     assert float(np.max(here / (here + there))) <= posterior + 1e-12
+    right = float(np.trapezoid(0.5 * np.maximum(here, there), grid))
+    assert 0.5 < right < posterior, "less may be learned"
+
+
+def test_what_an_average_tells_about_people_it_tells_with_or_without_her() -> None:
+    """She is like everybody else, who are all at one end or all at the other: the average of the others tells that."""
+    loss, seen, others = 1.0, 0.9, 99
+    for taking_part in (False, True):
+        people = others + taking_part
+        high, low = (math.exp(-loss * people * abs(seen - end)) for end in (1.0, 0.0))
+        assert high / (high + low) > 0.999
 
 
 MARKETS: dict[str, dict[str, Any]] = {

@@ -159,7 +159,7 @@ def _sees(t: Texts, view: ParticipationView, stated: Mapping[str, Any], key: str
     where = view.setting
     return (
         (t("sees.buyer"), t(f"sees.buyer_{where}")),
-        (t("sees.server"), t(f"sees.server_{where}", key=key)),
+        (t("sees.server"), t(f"sees.server_{'once' if view.one_visit else where}", key=key)),
         (t("sees.hacker"), t(f"sees.hacker_{where}")),
         (t("sees.court"), t(f"sees.court_{where}")),
         (t("sees.price"), t("sees.price_text")),
