@@ -157,6 +157,7 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
         REST + "test_a_key_is_kept_as_long_as_the_settings_say",
         "test_clients.py::test_everything_a_campaign_leaves_behind_verifies_together",
     ),
+    "consent.right_export_payout": (PAID_WHERE, SETTINGS_DECIDE),
     "consent.needs_script": ("pages/test_everybody.py::test_without_scripts_a_local_delivery_says_what_it_needs",),
 }
 
@@ -242,6 +243,7 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
         ({}, "sees.world_invited", {"public_estimate": True}, "sees.world_public"),
         ({}, "sees.hacker_central", {"setting": "local"}, "sees.hacker_local"),
         ({}, "told.how_central", {"setting": "local"}, "told.how_local"),
+        ({}, "consent.right_export", {"payout": "iban"}, "consent.right_export_payout"),
         ({}, "sees.server_central", {"one_visit": True}, "sees.server_once"),
     ]
     for one, first, other, second in pairs:

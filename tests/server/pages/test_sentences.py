@@ -308,7 +308,7 @@ def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
     with Visitor(shared.url, **{"Accept-Language": "de"}) as her:
         her.come_in(play.fresh(0))
         asked = her.send("/p/deliver", "/p", value="7.5")
-        assert "Diesen Wert abgeben? 7,5 hours" in words(asked)
+        assert "Diese Antwort abgeben? 7,5 hours" in words(asked)
         assert shared.service.participation(play.token(0)).delivered_at is None
         again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
         assert her.client.post("/p/deliver", data=again).status_code == 303

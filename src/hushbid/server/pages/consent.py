@@ -189,7 +189,8 @@ def _rights(t: Texts, view: ParticipationView) -> list[str]:
     if view.participation_fee:
         withdraw = f"{withdraw} {t('consent.fee_kept' if view.fee_after_withdrawal else 'consent.fee_lost')}"
     needs = [t("consent.needs_script")] if view.setting == "local" else []
-    return [t("consent.right_decline"), withdraw, t("consent.right_export"), *needs]
+    export = t("consent.right_export" if view.payout == "none" else "consent.right_export_payout")
+    return [t("consent.right_decline"), withdraw, export, *needs]
 
 
 def _key_told(t: Texts, days: int) -> str:
