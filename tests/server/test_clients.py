@@ -405,6 +405,11 @@ def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) ->
     assert analyst.preview(campaign, people=5)["spending"]["people"] == 5
     copied = analyst.copy(campaign, "Another")
     assert (copied.state, copied.content["settings"]["title"]) == ("draft", "Another")
+    first, second = analyst.invite(campaign, count=2)
+    assert analyst.remove(campaign, first.id).content["people"] == {"invited": 1}
+    assert [one["id"] for one in analyst.participants(campaign)] == [second.id]
+    with pytest.raises(InputError, match="participant's identifier"):
+        analyst.remove(campaign, "../x")
     analyst.discard(campaign)
     with pytest.raises(NotFound):
         analyst.campaign(campaign)

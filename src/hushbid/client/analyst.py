@@ -101,6 +101,12 @@ class AnalystClient:
         told = self._ask(post(f"/campaigns/{_id(campaign)}/participants", content))
         return [Invitation.from_dict(one, self.url) for one in _items(told, "invitations")]
 
+    def remove(self, campaign: str, participant: str) -> Campaign:
+        """Take somebody off a draft's list, by the ``id`` of her invitation; her link opens nothing any more."""
+        return Campaign.from_dict(
+            self._ask(delete(f"/campaigns/{_id(campaign)}/participants/{_id(participant, 'participant')}"))
+        )
+
     # conducting -----------------------------------------------------------------------------------------------------
 
     def open(self, campaign: str) -> Campaign:
@@ -295,13 +301,8 @@ def _items(told: Any, name: str) -> list[dict[str, Any]]:
     raise strange(f"The answer has no list of {name}")
 
 
-def _id(campaign: str) -> str:
+def _id(name: str, whose: str = "campaign") -> str:
     """An identifier that can stand in a path as it is."""
-    if not (
-        isinstance(campaign, str)
-        and campaign
-        and campaign.isascii()
-        and campaign.replace("-", "").replace("_", "").isalnum()
-    ):
-        raise InputError("A campaign's identifier holds letters, digits, - and _ only.")
-    return campaign
+    if not (isinstance(name, str) and name and name.isascii() and name.replace("-", "").replace("_", "").isalnum()):
+        raise InputError(f"A {whose}'s identifier holds letters, digits, - and _ only.")
+    return name

@@ -101,6 +101,21 @@ def test_a_discarded_draft_is_gone_once(both: Live) -> None:
         sentence(client.delete(f"/campaigns/{play.id}"), 404)
 
 
+def test_somebody_is_removed_from_a_draft_once_and_from_nothing_else(shared: Live) -> None:
+    play, over = drafted(shared.service, 3), opened(shared.service, 3)
+    path = f"/campaigns/{play.id}/participants"
+    with shared.client(shared.analyst, **KEY) as client:
+        first, again = (client.delete(f"{path}/{play.links[0].id}") for _ in range(2))
+        assert first.json()["people"] == {"invited": 2}
+        assert (again.content, again.headers["idempotency-replayed"]) == (first.content, "true")
+    with shared.client(shared.analyst) as client:
+        assert play.links[0].id not in client.get(path).text
+        sentence(client.delete(f"{path}/{play.links[0].id}"), 404)
+        sentence(client.delete(f"{path}/{over.links[0].id}"), 404)  # of another campaign
+        told = sentence(client.delete(f"/campaigns/{over.id}/participants/{over.links[0].id}"), 409)
+        assert "once the campaign has opened" in told
+
+
 def test_a_participants_repetitions_get_the_first_answer(both: Live) -> None:
     play = opened(both.service)
     with both.client(play.token(0), **KEY) as client:

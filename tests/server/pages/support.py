@@ -115,6 +115,12 @@ class Visitor:
         """Fill in the form of a page."""
         return self.client.post(path, data={**self.hidden(page), **fields})
 
+    def sent(self, path: str, page: str, **fields: Any) -> httpx.Response:
+        """Fill in the form of a page, and look at the page that one is sent to."""
+        answer = self.send(path, page, **fields)
+        assert answer.status_code == 303, answer.text
+        return self.client.get(answer.headers["location"], follow_redirects=True)
+
     def log_in(self, name: str, password: str) -> None:
         assert self.send("/login", "/login", name=name, password=password).status_code == 303
 

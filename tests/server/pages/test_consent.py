@@ -51,6 +51,7 @@ PAID_WHERE = "service/test_payouts.py::test_a_handle_is_stored_shown_masked_take
 VISIT = "test_one_visit.py::"
 OPENED = VISIT + "test_what_is_bought_is_delivered_at_once_and_nothing_else_is_ever_opened"
 ONLY_NOISE = "pages/test_surveys.py::test_in_the_local_setting_only_a_message_leaves_the_browser"
+NOISE_ALONE = LIFE + "test_a_local_message_must_be_made_with_exactly_the_promised_loss"
 STATED = HERE + "test_what_the_analyst_states_is_shown_where_it_is_stated"
 NOT_A_PROMISE = "a heading or a term"
 
@@ -101,9 +102,10 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "risk.observer": (STATED,),
     "risk.statement": (STATED,),
     **dict.fromkeys(
-        ("risk.start", "risk.without_text", "risk.with_text", "risk.limit", "risk.others"),
+        ("risk.start", "risk.without_text", "risk.with_text", "risk.limit"),
         (FIGURES + "test_the_contrast_is_the_bound_on_odds_and_holds_against_the_best_observer",),
     ),
+    "risk.others": (FIGURES + "test_what_an_average_tells_about_people_it_tells_with_or_without_her",),
     "risk.all": ("test_surveys.py::test_a_survey_is_answered_released_verified_and_received_on_every_store",),
     "risk.factor": (HERE + "test_the_odds_grow_by_the_factor_that_is_said",),
     "risk.picture": ("pages/test_wording.py::test_the_picture_fills_as_many_dots_as_the_sentence_says",),
@@ -111,14 +113,20 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "sees.buyer_central": (REST + "test_messages_and_logs_hold_no_value_no_report_and_no_token", NO_VALUE),
     "sees.buyer_local": (ONLY_NOISE,),
     "sees.server_central": (KEPT, NO_VALUE),
+    "sees.server_once": (
+        OPENED,
+        VISIT + "test_no_answer_and_no_key_is_in_any_backup_and_none_is_on_disk_in_the_clear",
+        SETTINGS_DECIDE,
+    ),
     "sees.server_local": (
         ONLY_NOISE,
-        "pages/test_agreed.py::test_a_page_that_says_something_else_at_delivery_gets_nothing",
+        NOISE_ALONE,
+        "../client/test_conversations.py::test_a_local_value_leaves_only_with_noise",
     ),
     "sees.hacker_central": (NO_VALUE, GONE),
-    "sees.hacker_local": (ONLY_NOISE,),
+    "sees.hacker_local": (ONLY_NOISE, NOISE_ALONE),
     "sees.court_central": (KEPT, GONE, REST + "test_a_destroyed_key_is_never_made_anew"),
-    "sees.court_local": (ONLY_NOISE,),
+    "sees.court_local": (ONLY_NOISE, NOISE_ALONE),
     "sees.price_text": (
         LIFE + "test_auditors_see_records_but_change_nothing_and_see_no_labels",
         "api/test_roles.py::test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names",
@@ -149,6 +157,7 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
         REST + "test_a_key_is_kept_as_long_as_the_settings_say",
         "test_clients.py::test_everything_a_campaign_leaves_behind_verifies_together",
     ),
+    "consent.right_export_payout": (PAID_WHERE, SETTINGS_DECIDE),
     "consent.needs_script": ("pages/test_everybody.py::test_without_scripts_a_local_delivery_says_what_it_needs",),
 }
 
@@ -250,11 +259,14 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
         ({}, "sees.world_invited", {"public_estimate": True}, "sees.world_public"),
         ({}, "sees.hacker_central", {"setting": "local"}, "sees.hacker_local"),
         ({}, "told.how_central", {"setting": "local"}, "told.how_local"),
+        ({}, "consent.right_export", {"payout": "iban"}, "consent.right_export_payout"),
+        ({}, "sees.server_central", {"one_visit": True}, "sees.server_once"),
     ]
     for one, first, other, second in pairs:
         for stated, name, absent in ((one, first, second), (other, second, first)):
             shown = page(**stated)
-            assert english.texts[name].format_map({"number": 2}) in shown, name
+            at_once = english.texts["consent.key_at_once"]
+            assert english.texts[name].format_map({"number": 2, "key": at_once}) in shown, name
             assert english.texts[absent].partition("{")[0] not in shown, absent
     for only, name in (
         ({"one_visit": True}, "kept.answer_unbought"),
@@ -307,7 +319,8 @@ def test_what_the_analyst_states_is_shown_where_it_is_stated(shared: Live) -> No
             CONSENT.contact,
             CONSENT.purpose,
             CONSENT.storage,
-            "Did you sleep less than 6",
+            CONSENT.texts["de"],
+            "your <b>employer</b>: Did you sleep less than 6 hours?",
         ):
             assert told in overview
         assert "/agreements.csv" in otto.get(f"/campaigns/{play.id}").text
@@ -352,6 +365,8 @@ def test_everybody_else_sees_what_the_page_says(shared: Live) -> None:
 def test_what_is_kept_is_kept_as_long_as_the_page_says(installation: Installation) -> None:
     with installation.start() as service:
         over, cancelled, nobody = released(service, 3), opened(service, 2), decided(service, 2, retention_days=30)
+        waiting = decided(service, 2)
+        waiting.deliver()
         service.cancel(cancelled.who, cancelled.id, "Not today.")
         assert nobody.release(accept_nobody=True).state == "done"
         service.tick()
@@ -360,6 +375,8 @@ def test_what_is_kept_is_kept_as_long_as_the_page_says(installation: Installatio
         installation.clock.pass_(days=3650)
         service.tick()
         assert service.record(over.who, over.id), "a price stays in the record"
+        key = installation.folder / "keys" / "data" / f"{waiting.id}.key"
+        assert key.exists(), "nobody has drawn the average, or ended the campaign"
         with pytest.raises(NotFound):
             service.record(over.who, cancelled.id)
 

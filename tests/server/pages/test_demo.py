@@ -41,7 +41,7 @@ def test_a_newcomer_sees_campaigns_in_four_states_and_can_take_part(tmp_path: Pa
                 assert visitor.client.post("/p/answers", data=given).status_code == 303
                 assert "Say where to pay you" in words(visitor.get("/p"))
                 visitor.come_in(giving)
-                assert "for your value" in words(visitor.get("/p"))
+                assert "for your answers" in words(visitor.get("/p"))
                 assert "How long is your way to work?" in words(visitor.get("/p/given-up"))
             with Visitor(url) as reader:
                 reader.log_in("auditor", password)

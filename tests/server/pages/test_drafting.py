@@ -245,9 +245,10 @@ def test_a_list_that_cannot_be_used_is_told_by_its_row_in_the_pages_language(sha
             (strata.id, {"count": "3"}, "lädt man mit Kennungen ein"),
         ):
             path = f"/campaigns/{campaign}/participants"
-            refused = ann.send(path, path, once="k" * 30, **typed)
-            assert refused.status_code == 422
+            refused = ann.sent(path, path, once="k" * 30, **typed)
+            at = next(iter(typed))
             assert told in words(refused)
+            assert f'aria-describedby="{at}-problem' in refused.text, "at its field"
             assert "must" not in words(refused)
 
 

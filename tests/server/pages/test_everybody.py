@@ -319,9 +319,16 @@ def test_an_analyst_conducts_a_campaign_without_scripts(browser: Browser, shared
         assert page.input_value("#title") == "No scripts"
         page.get_by_role("button", name="Save the draft").click()
         page.get_by_role("link", name="Invite people").click()
+        page.fill("#count", "three")
+        page.get_by_role("button", name="Make links").click()
+        assert page.locator("#count-problem").is_visible()
         page.fill("#count", "3")
         page.get_by_role("button", name="Make links").click()
         page.get_by_role("link", name="Done").click()
+        for seen in ("td code >> nth=2", "#count-problem", "#count", ".state.draft"):
+            page.go_back()  # through pages that were each sent to, none of which sends anything again
+            assert page.locator(seen).is_visible(), seen
+        assert page.get_by_text("3 invited").is_visible()
         page.get_by_role("link", name="Open …").click()
         page.get_by_role("button", name="Open the campaign").click()
         assert page.locator(".state.reporting").is_visible()

@@ -115,6 +115,17 @@ def test_the_contrast_is_the_bound_on_odds_and_holds_against_the_best_observer(c
     grid = np.linspace(-20 / cap, 1 + 20 / cap, 4001)
     here, there = (0.5 * cap * np.exp(-cap * np.abs(grid - value)) for value in (1.0, 0.0))
     assert float(np.max(here / (here + there))) <= posterior + 1e-12
+    right = float(np.trapezoid(0.5 * np.maximum(here, there), grid))
+    assert 0.5 < right < posterior, "less may be learned"
+
+
+def test_what_an_average_tells_about_people_it_tells_with_or_without_her() -> None:
+    """She is like everybody else, who are all at one end or all at the other: the average of the others tells that."""
+    loss, seen, others = 1.0, 0.9, 99
+    for taking_part in (False, True):
+        people = others + taking_part
+        high, low = (math.exp(-loss * people * abs(seen - end)) for end in (1.0, 0.0))
+        assert high / (high + low) > 0.999
 
 
 MARKETS: dict[str, dict[str, Any]] = {

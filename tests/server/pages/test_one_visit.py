@@ -141,7 +141,7 @@ def test_an_end_without_a_purchase_says_that_all_keys_are_destroyed(shared: Live
             play.decide()
         shown = words(she.get("/p"))
         assert "the keys to all of them are destroyed" in shown
-        assert "Nobody gave a value" not in shown
+        assert "Nobody gave any answers" not in shown
 
 
 def test_a_deadline_is_named_in_the_promise(shared: Live) -> None:

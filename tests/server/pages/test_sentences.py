@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -198,13 +199,13 @@ def test_typed_ids_are_invited_and_nothing_typed_is_left_aside(ann: Visitor, sha
     play = drafted(shared.service, 2)
     path = f"/campaigns/{play.id}/participants"
     assert 'type="radio"' not in ann.get(path).text
-    made = ann.send(path, path, people="one@example.org\ntwo@example.org", once="i" * 32, count="")
+    made = ann.sent(path, path, people="one@example.org\ntwo@example.org", once="i" * 32, count="")
     assert "2 links" in words(made)
     labels = [one.label for one in shared.service.participants(play.who, play.id).items]
     assert labels[2:] == ["one@example.org", "two@example.org"]
     for unclear in ({"people": "three@example.org", "count": "20"}, {"people": " ", "count": ""}):
-        refused = ann.send(path, path, once="j" * 32, **unclear)
-        assert refused.status_code == 422
+        refused = ann.sent(path, path, once="j" * 32, **unclear)
+        assert unclear["people"].strip() in refused.text, "what was typed is there again"
         assert "Fill in one of the three" in words(refused)
     assert sum(shared.service.campaign(play.who, play.id).people.values()) == 4
 
@@ -214,12 +215,12 @@ def test_nobody_is_marked_as_paid_unasked(ann: Visitor, shared: Live) -> None:
     payments, pay = f"/campaigns/{play.id}/payments", f"/campaigns/{play.id}/steps/pay"
     due = shared.service.campaign(play.who, play.id).due
     for fields in ({"who": "everybody"}, {"who": "chosen", "label": play.links[0].label}):
-        asked = ann.send(pay, payments, **fields)
+        asked = ann.sent(pay, payments, **fields)
         assert asked.status_code == 200
         assert "It can be taken back" in words(asked)
         assert shared.service.campaign(play.who, play.id).paid == 0
     assert "1 people" in words(asked)
-    assert "Nobody was chosen" in words(ann.send(pay, payments, who="chosen"))
+    assert "Nobody was chosen" in words(ann.sent(pay, payments, who="chosen"))
     again = hidden(asked.text)
     assert [ann.client.post(pay, data=again).status_code for _ in range(2)] == [303, 303], "a second click is harmless"
     first = next(row for row in shared.service.payments(play.who, play.id) if row.label == play.links[0].label)
@@ -236,15 +237,14 @@ def test_a_mark_is_taken_back_once_it_was_asked_about_and_not_made_for_another_s
     play = decided(shared.service, 3)
     payments, steps = f"/campaigns/{play.id}/payments", f"/campaigns/{play.id}/steps"
     play.deliver([0, 1])
-    label, asked = play.links[0].label, hidden(ann.send(f"{steps}/pay", payments, who="everybody").text)
+    label, asked = play.links[0].label, hidden(ann.sent(f"{steps}/pay", payments, who="everybody").text)
     play.deliver([2])
-    late = ann.client.post(f"{steps}/pay", data=asked)
-    assert late.status_code == 409
+    late = ann.client.post(f"{steps}/pay", data=asked, follow_redirects=True)
     assert "What is due has changed since you looked, so nothing was marked." in words(late)
     shared.service.mark_paid(play.who, play.id, [label])
     paid = shared.service.campaign(play.who, play.id).paid
-    assert "Nobody was chosen who is marked as paid." in words(ann.send(f"{steps}/unpay", payments))
-    unpaying = ann.send(f"{steps}/unpay", payments, label=label)
+    assert "Nobody was chosen who is marked as paid." in words(ann.sent(f"{steps}/unpay", payments))
+    unpaying = ann.sent(f"{steps}/unpay", payments, label=label)
     assert "Take the marks back?" in words(unpaying)
     assert shared.service.campaign(play.who, play.id).paid == paid > 0
     assert [ann.client.post(f"{steps}/unpay", data=hidden(unpaying.text)).status_code for _ in range(2)] == [303, 303]
@@ -254,12 +254,56 @@ def test_a_mark_is_taken_back_once_it_was_asked_about_and_not_made_for_another_s
 
 def test_a_link_is_not_replaced_unasked(ann: Visitor, shared: Live) -> None:
     play = opened(shared.service, 2)
-    people, links = f"/campaigns/{play.id}/people", f"/campaigns/{play.id}/links"
-    asked = ann.send(links, people, label=play.links[0].label)
+    path = f"/campaigns/{play.id}/people/{play.links[0].id}/link"
+    assert f'href="{path}"' in ann.get(f"/campaigns/{play.id}/people").text
+    asked = ann.get(path)
     assert "worth nothing from then on" in words(asked)
     assert "hb_p_" not in asked.text
     assert shared.service.participation(play.token(0)).title, "her link still works"
-    assert "/p#hb_p_" in ann.send(links, people, label=play.links[0].label, sure="yes").text
+    once = hidden(asked.text)["once"]
+    assert "/p#hb_p_" not in ann.sent(path, path, once="short").text
+    made = [re.findall(r"/p#(hb_p_\w+)", ann.sent(path, path, once=once).text) for _ in range(2)]
+    assert made[0] == made[1], "a second click is harmless"
+    assert len(made[0]) == 1
+
+
+def test_links_that_were_made_are_shown_to_their_session_alone_and_for_an_hour(ann: Visitor, shared: Live) -> None:
+    play = drafted(shared.service, 2)
+    path = f"/campaigns/{play.id}/participants"
+    shown = ann.send(path, path, people="one@example.org", once="q" * 32).headers["location"]
+    assert [ann.get(shown).text.count("/p#hb_p_") for _ in range(2)] == [1, 1], "Reload and Back are harmless"
+    assert "one@example.org,,http" in ann.get(f"{shown}/file").text
+    with Visitor(shared.url) as again:
+        again.log_in("ann", PASSWORD)  # the same analyst, in another session
+        for one in (shown, f"{shown}/file"):
+            gone = again.client.get(one, follow_redirects=True)
+            assert "These links are not shown any more." in words(gone)
+            assert "hb_p_" not in gone.text
+    shared.service.clock.pass_(hours=1)  # type: ignore[attr-defined]
+    assert ann.get(shown).headers["location"] == f"/campaigns/{play.id}/people?told=links"
+
+
+def test_a_refused_step_is_told_in_the_pages_language(shared: Live) -> None:
+    now = shared.service.clock()
+    late = drafted(shared.service, 3, report_by=now + timedelta(minutes=1))
+    few, dear = drafted(shared.service, 1), drafted(shared.service, 3, spending_ceiling=1)
+    reporting, over = opened(shared.service, 2), released(shared.service, 2)
+    shared.service.clock.pass_(minutes=2)  # type: ignore[attr-defined]
+    with Visitor(shared.url, **{"Accept-Language": "de"}) as ann:
+        ann.log_in("ann", PASSWORD)
+        for play, step, told in (
+            (late, "open", "bis zu der Preise angenommen werden, ist schon vorbei"),
+            (few, "open", "Es müssen mindestens 2 Personen eingeladen sein"),
+            (dear, "open", "teurer machen, als der Entwurf auszugeben erlaubt"),
+            (reporting, "cancel", "Bitte geben Sie einen Grund von 1 bis 500 Zeichen an."),
+            (over, "close", "Noch sind nicht alle bezahlt"),
+            (over, "open", "Die Kampagne ist weiter, und nichts wurde geändert."),
+        ):
+            page = f"/campaigns/{play.id}"
+            refused = ann.sent(f"{page}/steps/{step}", f"{page}/copy", reason=" " * 600)
+            assert told in words(refused)
+            assert 'lang="en"' not in refused.text.partition("<footer")[0]
+        assert 'aria-invalid="true"' in ann.sent(f"/campaigns/{reporting.id}/steps/cancel", f"{page}/copy").text
 
 
 def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
@@ -267,7 +311,7 @@ def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
     with Visitor(shared.url, **{"Accept-Language": "de"}) as her:
         her.come_in(play.fresh(0))
         asked = her.send("/p/deliver", "/p", value="7.5")
-        assert "Diesen Wert abgeben? 7,5 hours" in words(asked)
+        assert "Diese Antwort abgeben? 7,5 hours" in words(asked)
         assert shared.service.participation(play.token(0)).delivered_at is None
         again = dict(re.findall(r'type="hidden" name="(\w+)" value="([^"]*)"', asked.text))
         assert her.client.post("/p/deliver", data=again).status_code == 303

@@ -260,7 +260,7 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
 
 def central_delivery(ann: Person, hers: Watched) -> None:
     page = ann.page
-    assert "EUR for your value" in ann.heading()
+    assert "EUR for your answers" in ann.heading()
     page.fill("#value", "11")
     page.get_by_role("button", name="Go on").click()
     page.wait_for_selector("text=The value must be a number from 0 to 10.")

@@ -21,6 +21,7 @@ from hushbid.server.api.schemas import (
     Invite,
     Limit,
     Paid,
+    ParticipantId,
     Payees,
     People,
     PreviewOf,
@@ -131,6 +132,20 @@ async def invite(request: Request, caller: Analyst, campaign: CampaignId, key: K
     return await Once(request, who.id, key, status=201, shape=lambda found: {"invitations": found}).do(
         service.invite, who, campaign, count=given.count, people=people
     )
+
+
+@router.delete(
+    "/campaigns/{campaign}/participants/{participant}",
+    response_model=CampaignView,
+    responses=_CHANGE,
+    summary="Remove somebody",
+)
+async def remove(
+    request: Request, caller: Analyst, campaign: CampaignId, participant: ParticipantId, key: Key = None
+) -> Response:
+    """Take somebody off a draft's list, by her pseudonym, with her link; refused once the campaign has opened."""
+    service, who = app_of(request).service, caller.who
+    return await Once(request, who.id, key).do(service.remove, who, campaign, participant)
 
 
 # -- each step of its life ---------------------------------------------------------------------------------------------

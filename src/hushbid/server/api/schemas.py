@@ -29,6 +29,7 @@ _NOT_JSON = "The content must be JSON, and Content-Type application/json."
 _anything: TypeAdapter[Any] = TypeAdapter(Any)
 
 CampaignId = Annotated[str, Path(pattern=_ID, description="A campaign's identifier.")]
+ParticipantId = Annotated[str, Path(pattern=_ID, description="A participant's pseudonym.")]
 Limit = Annotated[int, Query(ge=1, le=MOST_ON_A_PAGE, description="How many at most.")]
 Cursor = Annotated[
     str | None,

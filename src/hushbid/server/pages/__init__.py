@@ -4,6 +4,7 @@ Everything works without a script, but for one thing: noise that is added in the
 
 ===============  ======================================================================================
 `visit`          one request for a page: who asks, in which language, forms and cookies, templates filled in
+`aside`          what a page shows after a form was sent, kept for the session
 `entry`          coming in: the first page, logging in, opening a link
 `participant`    what a participant sees and does
 `consent`        what the consent page says, word by word
@@ -20,7 +21,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `form_reading`   reading a form field by field
 `forecast_words`  a forecast in words
 `carrying`       a form that was sent after the session had ended, carried through the log-in
-`inviting`       inviting people, and taking somebody off the list again
+`inviting`       inviting people, new links for lost ones, and taking somebody off the list again
 `sample`         a draft as a participant would see it
 `steps`          one campaign's page, and each step of its life: offered, asked about, taken
 `paying`         who is owed what, marks that people were paid, files for the payer

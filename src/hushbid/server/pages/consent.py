@@ -159,7 +159,7 @@ def _sees(t: Texts, view: ParticipationView, stated: Mapping[str, Any], key: str
     where = view.setting
     return (
         (t("sees.buyer"), t(f"sees.buyer_{where}")),
-        (t("sees.server"), t(f"sees.server_{where}", key=key)),
+        (t("sees.server"), t(f"sees.server_{'once' if view.one_visit else where}", key=key)),
         (t("sees.hacker"), t(f"sees.hacker_{where}")),
         (t("sees.court"), t(f"sees.court_{where}")),
         (t("sees.price"), t("sees.price_text")),
@@ -189,7 +189,8 @@ def _rights(t: Texts, view: ParticipationView) -> list[str]:
     if view.participation_fee:
         withdraw = f"{withdraw} {t('consent.fee_kept' if view.fee_after_withdrawal else 'consent.fee_lost')}"
     needs = [t("consent.needs_script")] if view.setting == "local" else []
-    return [t("consent.right_decline"), withdraw, t("consent.right_export"), *needs]
+    export = t("consent.right_export" if view.payout == "none" else "consent.right_export_payout")
+    return [t("consent.right_decline"), withdraw, export, *needs]
 
 
 def _key_told(t: Texts, days: int) -> str:

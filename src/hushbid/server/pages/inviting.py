@@ -1,4 +1,4 @@
-"""Inviting people to a draft, and taking somebody off its list again."""
+"""Inviting people to a draft, new links for who lost theirs, and taking somebody off the list again."""
 
 import csv
 import hashlib
@@ -14,16 +14,16 @@ from fastapi import APIRouter, Request, Response
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
 from hushbid.server.api.exports import Csv, download
 from hushbid.server.domain.settings import MOST_PEOPLE
-from hushbid.server.domain.views import CampaignView, Invitation, Principal
+from hushbid.server.domain.views import CampaignView, Invitation
+from hushbid.server.pages import aside
 from hushbid.server.pages.numbers import Unreadable
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
-from hushbid.server.service import Service
 from hushbid.server.service.idempotency import Repeatable
 from hushbid.tables import harmless
 
 router = APIRouter(include_in_schema=False)
-People = int | list[tuple[str, str | None, str | None]] | None
-"""How many, or everybody's id, group and stratum; None if links that were made before are to be shown."""
+People = int | list[tuple[str, str | None, str | None]]
+"""How many, or everybody's id, group and stratum."""
 
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
 
@@ -31,59 +31,101 @@ _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "parti
 @router.get("/campaigns/{campaign}/participants")
 async def invite_page(request: Request, campaign: str) -> Response:
     """Ask whom to invite."""
+    return await _invite_page(await analyst(request), require_id(campaign), {})
+
+
+@router.get("/campaigns/{campaign}/participants/{kept}")
+async def invite_again(request: Request, campaign: str, kept: str) -> Response:
+    """Ask again whom to invite, with what was typed and why nobody was."""
     visit = await analyst(request)
-    service, found = visit.app.service, require_id(campaign)
-    view = await visit.app.run(service.campaign, visit.who, found)
-    return _invite_page(visit, view) if view.state.value == "draft" else visit.go(f"/campaigns/{found}")
+    before = aside.kept(visit, kept)
+    if before is None:
+        return visit.go(f"/campaigns/{require_id(campaign)}/participants")
+    return await _invite_page(visit, require_id(campaign), before)
 
 
 @router.post("/campaigns/{campaign}/participants")
 async def invite(request: Request, campaign: str) -> Response:
-    """Make links, and show or download them: again under the same key, within a day."""
+    """Make links, and send the browser to where they are shown: the same ones under the same key, within a day."""
     visit = await analyst(request)
     form = await visit.form()
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
-    typed = {name: form.text(name) for name in ("count", "people")}
-    people: People = None
+    people: People | None = None
     try:
         people = _invited(form, strata=view.settings.strata is not None)
-        digest = form.text("digest") or _digest(people)
-        asked = visit.repeatable(form, "page invite", found, digest, encode=_encoded)
-        links = await visit.app.run(_links, service, asked, visit.who, found, people)
+        names = ("page invite", found, _digest(people))
+        asked = visit.repeatable(form, *names, encode=_encoded)
+        chosen: dict[str, Any] = {"count": people} if isinstance(people, int) else {"people": people}
+        await visit.app.run(lambda: service.once(asked, service.invite, visit.who, found, **chosen))
     except ServerFailed:
         raise
     except Unreadable as unreadable:
-        sentence = visit.texts(unreadable.text, most=visit.write.number(MOST_PEOPLE, 9))
-        return _invite_page(visit, view, typed=typed, problem=sentence, status=422)
+        at = "count" if unreadable.text == "invite.whole" else ""
+        return _again(visit, found, form, unreadable.text, at=at, most=MOST_PEOPLE)
     except HushbidError as refused:
-        sentence = visit.texts(f"uninvited.{_why(view, people, refused)}", number=str((refused.row or 0) + 1))
-        return _invite_page(visit, view, typed=typed, problem=sentence, status=422)
-    shown = [{**one, "link": f"{base_address(visit)}/p#{one['token']}"} for one in links]
-    if form.text("as") == "csv":
-        return Csv(_links_csv(shown), headers=download(f"{found}-links.csv"))
-    return visit.page(
-        "staff/links.html",
-        here=f"/campaigns/{found}",
-        view=view,
-        links=shown,
-        once=form.text("once"),
-        digest=digest,
-        tab="overview",
-    )
+        why = _why(view, people, refused)
+        at = "count" if isinstance(people, int) else "file" if form.file else "people"
+        return _again(visit, found, form, f"uninvited.{why}", at=at, number=(refused.row or 0) + 1)
+    return visit.go(f"/campaigns/{found}/links/{aside.keep(visit, once=form.text('once'), asked=names)}")
+
+
+@router.get("/campaigns/{campaign}/links/{kept}")
+async def links(request: Request, campaign: str, kept: str) -> Response:
+    """Links that this session has just made."""
+    visit = await analyst(request)
+    found = require_id(campaign)
+    made = await _made(visit, found, kept)
+    if made is None:
+        return visit.go(f"/campaigns/{found}/people?told=links")
+    view = await visit.app.run(visit.app.service.campaign, visit.who, found)
+    here = f"/campaigns/{found}/links/{kept}"
+    if isinstance(made, list):
+        return visit.page("staff/links.html", view=view, links=made, here=here, tab="overview")
+    return visit.page("staff/renewed.html", view=view, one=made, here=here, tab="people")
+
+
+@router.get("/campaigns/{campaign}/links/{kept}/file")
+async def links_file(request: Request, campaign: str, kept: str) -> Response:
+    """The same links as a file."""
+    visit = await analyst(request)
+    found = require_id(campaign)
+    made = await _made(visit, found, kept)
+    if not isinstance(made, list):
+        return visit.go(f"/campaigns/{found}/people?told=links")
+    return Csv(_links_csv(made), headers=download(f"{found}-links.csv"))
+
+
+@router.get("/campaigns/{campaign}/people/{person}/link")
+async def ask_renew(request: Request, campaign: str, person: str) -> Response:
+    """Ask whether somebody who lost her link shall have a new one."""
+    return await _asked_about(await analyst(request), campaign, person, "staff/renew.html")
+
+
+@router.post("/campaigns/{campaign}/people/{person}/link")
+async def renew(request: Request, campaign: str, person: str) -> Response:
+    """Make a new link for somebody, and send the browser to where it is shown."""
+    visit = await analyst(request)
+    form, found, service = await visit.form(), require_id(campaign), visit.app.service
+    names = ("page renew", found, require_id(person))
+    try:
+        her = await visit.app.run(service.person, visit.who, found, person)
+        assert her.label is not None
+        asked, label = visit.repeatable(form, *names, encode=_encoded), her.label
+        await visit.app.run(lambda: service.once(asked, service.renew_link, visit.who, found, label))
+    except Unreadable:
+        return visit.go(f"/campaigns/{found}/people/{person}/link")
+    except Conflict:
+        return visit.go(f"/campaigns/{found}/people?told=busy")
+    except NotFound:
+        return visit.go(f"/campaigns/{found}/people?told=gone")
+    return visit.go(f"/campaigns/{found}/links/{aside.keep(visit, once=form.text('once'), asked=names)}")
 
 
 @router.get("/campaigns/{campaign}/people/{person}/remove")
 async def ask_remove(request: Request, campaign: str, person: str) -> Response:
     """Ask whether somebody shall really be taken off the list."""
-    visit = await analyst(request)
-    service, found = visit.app.service, require_id(campaign)
-    view = await visit.app.run(service.campaign, visit.who, found)
-    try:
-        her = await visit.app.run(service.person, visit.who, found, require_id(person))
-    except NotFound:
-        return visit.go(f"/campaigns/{found}/people?told=gone")
-    return visit.page("staff/remove.html", view=view, person=her, tab="people")
+    return await _asked_about(await analyst(request), campaign, person, "staff/remove.html")
 
 
 @router.post("/campaigns/{campaign}/people/{person}/remove")
@@ -101,27 +143,55 @@ async def remove(request: Request, campaign: str, person: str) -> Response:
     return visit.go(f"/campaigns/{found}/people{told}")
 
 
-def _invite_page(
-    visit: Visit,
-    view: CampaignView,
-    *,
-    typed: Mapping[str, str] | None = None,
-    problem: str | None = None,
-    status: int = 200,
-) -> Response:
+async def _asked_about(visit: Visit, campaign: str, person: str, template: str) -> Response:
+    service, found = visit.app.service, require_id(campaign)
+    view = await visit.app.run(service.campaign, visit.who, found)
+    try:
+        her = await visit.app.run(service.person, visit.who, found, require_id(person))
+    except NotFound:
+        return visit.go(f"/campaigns/{found}/people?told=gone")
+    return visit.page(template, view=view, person=her, once=secrets.token_urlsafe(24), tab="people")
+
+
+async def _invite_page(visit: Visit, campaign: str, before: Mapping[str, Any]) -> Response:
+    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
+    if view.state.value != "draft":
+        return visit.go(f"/campaigns/{campaign}")
+    told = before.get("told")
+    sentence = told and visit.texts(told, **{name: visit.write.number(n, 9) for name, n in before["numbers"].items()})
     return visit.page(
         "staff/invite.html",
-        status=status,
-        here=f"/campaigns/{view.id}/participants",
         view=view,
-        typed=typed or {"count": "", "people": ""},
-        problem=problem,
+        typed=before.get("typed", {"count": "", "people": ""}),
+        p={**dict.fromkeys(("", "people", "file", "count")), before.get("at", ""): sentence},
         once=secrets.token_urlsafe(24),
         tab="overview",
     )
 
 
-def _why(view: CampaignView, people: People, refused: HushbidError) -> str:
+def _again(visit: Visit, campaign: str, form: Form, told: str, *, at: str, **numbers: int) -> Response:
+    """Send the browser to the form with what was typed, and what is wrong with which field."""
+    typed = {name: form.text(name) for name in ("count", "people")}
+    name = aside.keep(visit, told=told, at=at, typed=typed, numbers=numbers)
+    return visit.go(f"/campaigns/{campaign}/participants/{name}")
+
+
+async def _made(visit: Visit, campaign: str, kept: str) -> Any:
+    """The links, or the one link, that a form of this session has made; None if they are not kept any more."""
+    before = aside.kept(visit, kept)
+    if before is None or before["asked"][1] != campaign:
+        return None
+    asked = Repeatable(who=visit.who.id, key=before["once"], asked="\n".join(before["asked"]).encode(), encode=_encoded)
+    answer = await visit.app.run(visit.app.service.answered, asked)
+    if answer is None:
+        return None
+    base, found = base_address(visit), json.loads(answer)
+    if isinstance(found, dict):
+        return {**found, "link": f"{base}/p#{found['token']}"}
+    return [{**one, "link": f"{base}/p#{one['token']}"} for one in found]
+
+
+def _why(view: CampaignView, people: People | None, refused: HushbidError) -> str:
     """Which text says why people were not invited; that of a row, if one is to blame."""
     settings, row = view.settings, refused.row
     if isinstance(refused, Conflict):
@@ -129,7 +199,7 @@ def _why(view: CampaignView, people: People, refused: HushbidError) -> str:
     if isinstance(people, int):
         return "by_id"
     if row is None or people is None or row >= len(people):
-        return "list" if refused.field == "people" else "gone"
+        return "list"
     label, group, stratum = people[row]
     if (group or "") not in (settings.groups or ("",)):
         return "group"
@@ -140,12 +210,7 @@ def _why(view: CampaignView, people: People, refused: HushbidError) -> str:
 
 
 def _invited(form: Form, *, strata: bool) -> People:
-    """How many, or who; None if the form only asks for links that were made before.
-
-    Exactly one of the three must be filled in: nothing that was typed is left aside.
-    """
-    if form.text("digest"):
-        return None
+    """How many, or who. Exactly one of the three must be filled in: nothing that was typed is left aside."""
     ids, count = form.text("people").strip(), form.text("count").strip()
     if sum(map(bool, (ids, form.file, count))) != 1:
         raise Unreadable("invite.one")
@@ -191,29 +256,8 @@ def _cell(row: Sequence[str], place: int) -> str | None:
     return row[place].strip() or None if place < len(row) else None
 
 
-def _links(
-    service: Service,
-    asked: Repeatable,
-    who: Principal,
-    campaign: str,
-    people: People,
-) -> list[dict[str, Any]]:
-    """Make links once for one form; the same form again gives the same links."""
-    if people is None:
-        before = service.answered(asked)
-        if before is None:
-            raise InputError("The links are not kept any more: invite the people again, or renew single links.")
-        found = before
-    elif isinstance(people, int):
-        found, _ = service.once(asked, service.invite, who, campaign, count=people)
-    else:
-        found, _ = service.once(asked, service.invite, who, campaign, people=people)
-    links: list[dict[str, Any]] = json.loads(found)
-    return links
-
-
-def _encoded(made: tuple[Invitation, ...]) -> bytes:
-    return json.dumps([asdict(one) for one in made]).encode()
+def _encoded(made: Invitation | tuple[Invitation, ...]) -> bytes:
+    return json.dumps([asdict(one) for one in made] if isinstance(made, tuple) else asdict(made)).encode()
 
 
 def _digest(people: object) -> str:

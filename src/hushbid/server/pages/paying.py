@@ -8,19 +8,64 @@ import secrets
 
 from fastapi import APIRouter, Request, Response
 
-from hushbid.errors import Conflict, HushbidError, ServerFailed
+from hushbid.errors import HushbidError, ServerFailed
+from hushbid.server.pages import aside
 from hushbid.server.pages.numbers import Unreadable
-from hushbid.server.pages.steps import SURE
-from hushbid.server.pages.visit import Form, Visit, analyst, require_id
+from hushbid.server.pages.visit import Visit, analyst, require_id
 
 router = APIRouter(include_in_schema=False)
+SURE = "sure"
+"""The field of a form by which she says that she was asked."""
+
 _DONE = b"done"
+_TOLD = {"pay": "step.pay.nobody", "unpay": "step.unpay.nobody", "changed": "paying.changed", "again": "field.once"}
 
 
 @router.get("/campaigns/{campaign}/payments")
 async def payments(request: Request, campaign: str) -> Response:
-    """Who is owed what, by name, and how it adds up."""
-    return await _payments_page(await analyst(request), require_id(campaign))
+    """Who is owed what, by name, and how it adds up; and why nothing was marked, if nothing was."""
+    visit, found = await analyst(request), require_id(campaign)
+    service = visit.app.service
+    view = await visit.app.run(service.campaign, visit.who, found)
+    rows = await visit.app.run(service.payments, visit.who, found)
+    account = await visit.app.compute(service.account, visit.who, found)
+    told = _TOLD.get(request.query_params.get("told", ""))
+    return visit.page(
+        "staff/payments.html",
+        view=view,
+        rows=rows,
+        account=account,
+        unpaid=sum(row.due > 0 for row in rows),
+        rounding=account.rounding / 10**view.settings.decimals,
+        problem=told and visit.texts(told),
+        tab="payments",
+        money=visit.money_of(view.settings),
+    )
+
+
+@router.get("/campaigns/{campaign}/payments/{kept}")
+async def ask(request: Request, campaign: str, kept: str) -> Response:
+    """Say whose mark would be made or taken back, and how much that is."""
+    visit, found = await analyst(request), require_id(campaign)
+    service, chosen = visit.app.service, aside.kept(visit, kept)
+    if chosen is None:
+        return visit.go(f"/campaigns/{found}/payments")
+    step, labels = chosen["step"], chosen["labels"]
+    view = await visit.app.run(service.campaign, visit.who, found)
+    amounts = await _amounts(visit, found, step, labels)
+    if not amounts:
+        return visit.go(f"/campaigns/{found}/payments?told={step}")
+    return visit.page(
+        "staff/pay.html",
+        view=view,
+        step=step,
+        chosen=amounts,
+        everybody=labels is None,
+        total=sum(amounts.values()),
+        once=secrets.token_urlsafe(24),
+        tab="payments",
+        money=visit.money_of(view.settings),
+    )
 
 
 @router.post("/campaigns/{campaign}/steps/pay")
@@ -28,9 +73,9 @@ async def pay(request: Request, campaign: str) -> Response:
     """Mark people as paid, once it was asked about."""
     visit = await analyst(request)
     form, found, service = await visit.form(), require_id(campaign), visit.app.service
-    labels = _labels(form)
+    labels = None if form.text("who") == "everybody" else form.texts("label")
     if not form.ticked(SURE):
-        return await _asking(visit, found, "pay", labels)
+        return await _to_be_asked(visit, found, "pay", labels)
     total = form.text("total")
     try:
         if not (total.isascii() and total.isdigit() and len(total) <= 18):
@@ -38,7 +83,7 @@ async def pay(request: Request, campaign: str) -> Response:
         asked = visit.repeatable(form, "page pay", found, total, *(labels or ()), encode=lambda _: _DONE)
         await visit.app.run(lambda: service.once(asked, service.mark_paid, visit.who, found, labels, total=int(total)))
     except (Unreadable, HushbidError) as refused:
-        return await _refused(visit, found, refused)
+        return _refused(visit, found, refused)
     return visit.go(f"/campaigns/{found}/payments")
 
 
@@ -49,74 +94,31 @@ async def unpay(request: Request, campaign: str) -> Response:
     form, found = await visit.form(), require_id(campaign)
     labels = form.texts("label")
     if not form.ticked(SURE):
-        return await _asking(visit, found, "unpay", labels)
+        return await _to_be_asked(visit, found, "unpay", labels)
     try:
         await visit.app.run(visit.app.service.mark_unpaid, visit.who, found, labels)
     except HushbidError as refused:
-        return await _refused(visit, found, refused)
+        return _refused(visit, found, refused)
     return visit.go(f"/campaigns/{found}/payments")
 
 
-async def _refused(visit: Visit, campaign: str, refused: Unreadable | HushbidError) -> Response:
-    """Show why nothing was marked, beside the payments as they are now."""
+def _refused(visit: Visit, campaign: str, refused: Unreadable | HushbidError) -> Response:
+    """Say why nothing was marked, beside the payments as they are now."""
     if isinstance(refused, ServerFailed):
         raise refused
-    if isinstance(refused, Unreadable):
-        return await _payments_page(visit, campaign, problem=visit.texts(refused.text), status=422)
-    if isinstance(refused, Conflict):
-        return await _payments_page(visit, campaign, problem=visit.texts("paying.changed"), status=409)
-    return await _payments_page(visit, campaign, problem=str(refused), language="en", status=409)
+    return visit.go(f"/campaigns/{campaign}/payments?told={'again' if isinstance(refused, Unreadable) else 'changed'}")
 
 
-async def _payments_page(
-    visit: Visit, campaign: str, *, problem: str | None = None, language: str | None = None, status: int = 200
-) -> Response:
-    service = visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, campaign)
-    rows = await visit.app.run(service.payments, visit.who, campaign)
-    account = await visit.app.compute(service.account, visit.who, campaign)
-    return visit.page(
-        "staff/payments.html",
-        status=status,
-        here=f"/campaigns/{campaign}/payments",
-        view=view,
-        rows=rows,
-        account=account,
-        unpaid=sum(row.due > 0 for row in rows),
-        rounding=account.rounding / 10**view.settings.decimals,
-        problem=problem,
-        language=language,
-        tab="payments",
-        money=visit.money_of(view.settings),
-    )
+async def _to_be_asked(visit: Visit, campaign: str, step: str, labels: list[str] | None) -> Response:
+    """Send the browser to the question about those who were chosen, whose names stand in no address."""
+    if not await _amounts(visit, campaign, step, labels):
+        return visit.go(f"/campaigns/{campaign}/payments?told={step}")
+    return visit.go(f"/campaigns/{campaign}/payments/{aside.keep(visit, step=step, labels=labels)}")
 
 
-async def _asking(visit: Visit, campaign: str, step: str, labels: list[str] | None) -> Response:
-    """Say whose mark would be made or taken back, and how much that is."""
-    service = visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, campaign)
-    rows = await visit.app.run(service.payments, visit.who, campaign)
+async def _amounts(visit: Visit, campaign: str, step: str, labels: list[str] | None) -> dict[str, int]:
+    """What would be marked for each of these people, or of everybody."""
+    rows = await visit.app.run(visit.app.service.payments, visit.who, campaign)
     wanted = None if labels is None else set(labels)
-    amounts = {
-        row.label: row.due if step == "pay" else row.paid for row in rows if wanted is None or row.label in wanted
-    }
-    chosen = {label: amount for label, amount in amounts.items() if amount}
-    if not chosen:
-        return await _payments_page(visit, campaign, problem=visit.texts(f"step.{step}.nobody"), status=422)
-    return visit.page(
-        "staff/pay.html",
-        here=f"/campaigns/{campaign}/payments",
-        view=view,
-        step=step,
-        chosen=chosen,
-        everybody=labels is None,
-        total=sum(chosen.values()),
-        once=secrets.token_urlsafe(24),
-        tab="payments",
-        money=visit.money_of(view.settings),
-    )
-
-
-def _labels(form: Form) -> list[str] | None:
-    """Who was chosen; everybody if the button for everybody was pressed."""
-    return None if form.text("who") == "everybody" else form.texts("label")
+    amounts = {row.label: row.due if step == "pay" else row.paid for row in rows}
+    return {label: amount for label, amount in amounts.items() if amount and (wanted is None or label in wanted)}

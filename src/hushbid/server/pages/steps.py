@@ -5,24 +5,27 @@ can be copied whatever its state.
 """
 
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
-from hushbid.errors import HushbidError, InputError, ServerFailed
+from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
 from hushbid.server.api.schemas import answer
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.text import LONGEST_TITLE
 from hushbid.server.domain.views import CampaignView, JobView, Principal
-from hushbid.server.pages import pictures
+from hushbid.server.pages import aside, pictures
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.form_prices import prior_typed
 from hushbid.server.pages.numbers import Unreadable
-from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id, staff
+from hushbid.server.pages.settings_form import as_typed
+from hushbid.server.pages.settings_form import told as settings_told
+from hushbid.server.pages.visit import Form, Visit, analyst, require_id, staff
 from hushbid.server.service import Service
+from hushbid.server.service.ending import LONGEST_REASON
 
 router = APIRouter(include_in_schema=False)
 Do = Callable[[Service, Principal, str, Form], Any]
@@ -80,23 +83,15 @@ _OFFERED = {  # on the campaign's page; some have forms of their own
     _C.DELIVERING: ("release",),
     _C.RELEASED: ("pay", "close"),
 }
-SURE = "sure"
-"""The field of a form by which she says that she was asked."""
 
 
 @router.get("/campaigns/{campaign}")
 async def campaign(request: Request, campaign: str) -> Response:
-    """One campaign, as it is now."""
+    """One campaign, as it is now; and that a step came too late, if one did."""
     visit = await staff(request)
-    return await campaign_page(visit, require_id(campaign))
-
-
-async def campaign_page(visit: Visit, campaign: str, *, problem: str | None = None, status: int = 200) -> Response:
-    """One campaign, with a sentence about what was refused, if anything was."""
-    view, jobs = await visit.app.run(_campaign, visit.app.service, visit, campaign)
-    here = f"/campaigns/{view.id}"
-    values = {**_monitored(visit, view, jobs), "problem": problem, "here": here, "tab": "overview"}
-    return visit.page("staff/campaign.html", status=status, **values)
+    view, jobs = await visit.app.run(_campaign, visit.app.service, visit, require_id(campaign))
+    told = visit.texts("refused_step.moved") if request.query_params.get("told") == "moved" else None
+    return visit.page("staff/campaign.html", **_monitored(visit, view, jobs), problem=told, tab="overview")
 
 
 @router.get("/campaigns/{campaign}/pulse")
@@ -173,11 +168,20 @@ def _progress(visit: Visit, job: JobView | None) -> str:
 
 @router.get("/campaigns/{campaign}/copy")
 async def ask_to_copy(request: Request, campaign: str) -> Response:
-    """Ask what the copy of a campaign shall be called."""
+    """Ask what the copy of a campaign shall be called; and say why it was not made, if it was not."""
     visit = await analyst(request)
-    refused = request.query_params.get("title") == "refused"
-    told = visit.texts("copy.title_problem", most=LONGEST_TITLE) if refused else None
-    return await _copy_page(visit, require_id(campaign), title_problem=told)
+    view = await visit.app.run(visit.app.service.campaign, visit.who, require_id(campaign))
+    refused = request.query_params.get("told")
+    told = {"again": "field.once", "minimum_people": "refused_step.minimum_people"}.get(refused or "")
+    return visit.page(
+        "staff/copy.html",
+        view=view,
+        title_problem=visit.texts("copy.title_problem", most=LONGEST_TITLE) if refused == "title" else None,
+        longest=LONGEST_TITLE,
+        problem=told and visit.texts(told),
+        once=secrets.token_urlsafe(24),
+        tab="overview",
+    )
 
 
 @router.post("/campaigns/{campaign}/copy")
@@ -185,58 +189,31 @@ async def copy(request: Request, campaign: str) -> Response:
     """Copy a campaign's settings into a new draft."""
     visit = await analyst(request)
     form, found, service = await visit.form(), require_id(campaign), visit.app.service
-    title = form.text("title")
+    title, told = form.text("title"), "title"
     try:
         asked = visit.repeatable(form, "page copy", found, title, encode=lambda view: str(view.id).encode())
         made, _ = await visit.app.run(service.once, asked, service.copy, visit.who, found, title)
-    except ServerFailed:
-        raise
-    except Unreadable as unreadable:
-        problem = visit.texts(unreadable.text)
-        return await _copy_page(visit, found, title=title, problem=problem, language=None, status=422)
+        return visit.go(f"/campaigns/{made.decode()}")
+    except Unreadable:
+        told = "again"
+    except Conflict as refused:
+        told = "minimum_people" if refused.field == "minimum_people" else "again"
     except InputError:
-        return visit.go(f"/campaigns/{found}/copy?title=refused")
-    except HushbidError as refused:
-        return await _copy_page(visit, found, title=title, problem=str(refused), status=409)
-    return visit.go(f"/campaigns/{made.decode()}")
-
-
-async def _copy_page(
-    visit: Visit,
-    campaign: str,
-    *,
-    title: str = "",
-    title_problem: str | None = None,
-    problem: str | None = None,
-    language: str | None = "en",
-    status: int = 200,
-) -> Response:
-    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
-    return visit.page(
-        "staff/copy.html",
-        status=status,
-        here=f"/campaigns/{campaign}/copy",
-        view=view,
-        title=title,
-        title_problem=title_problem,
-        longest=LONGEST_TITLE,
-        problem=problem,
-        language=language,
-        once=secrets.token_urlsafe(24),
-        tab="overview",
-    )
+        pass
+    return visit.go(f"/campaigns/{found}/copy?told={told}")
 
 
 @router.get("/campaigns/{campaign}/steps/{step}")
 async def ask(request: Request, campaign: str, step: str) -> Response:
     """Say what a step means, and ask."""
+    return await _asking(await analyst(request), require_id(campaign), step, {})
+
+
+@router.get("/campaigns/{campaign}/steps/{step}/{kept}")
+async def ask_again(request: Request, campaign: str, step: str, kept: str) -> Response:
+    """Ask again, and say why a step was refused."""
     visit = await analyst(request)
-    if step not in STEPS:
-        raise HTTPException(404)
-    view = await visit.app.run(visit.app.service.campaign, visit.who, require_id(campaign))
-    if view.state not in STEPS[step].states:
-        return visit.go(f"/campaigns/{view.id}")
-    return await _asking(visit, view, step)
+    return await _asking(visit, require_id(campaign), step, aside.kept(visit, kept) or {})
 
 
 @router.post("/campaigns/{campaign}/steps/{step}")
@@ -251,67 +228,55 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     run = visit.app.compute if STEPS[step].slow else visit.app.run
     try:
         await run(lambda: STEPS[step].do(service, who, found, form))
-    except ServerFailed:
+    except (ServerFailed, NotFound):
         raise
     except HushbidError as refused:
-        return await _refused(visit, found, step, str(refused))
+        kind = Conflict if isinstance(refused, Conflict) else InputError
+        name = aside.keep(visit, refused=kind(field=refused.field), reason=form.text("reason")[:10_000])
+        return visit.go(f"/campaigns/{found}/steps/{step}/{name}")
     if step == "discard":
         return visit.go("/campaigns")
     return visit.go(f"/campaigns/{found}")
 
 
-async def _refused(visit: Visit, campaign: str, step: str, sentence: str) -> Response:
-    """Show the refusal where the step was asked for, if it still makes sense there."""
-    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
-    if view.state in STEPS[step].states:
-        return await _asking(visit, view, step, problem=sentence, status=409)
-    return await campaign_page(visit, campaign, problem=sentence, status=409)
-
-
-async def _asking(
-    visit: Visit, view: CampaignView, step: str, *, problem: str | None = None, status: int = 200
-) -> Response:
-    service, preview, sentence = visit.app.service, None, problem
+async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, Any]) -> Response:
+    if step not in STEPS:
+        raise HTTPException(404)
+    service, refused = visit.app.service, before.get("refused")
+    view = await visit.app.run(service.campaign, visit.who, campaign)
+    if view.state not in STEPS[step].states:
+        return visit.go(f"/campaigns/{campaign}{'?told=moved' if refused else ''}")
+    preview = None
     if step == "open":
         try:
             if view.people:
                 preview = await visit.app.compute(service.preview_campaign, visit.who, view.id)
-        except HushbidError as refused:
-            sentence = sentence or str(refused)
+        except HushbidError as unforeseen:
+            refused = refused or unforeseen
+    told = _why_not(visit, view, refused) if refused else None
+    at_field = refused is not None and refused.field == "reason"
     return visit.page(
         "staff/step.html",
-        status=status,
-        here=f"/campaigns/{view.id}/steps/{step}",
         view=view,
         s=view.settings,
         step=step,
         preview=preview,
-        problem=sentence,
+        problem=None if at_field else told,
+        reason=before.get("reason", ""),
+        reason_problem=told if at_field else None,
         tab="overview",
         money=visit.money_of(view.settings),
     )
 
 
-# -- somebody lost her link --------------------------------------------------------------------------------------------
-
-
-@router.post("/campaigns/{campaign}/links")
-async def renew(request: Request, campaign: str) -> Response:
-    """A new link for somebody who lost hers: asked about, then shown this once."""
-    visit = await analyst(request)
-    form = await visit.form()
-    found, service = require_id(campaign), visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, found)
-    label = form.text("label")[:200]
-    if not form.ticked(SURE):
-        return visit.page("staff/renew.html", here=f"/campaigns/{found}/people", view=view, label=label, tab="people")
-    one = await visit.app.run(service.renew_link, visit.who, found, label)
-    return visit.page(
-        "staff/renewed.html",
-        here=f"/campaigns/{found}/people",
-        view=view,
-        label=one.label,
-        link=f"{base_address(visit)}/p#{one.token}",
-        reads_only=one.reads_only,
-        tab="people",
-    )
+def _why_not(visit: Visit, view: CampaignView, refused: HushbidError) -> str:
+    """Why a step was refused, in the page's language: by what is wrong, since the service says it in English."""
+    name = (refused.field or "").partition("[")[0]
+    if not name:
+        return visit.texts("refused_step.running" if view.state is _C.ALLOCATING else "refused_step.moved")
+    if isinstance(refused, Conflict) and name in ("max_privacy_loss", view.settings.stated):
+        name = "cap"
+    if f"refused_step.{name}" not in visit.texts:
+        return settings_told(refused, as_typed(view.settings, visit.write), visit.texts)[1]
+    least = visit.write.number(view.settings.minimum_people, 9)
+    return visit.texts(f"refused_step.{name}", least=least, most=visit.write.number(LONGEST_REASON, 9))

@@ -231,12 +231,14 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
     settings, privacy_cap = campaign.settings, installation.privacy_cap
     rules.require_state(campaign, CampaignState.DRAFT, to="open it")
     if len(groups) < settings.minimum_people:
-        raise Conflict(f"At least {settings.minimum_people} people must be invited first, got {len(groups)}.")
+        raise Conflict(
+            f"At least {settings.minimum_people} people must be invited first, got {len(groups)}.", field="people"
+        )
     unknown = {group for group in groups if (group is None) != (not settings.groups)}
     unknown |= {group for group in groups if group is not None and group not in settings.groups}
     if unknown:
         shown = ", ".join(sorted(repr(group) for group in unknown))
-        raise Conflict(f"Everybody's group must be one of the settings' groups, but {shown} is not.")
+        raise Conflict(f"Everybody's group must be one of the settings' groups, but {shown} is not.", field="groups")
     if privacy_cap is not None and settings.largest_loss > privacy_cap:
         stated = settings.max_privacy_loss is not None
         what = (
@@ -282,13 +284,14 @@ def _open(
     if now.settings != campaign.settings or (groups, participants.strata(connection, campaign.id)) != people:
         raise Conflict("The draft was changed at the same moment: look again.")
     if forecast.above_ceiling:
-        raise Conflict(_above_ceiling(campaign.settings, forecast))
+        raise Conflict(_above_ceiling(campaign.settings, forecast), field="spending_ceiling")
     # may bring it below the minimum
     excluded = _reserve(tx, campaign)
     if len(groups) - excluded < campaign.settings.minimum_people:
         raise Conflict(
             f"At least {campaign.settings.minimum_people} people must be invited who may still give something up, got"
-            f" {len(groups) - excluded}."
+            f" {len(groups) - excluded}.",
+            field="people",
         )
     _require_strata(now.settings, participants.strata(connection, campaign.id))
     if now.settings.one_visit:  # before anybody can send answers

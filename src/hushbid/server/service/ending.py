@@ -21,7 +21,7 @@ from hushbid.server.service.views_of import campaign_view
 from hushbid.server.store import campaigns, events, jobs, ledger, participants
 from hushbid.server.store.database import Transaction
 
-_LONGEST_REASON = 500
+LONGEST_REASON = 500
 
 
 def sealed(
@@ -59,7 +59,7 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
 def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> CampaignView:
     """End a campaign because an analyst wants so; too late once people have been told what is bought from them."""
     rules.require_analyst(who)
-    sentence = checked_text(reason, "reason", needed=True, longest=_LONGEST_REASON)
+    sentence = checked_text(reason, "reason", needed=True, longest=LONGEST_REASON)
     campaign = campaigns.get(tx.connection, campaign_id)
     states = (CampaignState.DRAFT, CampaignState.REPORTING, CampaignState.ALLOCATING)
     rules.require_state(campaign, *states, to="cancel it")
@@ -76,7 +76,9 @@ def close(tx: Transaction, who: Principal, campaign_id: str, *, accept_unpaid: b
     rules.require_state(campaign, CampaignState.RELEASED, to="close it")
     owed = [one.id for one in participants.everybody(tx.connection, campaign_id) if rules.due(campaign, one) > 0]
     if owed and not accept_unpaid:
-        raise Conflict(f"{len(owed)} people are still to be paid: pay them, or accept that by name.")
+        raise Conflict(
+            f"{len(owed)} people are still to be paid: pay them, or accept that by name.", field="accept_unpaid"
+        )
     campaigns.step(tx.connection, campaign, CampaignState.CLOSED, closed_at=tx.at)
     events.append(tx, campaign_id, "closed", {"unpaid": owed})
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))

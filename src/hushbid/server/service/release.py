@@ -61,7 +61,10 @@ def start(tx: Transaction, campaign_id: str, *, accept_nobody: bool) -> JobView:
         deadline = campaign.settings.deliver_by
         may_come = not campaign.settings.one_visit and (deadline is None or tx.now < deadline)
         if not delivered and not accept_nobody and may_come:
-            raise Conflict("Nobody has delivered yet: wait, or accept by name that there will be no estimate.")
+            raise Conflict(
+                "Nobody has delivered yet: wait, or accept by name that there will be no estimate.",
+                field="accept_nobody",
+            )
         claim(tx, campaign, delivered)
     return new_job(tx, campaign_id, "release", _STEPS[0])
 
