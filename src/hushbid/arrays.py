@@ -9,6 +9,7 @@ import math
 import numbers
 import unicodedata
 from collections.abc import Iterable, Sequence
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -241,6 +242,17 @@ def _datum(value: Any) -> float:
         return float(value)
     except OverflowError:  # an integer beyond every float; the bounds will clamp it
         return math.inf if value > 0 else -math.inf
+
+
+def rounded_sum(values: FloatArray) -> float:
+    """The correctly rounded sum: ``math.fsum``, but for many zeros, and one number many times, quicker.
+
+    >>> rounded_sum(np.array([1e16, 1.0, 0.0, -1e16])), rounded_sum(np.broadcast_to(0.1, (10,)))
+    (1.0, 1.0)
+    """
+    if values.size and not any(values.strides) and math.isfinite(values.flat[0]):
+        return float(Fraction(float(values.flat[0])) * values.size)
+    return math.fsum(values[values != 0.0].tolist())
 
 
 # -- who ---------------------------------------------------------------------------------------------------------------

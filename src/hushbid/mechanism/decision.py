@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule, precedence
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, rounded_sum
 from hushbid.codec import Codec
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
@@ -77,7 +77,7 @@ class Decision:
     @property
     def total_payment(self) -> float:
         """The sum of all payments."""
-        return math.fsum(self.payments)
+        return rounded_sum(self.payments)
 
     @property
     def active(self) -> int:
