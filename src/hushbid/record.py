@@ -197,7 +197,7 @@ class Record:
     def to_bytes(self) -> bytes:
         """What a file holds: the record in its canonical form, and a line break."""
         if self._written is not None and self._written[0] is self.content:
-            return with_hash(self._written[1], self.hash) + b"\n"
+            return with_hash(self._written[1], self.hash, b"\n")
         return canonical(self.to_dict()) + b"\n"
 
     @classmethod
