@@ -9,6 +9,8 @@ import math
 import numbers
 import unicodedata
 from collections.abc import Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from fractions import Fraction
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -49,6 +51,7 @@ several names."""
 
 _SMALLEST_WIDTH, _LARGEST_BOUND = 1e-100, 1e100  # noise can be 2**54 times as wide, and is squared
 _ROWS_SHOWN = 5
+_MANY = 1 << 20
 _PLURAL = {"is": "are", "does": "do"}
 
 
@@ -241,6 +244,37 @@ def _datum(value: Any) -> float:
         return float(value)
     except OverflowError:  # an integer beyond every float; the bounds will clamp it
         return math.inf if value > 0 else -math.inf
+
+
+def rounded_sum(values: FloatArray) -> float:
+    """The correctly rounded sum: ``math.fsum``, but for many zeros, and one number many times, quicker.
+
+    >>> rounded_sum(np.array([1e16, 1.0, 0.0, -1e16])), rounded_sum(np.broadcast_to(0.1, (10,)))
+    (1.0, 1.0)
+    """
+    if values.size and not any(values.strides) and math.isfinite(values.flat[0]):
+        return float(Fraction(float(values.flat[0])) * values.size)
+    return math.fsum(values[values != 0.0].tolist())
+
+
+def spread(people: int, rows: IndexArray, *columns: FloatArray) -> list[FloatArray]:
+    """Columns of everybody from those of some people; nobody else has anything.
+
+    Of many people two columns are made at a time: getting the memory takes longer than filling it.
+
+    >>> [column.tolist() for column in spread(3, np.array([1]), np.array([0.5]))]
+    [[0.0, 0.5, 0.0]]
+    """
+
+    def whole(column: FloatArray) -> FloatArray:
+        found = np.zeros(people)
+        found[rows] = column
+        return found
+
+    if people < _MANY or len(columns) < 2:
+        return [whole(column) for column in columns]
+    with ThreadPoolExecutor(max_workers=2) as pool:
+        return list(pool.map(whole, columns))
 
 
 # -- who ---------------------------------------------------------------------------------------------------------------

@@ -131,8 +131,10 @@ def hash_of(written: bytes) -> str:
     return hashlib.sha256(written).hexdigest()
 
 
-def with_hash(written: bytes, digest: str) -> bytes:
+def with_hash(written: bytes, digest: str, end: bytes = b"") -> bytes:
     """The canonical form of a record from that of its content: of its keys, only ``format`` comes before ``hash``.
+
+    ``end`` stands after it: what is long is copied once.
 
     >>> with_hash(canonical({"format": "f", "version": 1}), "ab") == canonical(
     ...     {"format": "f", "hash": "ab", "version": 1}
@@ -140,7 +142,8 @@ def with_hash(written: bytes, digest: str) -> bytes:
     True
     """
     place = written.index(b",") + 1
-    return b"".join((written[:place], b'"hash":', json.dumps(digest).encode("ascii"), b",", written[place:]))
+    rest = memoryview(written)[place:]
+    return b"".join((written[:place], b'"hash":', json.dumps(digest).encode("ascii"), b",", rest, end))
 
 
 def parsed(text: bytes) -> dict[str, Any]:

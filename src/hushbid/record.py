@@ -18,7 +18,6 @@ All of it is confidential: a loss or a payment tells what somebody reported. Rec
 had a price for the error, stay readable and are written again as they were.
 """
 
-import math
 import platform
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from hushbid.arrays import FloatArray, rounded_sum
 from hushbid.codec import Codec, Named, Number, Perhaps, header_problem
 from hushbid.disclosure import Release
 from hushbid.disclosure.release import RELEASE
@@ -197,7 +197,7 @@ class Record:
     def to_bytes(self) -> bytes:
         """What a file holds: the record in its canonical form, and a line break."""
         if self._written is not None and self._written[0] is self.content:
-            return with_hash(self._written[1], self.hash) + b"\n"
+            return with_hash(self._written[1], self.hash, b"\n")
         return canonical(self.to_dict()) + b"\n"
 
     @classmethod
@@ -237,8 +237,12 @@ def totals(outcome: Outcome) -> dict[str, float]:
         value = getattr(outcome.market, name)
         if isinstance(value, np.ndarray):
             columns[name] = value
-    sums: dict[str, float] = {name: math.fsum(column[np.isfinite(column)]) for name, column in columns.items()}
-    return {**sums, "bought_from": outcome.active}
+    return {**{name: _finite_sum(column) for name, column in columns.items()}, "bought_from": outcome.active}
+
+
+def _finite_sum(column: FloatArray) -> float:
+    finite = np.isfinite(column)
+    return rounded_sum(column if finite.all() else column[finite])
 
 
 def _texts(values: Iterable[str] | None, name: str, n: int | None) -> tuple[str, ...] | None:

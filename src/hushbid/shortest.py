@@ -2,12 +2,14 @@
 
 A double is written as Python writes it, as the shortest decimal that reads back as the same double. Arrow finds the
 same digits, and sets them out in the same way from 0.0001 up to 10^10, but for the ``.0`` after a whole number, which
-is added here. What is larger or smaller, and has an exponent or so many zeros, Python writes itself.
+is added here. What is larger or smaller, and has an exponent or so many zeros, Python writes itself; and so it does
+where nearly all are zero, as losses and payments are where few of many people are bought from.
 
 Arrays go to and fro as buffers: where Arrow converts Python's or NumPy's objects itself it first imports pandas, if
 that is there, which takes longer than all the rest.
 """
 
+import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray
+from hushbid.arrays import BoolArray, IndexArray
 
 T = TypeVar("T")
 U = TypeVar("U")
@@ -28,6 +30,9 @@ MANY = 10_000
 
 _CHUNK, _WORKERS = 1 << 17, 2
 _LEAST, _MOST = 1e-4, 1e10
+_ZERO = "0.0"
+_FEW = 8
+"""Zeros are written in runs where at most one number in so many is another."""
 
 
 def is_quick(count: int) -> bool:
@@ -58,9 +63,12 @@ def side_by_side(work: Callable[[T], U], parts: Iterable[T]) -> Iterator[U]:
 def _ended_floats(values: NDArray[np.float64], separator: str) -> bytes:
     """Doubles with a separator behind each."""
     chunk = np.ascontiguousarray(values)
+    others = _others(chunk)
+    if others is not None:
+        return _among_zeros(chunk, others, separator)[0]
     usual = _are_usual(chunk)
     if 2 * np.count_nonzero(usual) < chunk.size:  # Python writes most of them anyway
-        return "".join([f"{one!r}{separator}" for one in chunk.tolist()]).encode()
+        return json.dumps(chunk.tolist(), separators=(separator, ":"))[1:-1].encode() + separator.encode()
     digits, whole = _digits(chunk, usual)
     # what stands behind each number is the only part that differs: ".0" or nothing, and the separator
     ends = strings([separator, f".0{separator}"]).take(array_of(whole.astype(np.int8)))
@@ -70,10 +78,31 @@ def _ended_floats(values: NDArray[np.float64], separator: str) -> bytes:
 def float_strings(values: NDArray[np.float64]) -> Any:
     """Doubles as an Arrow array of their texts."""
     values = np.ascontiguousarray(values)
+    others = _others(values)
+    if others is not None:
+        content, sizes = _among_zeros(values, others, "")
+        ends = np.full(values.size + 1, len(_ZERO), dtype=np.int32)
+        ends[0], ends[others + 1] = 0, sizes
+        return _array_of_texts(np.cumsum(ends, dtype=np.int32), content)
     digits, whole = _digits(values, _are_usual(values))
     if not whole.any():
         return digits
     return _joined(digits, strings(["", ".0"]).take(array_of(whole.astype(np.int8))))
+
+
+def _others(values: NDArray[np.float64]) -> IndexArray | None:
+    """Where numbers are not zero (a negative zero is another number), if these are few; None if not."""
+    found = np.flatnonzero(values.view(np.int64))
+    return found if _FEW * found.size <= values.size else None
+
+
+def _among_zeros(values: NDArray[np.float64], others: IndexArray, separator: str) -> tuple[bytes, list[int]]:
+    """The texts of doubles, with a separator behind each, and how long those are that are not zero."""
+    zero, texts = _ZERO + separator, [repr(one) for one in values[others].tolist()]
+    gaps = (np.diff(others, prepend=-1) - 1).tolist()
+    last = values.size if others.size == 0 else values.size - 1 - int(others[-1])
+    found = "".join([f"{zero * gap}{text}{separator}" for gap, text in zip(gaps, texts, strict=True)])
+    return (found + zero * last).encode(), [*map(len, texts)]
 
 
 def integer_strings(values: NDArray[Any]) -> Any:
@@ -155,6 +184,12 @@ def _digits(values: NDArray[np.float64], usual: BoolArray) -> tuple[Any, BoolArr
         rest = strings([repr(one) for one in values[~usual].tolist()])
         found = compute.replace_with_mask(found, _bits(~usual), rest)
     return found, whole
+
+
+def _array_of_texts(ends: NDArray[np.int32], content: bytes) -> Any:
+    import pyarrow as pa
+
+    return pa.Array.from_buffers(pa.string(), ends.size - 1, [None, pa.py_buffer(ends), pa.py_buffer(content)])
 
 
 def _joined(*columns: Any) -> Any:

@@ -23,7 +23,7 @@ import numpy as np
 
 from hushbid.allocation.lower_bounds import central_lower_bound
 from hushbid.allocation.problem import HUGE, TINY, Allocation, Problem
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, spread
 
 CUBE_ROOT_4: float = 4.0 ** (1.0 / 3.0)
 KAPPA: float = 1.5 * CUBE_ROOT_4
@@ -405,8 +405,7 @@ def _allocation(problem: Problem, unit: float, best: Optimum, share: FloatArray,
         loss = share * factor
     # who was left out before sorting gets nothing
     if rows is not None:
-        weights, privacy_loss = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
-        weights[rows], privacy_loss[rows] = share, loss
+        weights, privacy_loss = spread(problem.costs.size, rows, share, loss)
     else:
         weights, privacy_loss = share, loss
     # h = MSE + S·a, and both 2/S² and half of S·a are κ·a^{2/3}/3

@@ -257,7 +257,7 @@ class Pool:
     @classmethod
     def of(cls, population: Population) -> "Pool":
         """The pool of all people."""
-        return cls(tuple((group.rows.size / population.people, group.prior) for group in population.groups))
+        return cls(tuple((group.size / population.people, group.prior) for group in population.groups))
 
     @property
     def lowest(self) -> float:

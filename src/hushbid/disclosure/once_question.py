@@ -9,14 +9,13 @@ hashes with ids as data are. Nothing here is keyed or stored:
 """
 
 import hashlib
-import math
 import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray
+from hushbid.arrays import FloatArray, HashArray, IndexArray, rounded_sum
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
@@ -128,6 +127,9 @@ def as_wave(wave: object) -> int:
 
 def person_digests(ids: Sequence[str]) -> HashArray:
     """A hash of each id, as `hushbid.arrays.id_texts` writes it."""
+    whole = "\n".join(ids).encode("utf-8", "surrogatepass")  # all at once, unless an id holds a line break
+    if whole.count(b"\n") == len(ids) - 1:
+        return _digests(whole.split(b"\n"), _PERSON)
     return _digests([one.encode("utf-8", "surrogatepass") for one in ids], _PERSON)
 
 
@@ -153,10 +155,10 @@ def tallied(
     shares = np.ones(sizes.size) if people is None else people[:, 0] / 2.0**64
     return Tally(
         people=0 if people is None else _total(people),
-        losses=math.fsum(sizes),
-        marked=math.fsum(sizes * shares),
-        variances=math.fsum(spreads),
-        marked_variances=math.fsum(spreads * shares),
+        losses=rounded_sum(sizes),
+        marked=rounded_sum(sizes * shares),
+        variances=rounded_sum(spreads),
+        marked_variances=rounded_sum(spreads * shares),
         data=answers if people is None else _total(_digests(named, _DATUM)),
         strata=0 if strata is None else _total(_digests(_named_codes(names, strata), _STRATUM)),
         answers=answers,

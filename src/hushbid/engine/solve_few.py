@@ -188,7 +188,7 @@ def _population_of(run: Run, population: Population, people: Gathered) -> Popula
         people=size,
         goal=_weighing(population, population.people - size),
         groups=tuple(
-            replace(group, rows=rows) for group, rows in zip(population.groups, places, strict=True) if rows.size
+            replace(group, who=rows) for group, rows in zip(population.groups, places, strict=True) if rows.size
         ),
         strata=None if population.strata is None else replace(population.strata, codes=people.strata),
     )

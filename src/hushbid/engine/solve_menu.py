@@ -63,11 +63,11 @@ class Menu:
         """What the menu offers the good rows of a batch."""
         size, population = rows.reports.size, self.population
         codes = np.zeros(size, dtype=np.int64) if rows.groups is None else rows.groups
-        groups = (replace(group, rows=np.flatnonzero(codes == code)) for code, group in enumerate(population.groups))
+        groups = (replace(group, who=np.flatnonzero(codes == code)) for code, group in enumerate(population.groups))
         goal = population.goal
         assert isinstance(goal, HardBudget)
         menu = SharedMenu(
-            population=replace(population, people=size, groups=tuple(one for one in groups if one.rows.size)),
+            population=replace(population, people=size, groups=tuple(one for one in groups if one.size)),
             goal=goal,
             level=self.level,
             strength=np.full(size, self.strength),

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule, precedence
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, rounded_sum, spread
 from hushbid.codec import Codec
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.mechanism.impossible import refuse_impossible
-from hushbid.mechanism.population import Population, TieKey
+from hushbid.mechanism.population import Group, Population, TieKey
 from hushbid.mechanism.shared_menu import SharedMenu
-from hushbid.payments import Rents, rents, rounding
+from hushbid.payments import RentBounds, Rents, rents, rounding
 from hushbid.tables import Library, frame_of
 
 _SAMPLE = 256
@@ -48,7 +48,7 @@ class Decision:
     information_rent: FloatArray
     """What each person gains over staying out: the integral of her loss over higher reports."""
 
-    rent_bounds: tuple[FloatArray, FloatArray]
+    rent_bounds: tuple[FloatArray, FloatArray] | RentBounds
     """A rigorous lower and upper bound on each information rent."""
 
     outside_error: FloatArray
@@ -77,7 +77,7 @@ class Decision:
     @property
     def total_payment(self) -> float:
         """The sum of all payments."""
-        return math.fsum(self.payments)
+        return rounded_sum(self.payments)
 
     @property
     def active(self) -> int:
@@ -181,21 +181,21 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
     slack = _slack(population, costs, allocation, care, rule, bought)
     integrals = _Integrals(population, reports, bought, price, rule, slack)
     rent, error = integrals.enclosed(population.tolerance)
-    payments = _payments(bought, price, rent, share)
+    payments, rents_of_all = _spread(reports.size, bought, price, rent, share)
     largest = max(float(payments.max()), -float(payments.min()))
     if error > population.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
-        gross = max(float((price + rent.estimate[bought]).max()), 0.0)
+        gross = max(float((price + rent.estimate).max()), 0.0)
         part = max(0.9 * largest / gross, 0.01) if gross > 0.0 else 1.0
         rent, error = integrals.enclosed(part * population.tolerance)
-        payments = _payments(bought, price, rent, share)
+        payments, rents_of_all = _spread(reports.size, bought, price, rent, share)
     return Decision(
         reports=reports,
         virtual_costs=costs,
         privacy_loss=loss,
         weights=weights,
         payments=payments,
-        information_rent=rent.estimate,
-        rent_bounds=(rent.lower, rent.upper),
+        information_rent=rents_of_all,
+        rent_bounds=RentBounds(people=reports.size, rows=bought, lower=rent.lower, upper=rent.upper),
         outside_error=outside,
         mse=mse,
         worst_mse=worst,
@@ -205,12 +205,13 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
     )
 
 
-def _payments(bought: IndexArray, price: FloatArray, rent: Rents, share: FloatArray) -> FloatArray:
-    """Everybody's: whoever is not bought from has neither price nor rent."""
-    payments = np.zeros(rent.estimate.size)
-    payments[bought] = price + rent.estimate[bought]
+def _spread(
+    people: int, bought: IndexArray, price: FloatArray, rent: Rents, share: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Everybody's payment and rent: whoever is not bought from has neither price nor rent."""
+    payments, rents_of_all = spread(people, bought, price + rent.estimate, rent.estimate)
     payments += share
-    return payments
+    return payments, rents_of_all
 
 
 def _shared(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
@@ -280,7 +281,7 @@ def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bou
     most = 0.0
     for group, kind in product(population.groups, population.kinds()):
         low, top = group.prior.smallest_report, group.prior.support[1]
-        rows, factor = _members(group.rows, bought, costs.size), 1.0
+        rows, factor = _bought_of(group, bought, costs.size), 1.0
         if kind[1] is not None:
             rows = _members(kind[1], rows, costs.size)
         if rows.size > _SAMPLE:
@@ -292,6 +293,11 @@ def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bou
     return population.setting.loss_rounding * most
 
 
+def _bought_of(group: Group, bought: IndexArray, people: int) -> IndexArray:
+    """Those of a group who are bought from; everybody's rows are not listed for it."""
+    return bought if group.size == people else _members(group.rows, bought, people)
+
+
 def _members(members: IndexArray, bought: IndexArray, people: int) -> IndexArray:
     """Those of a group who are bought from."""
     return bought if members.size == people else members[np.isin(members, bought, assume_unique=True)]
@@ -299,7 +305,7 @@ def _members(members: IndexArray, bought: IndexArray, people: int) -> IndexArray
 
 @dataclass(frozen=True, slots=True)
 class _Integrals:
-    """Everybody's information rent, zero for those who are not bought from."""
+    """The information rents of those who are bought from; nobody else has one."""
 
     population: Population
     reports: FloatArray
@@ -312,22 +318,23 @@ class _Integrals:
 
     def enclosed(self, tolerance: float) -> tuple[Rents, float]:
         """The rents, and the largest possible error."""
-        population, n = self.population, self.reports.size
+        population, n = self.population, self.bought.size
         lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
         for group in population.groups:
-            rows = _members(group.rows, self.bought, n)
+            rows = _bought_of(group, self.bought, self.reports.size)
+            places = slice(None) if rows is self.bought else np.searchsorted(self.bought, rows)
             found = rents(
                 self.rule,
                 group.prior,
                 rows,
                 self.reports[rows],
                 alike=self._alike(rows),
-                paid_besides=self.price if rows is self.bought else self.price[np.searchsorted(self.bought, rows)],
+                paid_besides=self.price[places],
                 tolerance=tolerance,
             )
             # the enclosure, wider by what losses are rounded by
             found = replace(found, lower=found.lower - self.slack, upper=found.upper + self.slack)
-            lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
+            lower[places], upper[places], estimate[places] = found.lower, found.upper, found.estimate
             evaluations += found.evaluations
             error = max(error, found.error)
         return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
@@ -375,7 +382,7 @@ _WRITTEN = Codec(_Written, "outcome")
 
 
 def _written(
-    decided: Decision, columns: Mapping[str, FloatArray], rent_bounds: tuple[FloatArray, FloatArray]
+    decided: Decision, columns: Mapping[str, FloatArray], rent_bounds: tuple[FloatArray, FloatArray] | RentBounds
 ) -> dict[str, Any]:
     """A decision with these columns as plain values."""
     return _WRITTEN.write(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushbid.allocation import HardBudget
+from hushbid.arrays import rounded_sum
 from hushbid.estimation import Setting
 from hushbid.mechanism.decision import Decision, decide
 from hushbid.mechanism.population import Population
@@ -69,8 +70,8 @@ class Figures:
             lower_bound=lower_bound,
             cap_cost=cap_cost,
             largest_privacy_loss=float(decision.privacy_loss.max()),
-            total_privacy_loss=math.fsum(decision.privacy_loss),
-            squared_weights=math.fsum(decision.weights**2),
+            total_privacy_loss=rounded_sum(decision.privacy_loss),
+            squared_weights=rounded_sum(decision.weights**2),
             incentive_error=decision.incentive_error,
         )
 

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Accuracy, Allocation, Goal, HardBudget, ReplyRule
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row, rounded_sum
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
@@ -347,7 +347,7 @@ class Outcome(Decision):
             market.survey,
             market.layout,
             noise=noise_of(population, self.privacy_loss, self.weights),
-            squares=math.fsum(self.weights**2),
+            squares=rounded_sum(self.weights**2),
             population=population,
             relation=market.max_relation,
         )

@@ -54,22 +54,31 @@ class Group:
     prior: Prior
     """What is believed about their sensitivities."""
 
-    rows: IndexArray
-    """Who they are, ascending; empty where people are counted, but not listed."""
+    who: IndexArray | int
+    """Who they are, ascending, or how many, where it is everybody; none where people are counted, but not listed."""
+
+    @property
+    def rows(self) -> IndexArray:
+        """Who they are, ascending; empty where people are counted, but not listed."""
+        return self.who if isinstance(self.who, np.ndarray) else np.arange(self.who)
+
+    @property
+    def size(self) -> int:
+        """How many are listed."""
+        return self.who.size if isinstance(self.who, np.ndarray) else self.who
 
 
 def groups_of(prior: Prior | Grouped, people: int | None) -> tuple[Group, ...]:
     """Every group with people in it; with ``people=None``, where they are only counted, every group there is."""
     if isinstance(prior, Grouped):
         if people is None:
-            none = np.zeros(0, dtype=np.intp)
-            return tuple(Group(name=name, prior=one, rows=none) for name, one in prior.priors.items())
+            return tuple(Group(name=name, prior=one, who=0) for name, one in prior.priors.items())
         if len(prior) != people:
             raise InputError(
                 f"n must be the number of labels of the grouped prior, {len(prior)}, got {people}.", field="n"
             )
-        return tuple(Group(name=name, prior=one, rows=rows) for name, one, rows in prior.groups)
-    return (Group(name="", prior=prior, rows=np.arange(people or 0)),)
+        return tuple(Group(name=name, prior=one, who=rows) for name, one, rows in prior.groups)
+    return (Group(name="", prior=prior, who=people or 0),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -228,8 +237,9 @@ class Population:
     def prior_of(self, row: int) -> Prior:
         """The prior of the person in that row."""
         for group in self.groups[:-1]:
-            place = int(np.searchsorted(group.rows, row))
-            if place < group.rows.size and group.rows[place] == row:
+            rows = group.rows
+            place = int(np.searchsorted(rows, row))
+            if place < rows.size and rows[place] == row:
                 return group.prior
         return self.groups[-1].prior
 
@@ -247,12 +257,15 @@ class Population:
 
     def take(self, rows: IndexArray) -> "Population":
         """These people alone, each as often as she is named; the buyer's weight is as before."""
-        whole = np.arange(rows.size) if len(self.groups) == 1 else None
-        kept = ((group, np.flatnonzero(np.isin(rows, group.rows)) if whole is None else whole) for group in self.groups)
+        alone = len(self.groups) == 1
+        kept = (
+            replace(group, who=rows.size if alone else np.flatnonzero(np.isin(rows, group.rows)))
+            for group in self.groups
+        )
         return replace(
             self,
             people=rows.size,
-            groups=tuple(replace(group, rows=places) for group, places in kept if places.size),
+            groups=tuple(group for group in kept if group.size),
             user_weight=_taken(self.user_weight, rows),
             own_error=_taken(self.own_error, rows),
             cap=_taken(self.cap, rows),

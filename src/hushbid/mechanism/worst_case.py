@@ -76,7 +76,7 @@ def _with_a_tail(population: Population) -> float:
     if population.strata is not None:  # somebody's low report says nothing about the other strata
         return math.inf
     sole = [
-        group.rows.size * _sole_payments(population, group, np.asarray(group.prior.quantile(_LEVELS)))
+        group.size * _sole_payments(population, group, np.asarray(group.prior.quantile(_LEVELS)))
         for group in population.groups
     ]
     beyond = np.sum(sole, axis=0)

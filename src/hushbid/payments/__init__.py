@@ -27,6 +27,6 @@ In reading order:
 """
 
 from hushbid.payments.rent_integrals import rent_of_rule, rents
-from hushbid.payments.rule import Rents, Replies, RuleWithPotential, rounding
+from hushbid.payments.rule import RentBounds, Rents, Replies, RuleWithPotential, rounding
 
-__all__ = ["Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents", "rounding"]
+__all__ = ["RentBounds", "Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents", "rounding"]

@@ -1,5 +1,6 @@
 """What is needed of a rule, and what comes out: rents with their enclosure."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -80,3 +81,34 @@ def rounding(
     price = without * (without / (2.0 * error_weight * variance)) if variance > 0.0 else np.inf
     most: float = loss_rounding * (min(alone, price) + care) + _RENT_ROUNDING * min(alone, without)
     return most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class RentBounds:
+    """The lower and the upper ends of everybody's enclosure, two arrays: each is made when it is asked for.
+
+    Whoever is not bought from has no rent, so only the others' are kept: of millions these are few.
+    """
+
+    people: int
+    """How many there are."""
+
+    rows: IndexArray
+    """Who is bought from."""
+
+    lower: FloatArray
+    """Their lower ends."""
+
+    upper: FloatArray
+    """Their upper ends."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, end: int) -> FloatArray:
+        found = np.zeros(self.people)
+        found[self.rows] = (self.lower, self.upper)[end]
+        return found
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return iter((self[0], self[1]))

@@ -74,7 +74,7 @@ def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
     """The schedule of an outcome; from ``menu``, which is nobody's, where too few people are behind it."""
     curves: list[Curve] = []
     kinds = [] if too_few(fewest(outcome)) else _kinds(outcome.population)
-    for group in sorted(kinds, key=lambda group: -group.rows.size):
+    for group in sorted(kinds, key=lambda group: -group.size):
         if _enough(outcome, group.rows):
             alike = outcome.population.take(group.rows).alike_in_groups
             curves.append(_exact(outcome, group) if alike else _averages(outcome, group))
@@ -93,7 +93,7 @@ def _kinds(population: Population) -> list[Group]:
     for group in population.groups:
         for code, stratum in enumerate(strata.names):
             name = f"{group.name}, {stratum}" if group.name else stratum
-            found.append(replace(group, name=name, rows=group.rows[strata.codes[group.rows] == code]))
+            found.append(replace(group, name=name, who=group.rows[strata.codes[group.rows] == code]))
     return found
 
 

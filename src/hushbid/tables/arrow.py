@@ -161,10 +161,15 @@ def quick_lines(columns: Sequence[Raw]) -> bytes | None:
         found = [_strings_of(column) for column in columns]
         if any(one is None for one in found) or max(map(len, found)) < rows:
             return None
-        found = [one[0] if len(one) < rows else one for one in found]  # the same text in every row
-        # between cells a comma, and at the end of a row a line break
-        ends = [*([","] * (len(found) - 1)), "\n"]
-        text = concatenated(*(part for one, end in zip(found, ends, strict=True) for part in (one, constant(end))))
+        # between cells a comma, and at the end of a row a line break; a text that stands in every row joins them
+        parts, between = [], ""
+        for one, end in zip(found, [*([","] * (len(found) - 1)), "\n"], strict=True):
+            if len(one) < rows:
+                between += one[0].as_py() + end
+            else:
+                parts += [constant(between), one] if between else [one]
+                between = end
+        text = concatenated(*parts, constant(between))
     except pyarrow().ArrowException:  # more than fits into one array
         return None
     # were one of these in a cell, it would need quotes

@@ -144,6 +144,8 @@ def _is_plain(text: str) -> bool:
     """Whether lines are rows and delimiters separate cells, so that Arrow reads what we would."""
     if len(text) < FAST_FROM or find_spec("pyarrow") is None or '"' in text:
         return False
+    if "\r" not in text:
+        return True  # an empty line Arrow leaves out, which is noticed there
     inside = text.rstrip("\r\n")
     return text.count("\r") == text.count("\r\n") and "\n\n" not in inside and "\n\r\n" not in inside
 
@@ -168,6 +170,8 @@ def _cut_up(text: str, source: str, names: list[str], delimiter: str, wanted: Ma
             ),
         )
     except pa.ArrowInvalid:
+        return None
+    if table.num_rows != text.rstrip("\r\n").count("\n"):  # a line was empty: those after it have other numbers
         return None
     comma = delimiter == ";"
     columns = {name: ArrowColumn(table.column(name), numerals=True, comma=comma) for name in wanted}

@@ -13,6 +13,7 @@ import numpy as np
 
 from hushbid.allocation import Goal
 from hushbid.allocation.problem import relative_gap
+from hushbid.arrays import rounded_sum
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency, money
 from hushbid.report.material import Material, Settlement
@@ -144,8 +145,8 @@ def facts_of(material: Material) -> CostFacts:
 
 def _parts(outcome: Outcome, rounding: float | None) -> CostParts:
     paying = (outcome.privacy_loss > 0.0) & (outcome.reports > 0.0)
-    compensation = math.fsum(outcome.reports[paying] * outcome.privacy_loss[paying])
-    rent, total = math.fsum(outcome.information_rent), outcome.total_payment
+    compensation = rounded_sum(outcome.reports[paying] * outcome.privacy_loss[paying])
+    rent, total = rounded_sum(outcome.information_rent), outcome.total_payment
     weighted = bool(np.any(np.asarray(outcome.market.user_weight) > 0)) and outcome.active > 0
     return CostParts(
         total=total,
