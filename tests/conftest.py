@@ -89,8 +89,10 @@ def require() -> Callable[[str], Path]:
     return find
 
 
-SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-"""For Java: do not compile at length what runs for seconds."""
+SHORT_LIVED = (
+    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""For Java: do not compile at length what runs for seconds, nor prove again that Spark's classes are well formed."""
 
 
 FEW_ROWS = {

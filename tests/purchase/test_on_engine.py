@@ -250,10 +250,9 @@ def test_memory_and_an_engine_show_one_estimate_and_neither_draws_again(home: Pa
     assert (third["drawn_before"], third["estimate"]) == (True, second["estimate"])
 
 
-@pytest.mark.parametrize("engine", ENGINES)
-def test_a_made_up_campaign_on_an_engine_is_drawn_again_and_says_so(engine: str, home: Path) -> None:
+def test_a_made_up_campaign_on_an_engine_is_drawn_again_and_says_so(home: Path) -> None:
     (home / "sleep.toml").write_text("made_up = true\n" + CAMPAIGN)
-    found = [succeeds("run", "sleep.toml", "--engine", engine, "--force", "--no-audit", cwd=home) for _ in range(2)]
+    found = [succeeds("run", "sleep.toml", "--engine", "duckdb", "--force", "--no-audit", cwd=home) for _ in range(2)]
     assert found[0]["estimate"]["estimate"] != found[1]["estimate"]["estimate"]
     assert not Path(os.environ["HUSHBID_CLAIMS"]).exists()
     for name in ("decisions", "payments"):

@@ -27,6 +27,12 @@ NONCE = "0f" * 16
 on_one_store = pytest.mark.parametrize("installation", ["sqlite"], indirect=True)
 """Above a test about what lies above the store, and does not depend on which one it is."""
 
+each_setting_on_a_store = pytest.mark.parametrize(
+    ("installation", "setting"), [("sqlite", "central"), ("postgresql", "local")], indirect=["installation"]
+)
+"""Above a test about both settings and both stores; all four pairs live through a campaign in
+service/test_life_cycle.py."""
+
 VALUES = (3.0, 7.5, 0.0, 10.0, 6.25, 1.0, 9.5, 4.0)
 
 

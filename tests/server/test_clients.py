@@ -25,7 +25,7 @@ from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
-from tests.server.support import PASSWORD, Installation, on_one_store, user
+from tests.server.support import PASSWORD, Installation, each_setting_on_a_store, on_one_store, user
 
 SMALL: dict[str, Any] = {
     "title": "Sleep",
@@ -110,7 +110,7 @@ def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_report_without_o
 # -- bots ------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
+@each_setting_on_a_store
 def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_changed(
     setting: str, analyst: AnalystClient
 ) -> None:
@@ -183,7 +183,7 @@ def test_the_command_plays_a_campaign(service: Service, url: str, tmp_path: Path
 # -- receipts, log and record, checked offline ------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
+@each_setting_on_a_store
 def test_everything_a_campaign_leaves_behind_verifies_together(
     setting: str, analyst: AnalystClient, tmp_path: Path
 ) -> None:
