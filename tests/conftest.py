@@ -89,9 +89,7 @@ def require() -> Callable[[str], Path]:
     return find
 
 
-SHORT_LIVED = (
-    "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
-)
+SHORT_LIVED = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
 """For Java: do not compile at length what runs for seconds, nor prove again that Spark's classes are well formed."""
 
 
