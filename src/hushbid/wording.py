@@ -3,7 +3,7 @@
 import math
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import ROUND_CEILING, Decimal
 
 NBSP = "\u00a0"
@@ -72,17 +72,24 @@ def percent(share: float, digits: int = 2) -> str:
     return f"{number(100 * share, digits if abs(share) < 1 else 3)}{NBSP}%"
 
 
-def combination(names: Sequence[str], weights: Sequence[float]) -> str:
+def combination(
+    names: Sequence[str],
+    weights: Sequence[float],
+    *,
+    write: Callable[[float, int], str] = number,
+    say: Callable[..., str] = str.format,
+) -> str:
     """A combination of strata with any signs, as it stands in a sentence; only counted where there are many.
+
+    ``write`` writes numbers and ``say`` fills in a sentence, where another language is spoken.
 
     >>> combination(("old", "young"), (1.0, -1.0)), combination(("north", "south"), (-0.5, 2.0))
     ('old − young', '−0.5 × north + 2 × south')
     """
     if not 0 < len(names) <= _MOST_STRATA:
-        return f"a combination of {len(weights)} strata"
+        return say("a combination of {count} strata", count=len(weights))
     terms = [
-        (f"{number(abs(one), 6)} × " if abs(one) != 1.0 else "") + name
-        for name, one in zip(names, weights, strict=True)
+        (f"{write(abs(one), 6)} × " if abs(one) != 1.0 else "") + name for name, one in zip(names, weights, strict=True)
     ]
     signs = [f" {MINUS} " if one < 0.0 else " + " for one in weights]
     first = MINUS if weights[0] < 0.0 else ""

@@ -68,12 +68,12 @@ def test_with_what_a_record_does_not_hold_the_page_is_that_of_the_purchase(
     assert (tmp_path / "again.html").read_text() == before
 
 
-def test_audits_are_run_again_and_the_result_names_the_record(tmp_path: Path) -> None:
+def test_audits_are_run_again_in_the_pages_language_and_the_result_names_the_record(tmp_path: Path) -> None:
     record = bought(tmp_path)
-    done = hushbid("report", record, "--name", "Food & sleep", "--out", tmp_path / "again.html", "--json")
+    told = ["--name", "Food & sleep", "--language", "de"]
+    done = hushbid("report", record, *told, "--out", tmp_path / "again.html", "--json")
     assert done.exit_code == 0, done.output
-    told = json.loads(done.stdout)
-    assert told == {
+    assert json.loads(done.stdout) == {
         "record_hash": Record.read(record).hash,
         "audits_failed": 0,
         "file": str(tmp_path / "again.html"),
@@ -81,7 +81,19 @@ def test_audits_are_run_again_and_the_result_names_the_record(tmp_path: Path) ->
     page = (tmp_path / "again.html").read_text()
     assert "<title>Food &amp; sleep" in page
     assert 'class="audit ' in page
+    assert "Gewinnt jemand, wenn er nicht die Wahrheit sagt?" in page
+    assert "reports tried" not in page
     assert 'class="audit ' not in record.with_name("report.html").read_text()
+
+
+def test_the_page_can_be_written_in_german(tmp_path: Path) -> None:
+    record = bought(tmp_path, more="made_up = true")
+    done = hushbid("report", record, "--language", "de", "--no-audit", "--out", tmp_path / "bericht.html")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "bericht.html").read_text()
+    assert '<html lang="de">' in page
+    assert "Diese Kampagne ist erfunden" in page
+    assert hushbid("report", record, "--language", "fr").exit_code == 2
 
 
 def test_bad_input_is_refused_in_a_sentence_and_nothing_is_written(tmp_path: Path) -> None:

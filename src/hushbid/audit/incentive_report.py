@@ -1,5 +1,6 @@
 """What an attack on incentives found: person by person, as a verdict, and in words."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -65,17 +66,17 @@ class Violation:
     def __str__(self) -> str:
         return self.sentence(f"row {self.row}")
 
-    def sentence(self, who: str) -> str:
-        """What was found, in words, of a person who is called ``who``."""
-        return _SENTENCES[self.claim].format(who=who, amount=f"{self.amount:.3g}")
+    def sentence(self, who: str, *, say: Callable[..., str] = str.format) -> str:
+        """What was found, in words, of a person who is called ``who``; ``say`` fills them in, in any language."""
+        return say(SENTENCES[self.claim], who=who, amount=self.amount)
 
 
-_SENTENCES = {
-    "truth": "A misreport gains {amount} for the person in {who} or a type like hers.",
-    "joining": "Joining costs {amount} more than staying out in {who}.",
-    "loss": "Raising the report in {who} raises the privacy loss by {amount}.",
-    "payment": "The payment in {who} differs from its integral by at least {amount}.",
-    "limit": "The privacy loss in {who} exceeds the limit stated by {amount}.",
+SENTENCES = {
+    "truth": "A misreport gains {amount:.3g} for the person in {who} or a type like hers.",
+    "joining": "Joining costs {amount:.3g} more than staying out in {who}.",
+    "loss": "Raising the report in {who} raises the privacy loss by {amount:.3g}.",
+    "payment": "The payment in {who} differs from its integral by at least {amount:.3g}.",
+    "limit": "The privacy loss in {who} exceeds the limit stated by {amount:.3g}.",
 }
 
 

@@ -25,6 +25,9 @@ from hushbid.cli.common import command as make_command
     show_default=True,
     help="How sure the interval is to be.",
 )
+@click.option(
+    "--language", type=click.Choice(["en", "de"]), default="en", show_default=True, help="What the page is written in."
+)
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Attack the record's claims for the page.")
 @click.option("--out", type=OneFile(), metavar="FILE.html", help="Where to write it.  [default: report.html by RECORD]")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
@@ -34,10 +37,12 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
     RECORD is a file, or - for standard input; one that does not fit its own hash is refused. What the record does not
     hold, the options state: unit, date, ceiling and level. Audits are run again. What a server knows of deliveries and
     payments made is not in a record, so it is not on this page.
+    --language de writes it in German; names and notices of the campaign's own stay as they are.
     """
     from hushbid.audit.suite import audits_of
     from hushbid.durable import refuse_clashes, refuse_existing, write_file
     from hushbid.purchase.reporting import Unrecorded, question_of, recorded_page
+    from hushbid.report.language import speaking
     from hushbid.report.sections.audits import lines_of
 
     place = out or record.with_name("report.html")
@@ -52,7 +57,8 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
         question_of(found, told)  # what contradicts the record is refused before anything is attacked
         step("auditing")
         outcome = found.outcome
-        audits = lines_of(audits_of(outcome, progress=step.part), outcome) if audit and outcome.active else ()
+        with speaking(told.language):
+            audits = lines_of(audits_of(outcome, progress=step.part), outcome) if audit and outcome.active else ()
         step("writing")
         file = "record.json" if str(record) == "-" else record.name
         page = recorded_page(found, told, audits=audits, file=file).encode()

@@ -25,7 +25,7 @@ within a mixture, up to four deep, goes in parentheses.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar
 
@@ -269,18 +269,23 @@ def _parse_number(part: str, text: str) -> float:
         raise PriorError(f"a number was expected in place of {part.strip()!r} in the prior {text!r}") from None
 
 
-def prior_words(prior: Prior | Grouped) -> str:
-    """A prior as a reader can see it. One made of a sample is described: its values are people's."""
+def prior_words(prior: Prior | Grouped, *, say: Callable[..., str] = str.format) -> str:
+    """A prior as a reader can see it. One made of a sample is described: its values are people's.
+
+    ``say`` fills in a sentence, where another language is spoken.
+    """
     if isinstance(prior, Grouped):
-        parts = [f"{name}: {prior_words(one)}" for name, one, _ in prior.groups[:_MOST_GROUPS]]
+        parts = [f"{name}: {prior_words(one, say=say)}" for name, one, _ in prior.groups[:_MOST_GROUPS]]
         more = len(prior.groups) - _MOST_GROUPS
-        return "one per group (" + "; ".join(parts) + (f"; and {more} more" if more > 0 else "") + ")"
+        listed = "; ".join(parts) + (say("; and {more} more", more=more) if more > 0 else "")
+        return say("one per group ({listed})", listed=listed)
     if isinstance(prior, Empirical | KernelDensity):
-        how = "distribution" if isinstance(prior, Empirical) else "smoothed distribution"
-        return f"the {how} of a sample with {prior.values.size:,} distinct values"
+        if isinstance(prior, Empirical):
+            return say("the distribution of a sample with {count:,} distinct values", count=prior.values.size)
+        return say("the smoothed distribution of a sample with {count:,} distinct values", count=prior.values.size)
     if isinstance(prior, OwnPrior) and REGISTERED.get(getattr(prior, "family", "")) is not type(prior):
-        return f"a {type(prior).__name__} distribution, which is not registered"
+        return say("a {name} distribution, which is not registered", name=type(prior).__name__)
     text = four_digits(prior.to_text())
     made_of_people = any(f"{family}:" in text for family in (Empirical.family, KernelDensity.family))
     short = len(text) <= _LONGEST_WORDS and not made_of_people
-    return text if short else f"a {prior.family} distribution, stated in full in the record"
+    return text if short else say("a {name} distribution, stated in full in the record", name=prior.family)

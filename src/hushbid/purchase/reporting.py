@@ -15,6 +15,7 @@ from hushbid.purchase.releasing import MADE_UP_NOTICE, asked_by, is_made_up
 from hushbid.purchase.writing import SIMULATED
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
+from hushbid.report.language import ENGLISH
 
 _CAMPAIGN = "campaign: "
 _OURS = re.compile(r"prior: \{|campaign: |question: |wave: \d+$|campaign file sha256: [0-9a-f]{64}$")
@@ -46,6 +47,9 @@ class Unrecorded:
     level: float = 0.95
     """How sure the interval is to be."""
 
+    language: str = ENGLISH
+    """What the page is to be written in."""
+
 
 def recorded_page(record: Record, told: Unrecorded, *, audits: tuple[AuditLine, ...], file: str) -> str:
     """The page, as HTML; ``file`` is what the record is called there."""
@@ -66,6 +70,7 @@ def recorded_page(record: Record, told: Unrecorded, *, audits: tuple[AuditLine, 
         record_hash=record.hash,
         date=told.date,
         level=told.level,
+        language=told.language,
     )
     return str(render_report(report))
 

@@ -19,6 +19,7 @@ Wiring, for a command line or a server:
 - ``record_name`` and ``record_hash``: how the reader finds and recognises the record for ``hushbid verify``.
 - ``settlement``: by whoever keeps that account, who delivered and what is owed and paid, fees included.
 - ``conduct``: likewise what was asked, when, and who took no part or left.
+- ``language``: "en" or "de", for sentences, numbers and charts; what the caller words stays as it is.
 - ``notices``: sentences shown above everything, for instance that sensitivities are simulated.
 
 Nothing in a report is one person's: charts need 20 people, bars 5, small groups are pooled (`suppression`). The page
@@ -34,6 +35,7 @@ In reading order:
 - `page`: the page around them, its opening and its policy.
 - `conduct`: how a server's campaign was carried out; shown with who was bought from.
 - `rendering`: how templates are filled in; the server's pages use it too.
+- `language`: what a report says in German, and how it writes numbers; its other half stands in ``templates/de``.
 - `svg`: scales, axes and marks for all pictures.
 - `schedule_chart`: privacy loss and payment against what a person reports; the privacy section shows it.
 - `answers_chart`: what a survey found for each of its questions; the section of the estimate shows it.

@@ -13,11 +13,12 @@ from hushbid.disclosure import ErrorModel, QuestionAnswer
 from hushbid.disclosure.preparing import planned_errors
 from hushbid.mechanism.market import plan_of
 from hushbid.questions import Choice, Layout, Number, Question, YesNo
+from hushbid.report.language import combination, fixed, interval, number, percent, say
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import coarse
 from hushbid.report.svg import NARROW, Chart, Drawing, Scale, Table, axis_x, box, label, rule, shortened
-from hushbid.wording import cut_to, fixed, interval, number, percent
+from hushbid.wording import cut_to, decimals_for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,7 +96,9 @@ def _facts(
 ) -> AnswerFacts:
     people, combined = material.fewest, material.combined
     bounds = question.bounds if isinstance(question, Number) else (0.0, 1.0)
-    of_what = "" if combined is None or combined.are_shares else f", {plain(combined.words)}"
+    of_what = (
+        "" if combined is None or combined.are_shares else f", {plain(combination(combined.names, combined.weights))}"
+    )
     shares = answer.projected if answer is not None and isinstance(question, Choice) and answer.is_share else ()
 
     def rounded(value: float) -> float:
@@ -104,7 +107,7 @@ def _facts(
     return AnswerFacts(
         place=place,
         name=plain(question.name),
-        what=("the share of yes to " if isinstance(question, YesNo) else "") + plain(question.name) + of_what,
+        what=(say("the share of yes to ") if isinstance(question, YesNo) else "") + plain(question.name) + of_what,
         unit=plain(question.unit) if isinstance(question, Number) else "",
         asked=_asked(question, layout, place - 1, material.outcome.market.strategy.response),
         bounds=bounds if combined is None else combined.range_of(bounds),
@@ -123,33 +126,40 @@ def _asked(question: Question, layout: Layout, row: int, by_coin: bool) -> str:
     """How a question was asked, and what it shares its noise with."""
     group = layout.group_of(row)
     others = len(group.rows) - 1
-    shared = f", with a noise that it shares with {others} other question{'s' * (others > 1)}" if others else ""
-    part = f"; {percent(group.share)} of everybody's privacy loss is for that" if len(layout.groups) > 1 else ""
+    shared = say(", with a noise that it shares with {count} other questions", count=others) if others > 1 else ""
+    if others == 1:
+        shared = say(", with a noise that it shares with 1 other question")
+    part = ""
+    if len(layout.groups) > 1:
+        part = say("; {part} of everybody's privacy loss is for that", part=percent(group.share))
     if isinstance(question, Choice):
-        return f"one of {len(question.answers)} answers{part}"
+        return say("one of {count} answers", count=len(question.answers)) + part
     if isinstance(question, Number):
         low, high = (number(end, 6) for end in question.bounds)
         unit = f" {plain(question.unit)}" if question.unit else ""
-        return f"a number from {low} to {high}{unit}{shared}{part}"
-    coin = ", answered by a coin that tells the truth more often than not" if by_coin else ""
-    return f"yes or no{coin}{shared}{part}"
+        return say("a number from {low} to {high}", low=low, high=high) + unit + shared + part
+    coin = say(", answered by a coin that tells the truth more often than not") if by_coin else ""
+    return say("yes or no") + coin + shared + part
 
 
 def shares_chart(facts: AnswerFacts) -> Chart:
     """The shares of a choice, each with its interval."""
     named = zip(facts.answers, facts.values, strict=True)
     rows = [(name, *interval(value, facts.half_width, facts.bounds)) for name, value in named]
-    told = [f"{name} {text}, {low} to {high}" for name, text, low, high in rows]
-    head: tuple[str, ...] = ("Answer", "Share", "From", "To")
+    told = [
+        say("{name} {share}, {low} to {high}", name=name, share=text, low=low, high=high)
+        for name, text, low, high in rows
+    ]
+    head: tuple[str, ...] = (say("Answer"), say("Share"), say("From"), say("To"))
     cells: list[tuple[str, ...]] = list(rows)
     if facts.projected:
-        head = (*head, "Nearest shares that can be")
+        head = (*head, say("Nearest shares that can be"))
         likely = zip(rows, facts.projected, strict=True)
-        cells = [(*row, fixed(share, max(len(row[1].partition(".")[2]), 1))) for row, share in likely]
+        cells = [(*row, fixed(share, max(decimals_for(facts.half_width), 1))) for row, share in likely]
     return Chart(
         name=f"question-{facts.place}",
-        title=f"{facts.what}: the share of each answer",
-        description=f"Bars: {'; '.join(told)}.",
+        title=say("{what}: the share of each answer", what=facts.what),
+        description=say("Bars: {listed}.", listed="; ".join(told)),
         draw=lambda width: _bars(facts, width),
         table=Table(head=head, rows=tuple(cells)),
     )
@@ -178,5 +188,5 @@ def _bars(facts: AnswerFacts, width: float) -> Drawing:
             rule(reach[1], middle - 5, reach[1], middle + 5, "mark"),
         ]
     bottom = room * len(facts.answers) + 12.0
-    marks += axis_x(scale, bottom, "share", wanted=4 if narrow else 8)
+    marks += axis_x(scale, bottom, say("share"), wanted=4 if narrow else 8)
     return Drawing(width=width, height=bottom + 46, marks=tuple(marks))

@@ -13,6 +13,7 @@ from hushbid.mechanism import Menu, Outcome
 from hushbid.money import Currency, Money
 from hushbid.report import sections
 from hushbid.report.conduct import Conduct, ConductFacts, conduct_facts
+from hushbid.report.language import ENGLISH, combination, retold, say, speaking
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import GroupRow, too_few
@@ -101,6 +102,9 @@ class Report:
     verify: sections.verify.VerifyFacts = field(metadata={"section": sections.verify})
     """How to compute everything again."""
 
+    language: str = ENGLISH
+    """What the page is written in."""
+
     conduct: ConductFacts | None = None
     """How it was carried out, by whoever keeps that account: shown with who was bought from."""
 
@@ -117,7 +121,7 @@ class Report:
     @property
     def few(self) -> str:
         """Why amounts are withheld, where they are."""
-        return FEW if self.estimate.strata is None else FEW_IN_STRATUM
+        return say(FEW if self.estimate.strata is None else FEW_IN_STRATUM)
 
     @property
     def everybody_delivered(self) -> bool:
@@ -159,6 +163,7 @@ def build_report(
     record_hash: str | None = None,
     date: str = "",
     level: float = 0.95,
+    language: str = ENGLISH,
 ) -> Report:
     """Everything the report shows.
 
@@ -167,7 +172,8 @@ def build_report(
     ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. ``money`` is
     what is really paid; with a ``currency`` alone, payments are rounded up to its smallest coin. ``settlement`` is the
     account of whoever keeps one: who delivered, what is owed and paid; ``conduct`` likewise what was asked, when, and
-    who took no part. ``notices`` are shown above all else.
+    who took no part. ``notices`` are shown above all else. ``language`` is that of the page, "en" or "de"; what the
+    caller words stays as it is, but for notices of our own.
     Where strata have a mean each, each has a report of its own: that of an outcome of ``by_stratum()``.
     """
     if outcome.market.each:
@@ -197,34 +203,44 @@ def build_report(
         record_name=record_name,
         record_hash=record_hash,
     )
-    return Report(
-        campaign_name=plain(campaign_name) or "A campaign",
-        quantity=_quantity(plain(quantity), material),
-        unit=_unit(outcome) or plain(unit),
-        currency=material.currency,
-        date=plain(date),
-        notices=tuple(plain(notice) for notice in notices),
-        setting=outcome.market.setting,
-        people=outcome.reports.size,
-        bought_from=outcome.active,
-        too_few=too_few(material.fewest),
-        **{name: section.facts_of(material) for name, section in SECTIONS.items()},
-        conduct=None if conduct is None else conduct_facts(conduct, material),
-    )
+    with speaking(language):
+        return Report(
+            campaign_name=_named(plain(campaign_name)),
+            quantity=_quantity(plain(quantity), material),
+            unit=_unit(outcome) or plain(unit),
+            currency=material.currency,
+            date=plain(date),
+            notices=tuple(retold(plain(notice)) for notice in notices),
+            setting=outcome.market.setting,
+            people=outcome.reports.size,
+            bought_from=outcome.active,
+            too_few=too_few(material.fewest),
+            **{name: section.facts_of(material) for name, section in SECTIONS.items()},
+            language=language,
+            conduct=None if conduct is None else conduct_facts(conduct, material),
+        )
+
+
+def _named(stated: str) -> str:
+    """What the page is headed: as stated, or else that it is a campaign."""
+    return say("A campaign") if stated in ("", "A campaign") else stated
 
 
 def _quantity(stated: str, material: Material) -> str:
     """What was estimated: as stated, or else the mean, or the combination of means."""
     if stated not in ("", "the mean"):
         return stated
-    return "the mean" if material.combined is None else plain(material.combined.words)
+    combined = material.combined
+    if combined is None or combined.are_shares:
+        return say("the mean")
+    return plain(combination(combined.names, combined.weights))
 
 
 def _unit(outcome: Outcome) -> str:
     """What errors of a survey's questions together are counted in; empty where one number was asked for."""
     if outcome.market.survey is None:
         return ""
-    return "of what was stated" if isinstance(outcome.market.goal, Accuracy) else "of the range"
+    return say("of what was stated") if isinstance(outcome.market.goal, Accuracy) else say("of the range")
 
 
 def _rounded(outcome: Outcome, currency: Currency | None) -> Money | None:

@@ -8,13 +8,14 @@ it is told how many delivered (`hushbid.report.sections.cost`).
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hushbid.money import Currency, money
+from hushbid.money import Currency
+from hushbid.report.language import count, money, say
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.sections.cost import settled_facts
 from hushbid.report.suppression import told_together
 from hushbid.report.svg import Table
-from hushbid.wording import NBSP, count
+from hushbid.wording import NBSP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +77,11 @@ def conduct_facts(conduct: Conduct, material: Material) -> ConductFacts:
     """What may be shown of how a campaign went."""
     outcome = material.outcome
     survey = outcome.market.survey or ()
-    moments = (("Opened", conduct.opened_at), ("Decided", conduct.decided_at), ("Released", conduct.released_at))
+    moments = (
+        (say("Opened"), conduct.opened_at),
+        (say("Decided"), conduct.decided_at),
+        (say("Released"), conduct.released_at),
+    )
     told = None if material.settlement is None else settled_facts(material.settlement, outcome.active)
     counted = told is not None and told.delivered is not None
     return ConductFacts(
@@ -88,13 +93,15 @@ def conduct_facts(conduct: Conduct, material: Material) -> ConductFacts:
         reported=int(outcome.reports.size),
         apart=told_together(
             {
-                "did not answer": conduct.silent,
-                "declined": conduct.declined,
-                "withdrew before the decision": conduct.withdrew_before,
-                "were excluded by the privacy ledger": conduct.excluded,
+                say("did not answer"): conduct.silent,
+                say("declined"): conduct.declined,
+                say("withdrew before the decision"): conduct.withdrew_before,
+                say("were excluded by the privacy ledger"): conduct.excluded,
             }
         ),
-        left=told_together({"dropped out": conduct.dropped, "withdrew after the decision": conduct.withdrew_after})
+        left=told_together(
+            {say("dropped out"): conduct.dropped, say("withdrew after the decision"): conduct.withdrew_after}
+        )
         if counted
         else None,
     )
@@ -104,15 +111,15 @@ def table(facts: ConductFacts, currency: Currency | None) -> Table:
     """Dates and numbers, one a line."""
     rows = [
         *facts.dates,
-        ("People invited", count(facts.invited)),
-        ("named a price that counts", count(facts.reported)),
+        (say("People invited"), count(facts.invited)),
+        (say("named a price that counts"), count(facts.reported)),
         *((name, count(people)) for name, people in facts.apart),
-        *((f"bought from, and {name}", count(people)) for name, people in facts.left or ()),
+        *((say("bought from, and {name}", name=name), count(people)) for name, people in facts.left or ()),
     ]
     if facts.fee:
-        rows.append(("Fee for taking part, for each whose price counts", money(facts.fee, currency)))
-    return Table(head=("When and who", ""), rows=tuple(rows))
+        rows.append((say("Fee for taking part, for each whose price counts"), money(facts.fee, currency)))
+    return Table(head=(say("When and who"), ""), rows=tuple(rows))
 
 
 def _utc(moment: datetime) -> str:
-    return moment.astimezone(UTC).strftime(f"%Y-%m-%d, %H:%M{NBSP}UTC")
+    return moment.astimezone(UTC).strftime(say("%Y-%m-%d, %H:%M") + f"{NBSP}UTC")

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from hushbid import wording
-from hushbid.money import money, money_at_most
-from hushbid.report import conduct
+from hushbid.report import conduct, language
 from hushbid.report.build import SECTIONS, Report
 from hushbid.report.rendering import environment, stylesheet
 from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART
@@ -28,20 +27,22 @@ _FOOTER = """
 """
 
 _FILTERS = (
-    *(wording.at_most, wording.count, wording.factor_at_most, wording.level_text, money),
-    *(money_at_most, wording.number, wording.people, wording.percent, wording.with_unit),
+    *(wording.at_most, wording.with_unit, language.count, language.factor_at_most, language.level_text, language.money),
+    *(language.money_at_most, language.number, language.people, language.percent, language.say),
 )
 
 
 def render_report(report: Report) -> str:
     """The whole page as text."""
-    style = stylesheet("theme.css", "page.css", "chart.css") + footer(report.verify.record_hash)
-    return _page().render(report=report, style=style, policy=policy(style))
+    with language.speaking(report.language):
+        style = stylesheet("theme.css", "page.css", "chart.css") + footer(report.verify.record_hash)
+        return _page(report.language).render(report=report, style=style, policy=policy(style))
 
 
 def footer(record_hash: str | None) -> Markup:
     """What makes every printed page name the record and its own number; a hash that is none is not put into a style."""
-    named = "" if record_hash is None or not _HASH.fullmatch(record_hash) else f"Record {record_hash}"
+    known = record_hash is not None and _HASH.fullmatch(record_hash)
+    named = language.say("Record {hash}", hash=record_hash) if known else ""
     return Markup(_FOOTER).replace("RECORD", named)
 
 
@@ -52,12 +53,13 @@ def policy(style: str) -> str:
 
 
 @cache
-def _page() -> "Template":
-    """The template, with what those of all sections may use."""
-    templates = environment("hushbid.report")
+def _page(spoken: str) -> "Template":
+    """The template in a language, with what those of all sections may use."""
+    folder = "templates" if spoken == language.ENGLISH else f"templates/{spoken}"
+    templates = environment("hushbid.report", folder)
     templates.filters.update({write.__name__: write for write in _FILTERS})
     templates.tests["finite"] = math.isfinite
-    templates.globals.update(smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=wording.interval)
-    templates.globals.update(conduct_table=conduct.table)
+    templates.globals.update(smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=language.interval)
+    templates.globals.update(conduct_table=conduct.table, say=language.say)
     sections = [(name, section.__name__.rpartition(".")[2], section) for name, section in SECTIONS.items()]
     return templates.get_template("page.html", globals={"sections": sections})

@@ -6,10 +6,11 @@ from markupsafe import Markup
 
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.protection import RELATIONS, Protection, protections
-from hushbid.money import Currency, money
+from hushbid.money import Currency
+from hushbid.report.language import count, money, number, say
 from hushbid.report.suppression import fewest_in, too_few
 from hushbid.report.svg import Chart, Drawing, Part, Table, axis_y, dot, label, line, margin_for, round_scale, rule
-from hushbid.wording import at_most, count, number, with_unit
+from hushbid.wording import at_most, with_unit
 
 _DRAWN = (0.0, 0.05, 0.1, 0.3)
 _COLOURS = ("1", "2", "4", "3")
@@ -83,7 +84,7 @@ def relations() -> list[Part]:
 
 
 def _relation(true: float) -> str:
-    return "unrelated" if true == 0.0 else f"a relation of {number(true)}"
+    return say("unrelated") if true == 0.0 else say("a relation of {relation}", relation=number(true))
 
 
 def chart(facts: ProtectionFacts, unit: str, currency: Currency | None) -> Chart:
@@ -91,10 +92,13 @@ def chart(facts: ProtectionFacts, unit: str, currency: Currency | None) -> Chart
     first, last = facts.others[0], facts.others[-1]
     return Chart(
         name="protection",
-        title="What protection costs, and what it saves",
-        description=(
-            "Lines over the degree of protection: if the relation really is 0.1, the worst standard error goes from"
-            f" {with_unit(number(_error(first, 0.1)), unit)} to {with_unit(number(_error(last, 0.1)), unit)}."
+        title=say("What protection costs, and what it saves"),
+        description=say(
+            "Lines over the degree of protection: if the relation really is 0.1, the worst standard error goes"
+            " from {first}"
+            " to {last}.",
+            first=with_unit(number(_error(first, 0.1)), unit),
+            last=with_unit(number(_error(last, 0.1)), unit),
         ),
         draw=lambda width: _lines(facts, unit, width),
         table=table(facts, unit, currency),
@@ -103,11 +107,11 @@ def chart(facts: ProtectionFacts, unit: str, currency: Currency | None) -> Chart
 
 def table(facts: ProtectionFacts, unit: str, currency: Currency | None) -> Table:
     """One row per degree of protection."""
-    head = ("Protected up to", "Bought from", "Paid, on average", "Largest ε")
-    errors = tuple(f"Worst standard error, {_relation(true)}" for true in _DRAWN)
+    head = (say("Protected up to"), say("Bought from"), say("Paid, on average"), say("Largest ε"))
+    errors = tuple(say("Worst standard error, {relation}", relation=_relation(true)) for true in _DRAWN)
     rows = tuple(
         (
-            number(one.max_relation) + (" (this campaign)" if one.max_relation == facts.max_relation else ""),
+            number(one.max_relation) + (say(" (this campaign)") if one.max_relation == facts.max_relation else ""),
             count(int(one.bought_from)),
             money(one.payment, currency),
             number(at_most(one.largest_loss, 3)),
@@ -123,7 +127,7 @@ def _lines(facts: ProtectionFacts, unit: str, width: float) -> Drawing:
     y = round_scale([max(one.standard_errors) for one in rows], 220, 34)
     left, right = margin_for(y), width - 24
     places = [left + 24 + (right - left - 24) * k / max(len(rows) - 1, 1) for k in range(len(rows))]
-    marks: list[Markup] = axis_y(y, left, width - 14, f"worst standard error{f', {unit}' if unit else ''}")
+    marks: list[Markup] = axis_y(y, left, width - 14, say("worst standard error") + (f", {unit}" if unit else ""))
     for place, one in zip(places, rows, strict=True):
         own = one.max_relation == facts.max_relation
         if own:
@@ -132,5 +136,5 @@ def _lines(facts: ProtectionFacts, unit: str, width: float) -> Drawing:
     for true, colour in zip(_DRAWN, _COLOURS, strict=True):
         points = [(place, y(_error(one, true))) for place, one in zip(places, rows, strict=True)]
         marks += [line(points, f"l{colour}"), *(dot(px, py, 3, f"s{colour}") for px, py in points)]
-    marks.append(label((left + right) / 2, 262, "protected up to a relation of …", "quiet", anchor="middle"))
+    marks.append(label((left + right) / 2, 262, say("protected up to a relation of …"), "quiet", anchor="middle"))
     return Drawing(width=width, height=272, marks=tuple(marks))

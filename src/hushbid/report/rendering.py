@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 @cache
-def environment(package: str) -> "Environment":
-    """Where the templates of a package are found and how they are filled in."""
+def environment(package: str, folder: str = "templates") -> "Environment":
+    """Where the templates of a package are found, in which of its folders, and how they are filled in."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     return Environment(
-        loader=PackageLoader(package),
+        loader=PackageLoader(package, folder),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,

@@ -15,7 +15,8 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.mechanism import Group, Menu, Outcome, Population
-from hushbid.money import Currency, currency_words
+from hushbid.money import Currency
+from hushbid.report.language import currency_words, number, say
 from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, fewest, round_step, too_few
 from hushbid.report.svg import (
     NARROW,
@@ -31,7 +32,6 @@ from hushbid.report.svg import (
     margin_for,
     round_scale,
 )
-from hushbid.wording import number
 
 _STEPS = 100
 _AVERAGES = 24
@@ -178,10 +178,11 @@ def loss_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
     first = curves[0]
     return Chart(
         name="schedule-loss",
-        title="The more a person asks, the less is bought from her",
-        description=(
-            f"Privacy loss against the reported price: from {number(first.privacy_loss[0])} at"
-            f" {number(first.reports[0])}, falling with what is asked."
+        title=say("The more a person asks, the less is bought from her"),
+        description=say(
+            "Privacy loss against the reported price: from {loss} at {price}, falling with what is asked.",
+            loss=number(first.privacy_loss[0]),
+            price=number(first.reports[0]),
         ),
         draw=lambda width: _losses(curves, currency, width),
     )
@@ -191,7 +192,7 @@ def _losses(curves: Sequence[Curve], currency: Currency | None, width: float) ->
     y = round_scale([value for curve in curves for value in curve.privacy_loss], 220, 34, wanted=4)
     left = margin_for(y, wanted=4)
     x = _report_scale(curves, left, width)
-    marks = axis_y(y, left, width - 12, "privacy loss ε", wanted=4)
+    marks = axis_y(y, left, width - 12, say("privacy loss ε"), wanted=4)
     for place, curve in enumerate(curves):
         points = [(x(c), y(loss)) for c, loss in zip(curve.reports, curve.privacy_loss, strict=True)]
         if len(curves) == 1:
@@ -205,8 +206,8 @@ def payment_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
     """Payment against what a person reports: divided into compensation and rent for one curve, in total for several."""
     return Chart(
         name="schedule-payment",
-        title="What she is paid, and what for",
-        description="Payment against the reported price: compensation, and information rent on top of it.",
+        title=say("What she is paid, and what for"),
+        description=say("Payment against the reported price: compensation, and information rent on top of it."),
         draw=lambda width: _payments(curves, currency, width),
         table=_table(curves),
     )
@@ -218,7 +219,7 @@ def _payments(curves: Sequence[Curve], currency: Currency | None, width: float) 
     y = round_scale([*tops, *(value for total in totals for value in total)], 220, 34, wanted=4)
     left = margin_for(y, wanted=4)
     x = _report_scale(curves, left, width)
-    title = f"payment, {currency_words(currency)}"
+    title = say("payment, {currency}", currency=currency_words(currency))
     marks = axis_y(y, left, width - 12, title, wanted=4)
     for place, (curve, total) in enumerate(zip(curves, totals, strict=True)):
         across = [x(c) for c in curve.reports]
@@ -239,7 +240,7 @@ def _report_scale(curves: Sequence[Curve], left: float, width: float) -> Scale:
 
 
 def _report_title(currency: Currency | None) -> str:
-    return f"what a person asks for one unit of ε, {currency_words(currency)}"
+    return say("what a person asks for one unit of ε, {currency}", currency=currency_words(currency))
 
 
 def _table(curves: Sequence[Curve]) -> Table:
@@ -251,4 +252,6 @@ def _table(curves: Sequence[Curve]) -> Table:
             total = curve.compensation[k] + curve.rent[k] + curve.other[k]
             figures = (curve.privacy_loss[k], total, curve.compensation[k], curve.rent[k])
             rows.append((f"{name}{number(curve.reports[k])}", *(number(value) for value in figures)))
-    return Table(head=("Asked per unit of ε", "ε", "Payment", "Compensation", "Rent"), rows=tuple(rows))
+    return Table(
+        head=(say("Asked per unit of ε"), "ε", say("Payment"), say("Compensation"), say("Rent")), rows=tuple(rows)
+    )

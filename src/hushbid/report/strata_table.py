@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.questions import Number
+from hushbid.report.language import combination, count, number, percent, say
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import pool
 from hushbid.report.svg import Table
-from hushbid.wording import combination, count, number, percent, with_unit
+from hushbid.wording import with_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,17 +111,17 @@ def strata_table(facts: StrataFacts) -> Table:
     """One row per stratum."""
     return Table(
         head=(
-            "Stratum",
-            "Share of those who reported",
-            "Share of the population" if facts.are_shares else "Weight of its mean",
-            "Bought from",
+            say("Stratum"),
+            say("Share of those who reported"),
+            say("Share of the population") if facts.are_shares else say("Weight of its mean"),
+            say("Bought from"),
         ),
         rows=tuple(
             (
                 row.name,
                 percent(row.share_of_people, 3),
                 percent(row.weight, 3) if facts.are_shares else number(row.weight, 6),
-                "not told" if row.bought_from is None else count(row.bought_from),
+                say("not told") if row.bought_from is None else count(row.bought_from),
             )
             for row in facts.rows
         ),
@@ -130,7 +131,7 @@ def strata_table(facts: StrataFacts) -> Table:
 def misses_table(facts: StrataFacts) -> Table:
     """By how much the panel's own means may be off, question by question."""
     return Table(
-        head=("Question", "Its mean or share, over all who reported, is off by at most"),
+        head=(say("Question"), say("Its mean or share, over all who reported, is off by at most")),
         rows=tuple((one.name, with_unit(bound(one), one.unit)) for one in facts.misses),
     )
 

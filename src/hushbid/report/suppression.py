@@ -30,6 +30,7 @@ from hushbid.disclosure.error import FEWEST_IN_CHART, FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 from hushbid.mechanism import Outcome
+from hushbid.report.language import say
 from hushbid.report.rendering import plain
 
 SMALLEST_CHART = FEWEST_IN_CHART
@@ -141,7 +142,7 @@ def told_together(counts: Mapping[str, int]) -> tuple[tuple[str, int], ...]:
         if sum(counts[one] for one in pool) < SMALLEST_CHART:
             pool.add(name)
     *first, last = (name for name in counts if name in pool)
-    words = f"{', '.join(first)} or {last}" if first else last
+    words = say("{first} or {last}", first=", ".join(first), last=last) if first else last
     apart = ((name, people) for name, people in counts.items() if name not in pool)
     return (*apart, (words, sum(counts[name] for name in pool)))
 
@@ -200,7 +201,7 @@ def as_labels(groups: Sequence[object] | NDArray[np.generic], people: int) -> La
     names: dict[str, int] = {}
 
     def code_of(value: object) -> int:
-        name = NOT_STATED if _missing(value) else plain(value) or NOT_STATED
+        name = say(NOT_STATED) if _missing(value) else plain(value) or say(NOT_STATED)
         known[value] = names.setdefault(name, len(names))
         return known[value]
 
@@ -228,7 +229,9 @@ def group_rows(outcome: Outcome, labels: Labels) -> tuple[GroupRow, ...]:
 
 def _pool_name(names: list[str]) -> str:
     joined = ", ".join(names)
-    return f"{joined} (pooled)" if len(joined) <= _LONGEST_POOL else f"{len(names)} smaller groups, pooled"
+    if len(joined) <= _LONGEST_POOL:
+        return say("{names} (pooled)", names=joined)
+    return say("{count} smaller groups, pooled", count=len(names))
 
 
 def _missing(value: object) -> bool:

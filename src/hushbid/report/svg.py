@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
+from hushbid.report.language import number, percent, say
 from hushbid.report.rendering import shown
 from hushbid.report.suppression import round_step
-from hushbid.wording import number, percent
 
 WIDE, NARROW = 704.0, 344.0
 _LETTER = 7.1
@@ -238,7 +238,7 @@ def divided_bar(parts: Sequence[Part], width: float) -> Drawing:
         for size, colour in bar:
             span = size / whole * width
             marks.append(box(place, top, span, 36, f"{colour} gap", radius=2))
-            words = percent(size / whole) if not losses else "below zero" if bar is losses else ""
+            words = percent(size / whole) if not losses else say("below zero") if bar is losses else ""
             if words and span > text_width(words) + 14:
                 marks.append(label(place + span / 2, top + 23, words, f"on-{colour} strong", anchor="middle"))
             place += span

@@ -19,8 +19,8 @@ from hushbid.server.domain.views import PaymentFile, PaymentRow
 from hushbid.verification.receipts import verify_log
 from hushbid.verification.verifying import verify
 from tests.server.api.support import Live, sentence
-from tests.server.pages.support import words
-from tests.server.support import Play, decided, drafted, on_one_store, opened, released
+from tests.server.pages.support import Visitor, words
+from tests.server.support import PASSWORD, Play, decided, drafted, on_one_store, opened, released
 
 
 def rows_in(text: str) -> list[dict[str, str]]:
@@ -187,6 +187,17 @@ def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_
     shown = told(shared, play)
     assert "bought from, and dropped out 22" in shown
     assert "Released 2026-03-01" in shown
+    with shared.client(shared.analyst) as client:
+        german = words(client.get(f"/campaigns/{play.id}/report?language=de"))
+        sentence(client.get(f"/campaigns/{play.id}/report?language=fr"), 422)
+    assert "Veröffentlicht 01.03.2026" in german
+    assert "antworteten nicht 23 " in german
+    assert "von ihnen wurde gekauft, und sie lieferten nicht 22" in german
+    assert "je Person, deren Preis zählt 1,00 EUR" in german
+    with Visitor(shared.url, **{"Accept-Language": "de"}) as visitor:
+        visitor.log_in("ann", PASSWORD)
+        assert words(visitor.get(f"/campaigns/{play.id}/report")) == german
+        assert f"/api/v1/campaigns/{play.id}/report?language=de" in visitor.get(f"/campaigns/{play.id}").text
 
 
 def test_the_page_about_paying_people_is_played(shared: Live) -> None:

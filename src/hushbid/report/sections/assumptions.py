@@ -9,8 +9,9 @@ from hushbid.allocation import Accuracy, Price
 from hushbid.mechanism import Market
 from hushbid.priors.forms import prior_words
 from hushbid.questions import Number, Question
+from hushbid.report.language import number, say
 from hushbid.report.material import Material
-from hushbid.wording import at_most, number
+from hushbid.wording import at_most
 
 ANCHOR, TITLE = "assumptions", "Assumptions"
 
@@ -44,9 +45,9 @@ def assumptions_of(
 ) -> tuple[Assumption, ...]:
     """What has to be believed about this market, in the order in which it matters."""
     account = (
-        "The server keeps an account of them over its campaigns, for people who were invited under an id."
+        say("The server keeps an account of them over its campaigns, for people who were invited under an id.")
         if account_kept
-        else "No account is kept across campaigns."
+        else say("No account is kept across campaigns.")
     )
     return (
         _trust(market),
@@ -54,48 +55,58 @@ def assumptions_of(
         _range(market),
         _variance(market),
         Assumption(
-            title="Independent people",
-            text="One person's datum says nothing about another's, and each person appears once.",
-            if_wrong="The interval is too narrow, and relatives, or two rows of one person, lose the sum of their ε.",
+            title=say("Independent people"),
+            text=say("One person's datum says nothing about another's, and each person appears once."),
+            if_wrong=say(
+                "The interval is too narrow, and relatives, or two rows of one person, lose the sum of their ε."
+            ),
         ),
         _relation(market),
         Assumption(
-            title="Data cannot be faked, prices can",
-            text="People deliver their true datum. They may report any price for privacy, and are expected to try.",
-            if_wrong="False data bias the estimate; nothing here would notice.",
+            title=say("Data cannot be faked, prices can"),
+            text=say(
+                "People deliver their true datum. They may report any price for privacy, and are expected to try."
+            ),
+            if_wrong=say("False data bias the estimate; nothing here would notice."),
         ),
         _prior(market, prior_from_participants),
         Assumption(
-            title="Cost proportional to privacy loss",
-            text="A privacy loss of ε costs a person her sensitivity times ε, in money, and nothing else.",
-            if_wrong="Payments no longer match what people mind, and the truth may no longer be their best report.",
+            title=say("Cost proportional to privacy loss"),
+            text=say("A privacy loss of ε costs a person her sensitivity times ε, in money, and nothing else."),
+            if_wrong=say(
+                "Payments no longer match what people mind, and the truth may no longer be their best report."
+            ),
         ),
         Assumption(
-            title="Everybody reports alone",
-            text="Nobody can report under several names, and people do not agree on reports among themselves.",
-            if_wrong="Truth is each person's best report, whatever the others do; for a group together it need not be.",
+            title=say("Everybody reports alone"),
+            text=say("Nobody can report under several names, and people do not agree on reports among themselves."),
+            if_wrong=say(
+                "Truth is each person's best report, whatever the others do; for a group together it need not be."
+            ),
         ),
         _weights(market, people),
         Assumption(
-            title="One release",
-            text="The estimate is drawn once, and nothing else is computed from the same data.",
-            if_wrong=f"Losses add up: two releases of a datum at ε cost 2 ε. {account}",
+            title=say("One release"),
+            text=say("The estimate is drawn once, and nothing else is computed from the same data."),
+            if_wrong=say("Losses add up: two releases of a datum at ε cost 2 ε. {account}", account=account),
         ),
         Assumption(
-            title="Good randomness",
-            text="The operating system's random numbers cannot be predicted, and nobody outside can time the release.",
-            if_wrong="Whoever can predict the noise can subtract it."
+            title=say("Good randomness"),
+            text=say(
+                "The operating system's random numbers cannot be predicted, and nobody outside can time the release."
+            ),
+            if_wrong=say("Whoever can predict the noise can subtract it.")
             if not market.strategy.response
-            else "Whoever can predict a coin knows the true answer.",
+            else say("Whoever can predict a coin knows the true answer."),
         ),
         Assumption(
-            title="Reports stay confidential",
-            text=(
+            title=say("Reports stay confidential"),
+            text=say(
                 "ε limits what the estimate tells about data. It does not protect the reported prices: a person's"
                 " payment and privacy loss reveal what she reported, so only she and whoever runs or audits the"
                 " campaign may see them."
             ),
-            if_wrong="Whoever sees decisions learns reported prices, and whatever those tell about data.",
+            if_wrong=say("Whoever sees decisions learns reported prices, and whatever those tell about data."),
         ),
     )
 
@@ -103,58 +114,70 @@ def assumptions_of(
 def _trust(market: Market) -> Assumption:
     if market.setting == "central":
         return Assumption(
-            title="The operator is trusted with the data",
-            text=(
+            title=say("The operator is trusted with the data"),
+            text=say(
                 "In the central setting the operator sees the data and adds noise once, to the weighted sum. ε protects"
                 " against everybody who sees the estimate, not against the operator."
             ),
-            if_wrong="An operator who keeps, sells or loses the data breaks no promise that this report can check.",
+            if_wrong=say(
+                "An operator who keeps, sells or loses the data breaks no promise that this report can check."
+            ),
         )
     if market.strategy.response:
         return Assumption(
-            title="Nobody is trusted with the data",
-            text=(
+            title=say("Nobody is trusted with the data"),
+            text=say(
                 "In the local setting every person's device answers the yes/no question by a coin, sometimes with the"
                 " opposite of the truth, before anything leaves it. ε protects against everybody, also the operator."
             ),
-            if_wrong="A device that always sends the truth protects nothing; each person must trust her own.",
+            if_wrong=say("A device that always sends the truth protects nothing; each person must trust her own."),
         )
     return Assumption(
-        title="Nobody is trusted with the data",
-        text=(
+        title=say("Nobody is trusted with the data"),
+        text=say(
             "In the local setting every person's device adds noise before anything leaves it. ε protects against"
             " everybody, the operator included."
         ),
-        if_wrong="A device that sends the datum without noise protects nothing; each person must trust her own.",
+        if_wrong=say("A device that sends the datum without noise protects nothing; each person must trust her own."),
     )
 
 
 def _ranges(questions: Sequence[Question]) -> Assumption:
     """What is asked in a survey."""
     kinds = {
-        "number": "numbers in ranges that were chosen without looking at anybody's answers; answers outside count as"
-        " the nearer end",
-        "yes_no": "yes or no",
-        "choice": "one of a few answers",
+        "number": say(
+            "numbers in ranges that were chosen without looking at anybody's answers; answers outside count as"
+            " the nearer"
+            " end"
+        ),
+        "yes_no": say("yes or no"),
+        "choice": say("one of a few answers"),
     }
     asked = [words for kind, words in kinds.items() if any(one.kind == kind for one in questions)]
-    count = f"{len(questions)} questions" if len(questions) > 1 else "One question"
+    count = say("{count} questions", count=len(questions)) if len(questions) > 1 else say("One question")
     return Assumption(
-        title="Questions fixed in advance",
-        text=f"{count}, answered by {'; '.join(asked)}. Whoever left one open has dropped out of the whole.",
-        if_wrong="Ranges set from the answers leak them; answers outside pull an estimate towards its range.",
+        title=say("Questions fixed in advance"),
+        text=say(
+            "{count}, answered by {asked}. Whoever left one open has dropped out of the whole.",
+            count=count,
+            asked="; ".join(asked),
+        ),
+        if_wrong=say("Ranges set from the answers leak them; answers outside pull an estimate towards its range."),
     )
 
 
 def _variances(questions: Sequence[Question]) -> Assumption:
     """How much a survey's answers may vary."""
     declared = sum(isinstance(one, Number) and one.variance is not None for one in questions)
-    said = f"declared for {declared} of the questions, and for the others " if declared else ""
+    said = say("declared for {count} of the questions, and for the others ", count=declared) if declared else ""
     return Assumption(
-        title="How much answers vary",
-        text=f"The variance of answers around their mean was {said}taken for the largest that their ranges allow. It"
-        " was never computed from the answers.",
-        if_wrong="A larger one than declared makes an interval too narrow; payments and privacy are not affected.",
+        title=say("How much answers vary"),
+        text=say(
+            "The variance of answers around their mean was {said}taken for the largest that their ranges allow. It was"
+            " never computed from the answers.",
+            said=said,
+        ),
+        if_wrong=say("A larger one than declared makes an interval too narrow; payments and privacy are not affected."),
     )
 
 
@@ -163,10 +186,15 @@ def _range(market: Market) -> Assumption:
         return _ranges(market.survey)
     low, high = (number(bound, 6) for bound in market.bounds)
     return Assumption(
-        title="A range chosen in advance",
-        text=f"Data lie between {low} and {high}. The range was chosen without looking at them; values outside count as"
-        " the nearer end.",
-        if_wrong="A range set from the data leaks them; values outside it pull the estimate towards the range.",
+        title=say("A range chosen in advance"),
+        text=say(
+            "Data lie between {low} and {high}. The range was chosen without looking at them; values outside"
+            " count as the"
+            " nearer end.",
+            low=low,
+            high=high,
+        ),
+        if_wrong=say("A range set from the data leaks them; values outside it pull the estimate towards the range."),
     )
 
 
@@ -175,36 +203,48 @@ def _variance(market: Market) -> Assumption:
         return _variances(market.survey)
     if market.variance is None:
         return Assumption(
-            title="The variance is the worst case",
-            text="None was declared, so the largest that the range allows is used: a quarter of its squared width.",
-            if_wrong="It cannot be wrong; if data vary less, the interval is wider than it need be.",
+            title=say("The variance is the worst case"),
+            text=say(
+                "None was declared, so the largest that the range allows is used: a quarter of its squared width."
+            ),
+            if_wrong=say("It cannot be wrong; if data vary less, the interval is wider than it need be."),
         )
     declared = np.asarray(market.variance, dtype=float)
     said = (
-        f"is at most {number(at_most(float(declared), 4), 4)}" if declared.ndim == 0 else "is declared for each person"
+        say("is at most {variance}", variance=number(at_most(float(declared), 4), 4))
+        if declared.ndim == 0
+        else say("is declared for each person")
     )
     weighted = bool(np.any(np.asarray(market.user_weight) > 0))
     return Assumption(
-        title="A declared variance",
-        text=f"The variance of the data around their mean {said} (standard deviation"
-        f" {number(float(np.sqrt(declared.mean())), 4)}). It was declared, never computed from the data.",
-        if_wrong="A larger one makes the interval too narrow"
-        + (", and lying or staying out may pay." if weighted else "; payments and privacy are not affected."),
+        title=say("A declared variance"),
+        text=say(
+            "The variance of the data around their mean {said} (standard deviation {deviation}). It was declared, never"
+            " computed from the data.",
+            said=said,
+            deviation=number(float(np.sqrt(declared.mean())), 4),
+        ),
+        if_wrong=say("A larger one makes the interval too narrow, and lying or staying out may pay.")
+        if weighted
+        else say("A larger one makes the interval too narrow; payments and privacy are not affected."),
     )
 
 
 def _prior(market: Market, from_participants: bool) -> Assumption:
-    text = f"Sensitivities are independent draws from a known distribution ({prior_words(market.prior)})."
+    text = say(
+        "Sensitivities are independent draws from a known distribution ({prior}).",
+        prior=prior_words(market.prior, say=say),
+    )
     if from_participants:
         return Assumption(
-            title="A prior fitted on participants",
-            text=text + " It was fitted on people who also report in this campaign, against the rules.",
-            if_wrong="It is wrong already: a person's report moved her own price, so the truth need not pay best.",
+            title=say("A prior fitted on participants"),
+            text=text + say(" It was fitted on people who also report in this campaign, against the rules."),
+            if_wrong=say("It is wrong already: a person's report moved her own price, so the truth need not pay best."),
         )
     return Assumption(
-        title="A prior from elsewhere",
-        text=text + " It was fixed before anybody reported, from other people than those who reported.",
-        if_wrong=(
+        title=say("A prior from elsewhere"),
+        text=text + say(" It was fixed before anybody reported, from other people than those who reported."),
+        if_wrong=say(
             "A distribution that is merely inaccurate makes the purchase dearer than need be; truth stays everybody's"
             " best report. One estimated from these very reports would destroy that."
         ),
@@ -216,37 +256,49 @@ def _strata(market: Market) -> tuple[Assumption, ...]:
     strata = market.stratified
     if strata is None:
         return ()
-    known = "the shares of the population that were stated are true" if market.shares is not None else ""
-    known = known or "the weights of the combination were chosen beforehand"
-    wrong = " Wrong shares bias the estimate, and nothing here would notice." if market.shares is not None else ""
+    known = say("the weights of the combination were chosen beforehand")
+    wrong = ""
+    if market.shares is not None:
+        known = say("the shares of the population that were stated are true")
+        wrong = say(" Wrong shares bias the estimate, and nothing here would notice.")
     return (
         Assumption(
-            title="Strata known beforehand",
-            text=f"Who is in which of the {strata.count} strata was known of people and not told by them, it is no"
-            f" secret, and {known}. Those who reported in a stratum stand for all of it.",
-            if_wrong="Who could choose her stratum would choose the one that pays best, and the truth need not pay."
+            title=say("Strata known beforehand"),
+            text=say(
+                "Who is in which of the {count} strata was known of people and not told by them, it is no secret, and"
+                " {known}. Those who reported in a stratum stand for all of it.",
+                count=strata.count,
+                known=known,
+            ),
+            if_wrong=say(
+                "Who could choose her stratum would choose the one that pays best, and the truth need not pay."
+            )
             + wrong,
         ),
     )
 
 
 def _relation(market: Market) -> Assumption:
-    inside = "" if market.stratified is None else " of the same stratum"
+    inside = "" if market.stratified is None else say(" of the same stratum")
     if market.max_relation == 0.0:
         return Assumption(
-            title="Prices unrelated to data",
-            text=f"What people{inside} ask for privacy is not related to what their data say.",
-            if_wrong=(
+            title=say("Prices unrelated to data"),
+            text=say("What people{inside} ask for privacy is not related to what their data say.", inside=inside),
+            if_wrong=say(
                 "The estimate leans towards those who ask little; another section says how strong the relation would"
                 " have to be. And who was bought from tells something about data, which ε does not cover."
             ),
         )
     return Assumption(
-        title="Prices hardly related to data",
-        text=f"What people{inside} ask, their groups, declared variances and limits explain at most"
-        f" {number(100.0 * market.max_relation**2, 3)} % of the variance of their data (a relation of"
-        f" {number(market.max_relation)}). Stated worst errors and intervals hold up to there.",
-        if_wrong=(
+        title=say("Prices hardly related to data"),
+        text=say(
+            "What people{inside} ask, their groups, declared variances and limits explain at most {share} % of the"
+            " variance of their data (a relation of {relation}). Stated worst errors and intervals hold up to there.",
+            inside=inside,
+            share=number(100.0 * market.max_relation**2, 3),
+            relation=number(market.max_relation),
+        ),
+        if_wrong=say(
             "With a closer relation the error is larger than stated; another section says how much. And who was bought"
             " from tells something about data, which ε does not cover."
         ),
@@ -256,22 +308,39 @@ def _relation(market: Market) -> Assumption:
 def _goal(market: Market) -> Assumption:
     """What was stated instead of a price for the error."""
     goal = market.stated_goal
-    amount = ", ".join(number(one, 6) for one in (goal.targets if isinstance(goal, Accuracy) else (goal.number,)))
-    for_each = " for the questions in their order" if market.survey is not None else ""
-    stated = {
-        "accuracy": f"The buyer stated a standard error of {amount}{for_each}, which is kept whatever people report.",
-        "budget": f"The buyer stated a budget of {amount}, which payments come to on average if the prior is right.",
-        "hard_budget": f"The buyer stated a budget of {amount}, which payments never exceed.",
-    }[market.stated_goal.kind]
+    aims = goal.targets if isinstance(goal, Accuracy) else (goal.number,)
+    amount = say(", ").join(number(one, 6) for one in aims)
+    each = {
+        "accuracy": say(
+            "The buyer stated a standard error of {amount} for the questions in their order, which is kept"
+            " whatever people"
+            " report.",
+            amount=amount,
+        )
+        if market.survey is not None
+        else say(
+            "The buyer stated a standard error of {amount}, which is kept whatever people report.",
+            amount=amount,
+        ),
+        "budget": say(
+            "The buyer stated a budget of {amount}, which payments come to on average if the prior is right.",
+            amount=amount,
+        ),
+        "hard_budget": say("The buyer stated a budget of {amount}, which payments never exceed.", amount=amount),
+    }
     wrong = {
-        "accuracy": "If people who were bought from do not deliver, the error is larger, and is stated anew.",
-        "budget": "If the prior is wrong, payments come to more or less on average. The truth stays the best report.",
-        "hard_budget": "If the prior is wrong, more of the budget is left, or the error is larger than need be.",
-    }[market.stated_goal.kind]
+        "accuracy": say("If people who were bought from do not deliver, the error is larger, and is stated anew."),
+        "budget": say(
+            "If the prior is wrong, payments come to more or less on average. The truth stays the best report."
+        ),
+        "hard_budget": say("If the prior is wrong, more of the budget is left, or the error is larger than need be."),
+    }
     return Assumption(
-        title="What the buyer stated",
-        text=f"{stated} People themselves do not care about the estimate, so nobody ever pays.",
-        if_wrong=wrong,
+        title=say("What the buyer stated"),
+        text=say(
+            "{stated} People themselves do not care about the estimate, so nobody ever pays.", stated=each[goal.kind]
+        ),
+        if_wrong=wrong[goal.kind],
     )
 
 
@@ -281,18 +350,35 @@ def _weights(market: Market, people: int) -> Assumption:
         return _goal(market)
     buyer = number(market.stated_goal.number, 4)
     if not weight.any():
-        counted = " (each relative to its range, times its importance)" if market.survey is not None else ""
+        counted = say(" (each relative to its range, times its importance)") if market.survey is not None else ""
         return Assumption(
-            title="What accuracy is worth",
-            text=f"One unit of squared error{counted} costs the buyer {buyer} in money. People themselves do not care"
-            " about the estimate, so nobody ever pays.",
-            if_wrong="Another worth would have bought another accuracy. Truthfulness and privacy do not depend on it.",
+            title=say("What accuracy is worth"),
+            text=say(
+                "One unit of squared error{counted} costs the buyer {buyer} in money. People themselves do not"
+                " care about"
+                " the estimate, so nobody ever pays.",
+                counted=counted,
+                buyer=buyer,
+            ),
+            if_wrong=say(
+                "Another worth would have bought another accuracy. Truthfulness and privacy do not depend on it."
+            ),
         )
-    said = number(float(weight[0]), 4) if np.all(weight == weight[0]) else "a declared amount"
-    outside = "only her own datum" if market.outside_option == "own_data" else "the estimate that is made without her"
+    said = number(float(weight[0]), 4) if np.all(weight == weight[0]) else say("a declared amount")
+    outside = (
+        say("only her own datum")
+        if market.outside_option == "own_data"
+        else say("the estimate that is made without her")
+    )
     return Assumption(
-        title="What accuracy is worth",
-        text=f"One unit of squared error costs the buyer {buyer} and each person {said} in money. Who stays out has"
-        f" {outside}. So a person may owe money for an estimate she values.",
-        if_wrong="If people value the estimate differently, the truth need not be their best report, nor joining.",
+        title=say("What accuracy is worth"),
+        text=say(
+            "One unit of squared error costs the buyer {buyer} and each person {said} in money. Who stays out"
+            " has {outside}."
+            " So a person may owe money for an estimate she values.",
+            buyer=buyer,
+            said=said,
+            outside=outside,
+        ),
+        if_wrong=say("If people value the estimate differently, the truth need not be their best report, nor joining."),
     )

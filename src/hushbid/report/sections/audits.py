@@ -14,18 +14,17 @@ from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
+from hushbid.report.language import count, level_text, number, percent, say
 from hushbid.report.material import Material, noise_share, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
-from hushbid.wording import NBSP, at_least, at_most, level_text, number, percent
+from hushbid.wording import NBSP, at_least, at_most
 
 ANCHOR, TITLE = "audits", "Audits"
 
 ENOUGH_POWER = 0.8
 """An audit that would miss a planted fault more often than one time in five is called weak."""
 
-_PLANTED = f"a build that adds only {TOO_LITTLE_NOISE} times the noise it should"
-_PLANTED_COIN = f"a build whose coin lies as for an ε 1/{TOO_LITTLE_NOISE} times as large"
 _ACCURACY_TOLERANCE = 5.0
 _WRONG_PAYMENTS = 0.1
 
@@ -90,6 +89,13 @@ def _line(audit: object, noise_share: float, people: int | None) -> AuditLine:
     )
 
 
+def _planted(by_coin: bool) -> str:
+    """The fault that an audit of a release is tried on."""
+    if by_coin:
+        return say("a build whose coin lies as for an ε 1/{part} times as large", part=TOO_LITTLE_NOISE)
+    return say("a build that adds only {part} times the noise it should", part=TOO_LITTLE_NOISE)
+
+
 def _verdict(rejected: bool, power: float | None) -> Verdict:
     if rejected:
         return "failed"
@@ -98,32 +104,47 @@ def _verdict(rejected: bool, power: float | None) -> Verdict:
 
 def _privacy(audit: PrivacyAudit) -> AuditLine:
     """In units of the promise: the promise itself is one person's number."""
-    proved, sure = audit.lower_bound / audit.promised, f"{100 * audit.confidence:.7g}{NBSP}%"
+    proved, sure = audit.lower_bound / audit.promised, say("{sure:.7g}", sure=100.0 * audit.confidence) + f"{NBSP}%"
     if audit.loss_rejected:
-        finding = (
-            f"The promise is broken: the person attacked certainly loses at least {number(at_least(proved, 3))} times"
-            " the ε that she was promised."
+        finding = say(
+            "The promise is broken: the person attacked certainly loses at least {times} times the ε that she was"
+            " promised.",
+            times=number(at_least(proved, 3)),
         )
     elif audit.fit_rejected:
+        chance = number(audit.fit_p_value or 0.0, 2)
         finding = (
-            f"The {'coin' if audit.by_coin else 'noise'} is not what it should be:"
-            f" {'the number of its lies' if audit.by_coin else 'it'} does not fit"
-            f" {'the promised odds' if audit.by_coin else 'the distribution of the promised scale'}"
-            f" (p = {number(audit.fit_p_value or 0.0, 2)}). The attack could prove a loss of {percent(proved)} of the ε"
-            " that was promised."
+            say(
+                "The coin is not what it should be: the number of its lies does not fit the promised odds (p ="
+                " {chance}).",
+                chance=chance,
+            )
+            if audit.by_coin
+            else say(
+                "The noise is not what it should be: it does not fit the distribution of the promised scale (p"
+                " = {chance}).",
+                chance=chance,
+            )
+        )
+        finding += " " + say(
+            "The attack could prove a loss of {part} of the ε that was promised.", part=percent(proved)
         )
     else:
-        finding = f"The attack could prove a loss of {percent(proved)} of the ε that was promised, and no more."
+        finding = say(
+            "The attack could prove a loss of {part} of the ε that was promised, and no more.", part=percent(proved)
+        )
         if audit.fit_p_value is not None:
-            fits = "The number of lies fits the odds" if audit.by_coin else "The noise fits its distribution"
+            fits = say("The number of lies fits the odds") if audit.by_coin else say("The noise fits its distribution")
             finding += f" {fits} (p = {number(audit.fit_p_value, 2)})."
     return AuditLine(
-        title="Privacy: can the output tell one person's datum?",
+        title=say("Privacy: can the output tell one person's datum?"),
         verdict=_verdict(audit.rejected, audit.power),
         finding=finding,
-        samples=f"{audit.samples:,} outputs on each of 4 made-up data sets, at {sure} confidence",
+        samples=say(
+            "{count:,} outputs on each of 4 made-up data sets, at {sure} confidence", count=audit.samples, sure=sure
+        ),
         power=audit.power,
-        power_against=_PLANTED_COIN if audit.by_coin else _PLANTED,
+        power_against=_planted(audit.by_coin),
         bar=(proved, 1.0),
     )
 
@@ -131,19 +152,34 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
 def _accuracy(audit: AccuracyCheck, noise_share: float) -> AuditLine:
     power = _accuracy_power(audit, noise_share if audit.noise_share is None else audit.noise_share)
     about = f" ({plain(audit.question)})" if audit.question else ""
-    word = "differs from" if audit.rejected else "agrees with"
     return AuditLine(
-        title=f"Accuracy: are error and interval as stated?{about}",
+        title=say("Accuracy: are error and interval as stated?") + about,
         verdict=_verdict(audit.rejected, power),
-        finding=(
-            f"The simulated squared error, {number(audit.simulated_mse, 4)} ± {number(audit.mse_uncertainty, 2)},"
-            f" {word} the stated {number(audit.formula_mse, 4)}. Intervals meant to hold the mean at least"
-            f" {level_text(audit.level)} of the time did so {percent(audit.coverage, 3)} of the time."
+        finding=_compared(audit)
+        + " "
+        + say(
+            "Intervals meant to hold the mean at least {level} of the time did so {coverage} of the time.",
+            level=level_text(audit.level),
+            coverage=percent(audit.coverage, 3),
         ),
-        samples=f"{audit.repetitions:,} simulated campaigns on made-up data",
+        samples=say("{count:,} simulated campaigns on made-up data", count=audit.repetitions),
         power=power,
-        power_against=_PLANTED_COIN if audit.by_coin else _PLANTED,
+        power_against=_planted(audit.by_coin),
     )
+
+
+def _compared(audit: AccuracyCheck) -> str:
+    """The simulated error beside the stated one."""
+    written = {
+        "simulated": number(audit.simulated_mse, 4),
+        "uncertainty": number(audit.mse_uncertainty, 2),
+        "stated": number(audit.formula_mse, 4),
+    }
+    if audit.rejected:
+        return say(
+            "The simulated squared error, {simulated} ± {uncertainty}, differs from the stated {stated}.", **written
+        )
+    return say("The simulated squared error, {simulated} ± {uncertainty}, agrees with the stated {stated}.", **written)
 
 
 def _accuracy_power(audit: AccuracyCheck, noise_share: float) -> float | None:
@@ -158,26 +194,30 @@ def _accuracy_power(audit: AccuracyCheck, noise_share: float) -> float | None:
 def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
     """The check runs the mechanism again, without chance; only who is put to the test is drawn by lot."""
     if audit.violations:
-        finding = " ".join(violation.sentence("one row") for violation in audit.violations)
+        finding = " ".join(violation.sentence(say("one row"), say=say) for violation in audit.violations)
     else:
-        finding = (
-            f"No misreport that was tried gained more than {number(at_most(max(audit.largest_gain, 0.0)), 2)}"
-            f" ({number(at_most(audit.stated_error), 2)} is stated), joining never cost anything, no privacy loss rose"
-            f" with a report, and payments agree with what the privacy losses imply."
+        finding = say(
+            "No misreport that was tried gained more than {gain} ({stated} is stated), joining never cost anything, no"
+            " privacy loss rose with a report, and payments agree with what the privacy losses imply.",
+            gain=number(at_most(max(audit.largest_gain, 0.0)), 2),
+            stated=number(at_most(audit.stated_error), 2),
         )
     everybody = people is not None and audit.people >= people
-    who = "one person" if audit.people == 1 else f"{audit.people:,} people"
-    by_lot = "" if everybody else " drawn by lot"
+    who = say("one person") if audit.people == 1 else say("{number} people", number=count(audit.people))
+    tried = count(audit.reports_tried)
     power = 1.0 if everybody else 1.0 - (1.0 - _WRONG_PAYMENTS) ** audit.people
     return AuditLine(
-        title="Incentives: does anybody gain by not telling the truth?",
+        title=say("Incentives: does anybody gain by not telling the truth?"),
         verdict=_verdict(not audit.passed, power),
         finding=finding,
-        samples=f"{audit.reports_tried:,} reports tried, for {who}{by_lot}",
+        samples=say("{count} reports tried, for {who}", count=tried, who=who)
+        if everybody
+        else say("{count} reports tried, for {who} drawn by lot", count=tried, who=who),
         power=power,
-        power_against=(
-            f"a mistake of more than {number(at_most(audit.payment_resolution), 2)} in one payment out of"
-            f" {round(1 / _WRONG_PAYMENTS)}"
+        power_against=say(
+            "a mistake of more than {amount} in one payment out of {payments}",
+            amount=number(at_most(audit.payment_resolution), 2),
+            payments=round(1 / _WRONG_PAYMENTS),
         ),
     )
 
@@ -187,11 +227,11 @@ def chart(lines: Sequence[AuditLine]) -> Chart | None:
     bars = [(line.bar, line.verdict) for line in lines if line.bar is not None]
     if not bars:
         return None
-    listed = "; ".join(f"proved {number(found)} times what was promised" for (found, _), _ in bars)
+    listed = "; ".join(say("proved {times} times what was promised", times=number(found)) for (found, _), _ in bars)
     return Chart(
         name="audits",
-        title="Privacy loss that the attack could prove, against the promise",
-        description=f"For each privacy audit: {listed}.",
+        title=say("Privacy loss that the attack could prove, against the promise"),
+        description=say("For each privacy audit: {listed}.", listed=listed),
         draw=lambda width: _bars(bars, width),
     )
 
@@ -199,17 +239,19 @@ def chart(lines: Sequence[AuditLine]) -> Chart | None:
 def _bars(bars: Sequence[tuple[tuple[float, float], Verdict]], width: float) -> Drawing:
     scale = round_scale([value for bar, _ in bars for value in bar], 4, width - 12, wanted=4 if width == NARROW else 7)
     bottom = 30.0 + 40.0 * len(bars)
-    marks = axis_x(scale, bottom, "in units of the ε that was promised", wanted=4 if width == NARROW else 7, top=22)
+    marks = axis_x(
+        scale, bottom, say("in units of the ε that was promised"), wanted=4 if width == NARROW else 7, top=22
+    )
     for place, ((found, promised), verdict) in enumerate(bars):
         y = 30.0 + 40.0 * place
         marks += [
             box(scale(0), y + 8, scale(found) - scale(0), 18, "bad" if verdict == "failed" else "s1", radius=2),
             rule(scale(promised), y, scale(promised), y + 34, "promise"),
         ]
-        words = f"proved {number(found, 2)}"
+        words = say("proved {times}", times=number(found, 2))
         if min(scale(found), scale(promised)) > text_width(words) + 20:
             marks.append(label(scale(0) + 9, y + 22, words, "on-s1 strong"))
     end = scale(bars[0][0][1])
     side = "end" if end > width / 2 else "start"
-    marks.append(label(end, 16, "promised: no more than this", "quiet", anchor=side))
+    marks.append(label(end, 16, say("promised: no more than this"), "quiet", anchor=side))
     return Drawing(width=width, height=bottom + 46, marks=tuple(marks))

@@ -12,7 +12,8 @@ import numpy as np
 from hushbid.allocation import Accuracy, HardBudget, Price
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency, currency_words, money
+from hushbid.money import Currency
+from hushbid.report.language import currency_words, money, number, say
 from hushbid.report.material import Material
 from hushbid.report.sections import settings
 from hushbid.report.suppression import enough_for_chart, fewest_in, too_few
@@ -32,7 +33,7 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
-from hushbid.wording import number, with_unit
+from hushbid.wording import with_unit
 
 ANCHOR, TITLE = "cap", "What a cap costs"
 
@@ -78,9 +79,9 @@ def facts_of(material: Material) -> CapFacts:
     free = replace(outcome.market, max_privacy_loss=None).acquire(outcome.reports, tie_key=outcome.tie_order)
     return CapFacts(
         capped=settings.setting_facts(
-            outcome, "with" if outcome.limits is not None else "with the cap", material.level
+            outcome, say("with") if outcome.limits is not None else say("with the cap"), material.level
         ),
-        uncapped=settings.setting_facts(free, "without", material.level),
+        uncapped=settings.setting_facts(free, say("without"), material.level),
         reached=int(np.count_nonzero(free.privacy_loss > population.cap)),
         curve=curve,
         costs_money=costs_money,
@@ -122,7 +123,7 @@ def chart(facts: CapFacts, cap: float | None, currency: Currency | None, unit: s
     """What each cap adds to the cost, or, for a budget, to the error."""
     best = min(objective for _, _, objective in facts.curve)
     shown = facts.curve[:: max(len(facts.curve) // 8, 1)]
-    name = "Extra cost" if facts.costs_money else "Extra error"
+    name = say("Extra cost") if facts.costs_money else say("Extra error")
     rows = tuple(
         (
             number(level),
@@ -133,12 +134,14 @@ def chart(facts: CapFacts, cap: float | None, currency: Currency | None, unit: s
     )
     return Chart(
         name="caps",
-        title="The lower the cap, the dearer the error"
+        title=say("The lower the cap, the dearer the error")
         if facts.costs_money
-        else "The lower the cap, the larger the error",
-        description=f"{name} against the cap: it falls to nothing at ε = {number(facts.curve[-1][0])}.",
+        else say("The lower the cap, the larger the error"),
+        description=say(
+            "{name} against the cap: it falls to nothing at ε = {cap}.", name=name, cap=number(facts.curve[-1][0])
+        ),
         draw=lambda width: _extra_cost(facts, cap, currency_words(currency) if facts.costs_money else unit, width),
-        table=Table(head=("Cap on ε", "Standard error", name), rows=rows),
+        table=Table(head=(say("Cap on ε"), say("Standard error"), name), rows=rows),
     )
 
 
@@ -151,15 +154,15 @@ def _extra_cost(facts: CapFacts, cap: float | None, unit: str, width: float) -> 
     last = curve[-1][0]
     x = Scale(0.0, max(last, min(cap or 0.0, 1.25 * last)), left, width - 14)
     points = [(x(level), y(more)) for (level, _, _), more in zip(curve, extra, strict=True)]
-    what = "extra cost" if facts.costs_money else "extra standard error"
+    what = say("extra cost") if facts.costs_money else say("extra standard error")
     marks = axis_y(y, left, width - 14, f"{what}{f', {unit}' if unit else ''}", wanted=4)
     marks += [area(points, [(place, y(0)) for place, _ in points], "band1"), line(points, "l1")]
     if cap is not None and cap <= x.high:
-        words = f"this campaign: cap {number(cap)}"
+        words = say("this campaign: cap {cap}", cap=number(cap))
         fits = x(cap) + 8 + text_width(words) < width
         marks += [
             rule(x(cap), y.start, x(cap), y.end - 8, "dash"),
             label(x(cap) + (8 if fits else -8), y.end + 2, words, "halo", anchor="start" if fits else "end"),
         ]
-    marks += axis_x(x, 220, "cap on everybody's ε", wanted=4 if width == NARROW else 8)
+    marks += axis_x(x, 220, say("cap on everybody's ε"), wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=266, marks=tuple(marks))

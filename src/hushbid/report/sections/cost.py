@@ -15,11 +15,11 @@ from hushbid.allocation import Goal
 from hushbid.allocation.problem import relative_gap
 from hushbid.arrays import rounded_sum
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency, money
+from hushbid.money import Currency
+from hushbid.report.language import lowered, money, percent, say
 from hushbid.report.material import Material, Settlement
 from hushbid.report.suppression import few_missing, too_few
 from hushbid.report.svg import Chart, Part, Table, divided_bar
-from hushbid.wording import percent
 
 ANCHOR, TITLE = "cost", "What it cost, and why"
 
@@ -120,10 +120,10 @@ class CostFacts:
     def due_name(self, *, delivered: bool) -> str:
         """What `due` is, in a word; ``delivered``: whether everybody did."""
         if self.settled is None:
-            return "Paid" if delivered else "Decided"
+            return say("Paid") if delivered else say("Decided")
         if self.settled.payments is None:
-            return "Decided"
-        return "Paid" if self.settled.paid == "all" else "Owed"
+            return say("Decided")
+        return say("Paid") if self.settled.paid == "all" else say("Owed")
 
 
 def facts_of(material: Material) -> CostFacts:
@@ -179,10 +179,10 @@ def settled_facts(account: Settlement, bought_from: int) -> SettledFacts:
 def purposes(parts: CostParts, currency: Currency | None) -> list[Part]:
     """What is paid for what; the first two always."""
     amounts = [
-        ("Compensation for privacy given up", parts.compensation, "s1"),
-        ("Information rent", parts.rent, "s2"),
-        ("Because people value the estimate too", parts.error_term, "s4"),
-        ("Rounding up to whole coins", parts.rounding or 0.0, "s3"),
+        (say("Compensation for privacy given up"), parts.compensation, "s1"),
+        (say("Information rent"), parts.rent, "s2"),
+        (say("Because people value the estimate too"), parts.error_term, "s4"),
+        (say("Rounding up to whole coins"), parts.rounding or 0.0, "s3"),
     ]
     return [
         Part(name, amount, colour, money(amount, currency))
@@ -193,11 +193,14 @@ def purposes(parts: CostParts, currency: Currency | None) -> list[Part]:
 
 def chart(facts: CostFacts, parts: list[Part], currency: Currency | None, *, delivered: bool) -> Chart:
     """The payments, divided by what they are for."""
-    listed = ", ".join(f"{part.name.lower()} {part.words}" for part in parts)
+    listed = ", ".join(f"{lowered(part.name)} {part.words}" for part in parts)
+    amount = money(facts.paid or 0.0, currency)
     return Chart(
         name="cost",
-        title=f"{money(facts.paid or 0.0, currency)} {'in all' if delivered else 'decided'}, and what it is for",
-        description=f"A bar divided into: {listed}.",
+        title=say("{amount} in all, and what it is for", amount=amount)
+        if delivered
+        else say("{amount} decided, and what it is for", amount=amount),
+        description=say("A bar divided into: {listed}.", listed=listed),
         draw=lambda width: divided_bar(parts, width),
     )
 
@@ -208,12 +211,15 @@ def prices(facts: CostFacts, currency: Currency | None, bought_from: int, *, del
     parts, paid = facts.parts, facts.paid or 0.0
     finite = 0.0 < parts.total_loss < math.inf
     rows = [
-        ("In all" if delivered else "Decided in all", money(paid, currency)),
-        ("Per person bought from", money(paid / bought_from, currency)),
-        ("Per unit of ε, everything included", money(paid / parts.total_loss, currency) if finite else "—"),
-        ("… of which people asked", money(parts.compensation / parts.total_loss, currency) if finite else "—"),
-        ("Rent as a share of compensation and rent", percent(parts.rent / ((parts.compensation + parts.rent) or 1.0))),
+        (say("In all") if delivered else say("Decided in all"), money(paid, currency)),
+        (say("Per person bought from"), money(paid / bought_from, currency)),
+        (say("Per unit of ε, everything included"), money(paid / parts.total_loss, currency) if finite else "—"),
+        (say("… of which people asked"), money(parts.compensation / parts.total_loss, currency) if finite else "—"),
+        (
+            say("Rent as a share of compensation and rent"),
+            percent(parts.rent / ((parts.compensation + parts.rent) or 1.0)),
+        ),
     ]
     if facts.spending_ceiling is not None:
-        rows.insert(1, ("Spending ceiling", money(facts.spending_ceiling, currency)))
-    return Table(head=("Prices", "Amount"), rows=tuple(rows))
+        rows.insert(1, (say("Spending ceiling"), money(facts.spending_ceiling, currency)))
+    return Table(head=(say("Prices"), say("Amount")), rows=tuple(rows))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from markupsafe import Markup
 
 from hushbid.report import answers_chart, strata_table
+from hushbid.report.language import fixed, interval, level_text, number, percent, say
 from hushbid.report.material import Material, noise_share
 from hushbid.report.suppression import coarse, few_missing, too_few
 from hushbid.report.svg import (
@@ -24,7 +25,7 @@ from hushbid.report.svg import (
     label,
     rule,
 )
-from hushbid.wording import cut_to, decimals_for, fixed, interval, level_text, number, percent, with_unit
+from hushbid.wording import cut_to, decimals_for, with_unit
 
 ANCHOR, TITLE = "estimate", "The estimate"
 _BANDS = (0.5, 0.8)
@@ -144,18 +145,27 @@ def interval_chart(facts: EstimateFacts, *, quantity: str, unit: str) -> Chart:
     text, low, high = interval(value, facts.half_width, facts.bounds)
     rows = [(percent(level), *interval(value, width, facts.bounds)[1:]) for level, width in facts.bands]
     normal = interval(value, facts.normal_half_width, facts.bounds)[1:]
-    rows += [(level_text(facts.level), low, high), (f"{level_text(facts.level)}, normal approximation", *normal)]
-    rows.append(("Estimate", text, ""))
+    rows += [
+        (level_text(facts.level), low, high),
+        (say("{level}, normal approximation", level=level_text(facts.level)), *normal),
+    ]
+    rows.append((say("Estimate"), text, ""))
     return Chart(
         name="estimate",
-        title=f"{quantity[:1].upper()}{quantity[1:]}, and how far off the estimate may be",
-        description=(
-            f"A number line. The estimate is {with_unit(text, unit)}; the {level_text(facts.level)} interval goes from"
-            f" {low} to {high}. The public range goes from {number(facts.bounds[0], 6)} to"
-            f" {number(facts.bounds[1], 6)}."
+        title=say("{quantity}, and how far off the estimate may be", quantity=f"{quantity[:1].upper()}{quantity[1:]}"),
+        description=say(
+            "A number line. The estimate is {estimate}; the {level} interval goes from {low} to {high}. The"
+            " public range"
+            " goes from {least} to {most}.",
+            estimate=with_unit(text, unit),
+            level=level_text(facts.level),
+            low=low,
+            high=high,
+            least=number(facts.bounds[0], 6),
+            most=number(facts.bounds[1], 6),
         ),
         draw=lambda width: _nested(value, facts, unit, width),
-        table=Table(head=("Confidence", "From", "To"), rows=tuple(rows)),
+        table=Table(head=(say("Confidence"), say("From"), say("To")), rows=tuple(rows)),
     )
 
 
@@ -183,7 +193,9 @@ def _nested(value: float, facts: EstimateFacts, unit: str, width: float) -> Draw
         dot(middle, top + 28, 6.5, "point"),
         label(middle, top, with_unit(text, unit), "big", anchor=anchor),
     ]
-    marks += axis_x(scale, top + 58, unit or "value", wanted=4 if width == NARROW else 8, write=lambda v: number(v, 5))
+    marks += axis_x(
+        scale, top + 58, unit or say("value"), wanted=4 if width == NARROW else 8, write=lambda v: number(v, 5)
+    )
     return Drawing(width=width, height=top + 104, marks=tuple(marks))
 
 
@@ -198,7 +210,9 @@ def _locator(whole: Scale, scale: Scale, facts: EstimateFacts) -> list[Markup]:
     left, right = (min(max(whole(edge), whole.start), whole.end) for edge in (scale.low, scale.high))
     shape = [(left, 28.0), (right, 28.0), (scale.end, 54.0), (scale.start, 54.0)]
     return [
-        label(whole.start, 12, f"the public range, {number(low, 5)} to {number(high, 5)}", "quiet"),
+        label(
+            whole.start, 12, say("the public range, {low} to {high}", low=number(low, 5), high=number(high, 5)), "quiet"
+        ),
         box(whole(low), 20, whole(high) - whole(low), 8, "track", radius=4),
         box(left, 20, max(right - left, 3.0), 8, "band3", radius=2),
         area(shape[:2], [shape[3], shape[2]], "lens"),
@@ -208,20 +222,24 @@ def _locator(whole: Scale, scale: Scale, facts: EstimateFacts) -> list[Markup]:
 def sources(facts: EstimateFacts) -> list[Part]:
     """Where the uncertainty comes from."""
     noise, chance = facts.noise_share, 1.0 - facts.noise_share
-    private = "False answers by coin, for privacy" if facts.by_coin else "Noise, added for privacy"
+    private = say("False answers by coin, for privacy") if facts.by_coin else say("Noise, added for privacy")
     return [
         Part(private, noise, "s1", percent(noise)),
-        Part("Chance, from asking only some people", chance, "s2", percent(chance)),
+        Part(say("Chance, from asking only some people"), chance, "s2", percent(chance)),
     ]
 
 
 def sources_chart(facts: EstimateFacts) -> Chart:
     """The squared error, divided."""
     noise, chance = sources(facts)
-    what = "from false answers by coin, for privacy," if facts.by_coin else "noise added for privacy"
+    told = {"noise": noise.words, "chance": chance.words}
     return Chart(
         name="uncertainty",
-        title="Where the uncertainty comes from",
-        description=f"Of the squared error, {noise.words} is {what} and {chance.words} is chance.",
+        title=say("Where the uncertainty comes from"),
+        description=say(
+            "Of the squared error, {noise} is from false answers by coin, for privacy, and {chance} is chance.", **told
+        )
+        if facts.by_coin
+        else say("Of the squared error, {noise} is noise added for privacy and {chance} is chance.", **told),
         draw=lambda width: divided_bar([noise, chance], width),
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hushbid.report.language import count, number, percent, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import GroupRow, as_labels, group_rows
 from hushbid.report.svg import (
@@ -17,7 +18,6 @@ from hushbid.report.svg import (
     shortened,
     text_width,
 )
-from hushbid.wording import count, number, percent
 
 ANCHOR, TITLE = "people", "Who was bought from"
 
@@ -34,8 +34,8 @@ def chart(rows: Sequence[GroupRow]) -> Chart:
     """Each group's share of people against its share of the estimate."""
     return Chart(
         name="groups",
-        title="Who the estimate listens to",
-        description="For each group its share of people and its share of the estimate; the table has the numbers.",
+        title=say("Who the estimate listens to"),
+        description=say("For each group its share of people and its share of the estimate; the table has the numbers."),
         draw=lambda width: _shares(rows, width),
     )
 
@@ -47,7 +47,7 @@ def _shares(rows: Sequence[GroupRow], width: float) -> Drawing:
     shares = [share for row in rows for share in (row.share_of_people, row.share_of_weight) if share is not None]
     bottom = 26.0 + step * len(rows)
     scale = round_scale(shares, left, width - 26, wanted=4 if narrow else 6)
-    marks = axis_x(scale, bottom, "share", wanted=4 if narrow else 6, write=percent, top=14)
+    marks = axis_x(scale, bottom, say("share"), wanted=4 if narrow else 6, write=percent, top=14)
     for place, row in enumerate(rows):
         y = 26.0 + step * (place + (0.72 if narrow else 0.5))
         name = shortened(row.name, width - 20 if narrow else left - 14)
@@ -64,13 +64,13 @@ def table(rows: Sequence[GroupRow]) -> Table:
     """Everything that is told about groups."""
     return Table(
         head=(
-            "Group",
-            "People",
-            "Bought from",
-            "Share of people",
-            "Share of the estimate",
-            "Share of payments",
-            "ε per person",
+            say("Group"),
+            say("People"),
+            say("Bought from"),
+            say("Share of people"),
+            say("Share of the estimate"),
+            say("Share of payments"),
+            say("ε per person"),
         ),
         rows=tuple(
             (
@@ -79,7 +79,7 @@ def table(rows: Sequence[GroupRow]) -> Table:
                 f"{count(row.bought_from)} ({percent(row.bought_from / row.people)})",
                 percent(row.share_of_people),
                 *(_or_withheld(share) for share in (row.share_of_weight, row.share_of_payment)),
-                "withheld" if row.mean_loss is None else number(row.mean_loss),
+                say("withheld") if row.mean_loss is None else number(row.mean_loss),
             )
             for row in rows
         ),
@@ -87,4 +87,4 @@ def table(rows: Sequence[GroupRow]) -> Table:
 
 
 def _or_withheld(share: float | None) -> str:
-    return "withheld" if share is None else percent(share)
+    return say("withheld") if share is None else percent(share)

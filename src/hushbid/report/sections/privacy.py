@@ -9,6 +9,7 @@ from hushbid.disclosure import Release
 from hushbid.disclosure.error import FEW_IN_STRATUM
 from hushbid.mechanism import Outcome
 from hushbid.report import schedule_chart
+from hushbid.report.language import count, factor_at_most, number, people, percent, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import (
     SMALLEST_CHART,
@@ -36,10 +37,10 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
-from hushbid.wording import NBSP, at_most, count, factor_at_most, number, people, percent
+from hushbid.wording import NBSP, at_most
 
 ANCHOR, TITLE = "privacy", "Who gave up how much privacy"
-_FEW_FOR_A_CHART = (
+FEW_FOR_A_CHART = (
     f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported."
 )
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
@@ -103,8 +104,8 @@ def facts_of(material: Material) -> PrivacyFacts:
 def _withheld(outcome: Outcome, people: int) -> str:
     """Why charts are missing, if they are: few people in all, or in a stratum, whose loss follows from the others'."""
     if not enough_for_chart(people):
-        return _FEW_FOR_A_CHART
-    return FEW_IN_STRATUM if too_few(fewest(outcome)) else ""
+        return say(FEW_FOR_A_CHART)
+    return say(FEW_IN_STRATUM) if too_few(fewest(outcome)) else ""
 
 
 def _cap(outcome: Outcome) -> float | None:
@@ -133,18 +134,21 @@ def chart(facts: PrivacyFacts, bought_from: int, *, delivered: bool) -> Chart:
     assert facts.histogram is not None
     bars = facts.histogram
     rows = [
-        (f"{number(first)} to {number(last)}", count(inside))
+        (say("{low} to {high}", low=number(first), high=number(last)), count(inside))
         for first, last, inside in zip(bars.edges, bars.edges[1:], bars.counts, strict=False)
     ]
     return Chart(
         name="losses",
-        title=f"Privacy loss {'of' if delivered else 'promised to'} the {people(bought_from)} bought from",
-        description=(
-            f"A histogram. Half of those bought from lose at most {number(at_most(facts.median or 0.0, 3))}; nobody"
-            f" loses more than {number(facts.largest)}."
+        title=say("Privacy loss of the {people} bought from", people=people(bought_from))
+        if delivered
+        else say("Privacy loss promised to the {people} bought from", people=people(bought_from)),
+        description=say(
+            "A histogram. Half of those bought from lose at most {median}; nobody loses more than {largest}.",
+            median=number(at_most(facts.median or 0.0, 3)),
+            largest=number(facts.largest),
         ),
         draw=lambda width: _histogram(bars, facts.median, facts.cap, width),
-        table=Table(head=("Privacy loss ε", "People"), rows=tuple(rows)),
+        table=Table(head=(say("Privacy loss ε"), say("People")), rows=tuple(rows)),
     )
 
 
@@ -152,14 +156,14 @@ def _histogram(bars: Histogram, median: float | None, cap: float | None, width: 
     y = round_scale(bars.heights, 240, 34, wanted=4)
     left = margin_for(y, wanted=4)
     x = Scale(min(0.0, bars.edges[0]), bars.edges[-1], left, width - 12)
-    marks = axis_y(y, left, width - 12, f"people per {number(bars.width)} of ε", wanted=4)
+    marks = axis_y(y, left, width - 12, say("people per {width} of ε", width=number(bars.width)), wanted=4)
     for first, last, height in zip(bars.edges, bars.edges[1:], bars.heights, strict=False):
         marks.append(box(x(first), y(height), x(last) - x(first), y(0) - y(height), "s1 gap"))
     if median is not None:
-        marks += _flag(x(median), y, width, f"median {number(median)}", "mark", row=0)
+        marks += _flag(x(median), y, width, say("median {median}", median=number(median)), "mark", row=0)
     if cap is not None and cap <= bars.edges[-1] * (1 + 1e-9):
-        marks += _flag(x(cap), y, width, f"cap {number(cap)}", "dash", row=1)
-    marks += axis_x(x, 240, "privacy loss ε of those bought from", wanted=4 if width == NARROW else 8)
+        marks += _flag(x(cap), y, width, say("cap {cap}", cap=number(cap)), "dash", row=1)
+    marks += axis_x(x, 240, say("privacy loss ε of those bought from"), wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=286, marks=tuple(marks))
 
 
@@ -173,8 +177,8 @@ def _flag(x: float, y: Scale, width: float, text: str, class_: str, *, row: int)
 def quantile_table(facts: PrivacyFacts) -> Table:
     """Which part of those bought from loses at most how much."""
     rows = [
-        (f"{percent(level)} lose at most", number(at_most(value, 3)), f"×{NBSP}{factor_at_most(value)}")
+        (say("{part} lose at most", part=percent(level)), number(at_most(value, 3)), f"×{NBSP}{factor_at_most(value)}")
         for level, value in facts.quantiles
     ]
-    rows.append(("Nobody loses more than", number(facts.largest), f"×{NBSP}{factor_at_most(facts.largest)}"))
-    return Table(head=("Of those bought from", "ε", "Odds change by at most"), rows=tuple(rows))
+    rows.append((say("Nobody loses more than"), number(facts.largest), f"×{NBSP}{factor_at_most(facts.largest)}"))
+    return Table(head=(say("Of those bought from"), "ε", say("Odds change by at most")), rows=tuple(rows))

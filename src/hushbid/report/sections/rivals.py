@@ -11,11 +11,12 @@ from hushbid.allocation import Price
 from hushbid.baselines import ComparisonRow, compare
 from hushbid.errors import HushbidError
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency, money
+from hushbid.money import Currency
+from hushbid.report.language import money, number, percent, retold, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, rule, text_width
-from hushbid.wording import number, percent, with_unit
+from hushbid.wording import with_unit
 
 ANCHOR, TITLE = "rivals", "Other ways to buy"
 
@@ -24,8 +25,6 @@ MOST_PEOPLE = 20_000
 
 _LONGEST_BAR = 4.0
 """A rival who pays more than so many times as much gets a broken bar, or the others would be too short to compare."""
-
-_OUT_OF_REACH = "out of reach"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,36 +78,41 @@ def facts_of(material: Material) -> RivalsFacts:
     try:
         found = compare(outcome.market, outcome.reports)
     except HushbidError as problem:
-        return RivalsFacts(rows=(), missing=f"Other ways to buy cannot be computed here: {problem}")
+        return RivalsFacts(
+            rows=(), missing=say("Other ways to buy cannot be computed here: {problem}", problem=retold(str(problem)))
+        )
     rows = tuple(_facts(row) for row in (found.ours, *found.rivals))
     return RivalsFacts(rows=rows, missing="", price_goal=isinstance(outcome.market.goal, Price))
 
 
 def _missing(outcome: Outcome) -> str:
     if not enough_for_chart(outcome.active):
-        return f"With fewer than {SMALLEST_CHART} people, what others would pay could show what one of them reported."
+        return say(
+            "With fewer than {few} people, what others would pay could show what one of them reported.",
+            few=SMALLEST_CHART,
+        )
     if outcome.market.stratified is not None:
-        return "The other ways to buy estimate one mean of everybody, and no combination of strata."
+        return say("The other ways to buy estimate one mean of everybody, and no combination of strata.")
     if outcome.reports.size > MOST_PEOPLE:
-        return (
-            f"For more than {MOST_PEOPLE:,} people this takes longer than the campaign; the command hushbid compare"
-            " does it."
+        return say(
+            "For more than {most:,} people this takes longer than the campaign; the command hushbid compare does it.",
+            most=MOST_PEOPLE,
         )
     if isinstance(outcome.population.cap, np.ndarray):
-        return "Everybody has a limit of her own here, and the other ways to buy take the same loss from many."
+        return say("Everybody has a limit of her own here, and the other ways to buy take the same loss from many.")
     if not 0.0 < outcome.total_payment < math.inf:
-        return "People pay on balance, or without limit, so there is no price to compare."
+        return say("People pay on balance, or without limit, so there is no price to compare.")
     return ""
 
 
 def _facts(row: ComparisonRow) -> RivalFacts:
     return RivalFacts(
-        name=row.name,
+        name=say(row.name),
         truthful=row.truthful,
         voluntary=row.voluntary,
         payment=row.payment_for_same_error,
         standard_error=math.sqrt(row.error_for_same_payment),
-        note=row.note,
+        note=retold(row.note),
     )
 
 
@@ -121,28 +125,35 @@ def cheapest(facts: RivalsFacts) -> RivalFacts | None:
 def difference(best: RivalFacts, ours: RivalFacts) -> str:
     """How much more, or less, another way pays."""
     more = best.payment / ours.payment - 1.0
-    return f"{percent(abs(more))} {'more' if more >= 0 else 'less'}"
+    part = percent(abs(more))
+    return say("{part} more", part=part) if more >= 0 else say("{part} less", part=part)
 
 
 def payment(row: RivalFacts, currency: Currency | None) -> str:
     """What a way pays for our accuracy."""
-    return money(row.payment, currency) if math.isfinite(row.payment) else _OUT_OF_REACH
+    return money(row.payment, currency) if math.isfinite(row.payment) else say("out of reach")
 
 
 def error(row: RivalFacts, unit: str) -> str:
     """The standard error that a way reaches with our money."""
-    return with_unit(number(row.standard_error), unit) if math.isfinite(row.standard_error) else _OUT_OF_REACH
+    return with_unit(number(row.standard_error), unit) if math.isfinite(row.standard_error) else say("out of reach")
 
 
 def chart(rows: Sequence[RivalFacts], currency: Currency | None, unit: str) -> Chart:
     """One bar per way to buy: what it pays for the same accuracy."""
     return Chart(
         name="rivals",
-        title="What the same accuracy would have cost",
-        description="Bars: " + "; ".join(f"{row.name}: {payment(row, currency)}" for row in rows) + ".",
+        title=say("What the same accuracy would have cost"),
+        description=say("Bars: {listed}.", listed="; ".join(f"{row.name}: {payment(row, currency)}" for row in rows)),
         draw=lambda width: _bars(rows, currency, width),
         table=Table(
-            head=("Way to buy", "Truth is best", "Joining pays", "Pays for our accuracy", "Error for our money"),
+            head=(
+                say("Way to buy"),
+                say("Truth is best"),
+                say("Joining pays"),
+                say("Pays for our accuracy"),
+                say("Error for our money"),
+            ),
             rows=tuple(
                 (row.name, _yes(row.truthful), _yes(row.voluntary), payment(row, currency), error(row, unit))
                 for row in rows
@@ -152,7 +163,7 @@ def chart(rows: Sequence[RivalFacts], currency: Currency | None, unit: str) -> C
 
 
 def _yes(answer: bool) -> str:
-    return "yes" if answer else "no"
+    return say("yes") if answer else say("no")
 
 
 def _bars(rows: Sequence[RivalFacts], currency: Currency | None, width: float) -> Drawing:

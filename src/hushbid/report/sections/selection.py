@@ -35,6 +35,7 @@ from hushbid.arrays import FloatArray
 from hushbid.estimation import Strata
 from hushbid.report import protection_chart
 from hushbid.report.answers_chart import answer_facts
+from hushbid.report.language import count, number, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import too_few
 from hushbid.report.svg import (
@@ -54,7 +55,7 @@ from hushbid.report.svg import (
     round_scale,
     rule,
 )
-from hushbid.wording import count, number, with_unit
+from hushbid.wording import with_unit
 
 ANCHOR, TITLE = "selection", "Could prices mislead?"
 
@@ -194,8 +195,8 @@ def half_interval(facts: SelectionFacts, unit: str) -> str:
 
 def shapes(facts: SelectionFacts) -> list[Part]:
     """The relations that are drawn."""
-    any_shape = Part("a relation of any shape, by weight", 0, "s2")
-    straight = Part("a straight-line relation with the price", 0, "s1")
+    any_shape = Part(say("a relation of any shape, by weight"), 0, "s2")
+    straight = Part(say("a straight-line relation with the price"), 0, "s1")
     return [any_shape] if facts.linear is None else [straight, any_shape]
 
 
@@ -204,11 +205,15 @@ def chart(facts: SelectionFacts, unit: str) -> Chart:
     assert facts.any_shape is not None
     return Chart(
         name="selection",
-        title="How far a relation between price and datum would move the estimate",
-        description=(
-            f"Two lines from zero. The interval's half-width, {half_interval(facts, unit)}, is reached at a correlation"
-            f" of {number(facts.any_shape, 2)} between weight and datum"
-            + (f" and at {number(facts.linear, 2)} between price and datum." if facts.linear is not None else ".")
+        title=say("How far a relation between price and datum would move the estimate"),
+        description=say(
+            "Two lines from zero. The interval's half-width, {half}, is reached at a correlation of {any_shape} between"
+            " weight and datum{linear}.",
+            half=half_interval(facts, unit),
+            any_shape=number(facts.any_shape, 2),
+            linear=""
+            if facts.linear is None
+            else say(" and at {linear} between price and datum", linear=number(facts.linear, 2)),
         ),
         draw=lambda width: _lines(facts, unit, width),
     )
@@ -222,8 +227,8 @@ def _lines(facts: SelectionFacts, unit: str, width: float) -> Drawing:
     left = margin_for(y)
     x = Scale(0.0, reach, left, width - 14)
     marks: list[Markup] = [box(left, y(half), width - 14 - left, y(0) - y(half), "band1")]
-    marks += axis_y(y, left, width - 14, f"how far the estimate moves, up or down{f', {unit}' if unit else ''}")
-    marks.append(label(left + 8, y(half) - 6, "half an interval", "quiet halo"))
+    marks += axis_y(y, left, width - 14, say("how far the estimate moves, up or down") + (f", {unit}" if unit else ""))
+    marks.append(label(left + 8, y(half) - 6, say("half an interval"), "quiet halo"))
     marks.append(line([(x(0), y(0)), (x(reach), y(reach * slope))], "l2 thin"))
     if linear:
         marks.append(line([(x(0), y(0)), (x(reach), y(reach * linear))], "l1"))
@@ -235,7 +240,7 @@ def _lines(facts: SelectionFacts, unit: str, width: float) -> Drawing:
                 dot(x(correlation), y(half), 5, "point"),
                 label(x(correlation) + away, y.start - 8, number(correlation, 2), "strong halo", anchor=side),
             ]
-    marks += axis_x(x, 240, "size of the correlation", wanted=4 if width == NARROW else 8)
+    marks += axis_x(x, 240, say("size of the correlation"), wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=286, marks=tuple(marks))
 
 
@@ -244,19 +249,29 @@ def arithmetic(facts: SelectionFacts, people: int, unit: str, *, strata: bool = 
     uneven = number(facts.shift_per_correlation / facts.spread if facts.spread else 0.0)
     between = facts.weight_cost_correlation
     return Table(
-        head=("Bias = n · cov(weight, datum)", "Value"),
+        head=(say("Bias = n · cov(weight, datum)"), say("Value")),
         rows=(
-            ("Standard deviation of the data (declared)", with_unit(number(facts.spread), unit)),
-            ("People reporting, n", count(people)),
+            (say("Standard deviation of the data (declared)"), with_unit(number(facts.spread), unit)),
+            (say("People reporting, n"), count(people)),
             (
-                f"People as if all counted the same, {'(Σ |w|)²' if strata else '1'} / Σ w²",
+                say(
+                    "People as if all counted the same, {formula}", formula="(Σ |w|)² / Σ w²" if strata else "1 / Σ w²"
+                ),
                 number(facts.effective_people),
             ),
-            (f"Unevenness of the weights, {'√(n Σ w² − n Σ ℓ² / n_g)' if strata else '√(n Σ w² − 1)'}", uneven),
             (
-                f"Correlation of weight and price{', inside strata' * strata}",
+                say(
+                    "Unevenness of the weights, {formula}",
+                    formula="√(n Σ w² − n Σ ℓ² / n_g)" if strata else "√(n Σ w² − 1)",
+                ),
+                uneven,
+            ),
+            (
+                say("Correlation of weight and price, inside strata")
+                if strata
+                else say("Correlation of weight and price"),
                 "—" if between is None else number(between),
             ),
-            ("Half the interval", half_interval(facts, unit)),
+            (say("Half the interval"), half_interval(facts, unit)),
         ),
     )

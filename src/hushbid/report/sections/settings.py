@@ -10,16 +10,14 @@ from markupsafe import Markup
 from hushbid.allocation import Accuracy, Price
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, Outcome
-from hushbid.money import Currency, money
+from hushbid.money import Currency
+from hushbid.report.language import count, level_text, lowered, money, number, people, retold, say
 from hushbid.report.material import Material, planned_error
 from hushbid.report.suppression import SMALLEST_CELL, fewest, too_few
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, text_width
-from hushbid.wording import NBSP, at_most, count, level_text, number, people, with_unit
+from hushbid.wording import NBSP, at_most, with_unit
 
 ANCHOR, TITLE = "settings", "Central against local"
-_FEW_EITHER_WAY = (
-    f"One way, fewer than {SMALLEST_CELL} people are bought from: this could show what one of them reported."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,24 +72,28 @@ def facts_of(material: Material) -> ComparisonFacts:
     outcome, other, level = material.outcome, material.comparison, material.level
     if too_few(fewest(outcome)):
         return ComparisonFacts(settings=(), missing=_few_either_way(outcome))
-    here = setting_facts(outcome, outcome.market.setting, level)
+    here = setting_facts(outcome, say(outcome.market.setting), level)
     if other == "omit":
-        return ComparisonFacts(settings=(here,), missing="The other setting was not computed.")
+        return ComparisonFacts(settings=(here,), missing=say("The other setting was not computed."))
     if other == "compute" and (missing := _not_solved(outcome)):
         return ComparisonFacts(settings=(here,), missing=missing)
     if other == "compute":
         try:
             other = elsewhere(outcome)
         except HushbidError as problem:
-            missing = f"The {outcome.market.strategy.other} setting cannot be computed: {problem}"
+            missing = _by_setting(
+                outcome,
+                say("The central setting cannot be computed: {problem}", problem=retold(str(problem))),
+                say("The local setting cannot be computed: {problem}", problem=retold(str(problem))),
+            )
             return ComparisonFacts(settings=(here,), missing=missing)
     if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
         raise InputError("comparison must be the outcome of the other setting on the same reports.", field="comparison")
-    settings, decided = [here, setting_facts(other, other.market.setting, level)], [other]
+    settings, decided = [here, setting_facts(other, say(other.market.setting), level)], [other]
     if other.market.max_privacy_loss is not None and isinstance(other.market.goal, Price):
         free = again(other, max_privacy_loss=None)
         decided.append(free)
-        settings.append(setting_facts(free, f"{other.market.setting}, no cap", level))
+        settings.append(setting_facts(free, say("{setting}, no cap", setting=say(other.market.setting)), level))
     if any(too_few(fewest(one)) for one in decided):
         return ComparisonFacts(settings=(here,), missing=_few_either_way(outcome))
     unlimited = outcome.population.has_caps and not other.population.has_caps
@@ -99,19 +101,40 @@ def facts_of(material: Material) -> ComparisonFacts:
 
 
 def _few_either_way(outcome: Outcome) -> str:
-    where = "" if outcome.market.stratified is None else " in one of the strata"
-    return _FEW_EITHER_WAY.replace("from:", f"from{where}:")
+    if outcome.market.stratified is None:
+        return say(
+            "One way, fewer than {few} people are bought from: this could show what one of them reported.",
+            few=SMALLEST_CELL,
+        )
+    return say(
+        "One way, fewer than {few} people are bought from in one of the strata: this could show what one of"
+        " them reported.",
+        few=SMALLEST_CELL,
+    )
+
+
+def _by_setting(outcome: Outcome, central: str, local: str) -> str:
+    """What is said of the other setting, whichever that is."""
+    return central if outcome.market.strategy.other == "central" else local
 
 
 def _not_solved(outcome: Outcome) -> str:
     """Why the other setting has no purchase to compare with; empty if it has one."""
-    market, other = outcome.market, outcome.market.strategy.other
+    market = outcome.market
     if isinstance(market.goal, Price):
         return ""
     if market.stratified is not None:
-        return f"For a combination of strata the best purchase in the {other} setting is known for a price only."
+        return _by_setting(
+            outcome,
+            say("For a combination of strata the best purchase in the central setting is known for a price only."),
+            say("For a combination of strata the best purchase in the local setting is known for a price only."),
+        )
     if market.survey is not None and not isinstance(market.stated_goal, Accuracy):
-        return f"For several questions and a budget there is no standard error to ask of the {other} setting."
+        return _by_setting(
+            outcome,
+            say("For several questions and a budget there is no standard error to ask of the central setting."),
+            say("For several questions and a budget there is no standard error to ask of the local setting."),
+        )
     return ""
 
 
@@ -145,7 +168,7 @@ def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
         bought_from=outcome.active,
         largest_loss=at_most(float(outcome.privacy_loss.max(initial=0.0))),
         standard_error=math.sqrt(outcome.worst_mse),
-        error_name="Standard error, at worst" if outcome.market.max_relation > 0.0 else "Standard error",
+        error_name=say("Standard error, at worst") if outcome.market.max_relation > 0.0 else say("Standard error"),
         half_width=_half_width(outcome, level),
         total=outcome.total_payment,
         objective=outcome.objective if isinstance(outcome.market.goal, Price) else None,
@@ -164,25 +187,25 @@ def chart(settings: Sequence[SettingFacts], *, unit: str, currency: Currency | N
     measures = _measures(settings[0].error_name, unit, currency)
     return Chart(
         name="settings",
-        title="The same reports, bought both ways",
-        description="Bars: " + "; ".join(_compared(settings, measure) for measure in measures) + ".",
+        title=say("The same reports, bought both ways"),
+        description=say("Bars: {listed}.", listed="; ".join(_compared(settings, measure) for measure in measures)),
         draw=lambda width: _bars(settings, measures, width),
-        table=table(settings, "Setting", unit=unit, currency=currency, level=level),
+        table=table(settings, say("Setting"), unit=unit, currency=currency, level=level),
     )
 
 
 def _measures(error_name: str, unit: str, currency: Currency | None) -> tuple[Measure, ...]:
     return (
         (error_name, lambda one: one.standard_error, lambda value: with_unit(number(value), unit)),
-        ("Total payment", lambda one: one.total, lambda value: money(value, currency)),
-        ("Largest privacy loss", lambda one: one.largest_loss, lambda value: f"ε{NBSP}≤{NBSP}{number(value)}"),
-        ("Bought from", lambda one: float(one.bought_from), lambda value: people(int(value))),
+        (say("Total payment"), lambda one: one.total, lambda value: money(value, currency)),
+        (say("Largest privacy loss"), lambda one: one.largest_loss, lambda value: f"ε{NBSP}≤{NBSP}{number(value)}"),
+        (say("Bought from"), lambda one: float(one.bought_from), lambda value: people(int(value))),
     )
 
 
 def _compared(settings: Sequence[SettingFacts], measure: Measure) -> str:
     name, get, write = measure
-    return f"{name.lower()} " + ", ".join(f"{one.name} {write(get(one))}" for one in settings)
+    return f"{lowered(name)} " + ", ".join(f"{one.name} {write(get(one))}" for one in settings)
 
 
 def _bars(settings: Sequence[SettingFacts], measures: Sequence[Measure], width: float) -> Drawing:
@@ -222,22 +245,22 @@ def table(
     return Table(
         head=(corner, *(one.name for one in settings)),
         rows=(
-            row("Bought from", lambda one: count(one.bought_from)),
-            row("Largest privacy loss, at most", lambda one: number(one.largest_loss)),
+            row(say("Bought from"), lambda one: count(one.bought_from)),
+            row(say("Largest privacy loss, at most"), lambda one: number(one.largest_loss)),
             row(settings[0].error_name, lambda one: with_unit(number(one.standard_error), unit)),
             *(
                 [
                     row(
-                        f"Half of the {level_text(level)} interval",
+                        say("Half of the {level} interval", level=level_text(level)),
                         lambda one: with_unit(number(one.half_width or 0), unit),
                     )
                 ]
                 if all(one.half_width is not None for one in settings)
                 else []
             ),
-            row("Total payment", lambda one: money(one.total, currency)),
+            row(say("Total payment"), lambda one: money(one.total, currency)),
             *(
-                [row("Error and payments together", lambda one: money(one.objective or 0.0, currency))]
+                [row(say("Error and payments together"), lambda one: money(one.objective or 0.0, currency))]
                 if all(one.objective is not None for one in settings)
                 else []
             ),
@@ -250,4 +273,5 @@ def dearer(one: SettingFacts, chosen: SettingFacts, currency: Currency | None) -
     more = one.total - chosen.total
     if one.objective is not None and chosen.objective is not None:
         more = one.objective - chosen.objective
-    return f"{money(abs(more), currency)} {'more' if more >= 0 else 'less'}"
+    amount = money(abs(more), currency)
+    return say("{amount} more", amount=amount) if more >= 0 else say("{amount} less", amount=amount)

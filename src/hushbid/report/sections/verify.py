@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from hushbid import __version__
 from hushbid.priors.forms import prior_words
+from hushbid.report.language import say
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 
@@ -36,7 +37,7 @@ def facts_of(material: Material) -> VerifyFacts:
     return VerifyFacts(
         record_name=plain(material.record_name),
         record_hash=None if material.record_hash is None else plain(material.record_hash),
-        prior=prior_words(material.outcome.market.prior),
+        prior=prior_words(material.outcome.market.prior, say=say),
         version=__version__,
         versions=tuple(sorted((release.versions if release is not None else {"hushbid": __version__}).items())),
     )

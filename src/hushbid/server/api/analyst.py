@@ -1,7 +1,7 @@
 """What analysts ask: drafting campaigns, inviting people, each step of a campaign's life; auditors may read it all."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
@@ -346,10 +346,12 @@ async def estimate(request: Request, caller: Staff, campaign: CampaignId) -> Res
     responses={200: {"content": {"text/html": {"schema": {"type": "string"}}}}, **_READ},
     summary="Download the report",
 )
-async def download_report(request: Request, caller: Staff, campaign: CampaignId) -> Response:
-    """One page about the campaign for people, which loads nothing; once it is decided."""
+async def download_report(
+    request: Request, caller: Staff, campaign: CampaignId, language: Literal["en", "de"] = "en"
+) -> Response:
+    """One page about the campaign for people, which loads nothing; once it is decided. In English or in German."""
     app = app_of(request)
-    found = await app.compute(exports.report_page, app.service, caller.who, campaign)
+    found = await app.compute(exports.report_page, app.service, caller.who, campaign, language)
     headers = exports.download(f"{campaign}-report.html")
     return exports.ReportPage(found, headers={**headers, "Content-Security-Policy": exports.REPORT_POLICY})
 

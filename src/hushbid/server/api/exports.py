@@ -140,8 +140,8 @@ def log_lines(service: Service, who: Principal, campaign: str) -> bytes:
         after = found[-1].number
 
 
-def report_page(service: Service, who: Principal, campaign: str) -> str:
-    """The report on a campaign's record, as one page."""
+def report_page(service: Service, who: Principal, campaign: str, language: str = "en") -> str:
+    """The report on a campaign's record, as one page in a language."""
     from hushbid.report import Conduct, Settlement, build_report, render_report  # loads what draws
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
@@ -183,5 +183,6 @@ def report_page(service: Service, who: Principal, campaign: str) -> str:
         comparison="omit",
         record_name=f"{campaign}-record.json",
         record_hash=record.hash,
+        language=language,
     )
     return render_report(report)

@@ -111,7 +111,7 @@ async def report(request: Request, campaign: str) -> Response:
     """The report for buyers and regulators: a page of its own, which loads and runs nothing."""
     visit = await staff(request)
     found = require_id(campaign)
-    shown = await visit.app.compute(exports.report_page, visit.app.service, visit.who, found)
+    shown = await visit.app.compute(exports.report_page, visit.app.service, visit.who, found, visit.texts.language)
     return exports.ReportPage(shown, headers={"Content-Security-Policy": exports.REPORT_POLICY})
 
 
