@@ -147,7 +147,7 @@ def test_an_end_without_a_purchase_says_that_all_keys_are_destroyed(shared: Live
 def test_a_deadline_is_named_in_the_promise(shared: Live) -> None:
     now = shared.service.clock()
     later = now.replace(year=now.year + 1)
-    play = started(shared, report_by=later, deliver_by=later)
+    play = started(shared, report_by=later, deliver_by=later.replace(year=later.year + 1))
     with Visitor(shared.url) as she:
         she.come_in(play.fresh(0))
         for page in (she.get("/p"), priced(she), she.get("/p/agreement")):
