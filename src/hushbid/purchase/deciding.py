@@ -190,7 +190,8 @@ class Decided:
 
     def text(self) -> str:
         """For people."""
-        return "\n".join([*self.reading_notes, decided_text(self.facts(), self.currency, self.market)])
+        told = decided_text(self.facts(), self.currency, self.market).replace(wording.NBSP, " ")
+        return "\n".join([*self.reading_notes, told])
 
     @property
     def reading_notes(self) -> tuple[str, ...]:
