@@ -15,7 +15,7 @@ from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.receipts.log import read_log
 from hushbid.record import Record
 from hushbid.server.api.exports import XLSX, payments_table
-from hushbid.server.domain.views import PaymentFile, PaymentRow
+from hushbid.server.domain.payment_views import PaymentFile, PaymentRow
 from hushbid.verification.receipts import verify_log
 from hushbid.verification.verifying import verify
 from tests.server.api.support import Live, sentence

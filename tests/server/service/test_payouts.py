@@ -12,8 +12,8 @@ from hushbid.errors import CampaignError, Conflict, NotAllowed, NotFound
 from hushbid.receipts.log import Event
 from hushbid.record import Record
 from hushbid.server.api.exports import awaited_table, payments_table
+from hushbid.server.domain.payment_views import AccountView
 from hushbid.server.domain.states import ParticipantState
-from hushbid.server.domain.views import AccountView
 from hushbid.server.service import Service
 from hushbid.tables import read_table
 from hushbid.verification.receipts import verify_log

@@ -35,10 +35,9 @@ from hushbid.server.api.schemas import (
     received,
 )
 from hushbid.server.api.state import PREFIX, app_of, operation_id
+from hushbid.server.domain.payment_views import AccountView, Awaited
 from hushbid.server.domain.settings import CampaignSettings, Title
 from hushbid.server.domain.views import (
-    AccountView,
-    Awaited,
     CampaignView,
     Invitation,
     JobView,

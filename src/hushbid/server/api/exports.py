@@ -10,7 +10,8 @@ from fastapi import Response
 from hushbid.documents import parsed
 from hushbid.receipts.log import to_lines
 from hushbid.record import Record
-from hushbid.server.domain.views import AwaitedRow, PaymentFile, Principal
+from hushbid.server.domain.payment_views import AwaitedRow, PaymentFile
+from hushbid.server.domain.views import Principal
 from hushbid.server.service import Service
 from hushbid.tables import table_writer
 

@@ -25,15 +25,8 @@ from hushbid.server.api.schemas import (
 )
 from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.access import NoEntry
-from hushbid.server.domain.views import (
-    ConsentView,
-    DevicesView,
-    MenuView,
-    OwnLink,
-    ParticipationView,
-    PayoutView,
-    PersonalLedger,
-)
+from hushbid.server.domain.payment_views import PayoutView
+from hushbid.server.domain.views import ConsentView, DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import Asked
 

@@ -15,7 +15,7 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError, model_validator
 
 from hushbid.server.api.problems import MEDIA_TYPE, Problem
-from hushbid.server.domain import views
+from hushbid.server.domain import payment_views, views
 from hushbid.server.domain.access import SECRET_LETTERS, SECRET_PREFIX
 from hushbid.server.domain.asked import Answers
 from hushbid.server.domain.payout import LONGEST_HANDLE
@@ -278,14 +278,14 @@ class Invitations(Form):
 class Paid(Form):
     """Who was marked as paid."""
 
-    paid: list[views.PaymentRow]
+    paid: list[payment_views.PaymentRow]
     """With what was due before."""
 
 
 class Unpaid(Form):
     """Whose mark was taken back."""
 
-    unpaid: list[views.PaymentRow]
+    unpaid: list[payment_views.PaymentRow]
     """As they were before."""
 
 

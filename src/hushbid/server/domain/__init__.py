@@ -21,5 +21,6 @@ In reading order:
 `access`    links and secrets: how a participant comes in
 `rules`     who may do what when, and who is owed what
 `views`     what a person with a certain role gets to see
+`payment_views`  the same of payments
 ==========  ============================================================================================
 """

@@ -14,8 +14,9 @@ from hushbid.documents import parsed
 from hushbid.errors import Conflict
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.payment_views import AccountView, Awaited, AwaitedRow, PaymentRow
 from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import AccountView, Awaited, AwaitedRow, PaymentRow, Principal
+from hushbid.server.domain.views import Principal
 from hushbid.server.service.views_of import payment_row
 from hushbid.server.store import campaigns, events, participants, payouts
 from hushbid.server.store.database import Transaction

@@ -13,9 +13,10 @@ from sqlalchemy import Connection
 from hushbid.errors import Conflict
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.payment_views import PaymentFile, PaymentRow, PayoutView
 from hushbid.server.domain.payout import checked_handle, masked, reference_of
 from hushbid.server.domain.states import ParticipantState
-from hushbid.server.domain.views import PaymentFile, PaymentRow, PayoutView, Principal
+from hushbid.server.domain.views import Principal
 from hushbid.server.installation import Installation
 from hushbid.server.service.participation import acting, forget_payout
 from hushbid.server.service.payments import ends_at, rows_of

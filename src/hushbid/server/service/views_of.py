@@ -12,6 +12,7 @@ from hushbid.receipts.log import Event
 from hushbid.server.domain import rules
 from hushbid.server.domain.asked import plain_groups, plain_questions
 from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.server.domain.payment_views import PaymentRow
 from hushbid.server.domain.payout import reference_of
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import (
@@ -23,7 +24,6 @@ from hushbid.server.domain.views import (
     Page,
     ParticipantView,
     ParticipationView,
-    PaymentRow,
     Principal,
     PublicView,
     Spending,
