@@ -15,8 +15,9 @@ help:  ## list what can be made
 demo: $(VENV)/.demo  ## ask 20,000 made-up people: decisions, estimates, a record and a report, in out/demo
 	@$(BIN)/hushbid demo --force
 
+# three at a time on two cores: tests wait for browsers, servers and Java much of their time
 test: setup test-deps lint types  ## everything CI checks: style, types, import contract, all tests
-	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n 2 --dist worksteal
+	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n 3 --dist worksteal
 
 bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
 	@$(BIN)/python -m benchmarks.run $(ONLY)

@@ -145,7 +145,7 @@ def test_a_survey_s_sums_give_the_totals_and_errors_of_memory(monkeypatch: pytes
     for name in ("draw_boxes", "draw_choices"):
         monkeypatch.setattr(noise, name, lambda totals, scale: totals)
     found = prepare_summed_survey_contrast(figures, survey, sums, above)("survey")
-    expected = memory.answers(memory.draw(memory.totals(table), 1)[0])
+    expected = memory.answers(memory.draw([memory.totals(table)])[0])
     for ours, theirs, planned in zip(found.answers, expected, planned_errors(plan), strict=True):
         assert ours.values == theirs.values
         assert ours.strata == theirs.strata

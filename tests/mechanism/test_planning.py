@@ -88,7 +88,7 @@ def test_a_quantiles_interval_covers_it_as_often_as_stated():
 
 def test_too_few_campaigns_leave_the_upper_end_of_a_quantile_open():
     assert market().simulate(3, 5, rng=generator()).quantile("total_payment").high == math.inf
-    assert "to inf" in str(Estimate(value=1.0, low=0.5, high=math.inf))
+    assert "to ∞" in str(Estimate(value=1.0, low=0.5, high=math.inf))
 
 
 def test_under_a_wrong_prior_people_below_report_its_lowest_value_and_those_above_are_never_bought_from():
