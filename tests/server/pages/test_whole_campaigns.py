@@ -263,7 +263,7 @@ def central_delivery(ann: Person, hers: Watched) -> None:
     assert "EUR for your answers" in ann.heading()
     page.fill("#value", "11")
     page.get_by_role("button", name="Go on").click()
-    page.wait_for_selector("text=The value must be a number from 0 to 10.")
+    page.wait_for_selector("text=Your answer must be a number from 0 to 10.")
     assert page.input_value("#value") == "11", "what was typed is not lost"
     page.fill("#value", RAW)
     keep(page, "central-07-offer")
@@ -279,7 +279,7 @@ def local_delivery(ann: Person, hers: Watched) -> None:
     page = ann.page
     page.fill("#value", "11")
     page.click("#make")
-    page.wait_for_selector("text=The value must be a number from 0 to 10.")
+    page.wait_for_selector("text=Your answer must be a number from 0 to 10.")
     page.fill("#value", RAW)
     page.click("#make")  # another browser than the one she named her price in: it knows no limit
     page.wait_for_selector("text=Please type the limit you agreed to")
