@@ -11,8 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushbid import shortest
-from hushbid.documents import Held, canonical
+from hushbid.documents import canonical, parsed, parsed_held
 from hushbid.errors import RecordError
+from hushbid.held import Doubles, Held, held_in
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 WHOLE = st.integers(-(2**60), 2**60).map(float)
@@ -75,16 +76,91 @@ def test_what_has_no_form_is_refused_in_long_lists_too(wrong: object) -> None:
 
 @pytest.mark.usefixtures("few_are_many")
 def test_arrays_that_are_held_are_written_and_shown_as_lists() -> None:
-    held = Held({"format": "f", "columns": {"a": np.array(AWKWARD), "b": np.array([1.0, math.inf]), "c": None}})
+    columns = {"a": Doubles(np.array(AWKWARD)), "b": Doubles(np.array([1.0, math.inf])), "c": None}
+    held = Held({"format": "f", "columns": columns})
     plain = {"format": "f", "columns": {"a": AWKWARD, "b": [1.0, "inf"], "c": None}}
     assert {**held} == plain
     assert canonical(held) == canonical(plain)
 
 
+@given(numbers=st.lists(st.one_of(FINITE, WHOLE, DECIMAL, st.sampled_from(AWKWARD)), min_size=1, max_size=60))
+@settings(max_examples=200)
+def test_doubles_that_were_joined_are_split_into_the_same_bits(numbers: list[float]) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(shortest, "MANY", 1)
+        found = shortest.split_floats(",".join(map(repr, numbers)).encode())
+    assert found is not None
+    assert found.tobytes() == np.array(numbers).tobytes()
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize(
+    "text",
+    ["1.50", "+1.0", "01.0", "1.", ".5", "1", "1E5", "1e5", " 1.0", "1.0 ", "nan", "inf", "", "1.0\n2.0", '"1.0"'],
+)
+def test_numbers_that_are_written_otherwise_are_not_split(text: str) -> None:
+    assert shortest.split_floats(f"0.5,{text},2.5".encode()) is None
+
+
+@pytest.mark.usefixtures("few_are_many")
+def test_long_lists_of_doubles_are_read_as_arrays_and_all_else_as_json_reads_it() -> None:
+    plain = {"a": AWKWARD, "b": {"c": [0.25, 0.5]}, "ids": ["x[", "]["], "mixed": [1.5, "inf"], "one": 1.5}
+    found = parsed_held(canonical(plain))
+    assert {**found} == plain
+    held = held_in(found)
+    assert isinstance(held["a"], Doubles)
+    assert isinstance(held["b"]["c"], Doubles)
+    assert canonical(found) == canonical(plain)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":[1.50,2.0],"b":[0.5,0.25]}',
+        b'{"a":[1,2.0],"b":[1e5,0.5]}',
+        b'{"a": [0.5, 0.25], "b": [ 0.5,0.25 ]}',
+        b'{"a":"[0.5,0.25]","b":"\\"[0.5,0.25]"}',
+        b'{"a":[[0.5,0.25],[0.5,0.25]],"b":[{"c":[0.5,0.25]}]}',
+        b'{"a":{},"[0.5,0.25]":[0.5,0.25]}',
+    ],
+)
+def test_a_list_that_is_written_or_stands_otherwise_is_read_as_json_reads_it(text: bytes) -> None:
+    assert {**parsed_held(text)} == parsed(text) == json.loads(text)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"a":[0.5,0.25],"a":[0.5,0.25]}',
+        b'{"a":[0.5,NaN]}',
+        b'{"a":[0.5,+1.0]}',
+        b'{"a":[0.5,01.0]}',
+        b'{"a":[0.5,,1.0]}',
+        b"[0.5,0.25]",
+        b'{"a":[0.5,0.25]',
+        b'{"a":[0.5,0.25]]}',
+        b"[" * 50_000 + b"0.5,0.25]",
+    ],
+)
+def test_what_json_refuses_is_refused_with_long_lists_too(text: bytes) -> None:
+    with pytest.raises(RecordError, match="A record must be"):
+        parsed_held(text)
+
+
+@pytest.mark.usefixtures("few_are_many")
+@pytest.mark.parametrize(
+    "texts", [["x", "y z"], ["", ""], ['"', "a"], ["\\", "a"], ["ä", "b"], ["a\tb", "\x7f"], ['","', "a"]]
+)
+def test_texts_are_written_at_once_as_json_writes_them(texts: list[str]) -> None:
+    assert canonical({"texts": texts}) == json.dumps({"texts": texts}, separators=(",", ":")).encode()
+
+
 def test_arrow_is_asked_without_pandas() -> None:
     program = (
         "import sys, io, numpy as np; from hushbid.documents import canonical; from hushbid.tables import read_table;"
-        "from hushbid.tables.csv_files import read_csv, write_csv; from hushbid.tables.arrow import places_of;"
+        "from hushbid.tables.csv_files import read_csv, write_csv; from hushbid.arrays import places_of;"
         "canonical({'a': [0.5] * 20_000}); file = io.BytesIO();"
         "ids = [f'p{row}' for row in range(200_000)];"
         "write_csv(file, {'id': ids, 'x': np.arange(200_000) / 7});"

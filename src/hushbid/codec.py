@@ -30,6 +30,7 @@ import numpy as np
 from hushbid.arrays import FloatArray, IntArray
 from hushbid.documents import LARGEST_INTEGER, bytes_of, moment_text, number_of, number_text, text_of
 from hushbid.errors import HushbidError, RecordError
+from hushbid.held import Doubles
 from hushbid.wording import printable
 
 T = TypeVar("T")
@@ -174,7 +175,7 @@ class Items:
     """A list of values of one form, ``size`` of them if that is said, kept in a container of some kind."""
 
     form: Form
-    kept: Callable[[list[Any]], Any] = tuple
+    kept: Callable[[Any], Any] = tuple
     size: int | None = None
 
     def write(self, value: Any) -> list[Any]:
@@ -184,6 +185,10 @@ class Items:
         return [self.form.write(one) for one in found]
 
     def read(self, value: Any, place: Place) -> Any:
+        if isinstance(value, Doubles):
+            if isinstance(self.form, Number) and self.kept is not tuple:
+                return self.kept(value.numbers)
+            value = value.listed()
         if not isinstance(value, list):
             return place.wrong("a list", value)
         if self.size not in (None, len(value)):

@@ -10,100 +10,76 @@ import hashlib
 import json
 import math
 import re
+import secrets
 import zlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
 from hushbid.durable import write_whole
 from hushbid.errors import RecordError
-from hushbid.shortest import is_quick, joined_floats
+from hushbid.held import Doubles, Held, doubles_in, held_in, thawed, without_long_lists
+from hushbid.shortest import is_quick, joined_texts
 
 _DEEPEST = 4  # everybody's numbers stand no deeper in a record
 _LEVEL = 4  # of compression: digits hardly shrink further, but take much longer
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
-    """The canonical form of plain values."""
+    """The canonical form of plain values, some of which may be `Doubles`."""
+    return _written_whole(content, ordered=True)
+
+
+def compact(content: Mapping[str, Any]) -> bytes:
+    """The canonical form but for the order of the keys, which stay as they are."""
+    return _written_whole(content, ordered=False)
+
+
+def _written_whole(content: Mapping[str, Any], *, ordered: bool) -> bytes:
     try:
-        if isinstance(content, Held):
-            return b"".join(_written(content.values_held, _DEEPEST, held=True))
-        return b"".join(_written(content, _DEEPEST, held=False))
+        return b"".join(_written(held_in(content), _DEEPEST, ordered))
     except (TypeError, ValueError) as problem:
         raise RecordError(f"A record must hold plain finite values only: {problem}.") from None
 
 
-def _written(value: Any, depth: int, held: bool) -> Iterator[bytes]:
-    """The parts of the canonical form: long lists of floats, down to some depth, are written all at once.
-
-    Only where they are ``held`` arrays are plain values.
-    """
-    if held and isinstance(value, np.ndarray):
-        value = value if is_quick(value.size) and np.isfinite(value).all() else thawed(value)
-    if depth > 0 and type(value) is dict and set(map(type, value)) <= {str} and _holds_long(value, depth, held):
+def _written(value: Any, depth: int, ordered: bool) -> Iterator[bytes]:
+    """The parts of a JSON text: long lists of doubles and of texts, down to some depth, are written all at once."""
+    if isinstance(value, Doubles) and (text := value.written()) is not None:
+        yield text
+    elif depth > 0 and type(value) is dict and set(map(type, value)) <= {str} and _holds_long(value, depth):
         before = b"{"
-        for name in sorted(value):
+        for name in sorted(value) if ordered else value:
             yield before + json.dumps(name).encode("ascii") + b":"
-            yield from _written(value[name], depth - 1, held)
+            yield from _written(value[name], depth - 1, ordered)
             before = b","
         yield b"}"
-    elif _is_long(value, held) and (numbers := _finite_floats(value)) is not None:
-        yield b"["
-        yield joined_floats(numbers, ",")
-        yield b"]"
+    elif _is_long(value) and (text := _long_list(value)) is not None:
+        yield text
     else:
-        yield json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+        plain_value = thawed(value)
+        yield json.dumps(plain_value, sort_keys=ordered, separators=(",", ":"), allow_nan=False).encode("ascii")
 
 
-def _holds_long(value: Any, depth: int, held: bool) -> bool:
-    """Whether there is a long list in it, no deeper than we look, or an array."""
+def _holds_long(value: Any, depth: int) -> bool:
+    """Whether there is a long list in it, no deeper than we look, or `Doubles`."""
     if depth > 0 and type(value) is dict:
-        return any(_holds_long(one, depth - 1, held) for one in value.values())
-    return (held and isinstance(value, np.ndarray)) or _is_long(value, held)
+        return any(_holds_long(one, depth - 1) for one in value.values())
+    return isinstance(value, Doubles) or _is_long(value)
 
 
-def _is_long(value: Any, held: bool) -> bool:
-    return (type(value) is list or (held and isinstance(value, np.ndarray))) and is_quick(len(value))
+def _is_long(value: Any) -> bool:
+    return type(value) is list and is_quick(len(value))
 
 
-def _finite_floats(value: Any) -> FloatArray | None:
-    """A long list of finite floats as an array; None if it holds anything else."""
-    if isinstance(value, np.ndarray):
-        return value
-    numbers = np.array(value) if set(map(type, value)) == {float} else None
-    return numbers if numbers is not None and np.isfinite(numbers).all() else None
-
-
-class Held(Mapping[str, Any]):
-    """Plain values in which everybody's numbers are arrays until somebody looks: a list of a million takes a while."""
-
-    __slots__ = ("values_held",)
-
-    def __init__(self, values: dict[str, Any]) -> None:
-        self.values_held = values
-
-    def __getitem__(self, name: str) -> Any:
-        return thawed(self.values_held[name])
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.values_held)
-
-    def __len__(self) -> int:
-        return len(self.values_held)
-
-
-def thawed(value: Any) -> Any:
-    """Plain values with lists in place of arrays of doubles, infinities as texts."""
-    if type(value) is dict:
-        return {name: thawed(one) for name, one in value.items()}
-    if not isinstance(value, np.ndarray):
-        return value
-    found = value.tolist()
-    return found if np.isfinite(value).all() else [str(one) if math.isinf(one) else one for one in found]
+def _long_list(value: list[Any]) -> bytes | None:
+    """A long list of finite floats, or of texts, as JSON; None if it holds anything else, or a text needs an escape."""
+    kinds = set(map(type, value))
+    if kinds == {float}:
+        return Doubles(np.array(value)).written()
+    return joined_texts(value) if kinds == {str} else None
 
 
 def plain(value: Any) -> Any:
@@ -149,7 +125,7 @@ def with_hash(written: bytes, digest: str, end: bytes = b"") -> bytes:
 def parsed(text: bytes) -> dict[str, Any]:
     """The plain values in a JSON text."""
     try:
-        found = json.loads(text, object_pairs_hook=unique_keys, parse_constant=_no_constant)
+        found = _loaded(text, unique_keys)
     except (ValueError, RecursionError):
         raise RecordError(
             "A record must be JSON in which no key occurs twice and no number is NaN or infinite."
@@ -157,6 +133,28 @@ def parsed(text: bytes) -> dict[str, Any]:
     if not isinstance(found, dict):
         raise RecordError(f"A record must be a JSON object, got {type(found).__name__}.")
     return found
+
+
+def parsed_held(text: bytes) -> Held:
+    """The same values, of which long lists of doubles stay arrays, if they are written as we write them."""
+    mark = secrets.token_hex(16)  # whoever wrote the text did not know it
+    short, lists = without_long_lists(text, mark)
+
+    def known(pairs: list[tuple[str, Any]]) -> Any:
+        return lists[pairs[0][1]] if pairs and pairs[0][0] == mark else unique_keys(pairs)
+
+    if lists:
+        try:
+            found = _loaded(short, known)
+        except (ValueError, RecursionError):  # no JSON, or a list stood in a string
+            return Held(parsed(text))
+        if isinstance(found, dict) and doubles_in(found) == len(lists):  # none of them in a list of lists
+            return Held(found)
+    return Held(parsed(text))
+
+
+def _loaded(text: bytes, pairs: Callable[[list[tuple[str, Any]]], Any]) -> Any:
+    return json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
 
 
 def read_content(path: Path) -> bytes:

@@ -27,12 +27,13 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, rounded_sum
+from hushbid.arrays import FloatArray, all_differ, rounded_sum
 from hushbid.codec import Codec, Named, Number, Perhaps, header_problem
 from hushbid.disclosure import Release
 from hushbid.disclosure.release import RELEASE
-from hushbid.documents import Held, canonical, content_hash, hash_of, parsed, read_content, with_hash, write_content
+from hushbid.documents import canonical, content_hash, hash_of, parsed_held, read_content, with_hash, write_content
 from hushbid.errors import HushbidError, InputError, RecordError
+from hushbid.held import Held, held_in, thawed
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.market import outcome_key
 from hushbid.money import Money, check_currency
@@ -133,7 +134,8 @@ class Record:
             notes=_texts(notes, "notes", None) or (),
             versions=_versions(),
         )
-        content = Held(_codec(outcome.version).write(made))
+        plain = _codec(outcome.version).write(replace(made, release=None))
+        content = Held({**plain, "release": None if release is None else release.held()})
         written = canonical(content)
         try:
             fields = _fields(made, outcome, are_ids_different=True)  # as was made sure of above
@@ -151,7 +153,7 @@ class Record:
                 f"There is no such record: release must be about {people} people, got {release.privacy_loss.size}."
             )
         stamped = _texts([*self.stamps, *stamps], "stamps", None) or ()
-        content = {**self.content, "release": release.to_dict(), "stamps": list(stamped)}
+        content = Held({**held_in(self.content), "release": release.held(), "stamps": list(stamped)})
         written = canonical(content)
         return replace(
             self,
@@ -178,7 +180,7 @@ class Record:
         wrong = header_problem(known, "record", _header(known.get("version")))
         if wrong is not None:
             raise RecordError(wrong)
-        content = {name: value for name, value in values.items() if name != "hash"}
+        content = Held({name: value for name, value in held_in(values).items() if name != "hash"})
         if "hash" not in values:
             raise RecordError("A record must have a hash, and this one has none.")
         if values["hash"] != content_hash(content):
@@ -203,7 +205,7 @@ class Record:
     @classmethod
     def read(cls, path: str | Path) -> "Record":
         """Read a record from a file."""
-        return cls.from_dict(parsed(read_content(Path(path))))
+        return cls.from_dict(parsed_held(read_content(Path(path))))
 
     def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log
         released = "released" if self.release is not None else "not released"
@@ -216,7 +218,7 @@ class Record:
     @classmethod
     def _read(cls, content: Mapping[str, Any], digest: str) -> "Record":
         try:
-            found = _codec(content.get("version")).read(content)
+            found = _codec(content.get("version")).read(held_in(content))
             outcome = _outcome(found.outcome, content["version"])
             return cls(**_fields(found, outcome), hash=digest, content=content)
         except HushbidError as problem:
@@ -254,7 +256,7 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> tuple[str,
         raise InputError(f"{name} must be texts, got something else.", field=name)
     if n is not None and len(found) != n:
         raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.", field=name)
-    if name == "ids" and len(set(found)) < len(found):
+    if name == "ids" and not all_differ(found):
         raise InputError("ids must all be different, but one occurs twice.", field="ids")
     return tuple(found)
 
@@ -322,7 +324,7 @@ def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = Fals
     for name, texts in (("ids", ids), ("groups", groups)):
         if texts is not None and len(texts) != n:
             raise RecordError(f"people: {name} must have one entry per person ({n}), got {len(texts)}.", field=name)
-    if ids is not None and not are_ids_different and len(set(ids)) < n:
+    if ids is not None and not are_ids_different and not all_differ(ids):
         raise RecordError("people: ids must all be different, but one occurs twice.")
     # labels may be stated once, in the prior
     groups = outcome.population.labels if groups is None else groups
@@ -346,7 +348,7 @@ def _outcome(values: Mapping[str, Any], version: int) -> Outcome:
     if outcome.version != version:
         raise RecordError(f"outcome must be of the record's version {version}, got {outcome.version}.", field="outcome")
     # what is read must be written again exactly as it stands
-    if not _same(values["market"], outcome.written_market()):
+    if not _same(thawed(values["market"]), outcome.written_market()):
         raise RecordError("outcome.market: every field must be there, and in the form in which it is written.")
     return outcome
 

@@ -1,12 +1,17 @@
 """``hushbid run``: the main job."""
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.engine_options import EngineOptions, engine_options
+
+if TYPE_CHECKING:
+    from hushbid.purchase.results import Purchase, PurchaseByStratum
 
 
 @make_command("run")
@@ -24,12 +29,13 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
     place of the record and the report.
     """
     from hushbid.purchase.buying import run_campaign, steps_of
-    from hushbid.purchase.by_stratum import run_by_stratum
     from hushbid.purchase.campaign_file import read_campaign
 
     wanted = read_campaign(campaign)
     reading = how.chosen(wanted.reports.file)
-    run = run_by_stratum if wanted.each else run_campaign
+    run: Callable[..., Purchase | PurchaseByStratum] = run_campaign
+    if wanted.each:
+        from hushbid.purchase.by_stratum import run_by_stratum as run
     with Steps(steps_of(reading)) as step:
         purchase = run(wanted, reading=reading, audit=audit, force=force, step=step)
     tell(purchase.facts(), purchase.text(), as_json=as_json)

@@ -78,7 +78,7 @@ def release_plan(
     found = stored(Path(claims), plan.key)
     if found is None:
         folder, draw = Path(claims).resolve(), prepare(plan, data, accept_infinite_loss).draw
-        found = drawn_once(folder, plan.key, lambda: draw_first(plan.key, draw, folder).to_dict())
+        found = drawn_once(folder, plan.key, lambda: draw_first(plan.key, draw, folder).held())
     release = Release.from_dict(found)
     was_shown(plan.key)
     return release
@@ -119,13 +119,14 @@ def release_once(
         strata=() if plan.strata is None else tuple(strata_terms(plan.strata, plan.relation)),
         exact=_exact(plan)[:, order].tobytes() if not plan.from_engine else None,
     )
+    ours = Marks.of(ask, _process_key)
     if claims is None:
-        release = _remembered(ask, prepared.draw, None)  # no folder: the process remembers, and asks no second time
+        release = _remembered(ours, prepared.draw, None)  # no folder: the process remembers, and asks no second time
         return Answer(release=release, before=False, late=(), waves_before=0)
     folder = Path(claims).resolve()
 
     def draw(name: str) -> dict[str, object]:
-        return _listed(_remembered(ask, prepared.draw, folder), order).to_dict()
+        return _listed(_remembered(ours, prepared.draw, folder), order).held()
 
     settled = settle(folder, ask, draw)  # drawn now, or found
     kept, late = _stored_release(settled), tuple[int, ...]()
@@ -137,7 +138,7 @@ def release_once(
     else:
         kept = _listed(_of_people(kept, settled.name, plan.people), _inverse(order))  # back to the caller's order
         late = () if settled.same_data else _late(kept, people, plan, forms, settled)
-    _shown(ask)
+    _shown(ours)
     return Answer(
         release=replace(kept, key=plan.key), before=settled.before, late=late, waves_before=settled.waves_before
     )
@@ -149,12 +150,12 @@ def release_summed(ask: Ask, draw: Callable[[str], Release], *, claims: str | Pa
     What is stored may have been drawn with everybody's figures. Other data are refused, and so are data that came late,
     which sums cannot tell from other data.
     """
-    folder = Path(claims).resolve()
-    settled = settle(folder, ask, lambda name: _remembered(ask, lambda: draw(name), folder).to_dict())
+    folder, ours = Path(claims).resolve(), Marks.of(ask, _process_key)
+    settled = settle(folder, ask, lambda name: _remembered(ours, lambda: draw(name), folder).held())
     if not settled.same_data:
         raise other_data(_OR_LATE)
     kept = _stored_release(settled)
-    _shown(ask)
+    _shown(ours)
     kept = replace(kept if kept.summed is not None else without_rows(kept), key=settled.name)
     return Answer(release=kept, before=settled.before, late=(), waves_before=settled.waves_before)
 
@@ -248,9 +249,8 @@ def _inverse(order: IndexArray) -> IndexArray:
 # -- what the process remembers ----------------------------------------------------------------------------------------
 
 
-def _remembered(ask: Ask, draw: Callable[[], Release], folder: Path | None) -> Release:
+def _remembered(ours: Marks, draw: Callable[[], Release], folder: Path | None) -> Release:
     """Draw, unless this process has asked the same, or has drawn from the same data."""
-    ours = Marks.of(ask, _process_key)
     with _asked_lock:
         # the same people or data under another name
         for name, other in _asked.items():
@@ -267,8 +267,7 @@ def _remembered(ask: Ask, draw: Callable[[], Release], folder: Path | None) -> R
         raise
 
 
-def _shown(ask: Ask) -> None:
-    ours = Marks.of(ask, _process_key)
+def _shown(ours: Marks) -> None:
     was_shown(ours.name)
     with _asked_lock:
         _asked.setdefault(ours.name, ours)

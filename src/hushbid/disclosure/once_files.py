@@ -14,12 +14,12 @@ claim says that there was a drawing and there is none, somebody took it away, wh
 """
 
 import hashlib
-import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+from hushbid.documents import compact, parsed_held
 from hushbid.durable import (
     create,
     give_name,
@@ -31,7 +31,8 @@ from hushbid.durable import (
     require_locks,
     sync,
 )
-from hushbid.errors import AlreadyReleased, ReleaseError
+from hushbid.errors import AlreadyReleased, RecordError, ReleaseError
+from hushbid.held import held_in
 
 _TAIL = b"}\n"
 _DRAWN = b"drawn\n"
@@ -146,8 +147,8 @@ def _gone(folder: Path, name: str) -> AlreadyReleased:
 
 def _sealed(drawing: Mapping[str, Any]) -> bytes:
     """The drawing after its checksum, by which a torn or damaged file is recognised."""
-    text = json.dumps(drawing, allow_nan=False).encode()
-    return _head(text) + text + _TAIL
+    text = compact(drawing)  # in the order of its fields: what was found comes last
+    return b"".join((_head(text), text, _TAIL))
 
 
 def _read(path: Path) -> dict[str, Any] | None:
@@ -162,13 +163,12 @@ def _opened(content: bytes) -> dict[str, Any] | None:
     """The drawing in a sealed file; None if it is torn or damaged."""
     # whole, to the last byte, or not at all
     text = content[len(_head(b"")) : -len(_TAIL)]
-    if content != _head(text) + text + _TAIL:
+    if not (content.startswith(_head(text)) and content.endswith(_TAIL)):
         return None
     try:
-        drawing = json.loads(text)
-    except (ValueError, RecursionError):
+        return dict(held_in(parsed_held(text)))
+    except RecordError:
         return None
-    return drawing if isinstance(drawing, dict) else None
 
 
 def _head(text: bytes) -> bytes:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -18,6 +18,7 @@ from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import InputError, RecordError
 from hushbid.estimation import Setting
+from hushbid.held import Doubles
 from hushbid.notebook import pretty
 from hushbid.questions import Choice, Number, Question, question_from_dict
 from hushbid.tables import Library, frame_of_rows
@@ -358,6 +359,10 @@ class Release:
         The estimate comes last: a file torn before it does not hold it; one that lacks only its closing bytes does.
         """
         return RELEASE.write(self)
+
+    def held(self) -> dict[str, Any]:
+        """The same, but for everybody's losses, which are an array still."""
+        return {**replace(self, privacy_loss=np.zeros(0)).to_dict(), "privacy_loss": Doubles(self.privacy_loss)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Release":

@@ -17,6 +17,7 @@ from hushbid.arrays import FloatArray, IndexArray, rounded_sum, spread
 from hushbid.codec import Codec
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
+from hushbid.held import Doubles
 from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.population import Group, Population, TieKey
 from hushbid.mechanism.shared_menu import SharedMenu
@@ -109,11 +110,12 @@ class Decision:
         return _written(self, self.columns(), self.rent_bounds)
 
     def held(self) -> dict[str, Any]:
-        """The decision as `plain` has it, but for everybody's numbers, which are arrays still: for `Held`."""
+        """The decision as `plain` has it, but for everybody's numbers, which are arrays still."""
         nobody = np.zeros(0)
         found = _written(self, dict.fromkeys(self.columns(), nobody), (nobody, nobody))
-        lower, upper = self.rent_bounds
-        return {**found, "columns": {**found["columns"], **self.columns()}, "rent_lower": lower, "rent_upper": upper}
+        columns = {name: Doubles(column) for name, column in self.columns().items()}
+        lower, upper = map(Doubles, self.rent_bounds)
+        return {**found, "columns": {**found["columns"], **columns}, "rent_lower": lower, "rent_upper": upper}
 
     def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log
         return (

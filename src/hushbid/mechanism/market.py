@@ -28,6 +28,7 @@ from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.errors import InputError, MarketError, NothingDelivered, RecordError, ReportError, UnknownFamily
+from hushbid.held import thawed
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import Decision, decide, fields_of_plain
 from hushbid.mechanism.each import goal_of, joined, keys_of, named, part_of, prior_of, rows_by_stratum, taken
@@ -393,7 +394,7 @@ class Outcome(Decision):
         return self._with_header(self.plain())
 
     def held(self) -> dict[str, Any]:
-        """Everything as `to_dict` has it, but for everybody's numbers, which are arrays still: for `Held`."""
+        """Everything as `to_dict` has it, but for everybody's numbers, which are arrays still."""
         return self._with_header(Decision.held(self))
 
     def _with_header(self, decided: dict[str, Any]) -> dict[str, Any]:
@@ -416,7 +417,7 @@ class Outcome(Decision):
         if wrong is not None:
             raise RecordError(wrong)
         plain = {name: one for name, one in values.items() if name not in ("market", *header)}
-        market: Any = values.get("market")
+        market: Any = thawed(values.get("market"))
         if version == 1:
             market, plain = market_of_version_1(market), decision_of_version_1(plain)
         decided = fields_of_plain(plain)

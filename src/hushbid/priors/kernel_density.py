@@ -19,7 +19,6 @@ from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
-from scipy import special
 
 from hushbid.arrays import FloatArray, Numbers
 from hushbid.errors import PriorError
@@ -27,7 +26,7 @@ from hushbid.priors.base import ContinuousPrior, number_text
 from hushbid.priors.empirical import Empirical
 from hushbid.priors.inputs import to_positive
 from hushbid.priors.root_finding import solve_quantile
-from hushbid.priors.special_functions import normal_ratio, times_exp
+from hushbid.priors.special_functions import normal_ratio, special, times_exp
 from hushbid.priors.tables import grid_points
 
 MOST_VALUES = 1000

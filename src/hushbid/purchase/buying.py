@@ -9,13 +9,11 @@ options and folders are given, asking again gives the same one.
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from hushbid.arrays import as_count, as_number
 from hushbid.disclosure import Answer
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
-from hushbid.engine import Priced
-from hushbid.engine import releasing as on_sums
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
 from hushbid.mechanism.market import plan_of
@@ -23,7 +21,6 @@ from hushbid.money import NO_CURRENCY, Currency
 from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource, data_source, fields_of, prior_of
 from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of
-from hushbid.purchase.on_engine import PASSES, price_on_engine, taken_here, write_decisions
 from hushbid.purchase.people import AT_ONCE, Delivered, Kind, People, Reading, read_answers, read_data
 from hushbid.purchase.releasing import Asked, answer_from, stamps_of, store_beside
 from hushbid.purchase.results import Purchase
@@ -32,6 +29,9 @@ from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
 from hushbid.tables import is_table
 
+if TYPE_CHECKING:
+    from hushbid.engine import Priced  # engines are loaded where one is asked for
+
 
 def _silent(told: str) -> None:
     """Nobody is told what is done next."""
@@ -39,7 +39,11 @@ def _silent(told: str) -> None:
 
 def steps_of(reading: Reading) -> int:
     """How many steps `run_campaign` tells of, at most."""
-    return 4 + (2 if reading.engine == "memory" else PASSES)
+    if reading.engine == "memory":
+        return 6
+    from hushbid.purchase.on_engine import PASSES
+
+    return 4 + PASSES
 
 
 def buy(
@@ -215,7 +219,7 @@ class Bought:
     delivered: Delivered | None = None
     """Everybody's data, if they were read with the reports."""
 
-    priced: Priced | None = None
+    priced: "Priced | None" = None
     """The engine's table."""
 
 
@@ -296,6 +300,8 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
     if reading.engine == "memory":
         return Bought(decided=decide(wanted, reading, step))
 
+    from hushbid.purchase.on_engine import price_on_engine, taken_here, write_decisions
+
     found = price_on_engine(wanted, reading, step)
     priced = found.priced
     if priced.summary.people > LARGEST_RECORD:
@@ -369,7 +375,9 @@ def asked_of(campaign: Campaign) -> Asked:
     )
 
 
-def _answer_from_sums(campaign: Campaign, priced: Priced, columns: tuple[str, ...]) -> Answer:
+def _answer_from_sums(campaign: Campaign, priced: "Priced", columns: tuple[str, ...]) -> Answer:
+    from hushbid.engine import releasing as on_sums
+
     if campaign.made_up:
         return on_sums.release_made_up(priced, columns)
     claims = store_beside(campaign.folder)

@@ -10,13 +10,11 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import date
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from hushbid.disclosure import Answer
 from hushbid.documents import plain
 from hushbid.durable import Staging, Write
-from hushbid.engine import Priced
-from hushbid.engine.payouts import checked, due
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import Decided, Everybody, record_writer
 from hushbid.purchase.people import Reading
@@ -25,6 +23,9 @@ from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.tables import Raw, table_writer
+
+if TYPE_CHECKING:
+    from hushbid.engine import Priced
 
 SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
 
@@ -67,7 +68,7 @@ def write_results(
     names: Names,
     campaign: Campaign,
     decided: Decided,
-    priced: Priced | None,
+    priced: "Priced | None",
     answer: Answer | None,
     record: Record | None,
     stamps: list[str],
@@ -87,7 +88,7 @@ def _write_files(
     names: Names,
     campaign: Campaign,
     decided: Decided,
-    priced: Priced | None,
+    priced: "Priced | None",
     answer: Answer | None,
     record: Record | None,
     stamps: list[str],
@@ -121,8 +122,10 @@ def _write_files(
 
 
 def _write_payments_on_engine(
-    files: Staging, path: Path, campaign: Campaign, priced: Priced | None, answer: Answer
+    files: Staging, path: Path, campaign: Campaign, priced: "Priced | None", answer: Answer
 ) -> None:
+    from hushbid.engine.payouts import checked, due
+
     assert priced is not None
     assert campaign.data is not None
     # as in memory: without drop-outs the payments are those that were decided

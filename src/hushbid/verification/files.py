@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from hushbid import record
-from hushbid.documents import parsed, read_content
+from hushbid.documents import parsed, parsed_held, read_content
 from hushbid.errors import RecordError
+from hushbid.held import Held
 from hushbid.receipts import keys, log, receipt
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import Event
@@ -22,25 +23,26 @@ def read_document(path: str | Path) -> Document:
 
 def document_of(text: bytes, name: str) -> Document:
     """What the text holds; ``name`` is what an error calls it."""
-    values = _first_object(text)
+    first = _first_of_several(text)
+    values = parsed_held(text) if first is None else Held(first)
     found = values.get("format")
-    if found == record.FORMAT:
-        return Record.from_dict(parsed(text))
-    if found == receipt.FORMAT:
-        return Receipt.from_dict(parsed(text))
-    if found == keys.FORMAT:
-        return KeyList.from_dict(parsed(text))
     if found == log.FORMAT:
         return log.read_log(text)
-    raise RecordError(f"{name} is neither a record, a receipt, a list of keys nor a log of events.")
+    if found not in (record.FORMAT, receipt.FORMAT, keys.FORMAT):
+        raise RecordError(f"{name} is neither a record, a receipt, a list of keys nor a log of events.")
+    if first is not None:
+        values = parsed_held(text)  # which tells that more stands behind it
+    if found == record.FORMAT:
+        return Record.from_dict(values)
+    return Receipt.from_dict({**values}) if found == receipt.FORMAT else KeyList.from_dict({**values})
 
 
-def _first_object(text: bytes) -> dict[str, Any]:
-    """The object that the text is, or, of several lines of JSON, the first."""
+def _first_of_several(text: bytes) -> dict[str, Any] | None:
+    """The first of several lines of JSON; None if the text is one object, perhaps laid out over several lines."""
     first, _, rest = text.partition(b"\n")
-    if rest.strip():
-        try:
-            return parsed(first)
-        except RecordError:
-            pass  # one object laid out over several lines
-    return parsed(text)
+    if not rest.strip():
+        return None
+    try:
+        return parsed(first)
+    except RecordError:
+        return None
