@@ -8,6 +8,7 @@ import json
 import os
 import re
 import signal
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -95,10 +96,13 @@ def clean(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     (site,) = home.glob("lib/python*/site-packages")
     for package in declared_packages("release"):
         for entry in top_level_entries(package):
-            if not (site / entry.name).exists():
+            if entry.suffix == ".dist-info":  # uv sees no package in a link
+                shutil.copytree(entry, site / entry.name, dirs_exist_ok=True)
+            elif not (site / entry.name).exists():
                 (site / entry.name).symlink_to(entry)
-    wanted = f"hushbid[release] @ {wheel.as_uri()}"
-    run("uv", "pip", "install", "--quiet", "--offline", "--python", home / "bin" / "python", wanted, env=tools())
+    # no cache either: what earlier installations left there must not matter
+    options = ("--quiet", "--offline", "--no-cache", "--python", home / "bin" / "python")
+    run("uv", "pip", "install", *options, f"hushbid[release] @ {wheel.as_uri()}", env=tools())
     return home / "bin"
 
 
