@@ -7,8 +7,8 @@ import inspect
 import json
 import os
 import re
-import signal
 import shutil
+import signal
 import subprocess
 import sys
 import tarfile
