@@ -288,8 +288,11 @@ def number_forms(column: FloatArray, present: BoolArray) -> list[bytes | None]:
 
 def row_forms(table: FloatArray, present: BoolArray) -> list[bytes | None]:
     """The answers of those who delivered, to the last bit."""
-    content, size = (table + 0.0).astype("<f8").tobytes(), 8 * table.shape[1]
-    return [content[size * row : size * (row + 1)] if there else None for row, there in enumerate(present.tolist())]
+    content, size = (table[present] + 0.0).astype("<f8").tobytes(), 8 * table.shape[1]
+    found: list[bytes | None] = [None] * present.size
+    for place, row in enumerate(np.flatnonzero(present).tolist()):
+        found[row] = content[size * place : size * (place + 1)]
+    return found
 
 
 def message_form(message: PrivatizedValue | PrivatizedAnswers | RandomisedResponse | None) -> bytes | None:

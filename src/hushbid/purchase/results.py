@@ -27,6 +27,10 @@ from hushbid.report.suppression import too_few
 from hushbid.tables import Library, Raw, frame_of
 
 
+_DELIVERED = ("not asked", "yes", "no", "late")
+_NOT_ASKED, _YES, _NO, _LATE = range(len(_DELIVERED))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Purchase:
     """What a campaign came to."""
@@ -294,10 +298,11 @@ def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool)
     delivered late is paid like the others, or like those who did not deliver.
     """
     outcome, money, release = everybody.outcome, everybody.money, answer.release
-    asked = outcome.privacy_loss > 0.0
     gone, late = (np.zeros(len(everybody.people), dtype=bool) for _ in range(2))
     gone[list(release.dropped_out)] = True
     late[list(answer.late)] = True
+    delivered = np.where(outcome.privacy_loss > 0.0, _YES, _NOT_ASKED)
+    delivered[gone], delivered[late] = _NO, _LATE
     owed = money.payments
     if gone.any():
         worse = outcome.population.user_weights() * (release.error.mse - outcome.mse)
@@ -307,5 +312,5 @@ def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool)
         "payment_minor": owed,
         "payment": in_units(owed, money.decimals),
         "currency": [money.currency] * len(everybody.people),
-        "delivered": np.where(late, "late", np.where(gone, "no", np.where(asked, "yes", "not asked"))).tolist(),
+        "delivered": np.array(_DELIVERED, dtype=object)[delivered].tolist(),
     }
