@@ -4,6 +4,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -140,6 +141,7 @@ def test_a_survey_takes_truth_values_categories_and_gaps(kind: str) -> None:
 GAPS: dict[str, Any] = {
     "NaN in an array": {"value": np.where(np.arange(N) == 3, math.nan, columns()["value"])},
     "masked": {"value": np.ma.masked_array(columns()["value"], mask=np.arange(N) == 3)},
+    "masked integers": {"value": np.ma.masked_array(np.arange(N) % 12, mask=np.arange(N) == 3)},
     "None in pandas": pd.DataFrame({"value": [None if k == 3 else v for k, v in enumerate(columns()["value"])]}),
     "NA in pandas": pd.DataFrame({"value": columns()["value"]}).convert_dtypes().mask((np.arange(N) == 3)[:, None]),
     "null in Polars": pl.DataFrame({"value": [None if k == 3 else v for k, v in enumerate(columns()["value"])]}),
@@ -172,10 +174,17 @@ WRONG: dict[str, tuple[Any, str]] = {
     "one truth value among numbers": ([1.5, True, *[2.0] * (N - 2)], "but row 1 does not"),
     "one text among numbers": ([1.5, "secret", *[2.0] * (N - 2)], "but row 1 does not"),
     "one date among numbers": ([1.5, 2.0, DAY, *[2.0] * (N - 3)], "but row 2 does not"),
+    "a signalling NaN": ([Decimal("sNaN"), *[2.0] * (N - 1)], "but row 0 does not"),
 }
 
 
-NOT_IN_POLARS = {"complex", "one truth value among numbers", "one text among numbers", "one date among numbers"}
+NOT_IN_POLARS = {
+    "a signalling NaN",
+    "complex",
+    "one truth value among numbers",
+    "one text among numbers",
+    "one date among numbers",
+}
 
 
 @pytest.mark.parametrize(
@@ -218,6 +227,12 @@ def test_ids_that_name_nobody_or_look_alike_are_refused(ids: list[Any], told: st
     with pytest.raises(InputError, match=told) as refused:
         hushbid.buy(pd.DataFrame(columns(id=ids)), MARKET)
     assert refused.value.field == "id"
+
+
+def test_a_masked_id_names_nobody() -> None:
+    ids = np.ma.masked_array(np.arange(N), mask=np.arange(N) == 3)
+    with pytest.raises(InputError, match="'id' must name everybody, but row 3 does not"):
+        hushbid.buy(columns(id=ids), MARKET)
 
 
 def test_columns_that_are_not_needed_may_hold_what_they_like() -> None:

@@ -211,7 +211,7 @@ def _unmasked(values: Any) -> NDArray[Any]:
     elif values.dtype.kind == "f":
         found = values.filled(math.nan)
     else:
-        found = values.astype(object).filled(None)
+        found = np.where(np.ma.getmaskarray(values), None, values.data.astype(object))
     return found
 
 
@@ -239,6 +239,8 @@ def _number(cell: Any, numerals: bool) -> float | None:
         return float(cell)
     except OverflowError:  # an integer beyond every float
         return math.inf if cell > 0 else -math.inf
+    except ValueError:  # a decimal that signals that it is none
+        return None
 
 
 def number_of(text: str) -> float:

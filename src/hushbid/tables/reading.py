@@ -14,7 +14,7 @@ import numpy as np
 from hushbid.durable import STREAM
 from hushbid.errors import InputError
 from hushbid.tables.arrow import arrow_column, pyarrow
-from hushbid.tables.columns import HOLD_NUMBERS, Column, column_of
+from hushbid.tables.columns import HOLD_NUMBERS, Cells, Column, column_of
 from hushbid.tables.csv_files import names_in_csv, read_csv, refuse_missing, refuse_twins
 from hushbid.tables.parquet import PARQUET_MAGIC, names_in_parquet, read_parquet
 from hushbid.tables.table import Table
@@ -114,9 +114,12 @@ def _unpacked(file: BinaryIO, source: str) -> BinaryIO:
 
 def _read_columns(source: Mapping[str, Any], needed: list[str], optional: list[str]) -> Table:
     told = "The columns"
-    refuse_missing(told, [str(name) for name in source], needed)
-    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in source]
-    columns = {name: _column(source[name], name, told) for name in wanted}
+    names = [str(name) for name in source]
+    refuse_missing(told, names, needed)
+    named = dict(zip(names, source.values(), strict=True))
+    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in named]
+    refuse_twins(told, [name for name in names if name in wanted])
+    columns = {name: _column(named[name], name, told) for name in wanted}
     sizes = {len(listed) for listed in (column.raw for column in columns.values())}
     if len(sizes) != 1:
         raise InputError(f"{told} must have one entry per person, and somebody must be there, got {sorted(sizes)}.")
@@ -161,10 +164,14 @@ def _framed(source: Any, name: str, content: Any, told: str) -> Column:
 
 def _read_objects(source: Any, needed: list[str], optional: list[str], told: str) -> Table:
     """Column by column, so that one that is not needed may hold what it likes, and one that is can be told by row."""
+    named = {str(name): name for name in getattr(source, "columns", ())}
+    if not set(needed) <= named.keys() and hasattr(source, "reset_index"):
+        source = source.reset_index(allow_duplicates=True)  # ids may be the index, as where Arrow reads it
+        named = {str(name): name for name in source.columns}
     names = [str(name) for name in getattr(source, "columns", ())]
     refuse_twins(told, [name for name in names if name in {*needed, *optional}])
     refuse_missing(told, names, needed)
-    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in names]
-    columns = {name: _column(np.asarray(source[name], dtype=object), name, told) for name in wanted}
+    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in named]
+    columns = {name: Cells(list(source[named[name]])) for name in wanted}
     rows = len(cast(Any, source))
     return Table(source=told, columns=columns, rows=rows, numbered=np.arange(rows))
