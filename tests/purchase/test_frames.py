@@ -244,6 +244,33 @@ def test_columns_that_are_not_needed_may_hold_what_they_like() -> None:
         hushbid.buy(columns()["sensitivity"], MARKET)
 
 
+@pytest.mark.parametrize("made", [dict, pd.DataFrame], ids=["arrays", "pandas"])
+@pytest.mark.parametrize("note", [{}, {3: [1, "two"] * (N // 2)}], ids=["alone", "beside mixed objects"])
+def test_columns_with_numbers_for_names_are_found_by_their_text(made: Callable[[Any], Any], note: Any) -> None:
+    ids, sensitivity, value = columns().values()
+    found = hushbid.buy(made({0: ids, 1: sensitivity, 2: value, **note}), MARKET, id="0", sensitivity="1")
+    assert found.to_frame("pandas")["0"].tolist() == ids
+
+
+def test_ids_may_be_the_index_whatever_other_columns_hold() -> None:
+    people = pd.DataFrame(columns(note=[1, "two"] * (N // 2))).set_index("id")
+    assert hushbid.buy(people, MARKET).to_frame()["id"].tolist() == columns()["id"]
+
+
+def test_categories_of_intervals_are_refused_by_column() -> None:
+    bands = pd.cut(columns()["sensitivity"], 3)
+    for changed in ("id", "sensitivity"):
+        with pytest.raises(InputError, match=f"column {changed!r} must hold .* not extension<pandas.interval"):
+            hushbid.buy(pd.DataFrame(columns(**{changed: bands})), MARKET)
+    assert len(hushbid.buy(pd.DataFrame(columns(band=bands)), MARKET).to_frame()) == N
+
+
+def test_integers_beyond_64_bits_name_people() -> None:
+    ids = [2**100 + row for row in range(N)]
+    for people in (columns(id=ids), pl.DataFrame(columns(id=pl.Series(ids, dtype=pl.Int128)))):
+        assert hushbid.buy(people, MARKET).to_frame("pandas")["id"].tolist() == ids
+
+
 def test_a_lazy_frame_stays_where_it_is_and_a_folder_gets_what_a_campaign_writes(tmp_path: Path) -> None:
     found = bought(pl.LazyFrame(columns()), made_up=True, folder=tmp_path / "out")
     assert found.on_engine

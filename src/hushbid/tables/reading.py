@@ -164,13 +164,13 @@ def _framed(source: Any, name: str, content: Any, told: str) -> Column:
 
 def _read_objects(source: Any, needed: list[str], optional: list[str], told: str) -> Table:
     """Column by column, so that one that is not needed may hold what it likes, and one that is can be told by row."""
-    named = {str(name): name for name in getattr(source, "columns", ())}
-    if not set(needed) <= named.keys() and hasattr(source, "reset_index"):
+    if hasattr(source, "reset_index") and not set(needed) <= {str(head) for head in source.columns}:
         source = source.reset_index(allow_duplicates=True)  # ids may be the index, as where Arrow reads it
-        named = {str(name): name for name in source.columns}
-    names = [str(name) for name in getattr(source, "columns", ())]
+    heads = list(getattr(source, "columns", ()))
+    names = [str(head) for head in heads]
     refuse_twins(told, [name for name in names if name in {*needed, *optional}])
     refuse_missing(told, names, needed)
+    named = dict(zip(names, heads, strict=True))
     wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in named]
     columns = {name: Cells(list(source[named[name]])) for name in wanted}
     rows = len(cast(Any, source))
