@@ -271,6 +271,18 @@ def test_integers_beyond_64_bits_name_people() -> None:
         assert hushbid.buy(people, MARKET).to_frame("pandas")["id"].tolist() == ids
 
 
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_integers_beside_texts_or_beyond_64_bits_are_texts_where_a_column_has_one_kind(library: Any) -> None:
+    for ids in ([7, *columns()["id"][1:]], [2**70 + row for row in range(N)]):
+        found = hushbid.buy(columns(id=ids), MARKET).to_frame(library)
+        assert list(pl.DataFrame(found)["id"]) == [str(one) for one in ids]
+
+
+def test_long_ids_of_arrow_come_back_as_they_were() -> None:
+    ids = pa.array([2**64 - 1 - row for row in range(N)], pa.uint64())
+    assert hushbid.buy(pa.table(columns(id=ids)), MARKET).to_frame()["id"].combine_chunks() == ids
+
+
 def test_a_lazy_frame_stays_where_it_is_and_a_folder_gets_what_a_campaign_writes(tmp_path: Path) -> None:
     found = bought(pl.LazyFrame(columns()), made_up=True, folder=tmp_path / "out")
     assert found.on_engine
