@@ -19,7 +19,7 @@ import pytest
 import hushbid
 from hushbid import Choice, Grouped, Market, Number, Uniform, YesNo
 from hushbid.errors import DataError, InputError, ReportError
-from hushbid.purchase import Purchase
+from hushbid.purchase import Purchase, Reading
 
 N = 40
 MARKET = Market(prior=Uniform(1, 3), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0)
@@ -133,6 +133,8 @@ def test_a_survey_takes_truth_values_categories_and_gaps(kind: str) -> None:
     found = hushbid.buy(table, market, value=["sleep", "smokes", "works"], made_up=True)
     assert found.release is not None
     assert [answer.name for answer in found.release.answers] == ["sleep", "smokes", "works"]
+    with pytest.raises(InputError, match=r"value must name one column for each question \(3\), got 5"):
+        hushbid.buy(table, market, value=5)  # type: ignore[arg-type]
     assert found.to_frame("pandas").shape[0] == N
     frame = found.release.to_frame()
     assert frame["answer"].tolist()[-2:] == ["days", "nights"]
@@ -281,6 +283,54 @@ def test_integers_beside_texts_or_beyond_64_bits_are_texts_where_a_column_has_on
 def test_long_ids_of_arrow_come_back_as_they_were() -> None:
     ids = pa.array([2**64 - 1 - row for row in range(N)], pa.uint64())
     assert hushbid.buy(pa.table(columns(id=ids)), MARKET).to_frame()["id"].combine_chunks() == ids
+
+
+def test_a_stream_that_can_be_read_once_is_bought_from_like_a_table() -> None:
+    expected = bought(columns()).to_frame("pandas")
+    for people in (pa.table(columns()).to_reader(), duckdb.from_arrow(pa.table(columns())).to_arrow_reader(10)):
+        pd.testing.assert_frame_equal(bought(people).to_frame("pandas"), expected)
+    reader = pa.table(columns()).to_reader()
+    pd.testing.assert_frame_equal(bought(reader, data=reader).to_frame("pandas"), expected)
+
+
+def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
+    assert type(bought(nw.from_native(pl.DataFrame(columns())), made_up=True).to_frame()) is pl.DataFrame
+    assert bought(nw.from_native(pl.LazyFrame(columns())), made_up=True).on_engine
+    mixed = pd.Series([*columns()["sensitivity"][:-1], True], dtype=object)
+    with pytest.raises(ReportError, match=f"but row {N - 1} does not"):
+        bought(nw.from_native(pd.DataFrame(columns(sensitivity=mixed))))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"market": columns()}, "market must be a Market, got dict"),
+        ({"reading": "memory"}, "reading must be a Reading, got str"),
+        ({"folder": 5}, "folder must be a path, got int"),
+        ({"made_up": "no"}, "made_up must be True or False, got str"),
+        ({"id": None}, "id must be a text, got NoneType"),
+        ({"data": columns()["value"]}, "people and data must be a path, .* got ndarray"),
+        ({"data": pl.LazyFrame(columns())}, "people and data must be a path, .* got LazyFrame"),
+    ],
+    ids=["market", "reading", "folder", "made up", "id", "data", "lazy data"],
+)
+def test_an_argument_of_another_kind_is_refused_by_its_name(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told) as refused:
+        hushbid.buy(columns(), **{"market": MARKET, **wrong})
+    assert refused.value.field == next(iter(wrong))
+
+
+@pytest.mark.parametrize("name", ["on_bad_rows", "check_ids"])
+def test_a_way_of_reading_that_there_is_not_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} must be '.*' or '.*', got 'drp'"):
+        Reading(**{name: "drp"})
+
+
+@pytest.mark.parametrize("name", ["privacy_loss", "payment", "currency", "delivered"])
+def test_ids_in_a_column_called_like_a_result_are_refused(name: str) -> None:
+    people = pd.DataFrame(columns()).rename(columns={"id": name})
+    with pytest.raises(InputError, match=f"the column of ids must not be called '{name}'"):
+        bought(people, id=name, made_up=True)
 
 
 def test_a_lazy_frame_stays_where_it_is_and_a_folder_gets_what_a_campaign_writes(tmp_path: Path) -> None:

@@ -47,6 +47,18 @@ def is_table(source: Any) -> bool:
     return isinstance(source, str | Path | Mapping) or hasattr(source, _ARROW)
 
 
+def read_again(source: Any) -> Any:
+    """What can be read more than once: a stream of Arrow's as a table, and of a narwhals frame what it wraps."""
+    source = source.to_native() if hasattr(source, "to_native") else source
+    if not hasattr(source, _ARROW) or hasattr(type(source), "columns"):
+        return source
+    pa = pyarrow()
+    try:
+        return pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError):  # no table: it is refused where it is read
+        return source
+
+
 def columns_of(path: str | Path) -> list[str]:
     """The names of a file's columns; reads no further than needed, and not from a stream."""
     source = str(path)
@@ -138,7 +150,7 @@ def _column(values: Any, name: str, source: str) -> Column:
 def _read_frame(source: Any, needed: list[str], optional: list[str]) -> Table:
     told = "The table"
     if not hasattr(source, _ARROW):
-        raise InputError(f"people must be {_SOURCES}, got {type(source).__name__}.", field="people")
+        raise InputError(f"people and data must be {_SOURCES}, got {type(source).__name__}.", field="data")
     pa = pyarrow()
     try:
         table = pa.table(source)
