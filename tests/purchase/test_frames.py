@@ -130,11 +130,14 @@ def test_a_survey_takes_truth_values_categories_and_gaps(kind: str) -> None:
         table = pd.DataFrame(table).astype({"smokes": "boolean", "works": "category"})
     if kind == "Polars":
         table = pl.DataFrame(table).with_columns(pl.col("works").cast(pl.Categorical))
-    found = hushbid.buy(table, market, value=["sleep", "smokes", "works"], made_up=True)
+    names = ["sleep", "smokes", "works"]
+    found = hushbid.buy(table, market, value=names, made_up=True)
     assert found.release is not None
-    assert [answer.name for answer in found.release.answers] == ["sleep", "smokes", "works"]
+    assert [answer.name for answer in found.release.answers] == names
     with pytest.raises(InputError, match=r"value must name one column for each question \(3\), got 5"):
         hushbid.buy(table, market, value=5)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="'smokes' must hold yes or no, or nothing, but rows 0, 1, 2, 3, 4 and 35 more"):
+        hushbid.buy(columns(sleep=columns()["value"], smokes=[{"a": 1}] * N, works=works), market, value=names)
     assert found.to_frame("pandas").shape[0] == N
     frame = found.release.to_frame()
     assert frame["answer"].tolist()[-2:] == ["days", "nights"]
@@ -340,6 +343,20 @@ def test_a_lazy_frame_stays_where_it_is_and_a_folder_gets_what_a_campaign_writes
     again = bought(columns(), made_up=True, folder=tmp_path / "again")
     assert again.files[0].name == "decisions.csv"
     assert again.to_frame("pandas")["privacy_loss"].tolist() == found.to_frame("pandas")["privacy_loss"].tolist()
+
+
+def test_an_empty_id_names_nobody_on_an_engine_either() -> None:
+    with pytest.raises(InputError, match="column 'id' must name everybody, but an id is empty"):
+        bought(pl.LazyFrame(columns(id=["", *columns()["id"][1:]])))
+
+
+@pytest.mark.parametrize("level", ["polars", None])
+def test_a_level_that_is_no_number_is_refused(level: Any) -> None:
+    found = bought(columns(), made_up=True).release
+    assert found is not None
+    for way in (found.interval, found.normal_interval, found.to_frame):
+        with pytest.raises(InputError, match=f"level must be a number, got {level!r}"):
+            way(level)
 
 
 def test_how_many_values_were_moved_to_the_bounds_is_told() -> None:
