@@ -274,6 +274,10 @@ def test_integers_beyond_64_bits_name_people() -> None:
     ids = [2**100 + row for row in range(N)]
     for people in (columns(id=ids), pl.DataFrame(columns(id=pl.Series(ids, dtype=pl.Int128)))):
         assert hushbid.buy(people, MARKET).to_frame("pandas")["id"].tolist() == ids
+    lazy = pl.LazyFrame(columns(other=pl.Series(ids, dtype=pl.Int128)))
+    assert len(hushbid.buy(lazy, MARKET).to_frame()) == N
+    with pytest.raises(InputError, match="Column 'other' must hold what Arrow knows, not Int128"):
+        hushbid.buy(lazy, MARKET, id="other")
 
 
 @pytest.mark.parametrize("library", ["polars", "pyarrow"])
