@@ -4,6 +4,7 @@ import datetime as dt
 import math
 import re
 from collections.abc import Callable
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ import pytest
 import hushbid
 from hushbid import Choice, Grouped, Market, Number, Uniform, YesNo
 from hushbid.errors import DataError, InputError, ReportError
-from hushbid.purchase import Purchase
+from hushbid.purchase import Purchase, Reading
 
 N = 40
 MARKET = Market(prior=Uniform(1, 3), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0)
@@ -129,9 +130,14 @@ def test_a_survey_takes_truth_values_categories_and_gaps(kind: str) -> None:
         table = pd.DataFrame(table).astype({"smokes": "boolean", "works": "category"})
     if kind == "Polars":
         table = pl.DataFrame(table).with_columns(pl.col("works").cast(pl.Categorical))
-    found = hushbid.buy(table, market, value=["sleep", "smokes", "works"], made_up=True)
+    names = ["sleep", "smokes", "works"]
+    found = hushbid.buy(table, market, value=names, made_up=True)
     assert found.release is not None
-    assert [answer.name for answer in found.release.answers] == ["sleep", "smokes", "works"]
+    assert [answer.name for answer in found.release.answers] == names
+    with pytest.raises(InputError, match=r"value must name one column for each question \(3\), got 5"):
+        hushbid.buy(table, market, value=5)  # type: ignore[arg-type]
+    with pytest.raises(DataError, match="'smokes' must hold yes or no, or nothing, but rows 0, 1, 2, 3, 4 and 35 more"):
+        hushbid.buy(columns(sleep=columns()["value"], smokes=[{"a": 1}] * N, works=works), market, value=names)
     assert found.to_frame("pandas").shape[0] == N
     frame = found.release.to_frame()
     assert frame["answer"].tolist()[-2:] == ["days", "nights"]
@@ -140,6 +146,7 @@ def test_a_survey_takes_truth_values_categories_and_gaps(kind: str) -> None:
 GAPS: dict[str, Any] = {
     "NaN in an array": {"value": np.where(np.arange(N) == 3, math.nan, columns()["value"])},
     "masked": {"value": np.ma.masked_array(columns()["value"], mask=np.arange(N) == 3)},
+    "masked integers": {"value": np.ma.masked_array(np.arange(N) % 12, mask=np.arange(N) == 3)},
     "None in pandas": pd.DataFrame({"value": [None if k == 3 else v for k, v in enumerate(columns()["value"])]}),
     "NA in pandas": pd.DataFrame({"value": columns()["value"]}).convert_dtypes().mask((np.arange(N) == 3)[:, None]),
     "null in Polars": pl.DataFrame({"value": [None if k == 3 else v for k, v in enumerate(columns()["value"])]}),
@@ -172,10 +179,17 @@ WRONG: dict[str, tuple[Any, str]] = {
     "one truth value among numbers": ([1.5, True, *[2.0] * (N - 2)], "but row 1 does not"),
     "one text among numbers": ([1.5, "secret", *[2.0] * (N - 2)], "but row 1 does not"),
     "one date among numbers": ([1.5, 2.0, DAY, *[2.0] * (N - 3)], "but row 2 does not"),
+    "a signalling NaN": ([Decimal("sNaN"), *[2.0] * (N - 1)], "but row 0 does not"),
 }
 
 
-NOT_IN_POLARS = {"complex", "one truth value among numbers", "one text among numbers", "one date among numbers"}
+NOT_IN_POLARS = {
+    "a signalling NaN",
+    "complex",
+    "one truth value among numbers",
+    "one text among numbers",
+    "one date among numbers",
+}
 
 
 @pytest.mark.parametrize(
@@ -220,6 +234,12 @@ def test_ids_that_name_nobody_or_look_alike_are_refused(ids: list[Any], told: st
     assert refused.value.field == "id"
 
 
+def test_a_masked_id_names_nobody() -> None:
+    ids = np.ma.masked_array(np.arange(N), mask=np.arange(N) == 3)
+    with pytest.raises(InputError, match="'id' must name everybody, but row 3 does not"):
+        hushbid.buy(columns(id=ids), MARKET)
+
+
 def test_columns_that_are_not_needed_may_hold_what_they_like() -> None:
     people = pd.DataFrame(columns(note=[1, "two", DAY, *[None] * (N - 3)]))
     assert len(hushbid.buy(people, MARKET).to_frame()) == N
@@ -229,6 +249,97 @@ def test_columns_that_are_not_needed_may_hold_what_they_like() -> None:
         hushbid.buy(columns()["sensitivity"], MARKET)
 
 
+@pytest.mark.parametrize("made", [dict, pd.DataFrame], ids=["arrays", "pandas"])
+@pytest.mark.parametrize("note", [{}, {3: [1, "two"] * (N // 2)}], ids=["alone", "beside mixed objects"])
+def test_columns_with_numbers_for_names_are_found_by_their_text(made: Callable[[Any], Any], note: Any) -> None:
+    ids, sensitivity, value = columns().values()
+    found = hushbid.buy(made({0: ids, 1: sensitivity, 2: value, **note}), MARKET, id="0", sensitivity="1")
+    assert found.to_frame("pandas")["0"].tolist() == ids
+
+
+def test_ids_may_be_the_index_whatever_other_columns_hold() -> None:
+    people = pd.DataFrame(columns(note=[1, "two"] * (N // 2))).set_index("id")
+    assert hushbid.buy(people, MARKET).to_frame()["id"].tolist() == columns()["id"]
+
+
+def test_categories_of_intervals_are_refused_by_column() -> None:
+    bands = pd.cut(columns()["sensitivity"], 3)
+    for changed in ("id", "sensitivity"):
+        with pytest.raises(InputError, match=f"column {changed!r} must hold .* not extension<pandas.interval"):
+            hushbid.buy(pd.DataFrame(columns(**{changed: bands})), MARKET)
+    assert len(hushbid.buy(pd.DataFrame(columns(band=bands)), MARKET).to_frame()) == N
+
+
+def test_integers_beyond_64_bits_name_people() -> None:
+    ids = [2**100 + row for row in range(N)]
+    for people in (columns(id=ids), pl.DataFrame(columns(id=pl.Series(ids, dtype=pl.Int128)))):
+        assert hushbid.buy(people, MARKET).to_frame("pandas")["id"].tolist() == ids
+    lazy = pl.LazyFrame(columns(other=pl.Series(ids, dtype=pl.Int128)))
+    assert len(hushbid.buy(lazy, MARKET).to_frame()) == N
+    with pytest.raises(InputError, match="Column 'other' must hold what Arrow knows, not Int128"):
+        hushbid.buy(lazy, MARKET, id="other")
+
+
+@pytest.mark.parametrize("library", ["polars", "pyarrow"])
+def test_integers_beside_texts_or_beyond_64_bits_are_texts_where_a_column_has_one_kind(library: Any) -> None:
+    for ids in ([7, *columns()["id"][1:]], [2**70 + row for row in range(N)]):
+        found = hushbid.buy(columns(id=ids), MARKET).to_frame(library)
+        assert list(pl.DataFrame(found)["id"]) == [str(one) for one in ids]
+
+
+def test_long_ids_of_arrow_come_back_as_they_were() -> None:
+    ids = pa.array([2**64 - 1 - row for row in range(N)], pa.uint64())
+    assert hushbid.buy(pa.table(columns(id=ids)), MARKET).to_frame()["id"].combine_chunks() == ids
+
+
+def test_a_stream_that_can_be_read_once_is_bought_from_like_a_table() -> None:
+    expected = bought(columns()).to_frame("pandas")
+    for people in (pa.table(columns()).to_reader(), duckdb.from_arrow(pa.table(columns())).to_arrow_reader(10)):
+        pd.testing.assert_frame_equal(bought(people).to_frame("pandas"), expected)
+    reader = pa.table(columns()).to_reader()
+    pd.testing.assert_frame_equal(bought(reader, data=reader).to_frame("pandas"), expected)
+
+
+def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
+    assert type(bought(nw.from_native(pl.DataFrame(columns())), made_up=True).to_frame()) is pl.DataFrame
+    assert bought(nw.from_native(pl.LazyFrame(columns())), made_up=True).on_engine
+    mixed = pd.Series([*columns()["sensitivity"][:-1], True], dtype=object)
+    with pytest.raises(ReportError, match=f"but row {N - 1} does not"):
+        bought(nw.from_native(pd.DataFrame(columns(sensitivity=mixed))))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "told"),
+    [
+        ({"market": columns()}, "market must be a Market, got dict"),
+        ({"reading": "memory"}, "reading must be a Reading, got str"),
+        ({"folder": 5}, "folder must be a path, got int"),
+        ({"made_up": "no"}, "made_up must be True or False, got str"),
+        ({"id": None}, "id must be a text, got NoneType"),
+        ({"data": columns()["value"]}, "people and data must be a path, .* got ndarray"),
+        ({"data": pl.LazyFrame(columns())}, "people and data must be a path, .* got LazyFrame"),
+    ],
+    ids=["market", "reading", "folder", "made up", "id", "data", "lazy data"],
+)
+def test_an_argument_of_another_kind_is_refused_by_its_name(wrong: dict[str, Any], told: str) -> None:
+    with pytest.raises(InputError, match=told) as refused:
+        hushbid.buy(columns(), **{"market": MARKET, **wrong})
+    assert refused.value.field == next(iter(wrong))
+
+
+@pytest.mark.parametrize("name", ["on_bad_rows", "check_ids"])
+def test_a_way_of_reading_that_there_is_not_is_refused(name: str) -> None:
+    with pytest.raises(InputError, match=f"{name} must be '.*' or '.*', got 'drp'"):
+        Reading(**{name: "drp"})
+
+
+@pytest.mark.parametrize("name", ["privacy_loss", "payment", "currency", "delivered"])
+def test_ids_in_a_column_called_like_a_result_are_refused(name: str) -> None:
+    people = pd.DataFrame(columns()).rename(columns={"id": name})
+    with pytest.raises(InputError, match=f"the column of ids must not be called '{name}'"):
+        bought(people, id=name, made_up=True)
+
+
 def test_a_lazy_frame_stays_where_it_is_and_a_folder_gets_what_a_campaign_writes(tmp_path: Path) -> None:
     found = bought(pl.LazyFrame(columns()), made_up=True, folder=tmp_path / "out")
     assert found.on_engine
@@ -236,6 +347,20 @@ def test_a_lazy_frame_stays_where_it_is_and_a_folder_gets_what_a_campaign_writes
     again = bought(columns(), made_up=True, folder=tmp_path / "again")
     assert again.files[0].name == "decisions.csv"
     assert again.to_frame("pandas")["privacy_loss"].tolist() == found.to_frame("pandas")["privacy_loss"].tolist()
+
+
+def test_an_empty_id_names_nobody_on_an_engine_either() -> None:
+    with pytest.raises(InputError, match="column 'id' must name everybody, but an id is empty"):
+        bought(pl.LazyFrame(columns(id=["", *columns()["id"][1:]])))
+
+
+@pytest.mark.parametrize("level", ["polars", None])
+def test_a_level_that_is_no_number_is_refused(level: Any) -> None:
+    found = bought(columns(), made_up=True).release
+    assert found is not None
+    for way in (found.interval, found.normal_interval, found.to_frame):
+        with pytest.raises(InputError, match=f"level must be a number, got {level!r}"):
+            way(level)
 
 
 def test_how_many_values_were_moved_to_the_bounds_is_told() -> None:

@@ -213,6 +213,13 @@ def test_missing_integers_are_missing_not_floats(tmp_path: Path) -> None:
         table.keys("id")
 
 
+def test_integers_beside_texts_are_texts_in_a_parquet_file(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    with path.open("wb") as file:
+        table_writer(path, {"id": [7, "ann"]})(file)
+    assert read_table(path, needed=["id"]).ids("id") == ["7", "ann"]
+
+
 def test_decimal_numbers_are_no_ids(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     write_file(path, table_writer(path, {"id": np.array([1.5, 2.5])}), force=False)

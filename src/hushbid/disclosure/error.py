@@ -41,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.arrays import FloatArray, as_number
 from hushbid.disclosure.relation import NO_BIAS, Relation, Unevenness, bias_of
 from hushbid.disclosure.tails import Tail, tail_of
 from hushbid.errors import InputError
@@ -124,7 +124,7 @@ class ErrorModel:
 
     def half_width(self, level: float) -> float:
         """Half the width of an interval that contains the mean with probability at least ``level``."""
-        if not 0.0 < level < 1.0:
+        if not 0.0 < as_number(level, "level") < 1.0:
             raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
         unit = math.sqrt(self.mse)
         if unit == 0.0 or not math.isfinite(unit):

@@ -27,6 +27,8 @@ def check_options(
     cap: str | None,
 ) -> None:
     """Refuse what the market and the columns cannot be together."""
+    if not isinstance(market, Market):
+        raise InputError(f"market must be a Market, got {type(market).__name__}.", field="market")
     for name, value, allowed in (
         ("on_bad_rows", on_bad_rows, ("fail", "drop")),
         ("check_ids", check_ids, ("exact", "off")),

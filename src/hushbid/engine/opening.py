@@ -1,7 +1,8 @@
 """From whatever holds a population to the engine that works on it."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -26,14 +27,15 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
         return _open_path(population, engine)
     # by the name of its module: none of the libraries is imported to find out
     kind = type(population).__module__.partition(".")[0]
-    if kind not in ("polars", "duckdb", "_duckdb", "pyspark"):
-        kind = "pyarrow"
-        if not hasattr(population, "__arrow_c_stream__"):
-            raise InputError(
-                "population must be a pandas or Polars frame, a pyarrow table, a DuckDB relation, a Spark DataFrame,"
-                f" anything else that speaks Arrow, or a path, got {type(population).__name__}.",
-                field="population",
-            )
+    library = kind if kind in ("polars", "duckdb", "_duckdb", "pyspark") else None
+    kind = library or "pyarrow"
+    # a library's series, expression or connection is no table
+    if not (hasattr(population, "__arrow_c_stream__") if library is None else hasattr(type(population), "columns")):
+        raise InputError(
+            "population must be a pandas or Polars frame, a pyarrow table, a DuckDB relation, a Spark DataFrame,"
+            f" anything else that speaks Arrow, or a path, got {type(population).__name__}.",
+            field="population",
+        )
     expected = {"pyarrow": "memory", "_duckdb": "duckdb", "pyspark": "spark"}.get(kind, kind)
     if engine not in ("auto", expected) and not (expected == "spark" and engine.startswith(SPARK_AT)):
         raise InputError(
@@ -55,20 +57,33 @@ def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
         from hushbid.engine.spark import SparkEngine
 
         return SparkEngine(population)
-    return ArrowEngine(_as_table(population), back=_to_pandas if library_of(population) == "pandas" else None)
+    if library_of(population) != "pandas":
+        return ArrowEngine(_as_table(population, pyarrow().table))
+    with_index = partial(pyarrow().Table.from_pandas, preserve_index=True)
+    return ArrowEngine(_as_table(population, with_index), back=partial(_to_pandas, population.index))
 
 
-def _as_table(population: Any) -> Any:
+def _as_table(population: Any, table: Callable[[Any], Any]) -> Any:
     pa = pyarrow()
     try:
-        return pa.table(population)
+        return table(population)
     except (pa.ArrowException, TypeError, ValueError, OverflowError):  # whose message would show a value
-        told = "population must have columns of one kind each: one holds objects of several."
+        told = "population must have columns with different names and of one kind each: Arrow cannot take it otherwise."
         raise InputError(told, field="population") from None
 
 
-def _to_pandas(table: Any) -> Any:
-    return table.to_pandas()
+def _to_pandas(index: Any, table: Any) -> Any:
+    """The rows that are left keep the index that they had; one of all numbers in order is not made a column."""
+    try:
+        found = table.to_pandas()
+    except (pyarrow().ArrowException, TypeError, ValueError):
+        told = (
+            "population must have columns that Arrow gives back to pandas: categories of intervals, for one, are not."
+        )
+        raise InputError(told, field="population") from None
+    if type(index).__name__ == "RangeIndex" and len(found) == len(index):
+        found.index = index
+    return found
 
 
 def _open_path(path: str | Path, engine: str) -> Engine:

@@ -7,6 +7,7 @@ from typing import Any
 import polars as pl
 
 from hushbid.engine.adapter import BATCH_ROWS, Folding, Mapper, Reducer, Sum, needed, pyarrow
+from hushbid.errors import InputError
 
 _KINDS = {"float64": pl.Float64(), "int64": pl.Int64(), "string": pl.String()}
 
@@ -22,7 +23,11 @@ class PolarsEngine:
 
     def kind(self, column: str) -> Any:
         """The Arrow type of a column."""
-        return pl.DataFrame(schema={column: self._schema[column]}).to_arrow().schema.field(0).type
+        try:
+            return pl.DataFrame(schema={column: self._schema[column]}).to_arrow().schema.field(0).type
+        except pyarrow().ArrowInvalid:
+            told = f"Column {column!r} must hold what Arrow knows, not {self._schema[column]}."
+            raise InputError(told, field=column) from None
 
     def reduce(self, kernel: Reducer[Sum], zero: Sum) -> Sum:
         """The sum of the kernel's results over all batches.

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
+import numpy as np
+
 from hushbid.arrays import as_count, as_number
 from hushbid.disclosure import Answer
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
@@ -27,7 +29,7 @@ from hushbid.purchase.results import Purchase
 from hushbid.purchase.writing import Names, notes_of, write_results
 from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
-from hushbid.tables import is_table
+from hushbid.tables import is_table, read_again
 
 if TYPE_CHECKING:
     from hushbid.engine import Priced  # engines are loaded where one is asked for
@@ -75,8 +77,9 @@ def buy(
     ----------
     people
         The path of a CSV, Parquet or Excel file, a mapping of arrays by column name, or any table that speaks Arrow:
-        a pandas or Polars frame, a ``pyarrow.Table``, a DuckDB relation and others. What does not, a lazy Polars frame
-        or Spark's, is left where it is and priced by its engine.
+        a pandas or Polars frame, a ``pyarrow.Table``, a DuckDB relation, narwhals' frames and others. What does not, a
+        lazy Polars frame or Spark's, is left where it is and priced by its engine. Arrays go by position: the index of
+        a series is not looked at.
     market
         What is fixed before anybody reports. For different priors by group, its prior is ``Grouped(priors, [])`` and
         ``group`` names the column of labels.
@@ -109,10 +112,16 @@ def buy(
     >>> bought.to_frame("pandas")[["id", "payment", "currency"]].values.tolist()
     [['ann', 2.73, 'EUR'], ['bob', 2.13, 'EUR'], ['cem', 0.0, 'EUR']]
     """
+    given: dict[str, object] = {"market": market, "reading": reading, "folder": folder, "name": name}
+    given |= {"question": question, "id": id, "sensitivity": sensitivity, "group": group, "limit": limit}
+    given |= {"made_up": made_up, "accept_infinite_loss": accept_infinite_loss, "force": force}
+    _refuse_other_kinds(given)
+    shared = data is None or data is people
+    people = read_again(people)
+    source = people if shared else read_again(data)
     if ceiling is not None and not as_number(ceiling, "ceiling") > 0.0:
         raise InputError(f"ceiling must be above 0, got {ceiling!r}.", field="ceiling")
     as_count(wave, "wave", least=1)
-    source = people if data is None else data
     wanted = Campaign(
         path=None,
         name=name,
@@ -136,6 +145,25 @@ def buy(
         accept_infinite_loss=accept_infinite_loss,
     )
     return _conduct(wanted, reading, audit=False, force=force, estimate_needed=True, step=_silent)
+
+
+_TEXT, _TRUTH = (str, "a text"), (bool | np.bool_, "True or False")
+_KINDS: dict[str, tuple[Any, str]] = {
+    "market": (Market, "a Market"),
+    "reading": (Reading, "a Reading"),
+    "folder": (str | Path | None, "a path"),
+    **dict.fromkeys(("name", "question", "id", "sensitivity"), _TEXT),
+    **dict.fromkeys(("group", "limit"), (str | None, "the name of a column")),
+    **dict.fromkeys(("made_up", "accept_infinite_loss", "force"), _TRUTH),
+}
+
+
+def _refuse_other_kinds(given: dict[str, object]) -> None:
+    """Arguments of other kinds, of which only the kind is told: one may be the people, in the wrong place."""
+    for name, value in given.items():
+        kind, words = _KINDS[name]
+        if not isinstance(value, kind):
+            raise InputError(f"{name} must be {words}, got {type(value).__name__}.", field=name)
 
 
 def run_campaign(
@@ -171,7 +199,7 @@ def run_campaign(
     """
     wanted = campaign
     if not isinstance(wanted, Campaign):
-        wanted = read_campaign(Path(wanted), reports=reports, data=data)
+        wanted = read_campaign(Path(wanted), reports=read_again(reports), data=data)
     return _conduct(wanted, reading, audit=audit, force=force, estimate_needed=estimate_needed, step=step)
 
 

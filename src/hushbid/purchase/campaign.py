@@ -3,7 +3,7 @@
 A campaign file says so (``campaign_file``), or the arguments of `hushbid.buy`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
@@ -204,8 +204,9 @@ def data_source(
     chosen = kind or usual
     columns: tuple[str, ...] | None = None
     if market.survey is not None and chosen != "messages":
-        columns = tuple(one.name for one in market.survey) if value is None else tuple(value)
-        if isinstance(value, str) or len(columns) != len(market.survey):
+        named = [one.name for one in market.survey] if value is None else value
+        columns = tuple(named) if isinstance(named, Iterable) and not isinstance(named, str) else ()
+        if len(columns) != len(market.survey):
             told = f"value must name one column for each question ({len(market.survey)}), got {value!r}."
             raise InputError(told, field="value")
         value = None

@@ -233,8 +233,17 @@ def _refuse_lost_strata(market: Market, people: People) -> None:
         )
 
 
+_WRITTEN = frozenset(
+    {"stratum", "privacy_loss", "weight", "payment_minor", "payment", "currency", "delivered", "made_up"}
+)
+"""What the columns of results are called."""
+
+
 def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
     """Run the market on reports, and round its payments."""
+    if people.id_name in _WRITTEN:
+        told = f"{people.source}: the column of ids must not be called {people.id_name!r}, as one of the results is."
+        raise InputError(told, field="id")
     with rows_of(people.source, people.lines):
         market = wanted.market(people)
         outcome = market.acquire(people.reports, limits=people.limits, tie_key=people.tie_keys(market))

@@ -122,9 +122,14 @@ def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
     with rows_of(wanted.source):
         columns = None if data is None else data_columns(priced, data)
         found = everybody(priced, group=wanted.group, data=columns)
+    ids = id_texts(found.ids.to_pylist())
+    if "" in ids:
+        raise InputError(
+            f"{wanted.source}: column {wanted.id!r} must name everybody, but an id is empty.", field=wanted.id
+        )
     people = People(
         source=wanted.source,
-        ids=id_texts(found.ids.to_pylist()),
+        ids=ids,
         id_column=found.ids,
         reports=found.reports,
         groups=found.labels,

@@ -36,6 +36,12 @@ class Reading:
     check_ids: Literal["exact", "off"] = "exact"
     """Whether to make sure that nobody is there twice."""
 
+    def __post_init__(self) -> None:
+        for name, allowed in (("on_bad_rows", ("fail", "drop")), ("check_ids", ("exact", "off"))):
+            if getattr(self, name) not in allowed:
+                told = f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {getattr(self, name)!r}."
+                raise InputError(told, field=name)
+
 
 AT_ONCE = Reading()
 """Everything is read at once and must be in order."""

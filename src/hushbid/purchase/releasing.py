@@ -398,14 +398,16 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     question, error = answer.question, answer.error
     of_what = "" if answer.strata is None or answer.strata.are_shares else f", {answer.strata.words}"
     told = [interval(value, error.half_width(level), answer.range) for value in answer.values]
+    normal = [interval(value, error.normal_half_width(level), answer.range)[1:] for value in answer.values]
     if isinstance(question, Choice):
-        named = zip(question.answers, told, strict=True)
-        each = "; ".join(f"{name} {value} ({lower} to {upper})" for name, (value, lower, upper) in named)
+        each = "; ".join(
+            f"{name} {value} ({lower} to {upper}; by normal approximation {near} to {far})"
+            for name, (value, lower, upper), (near, far) in zip(question.answers, told, normal, strict=True)
+        )
         return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {each}."
-    [(value, lower, upper)] = told
+    [(value, lower, upper)], [(near, far)] = told, normal
     unit = f" {question.unit}" if isinstance(question, Number) and question.unit else ""
     what = question.name if isinstance(question, Number) else f"the share of yes to {question.name}"
-    _, near, far = interval(answer.values[0], error.normal_half_width(level), answer.range)
     return (
         f"Estimate of {what}{of_what}: {value}{unit}, {level_text(level)} interval {lower} to {upper}; by normal"
         f" approximation {near} to {far}."

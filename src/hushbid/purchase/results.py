@@ -26,7 +26,6 @@ from hushbid.report import AuditLine
 from hushbid.report.suppression import too_few
 from hushbid.tables import Library, Raw, frame_of
 
-
 _DELIVERED = ("not asked", "yes", "no", "late")
 _NOT_ASKED, _YES, _NO, _LATE = range(len(_DELIVERED))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 from hushbid.allocation import Accuracy
+from hushbid.arrays import as_number
 from hushbid.disclosure import Release
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.errors import InputError
@@ -179,7 +180,7 @@ def build_report(
     if outcome.market.each:
         told = "outcome must be that of one stratum where each=True: make a report for each of outcome.by_stratum()."
         raise InputError(told, field="outcome")
-    if not 0.0 < level < 1.0:
+    if not 0.0 < as_number(level, "level") < 1.0:
         raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
     named = Currency.of(currency) if isinstance(currency, str) else currency
     if money is None:

@@ -17,7 +17,7 @@ what it is given, ``writing`` goes by the name, and ``frames`` makes a data fram
 from hushbid.tables.arrow import refused_kind
 from hushbid.tables.columns import Raw, harmless, number_of, word_of
 from hushbid.tables.frames import Library, frame_of, frame_of_rows, library_of
-from hushbid.tables.reading import columns_of, is_table, read_table
+from hushbid.tables.reading import columns_of, is_table, read_again, read_table
 from hushbid.tables.table import ROWS_NOTE, Table, refusal, rows_note
 from hushbid.tables.writing import ENDINGS, table_writer
 
@@ -34,6 +34,7 @@ __all__ = [
     "is_table",
     "library_of",
     "number_of",
+    "read_again",
     "read_table",
     "refusal",
     "refused_kind",

@@ -107,7 +107,7 @@ def arrow_column(content: Any) -> ArrowColumn:
     if pa.types.is_dictionary(content.type):
         parts = [_with_plain_texts(part) for part in content.chunks]
         kind = parts[0].type if parts else pa.dictionary(pa.int32(), pa.string())
-        content = pa.chunked_array(parts, type=kind).cast(kind.value_type)
+        content = pa.chunked_array([part.dictionary_decode() for part in parts], type=kind.value_type)
     if pa.types.is_string_view(content.type):
         content = content.cast(pa.large_string())
     return ArrowColumn(content)

@@ -211,7 +211,8 @@ def _unmasked(values: Any) -> NDArray[Any]:
     elif values.dtype.kind == "f":
         found = values.filled(math.nan)
     else:
-        found = values.astype(object).filled(None)
+        found = values.data.astype(object)
+        found[np.ma.getmaskarray(values)] = None
     return found
 
 
@@ -220,6 +221,21 @@ def is_missing(cell: Any) -> bool:
     if cell is None or cell is np.ma.masked or type(cell).__name__ in ("NAType", "NaTType"):
         return True
     return isinstance(cell, (float, np.floating)) and math.isnan(cell)
+
+
+def of_one_kind(column: Raw) -> Raw:
+    """A column as a typed file or frame holds it: integers beside texts, and those beyond 64 bits, are texts there.
+
+    >>> of_one_kind([7, "ann", None]), of_one_kind([2**70]), of_one_kind([7, 8])
+    (['7', 'ann', None], ['1180591620717411303424'], [7, 8])
+    """
+    if not isinstance(column, list):
+        return column
+    kinds = set(map(type, column)) - {type(None)}
+    mixed = len(kinds) > 1 and any(issubclass(kind, str) for kind in kinds)
+    if mixed or (kinds == {int} and any(abs(cell) >= 2**63 for cell in column if cell is not None)):
+        return [None if cell is None else str(cell) for cell in column]
+    return column
 
 
 def _is_label(cell: Any) -> bool:
@@ -239,6 +255,8 @@ def _number(cell: Any, numerals: bool) -> float | None:
         return float(cell)
     except OverflowError:  # an integer beyond every float
         return math.inf if cell > 0 else -math.inf
+    except ValueError:  # a decimal that signals that it is none
+        return None
 
 
 def number_of(text: str) -> float:

@@ -61,7 +61,7 @@ def refuse_missing(source: str, names: list[str], needed: list[str]) -> None:
     if missing:
         raise InputError(
             f"{source} must have the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}; it has"
-            f" {', '.join(map(repr, names[:20]))}{' and more' * (len(names) > 20)}.",
+            f" {', '.join(map(repr, names[:20])) or 'none'}{' and more' * (len(names) > 20)}.",
             field=missing[0],
         )
 

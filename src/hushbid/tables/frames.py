@@ -7,7 +7,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.errors import InputError, MissingExtra
-from hushbid.tables.columns import Raw
+from hushbid.tables.columns import Raw, of_one_kind
 from hushbid.tables.csv_files import listed
 
 Library = Literal["pandas", "polars", "pyarrow"]
@@ -20,13 +20,15 @@ def frame_of(columns: Mapping[str, Raw], library: Library | None = None) -> Any:
     """A frame of ``library``; unless one is named, of the first that is installed: pandas, Polars, pyarrow."""
     if library is not None and library not in _MAKERS:
         raise InputError(f"library must be one of {', '.join(map(repr, _MAKERS))}, got {library!r}.", field="library")
-    plain = {name: column if isinstance(column, np.ndarray) else listed(column) for name, column in columns.items()}
     for name in [library] if library is not None else _MAKERS:
         try:
-            return getattr(import_module(name), _MAKERS[name])(plain)
+            make = getattr(import_module(name), _MAKERS[name])
         except ModuleNotFoundError as missing:
             if missing.name != name:
                 raise
+            continue
+        held = _objects if name == "pandas" else of_one_kind
+        return make({head: held(column) for head, column in columns.items()})
     what = library or "pandas, polars or pyarrow"
     raise MissingExtra(f"A data frame needs {what}: pip install {library or 'pandas'}.")
 
@@ -41,3 +43,8 @@ def library_of(source: Any) -> Library | None:
     """The library that a frame belongs to, told by the name of its module; None for files, arrays and others."""
     found = type(source).__module__.partition(".")[0]
     return found if found in _MAKERS else None  # type: ignore[return-value]
+
+
+def _objects(column: Raw) -> Raw:
+    """An array of NumPy's as it is, everything else as a list."""
+    return column if isinstance(column, np.ndarray) else listed(column)

@@ -7,7 +7,7 @@ import numpy as np
 
 from hushbid.errors import InputError
 from hushbid.tables.arrow import arrow_column, pyarrow
-from hushbid.tables.columns import Raw
+from hushbid.tables.columns import Raw, of_one_kind
 from hushbid.tables.csv_files import refuse_missing
 from hushbid.tables.table import Table
 
@@ -41,7 +41,7 @@ def names_in_parquet(file: BinaryIO, source: str) -> list[str]:
 def write_parquet(file: BinaryIO, columns: Mapping[str, Raw]) -> None:
     """Write columns with their types."""
     pa = pyarrow()
-    _parquet().write_table(pa.table({name: pa.array(column) for name, column in columns.items()}), file)
+    _parquet().write_table(pa.table({name: pa.array(of_one_kind(column)) for name, column in columns.items()}), file)
 
 
 def _parquet() -> Any:

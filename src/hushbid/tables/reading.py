@@ -14,7 +14,7 @@ import numpy as np
 from hushbid.durable import STREAM
 from hushbid.errors import InputError
 from hushbid.tables.arrow import arrow_column, pyarrow
-from hushbid.tables.columns import HOLD_NUMBERS, Column, column_of
+from hushbid.tables.columns import HOLD_NUMBERS, Cells, Column, column_of
 from hushbid.tables.csv_files import names_in_csv, read_csv, refuse_missing, refuse_twins
 from hushbid.tables.parquet import PARQUET_MAGIC, names_in_parquet, read_parquet
 from hushbid.tables.table import Table
@@ -45,6 +45,18 @@ def read_table(source: Any, *, needed: Sequence[str], optional: Sequence[str] = 
 def is_table(source: Any) -> bool:
     """Whether `read_table` reads it: what it does not is a table that an engine leaves where it is."""
     return isinstance(source, str | Path | Mapping) or hasattr(source, _ARROW)
+
+
+def read_again(source: Any) -> Any:
+    """What can be read more than once: a stream of Arrow's as a table, and of a narwhals frame what it wraps."""
+    source = source.to_native() if hasattr(source, "to_native") else source
+    if not hasattr(source, _ARROW) or hasattr(type(source), "columns"):
+        return source
+    pa = pyarrow()
+    try:
+        return pa.table(source)
+    except (pa.ArrowException, TypeError, ValueError):  # no table: it is refused where it is read
+        return source
 
 
 def columns_of(path: str | Path) -> list[str]:
@@ -114,9 +126,12 @@ def _unpacked(file: BinaryIO, source: str) -> BinaryIO:
 
 def _read_columns(source: Mapping[str, Any], needed: list[str], optional: list[str]) -> Table:
     told = "The columns"
-    refuse_missing(told, [str(name) for name in source], needed)
-    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in source]
-    columns = {name: _column(source[name], name, told) for name in wanted}
+    names = [str(name) for name in source]
+    refuse_missing(told, names, needed)
+    named = dict(zip(names, source.values(), strict=True))
+    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in named]
+    refuse_twins(told, [name for name in names if name in wanted])
+    columns = {name: _column(named[name], name, told) for name in wanted}
     sizes = {len(listed) for listed in (column.raw for column in columns.values())}
     if len(sizes) != 1:
         raise InputError(f"{told} must have one entry per person, and somebody must be there, got {sorted(sizes)}.")
@@ -135,7 +150,7 @@ def _column(values: Any, name: str, source: str) -> Column:
 def _read_frame(source: Any, needed: list[str], optional: list[str]) -> Table:
     told = "The table"
     if not hasattr(source, _ARROW):
-        raise InputError(f"people must be {_SOURCES}, got {type(source).__name__}.", field="people")
+        raise InputError(f"people and data must be {_SOURCES}, got {type(source).__name__}.", field="data")
     pa = pyarrow()
     try:
         table = pa.table(source)
@@ -161,10 +176,14 @@ def _framed(source: Any, name: str, content: Any, told: str) -> Column:
 
 def _read_objects(source: Any, needed: list[str], optional: list[str], told: str) -> Table:
     """Column by column, so that one that is not needed may hold what it likes, and one that is can be told by row."""
-    names = [str(name) for name in getattr(source, "columns", ())]
+    if hasattr(source, "reset_index") and not set(needed) <= {str(head) for head in source.columns}:
+        source = source.reset_index(allow_duplicates=True)  # ids may be the index, as where Arrow reads it
+    heads = list(getattr(source, "columns", ()))
+    names = [str(head) for head in heads]
     refuse_twins(told, [name for name in names if name in {*needed, *optional}])
     refuse_missing(told, names, needed)
-    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in names]
-    columns = {name: _column(np.asarray(source[name], dtype=object), name, told) for name in wanted}
+    named = dict(zip(names, heads, strict=True))
+    wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in named]
+    columns = {name: Cells(list(source[named[name]])) for name in wanted}
     rows = len(cast(Any, source))
     return Table(source=told, columns=columns, rows=rows, numbered=np.arange(rows))

@@ -137,7 +137,12 @@ class Table:
         """
         column = self.columns[name]
         cells = column.labels()[0] if isinstance(column, Texts) else column.cells()
-        words = {cell: word_of(cell, capitals=capitals) for cell in set(cells)}
+        try:
+            known = set(cells)
+        except TypeError:  # a list or a mapping, which is no word
+            cells = [None if cell is None else str(cell) for cell in cells]
+            known = set(cells)
+        words = {cell: word_of(cell, capitals=capitals) for cell in known}
         values = np.array([codes.get(words[cell], math.nan) for cell in cells])
         strange = {cell for cell, word in words.items() if word != "" and word not in codes}
         if strange:
