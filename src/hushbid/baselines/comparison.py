@@ -15,7 +15,7 @@ reports: this is hindsight, not a mechanism.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -195,6 +195,8 @@ def compare(
     a fixed-accuracy auction: 53.85 instead of 52.65
     the same loss for all: 53.85 instead of 52.65
     """
+    if isinstance(rivals, str | type) or not (rivals is None or isinstance(rivals, Iterable)):
+        raise InputError(f"rivals must be a list of subclasses of Rival, got {rivals!r}.", field="rivals")
     kinds = every_rival() if rivals is None else tuple(rivals)
     for kind in kinds:
         refuse_no_rival(kind)
@@ -330,8 +332,10 @@ def _at_same_error(family: _Family, target: float, start: float) -> Rival | None
     population = family.population
 
     def missing(rival: Rival) -> float:
-        planned = float(np.mean([rival.error(reports) for reports in family.populations]))
+        planned = float(np.mean([rival.error(reports.copy()) for reports in family.populations]))
         mean = (planned - population.bias) * population.unit
+        if mean <= 0.0:
+            return -_FAR
         return math.log(mean / target) if math.isfinite(mean) else _FAR
 
     reach = _CLOSE_REACH if family.kind is NearOptimal else _REACH
