@@ -36,6 +36,7 @@ estimate lies so far outside that nothing of its interval is left, the nearest e
 import functools
 import math
 from dataclasses import dataclass
+from numbers import Real
 from statistics import NormalDist
 from typing import Any
 
@@ -124,7 +125,7 @@ class ErrorModel:
 
     def half_width(self, level: float) -> float:
         """Half the width of an interval that contains the mean with probability at least ``level``."""
-        if not 0.0 < level < 1.0:
+        if not (isinstance(level, Real) and 0.0 < level < 1.0):
             raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
         unit = math.sqrt(self.mse)
         if unit == 0.0 or not math.isfinite(unit):
