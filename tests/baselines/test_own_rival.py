@@ -190,6 +190,21 @@ def test_rivals_that_are_no_list_are_refused():
             compare(MARKET, REPORTS, rivals=wrong)
 
 
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"people": "10"}, "people must be a whole number of at least 1, got '10'"),
+        ({"people": 10, "populations": 2.5}, "populations must be a whole number of at least 2, got 2.5"),
+        ({"people": None}, "without reports, people and rng are needed, got no people"),
+        ({"people": 10, "rng": None}, "without reports, people and rng are needed, got no rng"),
+        ({"people": 10, "market": "uniform:1,2"}, "market must be a Market, got str"),
+    ],
+)
+def test_what_cannot_be_compared_on_is_refused_in_a_sentence(given, told):
+    with pytest.raises(InputError, match=told):
+        compare(**({"market": MARKET, "rng": np.random.default_rng(1)} | given))
+
+
 def test_the_command_line_can_name_it():
     register(EveryOther)
     options = ["--prior", "uniform:1,3", "--buyer-weight", "4000", "--people", "12", "--repetitions", "2", "--json"]

@@ -23,7 +23,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Price
-from hushbid.arrays import FloatArray, as_floats
+from hushbid.arrays import FloatArray, as_count, as_floats
 from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
 from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.registry import every_rival, refuse_no_rival
@@ -195,6 +195,8 @@ def compare(
     a fixed-accuracy auction: 53.85 instead of 52.65
     the same loss for all: 53.85 instead of 52.65
     """
+    if not isinstance(market, Market):
+        raise InputError(f"market must be a Market, got {type(market).__name__}.", field="market")
     if isinstance(rivals, str | type) or not (rivals is None or isinstance(rivals, Iterable)):
         raise InputError(f"rivals must be a list of subclasses of Rival, got {rivals!r}.", field="rivals")
     kinds = every_rival() if rivals is None else tuple(rivals)
@@ -242,13 +244,12 @@ def _drawn(
             raise InputError("give reports, or people and rng, not both.")
         stated = np.atleast_1d(as_floats(reports, "reports", ReportError))
         return market.for_people(stated.size), [stated]
-    if people is None or rng is None or people < 1 or populations < 2:
-        raise InputError(
-            f"without reports, people (at least 1), rng and populations (at least 2) are needed, got people={people},"
-            f" populations={populations}."
-        )
-    population = market.for_people(people)
-    return population, [population.sample(rng) for _ in range(populations)]
+    if people is None or rng is None:
+        missing = "people" if people is None else "rng"
+        raise InputError(f"without reports, people and rng are needed, got no {missing}.", field=missing)
+    repetitions = as_count(populations, "populations", least=2)
+    population = market.for_people(as_count(people, "people", least=1))
+    return population, [population.sample(rng) for _ in range(repetitions)]
 
 
 def _measure(rival: Rival, populations: list[FloatArray]) -> _Measured:

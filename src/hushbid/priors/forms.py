@@ -222,9 +222,8 @@ def _parse_mixture(rest: str, text: str, depth: int) -> Prior:
     for term in _split_outside_parentheses(rest, text):
         weight, star, component = (part.strip() for part in term.partition("*"))
         if not star:
-            raise PriorError(
-                f"a mixture's component must read weight*prior, got {text_shown(term.strip())!r} in {text_shown(text)!r}"
-            )
+            found = text_shown(term.strip())
+            raise PriorError(f"a mixture's component must read weight*prior, got {found!r} in {text_shown(text)!r}")
         if component.startswith("(") and component.endswith(")"):
             component = component[1:-1]
         weights.append(_parse_number(weight, text))
