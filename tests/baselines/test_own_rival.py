@@ -184,6 +184,19 @@ def test_overwriting_the_reports_it_is_given_changes_nothing_for_the_others():
     assert found.ours.total_payment == compare(MARKET, REPORTS, rivals=[]).ours.total_payment
 
 
+def test_one_that_fails_is_named_and_what_it_says_of_reports_is_not_told():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Failing(UniformLoss):
+        name: ClassVar[str] = "failing"
+
+        def decide(self, reports):
+            raise KeyError(reports[7])
+
+    with pytest.raises(InputError, match=r"^the rival 'failing' must not fail, but it raises KeyError\.$") as caught:
+        compare(MARKET, REPORTS, rivals=[Failing])
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
 def test_rivals_that_are_no_list_are_refused():
     for wrong in (PostedPrice, "a posted price", 3):
         with pytest.raises(InputError, match="rivals must be a list of subclasses of Rival, got"):

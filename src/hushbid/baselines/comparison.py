@@ -26,10 +26,10 @@ from hushbid.allocation import Price
 from hushbid.arrays import FloatArray, as_count, as_floats
 from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
 from hushbid.baselines.posted_price import PostedPrice
-from hushbid.baselines.registry import every_rival, refuse_no_rival
+from hushbid.baselines.registry import RIVALS, every_rival, refuse_no_rival
 from hushbid.baselines.rival import Rival, common_variance, implied_weight
 from hushbid.disclosure.error import FEWEST_IN_CHART
-from hushbid.errors import InputError, MarketError, ReportError
+from hushbid.errors import HushbidError, InputError, MarketError, ReportError
 from hushbid.mechanism import Market, Population
 from hushbid.notebook import Table, card, pretty
 from hushbid.tables import Library, frame_of_rows
@@ -212,14 +212,25 @@ def compare(
         _row(Optimal, population, ours), payment_for_same_error=ours.payment, error_for_same_payment=ours.mse
     )
     weight = implied_weight(population, drawn[0])
-    found = tuple(_compared(rival, population, drawn, ours, weight) for rival in kinds)
+    found = []
+    for kind in kinds:
+        try:
+            found.append(_compared(kind, population, drawn, ours, weight))
+        except HushbidError:
+            raise
+        except Exception as problem:
+            if kind in RIVALS:
+                raise
+            # only its type: what it says may hold a report
+            told = f"the rival {kind.name!r} must not fail, but it raises {type(problem).__name__}."
+            raise InputError(told, field="rivals") from problem
     return Comparison(
         market=market,
         people=population.people,
         populations=len(drawn),
         bought_from=ours.fewest,
         ours=target,
-        rivals=found,
+        rivals=tuple(found),
     )
 
 
