@@ -122,8 +122,100 @@ def test_what_is_no_rival_and_a_name_that_is_taken_are_refused_in_a_sentence():
     ]:
         with pytest.raises(InputError, match=told):
             register(kind)
-    with pytest.raises(InputError, match="a rival must be a subclass"):
+    with pytest.raises(InputError, match=r"a rival must be a subclass .*, got an object of EveryOther\.$"):
         compare(MARKET, REPORTS, rivals=[EveryOther.best(MARKET.for_people(30))])
+
+
+@pytest.mark.parametrize(
+    ("made", "told"),
+    [
+        ({"privacy_loss": -np.ones(30)}, "privacy_loss of 'careless' must be nonnegative, but rows 0, 1, .* are not"),
+        ({"privacy_loss": np.full(30, np.nan)}, "privacy_loss of 'careless' must be nonnegative"),
+        ({"privacy_loss": np.ones(3)}, r"privacy_loss of 'careless' must have one entry per person \(30\), got shape"),
+        ({"rent": np.where(np.arange(30) == 7, np.nan, 0)}, "rent of 'careless' must be numbers, but row 7 is not"),
+        ({"rent": 0.0}, r"rent of 'careless' must have one entry per person \(30\), got shape \(\)"),
+        ({"rent": "none"}, "rent of 'careless' must be numbers, got str"),
+        ({"mse": -1.0}, "mse of 'careless' must be one number of at least 0, got -1.0"),
+        ({"mse": np.nan}, "mse of 'careless' must be one number of at least 0, got nan"),
+        (None, "decide of 'careless' must return a Decision, got NoneType"),
+    ],
+)
+def test_a_decision_that_is_none_is_refused_in_a_sentence(made, told):
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Careless(UniformLoss):
+        name: ClassVar[str] = "careless"
+
+        def decide(self, reports):
+            fine = {"privacy_loss": np.ones(30), "rent": np.zeros(30), "mse": 0.1}
+            return None if made is None else Decision(**(fine | made))
+
+    with pytest.raises(InputError, match=told) as caught:
+        compare(MARKET, REPORTS, rivals=[Careless])
+    assert "\n" not in str(caught.value)
+
+
+def test_it_may_decide_in_lists_of_whole_numbers_and_know_everything():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Omniscient(UniformLoss):
+        name: ClassVar[str] = "omniscient"
+
+        def decide(self, reports):
+            return Decision(privacy_loss=[1] * reports.size, rent=[0] * reports.size, mse=0)
+
+    row = compare(MARKET, REPORTS, rivals=[Omniscient]).rivals[0]
+    assert row.total_payment == row.payment_for_same_error == pytest.approx(REPORTS.sum())
+    assert row.mse == 0.0
+
+
+def test_overwriting_the_reports_it_is_given_changes_nothing_for_the_others():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Overwriting(PostedPrice):
+        name: ClassVar[str] = "overwriting"
+
+        def decide(self, reports):
+            made = PostedPrice.decide(self, reports)
+            reports[:] = 1.0
+            return made
+
+    reports = REPORTS.copy()
+    found = compare(MARKET, reports, rivals=[Overwriting, PostedPrice])
+    assert np.array_equal(reports, REPORTS)
+    assert found.rivals[0].payment_for_same_error == found.rivals[1].payment_for_same_error
+    assert found.ours.total_payment == compare(MARKET, REPORTS, rivals=[]).ours.total_payment
+
+
+def test_one_that_fails_is_named_and_what_it_says_of_reports_is_not_told():
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Failing(UniformLoss):
+        name: ClassVar[str] = "failing"
+
+        def decide(self, reports):
+            raise KeyError(reports[7])
+
+    with pytest.raises(InputError, match=r"^the rival 'failing' must not fail, but it raises KeyError\.$") as caught:
+        compare(MARKET, REPORTS, rivals=[Failing])
+    assert isinstance(caught.value.__cause__, KeyError)
+
+
+def test_rivals_that_are_no_list_are_refused():
+    for wrong in (PostedPrice, "a posted price", 3):
+        with pytest.raises(InputError, match="rivals must be a list of subclasses of Rival, got"):
+            compare(MARKET, REPORTS, rivals=wrong)
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"people": "10"}, "people must be a whole number of at least 1, got '10'"),
+        ({"people": 10, "populations": 2.5}, "populations must be a whole number of at least 2, got 2.5"),
+        ({"people": None}, "without reports, people and rng are needed, got no people"),
+        ({"people": 10, "rng": None}, "without reports, people and rng are needed, got no rng"),
+        ({"people": 10, "market": "uniform:1,2"}, "market must be a Market, got str"),
+    ],
+)
+def test_what_cannot_be_compared_on_is_refused_in_a_sentence(given, told):
+    with pytest.raises(InputError, match=told):
+        compare(**({"market": MARKET, "rng": np.random.default_rng(1)} | given))
 
 
 def test_the_command_line_can_name_it():

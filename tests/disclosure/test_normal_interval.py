@@ -80,8 +80,9 @@ def test_where_nothing_but_one_noise_term_errs_both_are_its_quantile() -> None:
 
 
 def test_an_impossible_level_is_refused() -> None:
-    with pytest.raises(InputError, match="level must lie strictly between 0 and 1, got 1"):
-        model(3, [0.5], 0.25).normal_half_width(1.0)
+    for level in (1.0, float("nan"), "0.95", None):
+        with pytest.raises(InputError, match=f"level must .*, got '?{level}"):
+            model(3, [0.5], 0.25).normal_half_width(level)
 
 
 @pytest.mark.parametrize(

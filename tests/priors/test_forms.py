@@ -77,8 +77,11 @@ def test_every_float_survives_both_forms():
         ("uniform:1,b", "a number was expected in place of 'b' in the prior 'uniform:1,b'"),
         ("uniform:2,1", "high must be a finite number above low=2, got high=1"),
         ("exponential:nan", "scale must be a finite number above 0, got scale=nan"),
-        ("empirical:", "a number was expected"),
-        ("empirical:1,x*2", "a number was expected in place of 'x'"),
+        (
+            "empirical:",
+            r"samples of a prior of family 'empirical' must be numbers, or weight\*number, but row 0 is not",
+        ),
+        ("empirical:1,x*2", "but row 1 is not"),
         ("mixture:uniform:0,1", r"must read weight\*prior, got 'uniform:0,1'"),
         ("mixture:1*(uniform:0,1", "parentheses must be balanced"),
         ("mixture:1*uniform:0,1)", "parentheses must be balanced"),
@@ -95,6 +98,26 @@ def test_a_text_outside_the_grammar_is_refused_in_one_sentence(text, message):
     with pytest.raises(PriorError, match=message) as caught:
         parse_prior(text)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "empirical:1.25,3.75x",
+        "emprical:1.25,3.75",
+        "kde:0.5,1.25,3.75,",
+        "kde:x,1.25,3.75",
+        "mixture:kde:0.5,1.25,3.75",
+        "mixture:x*kde:0.5,1.25,3.75",
+        "mixture:1*(kde:0.5,1.25,3.75",
+        "mixture:1*kde:0.5,1.25,-3.75",
+    ],
+)
+def test_no_message_about_a_text_shows_the_values_of_a_sample(text):
+    with pytest.raises(PriorError) as caught:
+        parse_prior(text)
+    assert "1.25" not in str(caught.value)
+    assert "3.75" not in str(caught.value)
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,8 @@ def test_both_forms_read_back_and_empty_ends_are_cut_off():
         ("histogram:0", "weights must be a vector of at least one number"),
         ("histogram:1,2*1", "edges must rise, but row 1 does not lie above the one before"),
         ("histogram:0,0*1", "weights must have a positive, finite sum"),
+        ("histogram:0,1e308*1,1e308*2", "weights must have a positive, finite sum"),
+        ("empirical:1e308*1,1e308*2", "weights must have a finite sum, got inf"),
         ("histogram:0,-1*1", "weights must be finite numbers of at least 0"),
         ("histogram:-1,1*1", "edges must be finite numbers of at least 0"),
     ],

@@ -73,6 +73,14 @@ def test_an_unsaid_bandwidth_is_silvermans():
     assert KernelDensity([1, 2, 4], weights=[2, 1, 1]).bandwidth < KernelDensity([1, 2, 4]).bandwidth * 1.1
 
 
+def test_silvermans_rule_counts_people_not_distinct_values():
+    rounded = np.repeat([1.0, 2.0, 3.0, 5.0], [20, 40, 30, 10])
+    spread = min(rounded.std(), (3.0 - 2.0) / 1.34)
+    assert KernelDensity(rounded).bandwidth == pytest.approx(0.9 * spread * 100**-0.2)
+    for unit in (1e-200, 7.0, 1e200):
+        assert KernelDensity(rounded, weights=np.full(100, unit)).bandwidth == pytest.approx(0.9 * spread * 100**-0.2)
+
+
 def test_a_kernel_density_may_be_a_component_of_a_mixture():
     mixed = Mixture([TWO_HILLS, Uniform(0, 5)], [1, 1])
     assert mixed.cdf(2.0) == pytest.approx(0.5 * TWO_HILLS.cdf(2.0) + 0.2)

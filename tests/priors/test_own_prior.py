@@ -101,6 +101,35 @@ def test_it_is_ironed_unless_it_says_that_it_is_regular():
     assert pareto.expectation == pytest.approx(1.5, rel=1e-6)
 
 
+@pytest.mark.parametrize(("alpha", "mean"), [(0.5, np.inf), (1.0, np.inf), (1.1, 11.0), (1.5, 3.0), (8.0, 8 / 7)])
+def test_an_expectation_counts_the_whole_tail_and_is_infinite_where_that_is(alpha, mean):
+    @dataclass(frozen=True)
+    class Rounded(Pareto):
+        def survival(self, c):
+            return 1.0 - self.distribution(c)
+
+    assert Pareto(alpha).expectation == pytest.approx(mean, rel=1e-6)
+    assert Rounded(alpha).expectation == pytest.approx(mean, rel=1e-5)
+
+
+def test_functions_may_overwrite_their_points_and_may_return_lists():
+    @dataclass(frozen=True)
+    class Overwriting(Power):
+        def distribution(self, c):
+            c /= self.high
+            np.subtract(1.0, c, out=c)
+            c **= self.b
+            return np.subtract(1.0, c, out=c)
+
+    @dataclass(frozen=True)
+    class Listing(Power):
+        def distribution(self, c):
+            return list(super().distribution(c))
+
+    for kind in (Overwriting, Listing):
+        assert kind(2.0, 3.0).virtual_cost([0.5, 2.0]) == pytest.approx(Power(2.0, 3.0).virtual_cost([0.5, 2.0]))
+
+
 def test_costs_never_fall_between_neighbouring_floats():
     for prior in (Power(0.5), Pareto(3.0)):
         start = np.asarray(prior.quantile([0.1, 0.5, 0.9]))
@@ -146,6 +175,34 @@ class Nowhere(Power):
 
 
 @dataclass(frozen=True)
+class Texts(Power):
+    @property
+    def support(self):
+        return ("0", "1")
+
+
+@dataclass(frozen=True)
+class Overflowing(Power):
+    def density(self, c):
+        return c / self.high**2
+
+
+class Bare(OwnPrior):
+    support = (0.0, 1.0)
+
+    def distribution(self, c):
+        return c
+
+    def density(self, c):
+        return 2.0 + 0.0 * c
+
+
+@dataclass
+class Thawed(Bare):
+    top: float = 1.0
+
+
+@dataclass(frozen=True)
 class Boasting(Power):
     regular: ClassVar[bool] = True
 
@@ -162,6 +219,10 @@ class Boasting(Power):
         (lambda: Negative(2.0), "density of Negative.* must be at least 0 on its support, but at c="),
         (lambda: Scalar(2.0), "density of Scalar.* must return one number for each c, got float64 of shape"),
         (lambda: Nowhere(2.0), r"support of Nowhere.* must be \(low, high\) with 0 <= low < high, got \(-1.0, 1.0\)"),
+        (lambda: Texts(2.0), r"support of Texts.* must be \(low, high\) with 0 <= low < high, got \('0', '1'\)"),
+        (lambda: Overflowing(2.0, 1e308), "Overflowing.* must compute over its whole support, but it raises OverflowE"),
+        (Bare, r"Bare must be a frozen dataclass: put @dataclass\(frozen=True\) above it"),
+        (Thawed, "Thawed must be a frozen dataclass"),
         (lambda: Boasting(0.5), "Boasting.* says that it is regular, but its virtual cost falls from"),
         (lambda: Power("x"), "b must be a finite number, got b='x'"),
         (lambda: Power(1.0, -1.0), "b and high must be positive"),
@@ -210,6 +271,21 @@ def test_a_name_makes_it_known_to_texts_dicts_and_mixtures():
             parse_prior(text)
     with pytest.raises(PriorError, match="must hold b, high, got b"):
         prior_from_dict({"family": "power", "b": 1})
+
+
+def test_a_prior_whose_class_was_defined_again_is_not_written_down_as_the_new_one():
+    def cell(factor):
+        @register
+        @dataclass(frozen=True)
+        class Notebook(Power):
+            family: ClassVar[str] = "notebook"
+
+        return Notebook(factor)
+
+    before, now = cell(1.0), cell(2.0)
+    assert now.to_text() == "notebook:2,1"
+    with pytest.raises(PriorError, match="its class has been defined again since it was made: make the prior again"):
+        before.to_text()
 
 
 def test_a_name_that_is_taken_or_impossible_is_refused():

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import matplotlib as mpl
 import numpy as np
@@ -11,7 +11,7 @@ from matplotlib import pyplot as plt
 from matplotlib.axes import Axes
 
 from hushbid import Budget, Grouped, Market, Outcome, Price, Uniform
-from hushbid.baselines import compare
+from hushbid.baselines import NearOptimal, compare
 from hushbid.errors import InputError
 from hushbid.mechanism import Plan
 from hushbid.report import plots
@@ -115,6 +115,30 @@ def test_the_names_of_groups_are_text_and_no_formula() -> None:
     assert sorted(text.get_text() for text in legend.get_texts()) == [r" _<script>\$x^{", r"\$y\$"]
 
 
+def test_a_line_of_one_of_several_groups_says_whose_it_is() -> None:
+    priors = Grouped({"cheap": Uniform(1, 2), "dear": Uniform(8, 9)}, ["cheap"] * 40 + ["dear"] * 40)
+    reports = np.concatenate([np.linspace(1, 1.5, 40), np.linspace(8, 9, 40)])
+    axes = plots.schedule(Market(prior=priors, goal=Price(1000.0)).acquire(reports))
+    assert len(axes.lines) == 1
+    legend = axes.get_legend()
+    assert legend is not None
+    assert [text.get_text() for text in legend.get_texts()] == ["cheap"]
+
+
+@pytest.mark.parametrize("draw", [plots.frontier, plots.schedule, plots.losses, plots.rivals, plots.simulation])
+def test_what_cannot_be_drawn_is_refused_in_a_sentence(draw: Callable[..., Axes]) -> None:
+    with pytest.raises(InputError, match=r"must be a (Plan|Outcome|Comparison|Simulation), got Market\."):
+        draw(MARKET)
+
+
+def test_a_rival_out_of_reach_has_a_place_of_its_own_at_the_end_too() -> None:
+    found = compare(Market(prior=Uniform(1, 2), goal=Price(10_000.0)), np.linspace(1, 2, 50), rivals=[NearOptimal])
+    assert found.rivals[0].payment_for_same_error == np.inf
+    low, high = plots.rivals(found).get_ylim()
+    assert low <= -0.5
+    assert high >= 1.5
+
+
 def test_rivals_are_bars_as_long_as_what_they_pay() -> None:
     found = compare(Market(prior=Uniform(1, 2), goal=Price(10_000.0)), np.linspace(1, 2, 50))
     axes = plots.rivals(found)
@@ -142,11 +166,13 @@ def test_a_simulation_shows_every_campaign_its_mean_and_its_quantile(plan: Plan)
 def test_matplotlib_is_loaded_late_and_its_absence_told_in_a_sentence() -> None:
     program = """
 import sys
+from hushbid import Market, Uniform
 from hushbid.report import plots
+outcome = Market(prior=Uniform(1, 2), buyer_weight=10).acquire([1.5])
 print("matplotlib" in sys.modules)
 sys.modules["matplotlib"] = None
 try:
-    plots.losses(None)
+    plots.losses(outcome)
 except ImportError as problem:
     print(type(problem).__name__, problem)
 """

@@ -15,7 +15,7 @@ reports: this is hindsight, not a mechanism.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
@@ -23,13 +23,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Price
-from hushbid.arrays import FloatArray, as_floats
+from hushbid.arrays import FloatArray, as_count, as_floats
 from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
 from hushbid.baselines.posted_price import PostedPrice
-from hushbid.baselines.registry import every_rival, refuse_no_rival
+from hushbid.baselines.registry import RIVALS, every_rival, refuse_no_rival
 from hushbid.baselines.rival import Rival, common_variance, implied_weight
 from hushbid.disclosure.error import FEWEST_IN_CHART
-from hushbid.errors import InputError, MarketError, ReportError
+from hushbid.errors import HushbidError, InputError, MarketError, ReportError
 from hushbid.mechanism import Market, Population
 from hushbid.notebook import Table, card, pretty
 from hushbid.tables import Library, frame_of_rows
@@ -195,6 +195,10 @@ def compare(
     a fixed-accuracy auction: 53.85 instead of 52.65
     the same loss for all: 53.85 instead of 52.65
     """
+    if not isinstance(market, Market):
+        raise InputError(f"market must be a Market, got {type(market).__name__}.", field="market")
+    if isinstance(rivals, str | type) or not (rivals is None or isinstance(rivals, Iterable)):
+        raise InputError(f"rivals must be a list of subclasses of Rival, got {rivals!r}.", field="rivals")
     kinds = every_rival() if rivals is None else tuple(rivals)
     for kind in kinds:
         refuse_no_rival(kind)
@@ -208,14 +212,25 @@ def compare(
         _row(Optimal, population, ours), payment_for_same_error=ours.payment, error_for_same_payment=ours.mse
     )
     weight = implied_weight(population, drawn[0])
-    found = tuple(_compared(rival, population, drawn, ours, weight) for rival in kinds)
+    found = []
+    for kind in kinds:
+        try:
+            found.append(_compared(kind, population, drawn, ours, weight))
+        except HushbidError:
+            raise
+        except Exception as problem:
+            if kind in RIVALS:
+                raise
+            # only its type: what it says may hold a report
+            told = f"the rival {kind.name!r} must not fail, but it raises {type(problem).__name__}."
+            raise InputError(told, field="rivals") from problem
     return Comparison(
         market=market,
         people=population.people,
         populations=len(drawn),
         bought_from=ours.fewest,
         ours=target,
-        rivals=found,
+        rivals=tuple(found),
     )
 
 
@@ -240,13 +255,12 @@ def _drawn(
             raise InputError("give reports, or people and rng, not both.")
         stated = np.atleast_1d(as_floats(reports, "reports", ReportError))
         return market.for_people(stated.size), [stated]
-    if people is None or rng is None or people < 1 or populations < 2:
-        raise InputError(
-            f"without reports, people (at least 1), rng and populations (at least 2) are needed, got people={people},"
-            f" populations={populations}."
-        )
-    population = market.for_people(people)
-    return population, [population.sample(rng) for _ in range(populations)]
+    if people is None or rng is None:
+        missing = "people" if people is None else "rng"
+        raise InputError(f"without reports, people and rng are needed, got no {missing}.", field=missing)
+    repetitions = as_count(populations, "populations", least=2)
+    population = market.for_people(as_count(people, "people", least=1))
+    return population, [population.sample(rng) for _ in range(repetitions)]
 
 
 def _measure(rival: Rival, populations: list[FloatArray]) -> _Measured:
@@ -330,8 +344,10 @@ def _at_same_error(family: _Family, target: float, start: float) -> Rival | None
     population = family.population
 
     def missing(rival: Rival) -> float:
-        planned = float(np.mean([rival.error(reports) for reports in family.populations]))
+        planned = float(np.mean([rival.error(reports.copy()) for reports in family.populations]))
         mean = (planned - population.bias) * population.unit
+        if mean <= 0.0:
+            return -_FAR
         return math.log(mean / target) if math.isfinite(mean) else _FAR
 
     reach = _CLOSE_REACH if family.kind is NearOptimal else _REACH

@@ -46,7 +46,8 @@ def register(rival: Kind) -> Kind:
 def refuse_no_rival(rival: object) -> None:
     """A rival must be a class that can be compared."""
     if not (isinstance(rival, type) and issubclass(rival, Rival)):
-        raise InputError(f"a rival must be a subclass of hushbid.baselines.Rival, got {rival!r}.", field="rivals")
+        shown = repr(rival) if isinstance(rival, str | type) else f"an object of {type(rival).__name__}"
+        raise InputError(f"a rival must be a subclass of hushbid.baselines.Rival, got {shown}.", field="rivals")
     called = rival.__name__
     missing = sorted(rival.__abstractmethods__)
     missing += [name for name in ("name", "truthful", "voluntary") if not hasattr(rival, name)]

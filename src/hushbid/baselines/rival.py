@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Budget, HardBudget, Price
-from hushbid.arrays import FloatArray, as_floats
+from hushbid.arrays import FloatArray, as_floats, as_losses, first_row, rows_text
 from hushbid.errors import InputError, ReportError
 from hushbid.estimation import WORST_VARIANCE
 from hushbid.mechanism import Population
@@ -132,7 +132,7 @@ class Rival(ABC):
                 field="reports",
             )
         population.virtual_costs(stated)  # refuses what the market would refuse, by row
-        made = self.decide(stated)
+        made = _checked(self.decide(stated.copy()), self.name, population.people)
         mse = (made.mse - population.bias) * population.unit
         payments = made.rent.copy()
         # t = β·(MSE − V) + c·ε + rent; a loss without limit is no price
@@ -162,6 +162,26 @@ class Rival(ABC):
         if not privacy_loss.any():
             return WORST_VARIANCE + self.population.bias
         return self.population.best_estimate(privacy_loss)[1]
+
+
+def _checked(made: Decision, name: str, people: int) -> Decision:
+    """A decision of one's own in order: a loss and a rent for everybody, and an error."""
+    if not isinstance(made, Decision):
+        raise InputError(f"decide of {name!r} must return a Decision, got {type(made).__name__}.", field="rivals")
+    losses = as_losses(made.privacy_loss, some_positive=False, name=f"privacy_loss of {name!r}")
+    rents = as_floats(made.rent, f"rent of {name!r}")
+    for called, column in (("privacy_loss", losses), ("rent", rents)):
+        if column.shape != (people,):
+            told = f"{called} of {name!r} must have one entry per person ({people}), got shape {column.shape}."
+            raise InputError(told, field="rivals")
+    unknown = np.isnan(rents)
+    if np.any(unknown):
+        told = f"rent of {name!r} must be numbers, but {rows_text(unknown, 'is')} not."
+        raise InputError(told, field="rivals", row=first_row(unknown))
+    mse = as_floats(made.mse, f"mse of {name!r}")
+    if mse.shape != () or not mse >= 0.0:
+        raise InputError(f"mse of {name!r} must be one number of at least 0, got {made.mse!r}.", field="rivals")
+    return Decision(privacy_loss=losses, rent=rents, mse=float(mse))
 
 
 def common_variance(population: Population) -> float:

@@ -184,12 +184,14 @@ class MarketOptions:
 def _prior(text: str) -> "PriorSource":
     """The prior that an option states, or a file of it; what is wrong with one is said of the option."""
     from hushbid.errors import PriorError
+    from hushbid.priors.forms import text_shown
     from hushbid.priors.pilot import prior_option
 
     try:
         return prior_option(text)
     except PriorError as problem:
-        told = f"--prior {text if len(text) <= _LONG else text[:_LONG] + ' ...'}: {str(problem).rstrip('.')}."
+        shown = text_shown(text)
+        told = f"--prior {shown if len(shown) <= _LONG else shown[:_LONG] + ' ...'}: {str(problem).rstrip('.')}."
         raise PriorError(told, field="prior") from None
 
 

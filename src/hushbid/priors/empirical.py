@@ -58,7 +58,9 @@ class Empirical(Prior):
         # equal values are one step
         self._values, place = np.unique(values, return_inverse=True)
         self._weights = np.bincount(place, weights=masses).astype(np.float64)
-        if not np.isfinite(np.sum(self._weights)):
+        with np.errstate(over="ignore"):
+            whole = np.sum(self._weights)
+        if whole == np.inf:
             raise PriorError("weights must have a finite sum, got inf", field="weights")
         for array in (self._values, self._weights):
             array.setflags(write=False)

@@ -112,7 +112,7 @@ def _parsed(text: str, depth: int) -> Prior:
     if colon and family == Mixture.family:
         return _parse_mixture(rest, text, depth + 1)
     if colon and family == Empirical.family:
-        weights, values = zip(*(_parse_weighted(part, text) for part in rest.split(",")), strict=True)
+        weights, values = zip(*_parse_sample(rest.split(","), family), strict=True)
         return Empirical(values, weights)
     if colon and family == ScipyPrior.family:
         return _parse_scipy(rest, text)
@@ -123,12 +123,13 @@ def _parsed(text: str, depth: int) -> Prior:
         return Histogram(edges, [weight for weight, _ in weighted])
     if colon and family == KernelDensity.family:
         bandwidth, *parts = rest.split(",")
-        pairs = [_parse_weighted(part, text) for part in parts]
+        pairs = _parse_sample(parts, family)
         width = _parse_number(bandwidth, text)
         return KernelDensity([value for _, value in pairs], width, [weight for weight, _ in pairs])
     known = ", ".join([*_PARAMETRIC, *_COMPOSED, *REGISTERED])
     raise UnknownFamily(
-        f"a prior's text must be a family and its numbers, as in {_EXAMPLE!r}, the family one of {known}, got {text!r};"
+        f"a prior's text must be a family and its numbers, as in {_EXAMPLE!r}, the family one of {known}, got"
+        f" {family + colon!r};"
         f" {_UNKNOWN}"
     )
 
@@ -221,7 +222,8 @@ def _parse_mixture(rest: str, text: str, depth: int) -> Prior:
     for term in _split_outside_parentheses(rest, text):
         weight, star, component = (part.strip() for part in term.partition("*"))
         if not star:
-            raise PriorError(f"a mixture's component must read weight*prior, got {term.strip()!r} in {text!r}")
+            found = text_shown(term.strip())
+            raise PriorError(f"a mixture's component must read weight*prior, got {found!r} in {text_shown(text)!r}")
         if component.startswith("(") and component.endswith(")"):
             component = component[1:-1]
         weights.append(_parse_number(weight, text))
@@ -240,7 +242,7 @@ def _split_outside_parentheses(rest: str, text: str) -> list[str]:
             terms.append(rest[start : match.start()])
             start = match.end()
     if depth != 0:
-        raise PriorError(f"parentheses must be balanced in a prior's text, got {text!r}")
+        raise PriorError(f"parentheses must be balanced in a prior's text, got {text_shown(text)!r}")
     return [*terms, rest[start:]]
 
 
@@ -251,6 +253,25 @@ def _parse_scipy(rest: str, text: str) -> Prior:
         raise PriorError(f"a SciPy prior's text takes shapes, then loc= and scale=, got {text!r}")
     shapes = [_parse_number(part, text) for part in parts if "=" not in part]
     return scipy_prior(name, shapes, named.get("loc", 0.0), named.get("scale", 1.0))
+
+
+def _parse_sample(parts: list[str], family: str) -> list[tuple[float, float]]:
+    """Weights and values of a sample. These are people's: of one that is no number the place is told."""
+    pairs = []
+    for place, part in enumerate(parts):
+        try:
+            pairs.append(_parse_weighted(part, ""))
+        except PriorError:
+            told = f"samples of a prior of family {family!r} must be numbers, or weight*number, but row {place} is not"
+            raise PriorError(told, field="samples", row=place) from None
+    return pairs
+
+
+def text_shown(text: str) -> str:
+    """A prior's text as a message may show it: without the values of a sample."""
+    head, colon, _ = text.partition(":")
+    made_of_people = any(f"{family}:" in text for family in (Empirical.family, KernelDensity.family))
+    return f"{head}{colon}..." if made_of_people else text
 
 
 def _parse_weighted(part: str, text: str, *, needed: str = "") -> tuple[float, float]:
@@ -266,7 +287,9 @@ def _parse_number(part: str, text: str) -> float:
     try:
         return float(part)
     except ValueError:
-        raise PriorError(f"a number was expected in place of {part.strip()!r} in the prior {text!r}") from None
+        raise PriorError(
+            f"a number was expected in place of {part.strip()!r} in the prior {text_shown(text)!r}"
+        ) from None
 
 
 def prior_words(prior: Prior | Grouped, *, say: Callable[..., str] = str.format) -> str:

@@ -58,7 +58,9 @@ class Histogram(ContinuousPrior):
             told = f"edges must rise, but {rows_text(bad, 'does')} not lie above the one before"
             raise PriorError(told, field="edges", row=first_row(bad))
         some = np.flatnonzero(masses)
-        if some.size == 0 or not np.isfinite(np.sum(masses)):
+        with np.errstate(over="ignore"):
+            whole = np.sum(masses)
+        if not 0.0 < whole < np.inf:
             raise PriorError("weights must have a positive, finite sum", field="weights")
         self._edges, self._weights = ends[some[0] : some[-1] + 2], masses[some[0] : some[-1] + 1]
         for array in (self._edges, self._weights):

@@ -24,7 +24,7 @@ from hushbid.arrays import FloatArray, Numbers
 from hushbid.errors import PriorError
 from hushbid.priors.base import ContinuousPrior, number_text
 from hushbid.priors.empirical import Empirical
-from hushbid.priors.inputs import to_positive
+from hushbid.priors.inputs import to_positive, to_vector
 from hushbid.priors.root_finding import solve_quantile
 from hushbid.priors.special_functions import normal_ratio, special, times_exp
 from hushbid.priors.tables import grid_points
@@ -65,7 +65,12 @@ class KernelDensity(ContinuousPrior):
                 " use Empirical, or Histogram",
                 field="samples",
             )
-        self._bandwidth = silverman(self._sample_itself) if bandwidth is None else to_positive(bandwidth, "bandwidth")
+        if bandwidth is None:
+            everybody = to_vector(samples, "samples")
+            masses = np.ones_like(everybody) if weights is None else to_vector(weights, "weights")
+            self._bandwidth = silverman(self._sample_itself, masses)
+        else:
+            self._bandwidth = to_positive(bandwidth, "bandwidth")
         largest = self.support_of_values[1]
         if self._bandwidth < _LEAST_BANDWIDTH * largest:
             raise PriorError(
@@ -240,15 +245,16 @@ class _Sums:
         return np.maximum(self.near * np.exp(self.top) / _ROOT_TWO_PI + self.whole, 0.0)
 
 
-def silverman(sample: Empirical) -> float:
+def silverman(sample: Empirical, weights: FloatArray) -> float:
     """Silverman's rule for the bandwidth: 0.9·min(sd, IQR/1.34)·n^(−1/5), of the sample and its quartiles.
 
-    With weights, n is (Σw)²/Σw². (Silverman, Density Estimation for Statistics and Data Analysis, 1986, section 3.4.2.)
+    n is (Σw)²/Σw² of everybody's ``weights``, not of the distinct values': without weights, how many there are.
+    (Silverman, Density Estimation for Statistics and Data Analysis, 1986, section 3.4.2.)
     """
     shares = sample.weights / np.sum(sample.weights)
     spread = math.sqrt(math.fsum(shares * np.square(sample.values - sample.expectation)))
     quartiles = (sample.quantile(0.75) - sample.quantile(0.25)) / _IQR_OF_NORMAL
     if spread == 0.0:
         raise PriorError("bandwidth must be given where all samples are the same", field="bandwidth")
-    count = float(np.sum(sample.weights)) ** 2 / math.fsum(np.square(sample.weights))
+    count = 1.0 / math.fsum(np.square(weights / np.sum(weights)))
     return 0.9 * (min(spread, quartiles) if quartiles > 0.0 else spread) * math.pow(count, -0.2)

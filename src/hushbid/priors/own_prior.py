@@ -13,13 +13,14 @@ says that it is `regular`. When a prior is made, its word is tested, and what do
 """
 
 from abc import abstractmethod
+from dataclasses import is_dataclass
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.errors import PriorError
+from hushbid.errors import HushbidError, PriorError
 from hushbid.priors.base import ParametricPrior
 from hushbid.priors.inputs import interval_text, to_finite
 from hushbid.priors.numerical import NumericalPrior
@@ -34,7 +35,7 @@ _LEVELS = np.concatenate([np.logspace(-9, -2, 29), np.linspace(0.01, 0.99, 99)[1
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _ROUNDS, _MOST_CELLS = 48, 4096
 _CLOSE, _TOLERANCE, _BETWEEN_FLOATS = 1e-8, 1e-6, 1e-3
-_FALL = 1e-9
+_FALL, _TAIL = 1e-9, 1e-8
 
 
 class OwnPrior(ParametricPrior, NumericalPrior):
@@ -56,7 +57,7 @@ class OwnPrior(ParametricPrior, NumericalPrior):
 
     def survival(self, c: FloatArray) -> FloatArray:
         """1 − F; override it where 1 − F loses digits that the upper tail needs."""
-        return 1.0 - self.distribution(c)
+        return 1.0 - np.asarray(self.distribution(c))
 
     def check(self) -> None:
         """Raise `hushbid.errors.PriorError` if the parameters do not fit each other."""
@@ -66,19 +67,43 @@ class OwnPrior(ParametricPrior, NumericalPrior):
         if "__post_init__" in cls.__dict__:
             raise PriorError(f"{cls.__name__} must check its parameters in check(), not in __post_init__")
 
+    def __new__(cls, *_: Any, **__: Any) -> Self:
+        """Only a frozen dataclass is tested when it is made, and stays what was tested."""
+        if not (is_dataclass(cls) and cls.__dataclass_params__.frozen):
+            raise PriorError(f"{cls.__name__} must be a frozen dataclass: put @dataclass(frozen=True) above it")
+        return super().__new__(cls)
+
     def __post_init__(self) -> None:
         """Parameters as floats, then everything that is claimed is tested."""
         self._set(**{name: to_finite(getattr(self, name), name) for name in self.parameter_names()})
-        self.check()
-        with np.errstate(all="ignore"):
-            _test(self)
+        try:
+            self.check()
+            with np.errstate(all="ignore"):
+                _test(self)
+        except HushbidError:
+            raise
+        except Exception as problem:
+            told = f"{type(problem).__name__}: {problem}"
+            raise PriorError(f"{self!r} must compute over its whole support, but it raises {told}") from problem
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity: the low end and the integral of 1 − F."""
+        """The expected sensitivity: the low end and the integral of 1 − F.
+
+        Beyond the last level at which 1 − F has its digits, it is taken to fall like the power of c that it falls like
+        there; with a power of at most 1, the expectation is infinite.
+        """
         with np.errstate(all="ignore"):
-            cells = np.unique(np.concatenate([[self.support[0]], self._grid()]))
-            return float(cells[0] + np.sum(_integrals(self._survival, cells[:-1], cells[1:])))
+            low, high = self.support
+            last = np.array([high]) if high < np.inf else self._quantile(np.array([1.0 - _TAIL]))
+            cells = np.unique(np.concatenate([[low], self._grid(), last]))
+            cells = cells[cells <= last]
+            found = float(cells[0] + np.sum(_integrals(self._survival, cells[:-1], cells[1:])))
+            if high < np.inf:
+                return found
+            left = float((last * self._survival(last))[0])
+            power = float((last * self._pdf(last) / self._survival(last))[0])
+            return found + left / (power - 1.0) if power > 1.0 + _TOLERANCE else np.inf
 
     def to_dict(self) -> dict[str, Any]:
         """The prior as a plain dict that `prior_from_dict` reads back, once its family is registered."""
@@ -91,11 +116,13 @@ class OwnPrior(ParametricPrior, NumericalPrior):
         return super().to_text()
 
     def _refuse_unregistered(self) -> None:
-        if REGISTERED.get(getattr(self, "family", "")) is not type(self):
-            raise PriorError(
-                f"a {type(self).__name__} cannot be written down: its class must be registered, by"
-                " @hushbid.priors.register above it"
-            )
+        named = REGISTERED.get(getattr(self, "family", ""))
+        if named is type(self):
+            return
+        told = "its class must be registered, by @hushbid.priors.register above it"
+        if named is not None and named.__qualname__ == type(self).__qualname__:
+            told = "its class has been defined again since it was made: make the prior again"
+        raise PriorError(f"a {type(self).__name__} cannot be written down: {told}")
 
     # -- what `Prior` needs -------------------------------------------------------------------------------------------
 
@@ -125,8 +152,8 @@ class OwnPrior(ParametricPrior, NumericalPrior):
 
 
 def _numbers(prior: OwnPrior, name: str, c: FloatArray) -> FloatArray:
-    """What a method says of some points: one number each."""
-    found = np.asarray(getattr(prior, name)(c))
+    """What a method says of some points: one number each. It gets points of its own, which it may overwrite."""
+    found = np.asarray(getattr(prior, name)(c.copy()))
     if found.shape != c.shape or found.dtype.kind not in "fiu":
         raise PriorError(
             f"{name} of {prior!r} must return one number for each c, got {found.dtype} of shape {found.shape} for"
@@ -167,7 +194,7 @@ def _test(prior: OwnPrior) -> None:
 
 def _support(prior: OwnPrior) -> tuple[float, float]:
     try:
-        low, high = (float(end) for end in prior.support)
+        low, high = (np.nan if isinstance(end, str) else float(end) for end in prior.support)
     except (TypeError, ValueError):
         low = high = np.nan
     if not 0.0 <= low < high or low == np.inf:

@@ -44,6 +44,7 @@ _QUANTITIES = {
 
 def frontier(plan: Plan, *, ax: "Axes | None" = None) -> "Axes":
     """Error against money: what campaigns come to with the goal as stated (filled), with more and with less."""
+    _must_be(plan, Plan, "plan")
     axes = _axes(ax)
     points = [one for one in plan.frontier if math.isfinite(one.payment) and math.isfinite(one.standard_error)]
     if not points:
@@ -67,11 +68,13 @@ def schedule(
     show: Literal["privacy_loss", "payment"] = "privacy_loss",
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Privacy loss, or payment, against what a person reports; one line for each prior where groups have their own.
+    """Privacy loss, or payment, against what a person reports; where groups have priors of their own, a line for each
+    of the four largest from which at least 20 people are bought from.
 
     As in a report: read off at round reports, from at least 20 people bought from; with fewer, from ``menu``, made by
     ``market.menu``, which nobody's report is behind.
     """
+    _must_be(outcome, Outcome, "outcome")
     if show not in ("privacy_loss", "payment"):
         raise InputError(f"show must be 'privacy_loss' or 'payment', got {show!r}.", field="show")
     axes = _axes(ax)
@@ -87,7 +90,7 @@ def schedule(
         heights = list(curve.privacy_loss) if show == "privacy_loss" else paid
         style = {"color": _LINES[place], "linestyle": _STYLES[place]}
         axes.plot(list(curve.reports), heights, label=_literal(curve.name), **style)  # type: ignore[arg-type]
-    if len(curves) > 1:
+    if curves[0].name:
         axes.legend(frameon=False)
     expected = " (expected)" if curves[0].kind == "expected" else ""
     title = "The more a person asks, the less is bought from her" if show == "privacy_loss" else "What a person is paid"
@@ -101,6 +104,7 @@ def schedule(
 
 def losses(outcome: Outcome, *, ax: "Axes | None" = None) -> "Axes":
     """How many people lose how much privacy, of those bought from: bars of round width with at least 5 people each."""
+    _must_be(outcome, Outcome, "outcome")
     axes = _axes(ax)
     parts = outcome.by_stratum().values() if outcome.market.each else (outcome,)
     if outcome.market.strata and any(too_few(fewest(one)) for one in parts):
@@ -117,6 +121,7 @@ def losses(outcome: Outcome, *, ax: "Axes | None" = None) -> "Axes":
 
 def rivals(comparison: Comparison, *, ax: "Axes | None" = None) -> "Axes":
     """What every way to buy pays for our accuracy, ours on top; grey are those that nobody could really use."""
+    _must_be(comparison, Comparison, "comparison")
     axes = _axes(ax)
     if comparison.withheld:
         return _sentence(axes, _FEW)
@@ -129,11 +134,13 @@ def rivals(comparison: Comparison, *, ax: "Axes | None" = None) -> "Axes":
         else:
             axes.text(0.0, place, " out of reach", va="center", color=_QUIET)
     axes.set_yticks(range(len(rows)), [_literal(row.name) for row in rows])
+    axes.set_ylim(-0.6, len(rows) - 0.4)  # also where the last has no bar
     return _labelled(axes, x="total payment", y="", title="What the same accuracy would have cost")
 
 
 def simulation(found: Simulation, name: str = "total_payment", *, ax: "Axes | None" = None) -> "Axes":
     """The distribution of a figure over simulated campaigns, its mean, and what one campaign of 20 exceeds."""
+    _must_be(found, Simulation, "found")
     if name not in _QUANTITIES:
         raise InputError(f"name must be one of {', '.join(_QUANTITIES)}, got {name!r}.", field="name")
     axes = _axes(ax)
@@ -150,6 +157,11 @@ def simulation(found: Simulation, name: str = "total_payment", *, ax: "Axes | No
     left_out = f", {values.size - finite.size} without an estimate left out" if finite.size < values.size else ""
     title = f"{values.size} simulated campaigns of {found.n:,} people{left_out}"
     return _labelled(axes, x=_QUANTITIES[name], y="campaigns", title=title)
+
+
+def _must_be(given: object, kind: type, name: str) -> None:
+    if not isinstance(given, kind):
+        raise InputError(f"{name} must be a {kind.__name__}, got {type(given).__name__}.", field=name)
 
 
 def _axes(ax: "Axes | None") -> "Axes":
