@@ -149,7 +149,10 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--budget", "nan"], "budget must be positive and finite, got nan"),
+        (["--budget", "nan"], "'--budget': must be finite, got nan"),
+        (["--budget", "1,5"], "'--budget': '1,5' is not a valid number"),
+        (["--budget", "5", "--population", "2.5"], "'--population': '2.5' is not a valid whole number"),
+        (["--budget", "5", "--ceiling", "nan"], "'--ceiling': must be finite, got nan"),
         (["--budget", "0"], "0.0 is not in the range x>0.0"),
         (["--budget", "5", "--setting", "local"], "a budget cannot be the goal in the local setting"),
         (["--budget", "5", "--user-weight", "1", "--people-may-owe-money"], "--user-weight must be 0 beside a budget"),

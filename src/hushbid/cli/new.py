@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hushbid.cli.common import OneFile, tell
+from hushbid.cli.common import Number, OneFile, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.messages import BY_FILES
 from hushbid.cli.options import GROUP, NO_PRIOR, MarketOptions, market_options, people_options, read_bounds
@@ -234,7 +234,7 @@ def _ask_goal(options: MarketOptions) -> MarketOptions:
     barred = _CENTRAL_ONLY if options.setting == "local" else ("standard-error",) if options.questions else ()
     allowed = [goal for goal in _GOALS if goal not in barred]
     goal = _ask("What do you have?", click.Choice(allowed), allowed[0])
-    number = _ask(f"How much is the {goal.replace('-', ' ')}?", click.FloatRange(min=0.0, min_open=True))
+    number = _ask(f"How much is the {goal.replace('-', ' ')}?", Number(min=0.0, min_open=True))
     return replace(options, **{goal.replace("-", "_"): number})
 
 

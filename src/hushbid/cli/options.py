@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.common import COUNT, OneFile
+from hushbid.cli.common import COUNT, Number, OneFile
 from hushbid.errors import InputError
 
 if TYPE_CHECKING:
@@ -251,8 +251,8 @@ _PLAIN = (
 
 
 def _options(setting: bool, required: bool) -> list[Callable[..., Any]]:
-    number = click.FloatRange(min=0.0)
-    positive = click.FloatRange(min=0.0, min_open=True)
+    number = Number(min=0.0)
+    positive = Number(min=0.0, min_open=True)
     options = [
         click.option(
             "--prior",
@@ -316,7 +316,7 @@ def _options(setting: bool, required: bool) -> list[Callable[..., Any]]:
     return options if setting else [one for place, one in enumerate(options) if place != 1]
 
 
-def _goal_options(positive: click.FloatRange) -> list[Callable[..., Any]]:
+def _goal_options(positive: Number) -> list[Callable[..., Any]]:
     """What the buyer has, of which she states one thing, and what she is to be protected against."""
     return [
         click.option("--budget", type=positive, help="Spend this much on average, as accurately as possible."),
@@ -325,7 +325,7 @@ def _goal_options(positive: click.FloatRange) -> list[Callable[..., Any]]:
         click.option("--buyer-weight", type=positive, help="What one unit of squared error costs you, in money."),
         click.option(
             "--max-relation",
-            type=click.FloatRange(0.0, 1.0),
+            type=Number(0.0, 1.0),
             default=0.0,
             show_default=True,
             help="How closely price and datum may be related, from 0 to 1: the purchase is the best against the worst.",

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import Number, OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.engine_options import EngineOptions, engine_options
 from hushbid.cli.options import MarketOptions, market_options, people_options
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 @people_options
 @engine_options
 @click.option("--limit-column", metavar="NAME", help="Column of the largest losses that people accept, if they say.")
-@click.option("--ceiling", type=click.FloatRange(min=0.0, min_open=True), help="Refuse to spend more than this.")
+@click.option("--ceiling", type=Number(min=0.0, min_open=True), help="Refuse to spend more than this.")
 @click.option("--accept-pilot-overlap", is_flag=True, help="Use a prior fitted on some of these very people.")
 @click.option(
     "--out",
