@@ -139,6 +139,8 @@ class MarketOptions:
         """The market for people who reported, or, with None, as far as it is known before they are read."""
         source, strata = self.prior_source(), self.stratification()
         labels = people.groups if people is not None else [] if source.is_grouped else None
+        if source.is_grouped and labels is None:
+            raise InputError("--prior by group needs a column of groups in the reports: --group-column must name it.")
         return self.market(
             source.prior_for(labels),
             setting=setting,
@@ -156,8 +158,11 @@ class MarketOptions:
         self, prior: Any, *, setting: str | None = None, roster: int | None = None, **of_strata: Any
     ) -> "Market":
         """The market with this prior; ``roster`` is how many rows a table of reports has, if that is known."""
+        from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
         from hushbid.mechanism import Market
 
+        if self.questions is None and self.variance is not None and varies_too_much(self.variance, self.bounds):
+            raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")
         if self.user_weight > 0 and not self.people_may_owe_money:
             raise InputError(
                 "--user-weight lets people owe money: whoever values the estimate may have to pay for it; leave it at"
