@@ -173,6 +173,16 @@ def test_a_goal_that_cannot_be_had_is_refused_in_a_sentence(
     assert "Traceback" not in told.output
 
 
+@pytest.mark.parametrize("command", ["price", "compare"])
+def test_a_column_of_ids_that_is_named_must_be_there(command: str, tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").write_text("ID,sensitivity\na,1.5\nb,1.2\n")
+    call = [command, str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", "--budget", "5"]
+    assert CliRunner().invoke(main, call).exit_code == 0  # rows are numbered
+    told = CliRunner().invoke(main, [*call, "--id-column", "id"])
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert "must have the column 'id'; it has 'ID', 'sensitivity'." in told.stderr
+
+
 def test_a_hard_budget_too_small_for_anybodys_price_buys_nothing_and_says_why(tmp_path: Path) -> None:
     (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\nb,1.2\n")
     call = ["price", str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", "--hard-budget", "0.03"]

@@ -9,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from hushbid.cli import COMMANDS, DEBUG
 from hushbid.wording import NBSP, printable
@@ -94,6 +95,11 @@ class OneFile(click.Path):
         if not Path(str(value)).name:
             self.fail(f"must be the name of a file, got {str(value)!r}.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+def is_stated(name: str) -> bool:
+    """Whether a parameter of the command that runs was given, and is not its default."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def read_record(path: Path) -> "Record":

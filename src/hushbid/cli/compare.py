@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from hushbid.cli.common import COUNT, Steps, Whole, tell
+from hushbid.cli.common import COUNT, Steps, Whole, is_stated, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.messages import BY_FILES, in_options
 from hushbid.cli.options import NO_PRIOR, MarketOptions, market_options, people_options
@@ -155,7 +155,7 @@ def _on_reports(
             sensitivity=given["sensitivity_column"],
             group=given["group_column"],
             stratum=None if (strata := options.stratification()) is None else strata.column,
-            ids_needed=False,
+            ids_needed=is_stated("id_column"),
         )
         for note in people.notes:
             click.echo(note, err=True)
