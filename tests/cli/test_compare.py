@@ -94,6 +94,8 @@ def test_what_is_of_two_kinds_is_not_compared(home: Path) -> None:
     assert "Their currencies differ, so payments are not compared." in shown
     assert "They do not estimate the same, so errors are not compared." in shown
     assert {"market.bounds", "money.currency"} <= set(told("a.toml", "b.toml")["differences"])
+    Path("c.toml").write_text(f'quantity = "mean sleep"\n{CAMPAIGN}')
+    assert told("a.toml", "c.toml")["one_quantity"] is False
 
 
 def test_a_ceiling_that_would_stop_a_run_is_told(home: Path) -> None:
