@@ -149,7 +149,10 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--budget", "nan"], "budget must be positive and finite, got nan"),
+        (["--budget", "nan"], "'--budget': must be finite, got nan"),
+        (["--budget", "1,5"], "'--budget': '1,5' is not a valid number"),
+        (["--budget", "5", "--population", "2.5"], "'--population': '2.5' is not a valid whole number"),
+        (["--budget", "5", "--ceiling", "nan"], "'--ceiling': must be finite, got nan"),
         (["--budget", "0"], "0.0 is not in the range x>0.0"),
         (["--budget", "5", "--setting", "local"], "a budget cannot be the goal in the local setting"),
         (["--budget", "5", "--user-weight", "1", "--people-may-owe-money"], "--user-weight must be 0 beside a budget"),
@@ -168,6 +171,16 @@ def test_a_goal_that_cannot_be_had_is_refused_in_a_sentence(
     assert (told.exit_code, told.stdout) == (2, "")
     assert sentence in told.stderr
     assert "Traceback" not in told.output
+
+
+@pytest.mark.parametrize("command", ["price", "compare"])
+def test_a_column_of_ids_that_is_named_must_be_there(command: str, tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").write_text("ID,sensitivity\na,1.5\nb,1.2\n")
+    call = [command, str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", "--budget", "5"]
+    assert CliRunner().invoke(main, call).exit_code == 0  # rows are numbered
+    told = CliRunner().invoke(main, [*call, "--id-column", "id"])
+    assert (told.exit_code, told.stdout) == (2, "")
+    assert "must have the column 'id'; it has 'ID', 'sensitivity'." in told.stderr
 
 
 def test_a_hard_budget_too_small_for_anybodys_price_buys_nothing_and_says_why(tmp_path: Path) -> None:

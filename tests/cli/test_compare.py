@@ -94,6 +94,8 @@ def test_what_is_of_two_kinds_is_not_compared(home: Path) -> None:
     assert "Their currencies differ, so payments are not compared." in shown
     assert "They do not estimate the same, so errors are not compared." in shown
     assert {"market.bounds", "money.currency"} <= set(told("a.toml", "b.toml")["differences"])
+    Path("c.toml").write_text(f'quantity = "mean sleep"\n{CAMPAIGN}')
+    assert told("a.toml", "c.toml")["one_quantity"] is False
 
 
 def test_a_ceiling_that_would_stop_a_run_is_told(home: Path) -> None:
@@ -114,8 +116,9 @@ def test_other_people_and_other_prices_are_told_as_what_may_be_the_cause(home: P
 
 
 def test_people_without_ids_are_the_same_only_if_every_row_is(home: Path) -> None:
-    market = ("--prior", "uniform:1,2", "--budget", 20, "--bounds", "0,10", "--id-column", "none", "--out", "out.csv")
-    assert hushbid("price", "reports.csv", *market, "--record", "a.json").exit_code == 0
+    market = ("--prior", "uniform:1,2", "--budget", 20, "--bounds", "0,10", "--out", "out.csv")
+    Path("nameless.csv").write_text(rows(*range(12)).replace("id,", "row,"))
+    assert hushbid("price", "nameless.csv", *market, "--record", "a.json").exit_code == 0
     found = told("a.json", "a.toml")
     assert (found["same_people"], found["bought_from_in_both"]["both"]) == (True, found["a"]["bought_from"])
     Path("reports.csv").write_text(rows(*reversed(range(12))))

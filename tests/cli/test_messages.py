@@ -52,6 +52,11 @@ DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
     [
         ((*PRICE, "--budget", 5, "--setting", "local"), "state a --standard-error or a --buyer-weight"),
         ((*PRICE, "--standard-error", 0.01), "--standard-error must be above"),
+        ((*PRICE, "--budget", 5, "--variance", 26), "--variance must not exceed a quarter of the squared width"),
+        ((*PLAN, "--budget", 5, "--people", 5, "--variance", 26), "--variance must not exceed a quarter of the"),
+        ((*PRICE, "--budget", 5, "--questions", "none.toml"), "none.toml does not exist."),
+        ((*PRICE, "--budget", 5, "--strata", "reports.csv"), "reports.csv is not TOML: Expected '=' after a key"),
+        (("price", "reports.csv", "--prior", "a=uniform:1,2", "--budget", 5), "--group-column must name it"),
         ((*PRICE, "--budget", 5, "--strata", "each.toml"), "with each = true"),
         ((*PRICE, "--budget", 5, "--currency", "euro"), "--currency must be an ISO 4217 code"),
         ((*PRICE, "--budget", 5, "--bounds", "0,1e300"), "'--bounds': must be two numbers"),

@@ -64,6 +64,12 @@ def test_what_is_written_can_be_run(options: list[object], home: Path) -> None:
     assert done.exit_code == 0, done.output
 
 
+def test_a_column_of_groups_may_be_called_group(home: Path) -> None:
+    made = hushbid("new", "--prior", "a=uniform:1,2", "--budget", 5, "--group-column", "group", "--reports", "r.csv")
+    assert made.exit_code == 0, made.output
+    assert tomllib.loads(Path("campaign.toml").read_text())["reports"] == {"file": "r.csv", "group": "group"}
+
+
 def test_the_file_states_what_the_options_state_and_no_more(home: Path) -> None:
     hushbid(
         "new", "--prior", "uniform:1,2", "--budget", 5, "--bounds", "0,12.5", "--unit", "hours", "--out", "sub/x.toml"

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import hushbid
 from hushbid import money
 from hushbid.cli import main
-from hushbid.errors import AlreadyReleased, InputError, ReportError
+from hushbid.errors import AlreadyReleased, DataError, InputError, ReportError
 from hushbid.mechanism import Population
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import Pilot, prior_file_text
@@ -226,6 +226,18 @@ def test_losing_all_privacy_is_stamped_wherever_it_was_accepted(way: str, file: 
         record, facts, text = released.record, released.facts(), released.text()
     assert list(record.stamps) == facts["stamps"] == ["infinite privacy loss accepted"]
     assert "infinite privacy loss accepted." in text
+
+
+def test_a_message_that_cannot_be_read_is_told_by_its_senders_row_in_the_reports(tmp_path: Path) -> None:
+    (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\n\nb,1.2\n")
+    (tmp_path / "data.csv").write_text("id,message\nb,secret\n")
+    file = tmp_path / "sleep.toml"
+    local = CAMPAIGN.replace('"central"', '"local"').replace("[data]", '[reports]\nfile = "reports.csv"\n[data]')
+    file.write_text(f'{local}file = "data.csv"\n')
+    with pytest.raises(DataError, match="row 1 is row 4 of the spreadsheet") as refused:
+        run_campaign(file, audit=False)
+    assert "reports.csv, data of these people: The message in row 1 cannot be read" in str(refused.value)
+    assert "secret" not in str(refused.value)
 
 
 def test_late_data_that_nobody_spoke_of_are_refused_by_their_field(file: Path) -> None:

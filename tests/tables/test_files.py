@@ -92,6 +92,35 @@ def test_where_a_comma_could_mean_something_else_the_refusal_says_what_helps(con
     assert "1,5" not in str(refused.value)
 
 
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("cells", [["1.500", "2.250"], ["950", "1.500"], ["1.234.567", "1.500"]])
+def test_beside_semicolons_what_may_be_thousands_is_refused_not_read_as_a_small_number(
+    cells: list[str], fast: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_files, "FAST_FROM", 0 if fast else 1 << 20)
+    content = "name;value\n" + "".join(f"a;{cell}\n" for cell in cells)
+    with pytest.raises(InputError, match=r"1\.500 may be 1\.5 or 1500: write 1,5 or 1500") as refused:
+        read_table(saved(tmp_path / "t.csv", content), needed=["value"]).numbers("value")
+    assert refused.value.row == (1 if cells[0] == "950" else 0)
+    assert not {"2.250", "950", "1.234.567"} & set(str(refused.value).split())
+    # where one cell shows that points are decimal signs, and beside commas, they are
+    for told in (f"{content}a;0.125\n", f"{content}a;2.5\n", content.replace(";", ",")):
+        values = read_table(saved(tmp_path / "t.csv", told), needed=["value"]).readable_numbers("value")
+        assert values[1] in (1.5, 2.25)
+
+
+def test_columns_without_a_name_at_the_end_are_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = saved(tmp_path / "t.csv", "id;price;;\na;1,5;;\nb;2;;\n")
+    for fast_from in (1 << 20, 0):
+        monkeypatch.setattr(csv_files, "FAST_FROM", fast_from)
+        assert read_table(path, needed=["id", "price"]).numbers("price").tolist() == [1.5, 2.0]
+
+
+def test_a_file_whose_first_line_is_empty_is_not_called_empty(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="has an empty first line, which must name the columns"):
+        read_table(saved(tmp_path / "t.csv", "\nid,price\na,1\n"), needed=["id"])
+
+
 def test_rows_are_counted_as_a_spreadsheet_counts_them(tmp_path: Path) -> None:
     content = 'id,price,note\na,1,"two\nlines"\n\nb,2,x\nc,oops,x\n'
     table = read_table(saved(tmp_path / "t.csv", content), needed=["id", "price"])
@@ -189,6 +218,23 @@ def test_the_first_sheet_of_a_workbook_is_read_with_its_types_and_its_row_number
     ]
     with pytest.raises(InputError, match="row 2 is row 6 of the spreadsheet"):
         table.numbers("price")
+
+
+def test_a_hidden_sheet_is_never_read_and_of_several_it_is_told_which_one_was(tmp_path: Path) -> None:
+    book = openpyxl.Workbook()
+    sheets = [book.active, book.create_sheet("Prices"), book.create_sheet("Old prices")]
+    for price, sheet in enumerate(sheets, start=1):
+        sheet.append(["id", "price"])
+        sheet.append(["a", price])
+    sheets[0].sheet_state = "hidden"
+    path = tmp_path / "t.xlsx"
+    book.save(path)
+    table = read_table(path, needed=["price"])
+    assert table.numbers("price").tolist() == [2.0]
+    assert table.notes == (f"{path}: its first sheet, 'Prices', was read; the others were not.",)
+    sheets[2].sheet_state = "veryHidden"
+    book.save(path)
+    assert read_table(path, needed=["price"]).notes == ()
 
 
 @pytest.mark.parametrize("cell", ["error", "formula", "date"])

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import Number, OneFile, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
 from hushbid.errors import InputError
 from hushbid.wording import count, figure, fixed, table
@@ -22,23 +22,21 @@ _PHASES = 6
 
 @make_command("bots")
 @click.argument("url")
-@click.option("--n", "n", type=click.IntRange(min=1), default=200, show_default=True, help="How many bots.")
+@click.option("--n", "n", type=Whole(min=1), default=200, show_default=True, help="How many bots.")
 @click.option("--strategy", type=click.Choice(STRATEGIES), default="mixed", show_default=True, help="How they behave.")
 @click.option(
     "--setting", type=click.Choice(["central", "local"]), help="Of the campaign they make.  [default: central]"
 )
 @click.option("--one-visit", is_flag=True, help="The campaign they make asks for price and answers together.")
-@click.option(
-    "--stay-away", type=click.FloatRange(0, 1), default=0.0, show_default=True, help="Share that comes once only."
-)
+@click.option("--stay-away", type=Number(0, 1), default=0.0, show_default=True, help="Share that comes once only.")
 @click.option("--campaign", type=OneFile(), help="Settings of the campaign they make, as JSON.")
 @click.option("--identities", is_flag=True, help="Give bots external ids, as a server with a privacy cap needs them.")
 @click.option("--token-file", type=OneFile(), help="An analyst's API token.  [default: HUSHBID_TOKEN]")
 @click.option("--user", metavar="NAME", help="An analyst's name; the password is asked for.")
 @click.option("--links", type=OneFile(), help="Play the campaign of these links instead, one a line.")
 @click.option("--prior", metavar="PRIOR", help="With --links: sensitivities, such as uniform:1,3.")
-@click.option("--connections", type=click.IntRange(1, 1000), default=32, show_default=True, help="At once.")
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the bots' characters.")
+@click.option("--connections", type=Whole(1, 1000), default=32, show_default=True, help="At once.")
+@click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of the bots' characters.")
 def command(url: str, as_json: bool, **given: Any) -> None:
     """Let people who do not exist play a campaign on a server.
 

@@ -1,6 +1,7 @@
 """What all commands share: common options, results for people or for programs, and progress on a terminal."""
 
 import json
+import math
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -8,6 +9,7 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.core import ParameterSource
 
 from hushbid.cli import COMMANDS, DEBUG
 from hushbid.wording import NBSP, printable
@@ -15,12 +17,35 @@ from hushbid.wording import NBSP, printable
 if TYPE_CHECKING:
     from hushbid.record import Record
 
-COUNT = click.IntRange(1, 1_000_000_000)
-"""So many people, or so often."""
-
 _WIDTH = 24
 _STREAM = "-"
 CONTEXT = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+class Number(click.FloatRange):
+    """A number, finite unless said otherwise, and perhaps within limits."""
+
+    name = "number"
+
+    def __init__(self, *limits: Any, finite: bool = True, **more: Any) -> None:
+        super().__init__(*limits, **more)
+        self._finite = finite
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = super().convert(value, param, ctx)
+        if self._finite and not math.isfinite(found):
+            self.fail(f"must be finite, got {value}.", param, ctx)
+        return found
+
+
+class Whole(click.IntRange):
+    """A whole number, perhaps within limits."""
+
+    name = "whole number"
+
+
+COUNT = Whole(1, 1_000_000_000)
+"""So many people, or so often."""
 
 
 def command(
@@ -70,6 +95,11 @@ class OneFile(click.Path):
         if not Path(str(value)).name:
             self.fail(f"must be the name of a file, got {str(value)!r}.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+def is_stated(name: str) -> bool:
+    """Whether a parameter of the command that runs was given, and is not its default."""
+    return click.get_current_context().get_parameter_source(name) is not ParameterSource.DEFAULT
 
 
 def read_record(path: Path) -> "Record":

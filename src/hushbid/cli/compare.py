@@ -9,7 +9,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from hushbid.cli.common import COUNT, Steps, tell
+from hushbid.cli.common import COUNT, Steps, Whole, is_stated, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.messages import BY_FILES, in_options
 from hushbid.cli.options import NO_PRIOR, MarketOptions, market_options, people_options
@@ -25,17 +25,15 @@ Rivals = dict[str, dict[str, Any]]
 @make_command("compare")
 @click.argument("files", nargs=-1, metavar="[REPORTS | A B]", type=click.Path(allow_dash=True))
 @market_options(setting=False, required=False)
-@click.option(
-    "--people", type=click.IntRange(2, COUNT.max), default=1000, show_default=True, help="Without reports: how many."
-)
+@click.option("--people", type=Whole(2, COUNT.max), default=1000, show_default=True, help="Without reports: how many.")
 @click.option(
     "--repetitions",
-    type=click.IntRange(2, COUNT.max),
+    type=Whole(2, COUNT.max),
     default=20,
     show_default=True,
     help="Without reports: how often.",
 )
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Without reports: of the draws.")
+@click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Without reports: of the draws.")
 @click.option("--rivals/--no-rivals", default=True, show_default=True, help="Compare with other ways to buy, too.")
 @click.option(
     "--rival",
@@ -157,7 +155,7 @@ def _on_reports(
             sensitivity=given["sensitivity_column"],
             group=given["group_column"],
             stratum=None if (strata := options.stratification()) is None else strata.column,
-            ids_needed=False,
+            ids_needed=is_stated("id_column"),
         )
         for note in people.notes:
             click.echo(note, err=True)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from hushbid.cli.common import COUNT, Steps, tell
+from hushbid.cli.common import COUNT, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
 from hushbid.errors import HushbidError, InputError
 
@@ -101,10 +101,8 @@ folder = "."
 
 
 @make_command("demo")
-@click.option(
-    "--people", type=click.IntRange(20, COUNT.max), default=20_000, show_default=True, help="How many to make up."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Another one, other people.")
+@click.option("--people", type=Whole(20, COUNT.max), default=20_000, show_default=True, help="How many to make up.")
+@click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Another one, other people.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),

@@ -9,9 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from hushbid.cli.common import OneFile, tell
+from hushbid.cli.common import Number, OneFile, is_stated, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.messages import BY_FILES
 from hushbid.cli.options import GROUP, NO_PRIOR, MarketOptions, market_options, people_options, read_bounds
@@ -22,7 +21,8 @@ if TYPE_CHECKING:
 
 _GOALS = ("budget", "hard-budget", "standard-error", "buyer-weight")
 _CENTRAL_ONLY = ("budget", "hard-budget")
-_COLUMNS = ("id", "sensitivity", "group")
+_COLUMNS = {"id": "id", "sensitivity": "sensitivity", "group": None}
+"""What columns are called unless a campaign file says otherwise."""
 
 
 @make_command("new")
@@ -112,7 +112,9 @@ def draft_of(
         strata=strata,
         currency=None if options.currency_code is None else options.currency().code,
         reports=_from(out, reports),
-        columns={column: called for column, called in stated.items() if called is not None and called != column},
+        columns={
+            column: called for column, called in stated.items() if called is not None and called != _COLUMNS[column]
+        },
         data=None if data is None else _from(out, data),
         planned=planned,
     )
@@ -198,18 +200,18 @@ def _states_goal(options: MarketOptions) -> bool:
 def _asked(options: MarketOptions, given: dict[str, Any], out: Path) -> tuple[MarketOptions, dict[str, Any]]:
     """The options with what was answered on the terminal; what was given as an option is not asked for."""
     given = dict(given)
-    if _unsaid("name"):
+    if not is_stated("name"):
         given["name"] = _ask("What is the campaign called?", default=out.stem)
-    if _unsaid("quantity"):
+    if not is_stated("quantity"):
         default = "the mean" if options.questions is None else "the answers"
         given["quantity"] = _ask("What is estimated, as it stands in a sentence?", default=default)
-    if options.questions is None and _unsaid("bounds"):
+    if options.questions is None and not is_stated("bounds"):
         context = click.get_current_context()
         bounds = _ask("Between which numbers do the data lie?", lambda text: read_bounds(context, None, text), "0,1")
         options = replace(options, bounds=bounds)
-    if options.questions is None and _unsaid("unit"):
+    if options.questions is None and not is_stated("unit"):
         given["unit"] = _ask("In which unit? (nothing for none)", default="")
-    if _unsaid("setting"):
+    if not is_stated("setting"):
         settings = click.Choice(["central", "local"])
         asked = "Who adds the noise: a trusted platform (central) or everybody's own device (local)?"
         options = replace(options, setting=_ask(asked, settings, "central"))
@@ -220,12 +222,12 @@ def _asked(options: MarketOptions, given: dict[str, Any], out: Path) -> tuple[Ma
         options = replace(options, priors=(_ask(asked, _prior_text),))
     if not _states_goal(options):
         options = _ask_goal(options)
-    if _unsaid("currency"):
+    if not is_stated("currency"):
         code = _ask("In which currency, by its code? (nothing for none)", _currency_code, "")
         options = replace(options, currency_code=code or None)
-    if _unsaid("reports"):
+    if not is_stated("reports"):
         given["reports"] = _ask("Which file holds people's reports? (it may come later)", default="reports.csv")
-    if _unsaid("data"):
+    if not is_stated("data"):
         given["data"] = _ask("Which file holds the data? (nothing until they are collected)", default="") or None
     return options, given
 
@@ -234,12 +236,8 @@ def _ask_goal(options: MarketOptions) -> MarketOptions:
     barred = _CENTRAL_ONLY if options.setting == "local" else ("standard-error",) if options.questions else ()
     allowed = [goal for goal in _GOALS if goal not in barred]
     goal = _ask("What do you have?", click.Choice(allowed), allowed[0])
-    number = _ask(f"How much is the {goal.replace('-', ' ')}?", click.FloatRange(min=0.0, min_open=True))
+    number = _ask(f"How much is the {goal.replace('-', ' ')}?", Number(min=0.0, min_open=True))
     return replace(options, **{goal.replace("-", "_"): number})
-
-
-def _unsaid(name: str) -> bool:
-    return click.get_current_context().get_parameter_source(name) is ParameterSource.DEFAULT
 
 
 def _ask(question: str, kind: Any = str, default: str | None = None) -> Any:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.common import COUNT, OneFile
+from hushbid.cli.common import COUNT, Number, OneFile
 from hushbid.errors import InputError
 
 if TYPE_CHECKING:
@@ -139,6 +139,8 @@ class MarketOptions:
         """The market for people who reported, or, with None, as far as it is known before they are read."""
         source, strata = self.prior_source(), self.stratification()
         labels = people.groups if people is not None else [] if source.is_grouped else None
+        if source.is_grouped and labels is None:
+            raise InputError("--prior by group needs a column of groups in the reports: --group-column must name it.")
         return self.market(
             source.prior_for(labels),
             setting=setting,
@@ -156,8 +158,11 @@ class MarketOptions:
         self, prior: Any, *, setting: str | None = None, roster: int | None = None, **of_strata: Any
     ) -> "Market":
         """The market with this prior; ``roster`` is how many rows a table of reports has, if that is known."""
+        from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
         from hushbid.mechanism import Market
 
+        if self.questions is None and self.variance is not None and varies_too_much(self.variance, self.bounds):
+            raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")
         if self.user_weight > 0 and not self.people_may_owe_money:
             raise InputError(
                 "--user-weight lets people owe money: whoever values the estimate may have to pay for it; leave it at"
@@ -253,8 +258,8 @@ _PLAIN = (
 
 
 def _options(setting: bool, required: bool) -> list[Callable[..., Any]]:
-    number = click.FloatRange(min=0.0)
-    positive = click.FloatRange(min=0.0, min_open=True)
+    number = Number(min=0.0)
+    positive = Number(min=0.0, min_open=True)
     options = [
         click.option(
             "--prior",
@@ -318,7 +323,7 @@ def _options(setting: bool, required: bool) -> list[Callable[..., Any]]:
     return options if setting else [one for place, one in enumerate(options) if place != 1]
 
 
-def _goal_options(positive: click.FloatRange) -> list[Callable[..., Any]]:
+def _goal_options(positive: Number) -> list[Callable[..., Any]]:
     """What the buyer has, of which she states one thing, and what she is to be protected against."""
     return [
         click.option("--budget", type=positive, help="Spend this much on average, as accurately as possible."),
@@ -327,7 +332,7 @@ def _goal_options(positive: click.FloatRange) -> list[Callable[..., Any]]:
         click.option("--buyer-weight", type=positive, help="What one unit of squared error costs you, in money."),
         click.option(
             "--max-relation",
-            type=click.FloatRange(0.0, 1.0),
+            type=Number(0.0, 1.0),
             default=0.0,
             show_default=True,
             help="How closely price and datum may be related, from 0 to 1: the purchase is the best against the worst.",

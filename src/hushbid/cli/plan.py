@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.common import COUNT, OneFile, Steps, tell
+from hushbid.cli.common import COUNT, Number, OneFile, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.new import draft_of, next_steps, refuse_output, write_draft
 from hushbid.cli.options import MarketOptions, market_options
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hushbid.mechanism import Plan
     from hushbid.money import Currency
 
-_POSITIVE = click.FloatRange(min=0.0, min_open=True)
+_POSITIVE = Number(min=0.0, min_open=True)
 
 
 @make_command("plan")
@@ -24,10 +24,8 @@ _POSITIVE = click.FloatRange(min=0.0, min_open=True)
 @click.option("--people", type=COUNT, help="How many take part; without it, a target says how many are needed.")
 @click.option("--target-standard-error", type=_POSITIVE, help="With how many people is the error no larger than this?")
 @click.option("--target-payment", type=_POSITIVE, help="With how many people is no more than this paid on average?")
-@click.option(
-    "--repetitions", type=click.IntRange(20, COUNT.max), default=200, show_default=True, help="Simulated campaigns."
-)
-@click.option("--seed", type=click.IntRange(min=0), default=1, show_default=True, help="Of the simulation.")
+@click.option("--repetitions", type=Whole(20, COUNT.max), default=200, show_default=True, help="Simulated campaigns.")
+@click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of the simulation.")
 @click.option("--write", type=OneFile(), metavar="FILE.toml", help="Write a campaign file that states this market.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
 def command(options: MarketOptions, as_json: bool, **given: Any) -> None:

@@ -4,9 +4,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from click.core import ParameterSource
 
-from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import Number, OneFile, Steps, is_stated, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.engine_options import EngineOptions, engine_options
 from hushbid.cli.options import MarketOptions, market_options, people_options
@@ -23,7 +22,7 @@ if TYPE_CHECKING:
 @people_options
 @engine_options
 @click.option("--limit-column", metavar="NAME", help="Column of the largest losses that people accept, if they say.")
-@click.option("--ceiling", type=click.FloatRange(min=0.0, min_open=True), help="Refuse to spend more than this.")
+@click.option("--ceiling", type=Number(min=0.0, min_open=True), help="Refuse to spend more than this.")
 @click.option("--accept-pilot-overlap", is_flag=True, help="Use a prior fitted on some of these very people.")
 @click.option(
     "--out",
@@ -42,10 +41,9 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
     equals. The decisions go to standard output as CSV, a summary to standard error; --json prints the summary instead.
     A large Parquet file, or a folder of them, is priced in batches into another one.
     """
-    out, ctx = given["out"], click.get_current_context()
-    chosen = ctx.get_parameter_source("out") is not ParameterSource.DEFAULT
-    if as_json and chosen and out == STREAM:
-        raise click.UsageError("--json and --out - would both write to standard output.", ctx)
+    out = given["out"]
+    if as_json and is_stated("out") and out == STREAM:
+        raise click.UsageError("--json and --out - would both write to standard output.")
     written = [path for path in (out, given["record"]) if path is not None]
     refuse_clashes(written, [reports, *options.prior_source().paths])
     if not given["force"]:
@@ -89,4 +87,12 @@ def _decided(options: MarketOptions, reading: "Reading", reports: str, given: di
         accept_pilot_overlap=given["accept_pilot_overlap"],
     )
     with Steps(steps_of(reading)) as step:
-        return price_people(wanted, reading, out=given["out"], record=given["record"], force=given["force"], step=step)
+        return price_people(
+            wanted,
+            reading,
+            out=given["out"],
+            record=given["record"],
+            force=given["force"],
+            step=step,
+            ids_needed=is_stated("id_column"),
+        )

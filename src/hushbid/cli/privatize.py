@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.common import OneFile
+from hushbid.cli.common import Number, OneFile
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
 from hushbid.durable import STREAM, refuse_clashes, write_file
@@ -28,11 +28,17 @@ def _bounds(ctx: click.Context, option: click.Parameter, value: str | None) -> t
 
 @make_command("privatize")
 @click.option("--campaign", required=True, metavar="NAME", help="What the value is for; one value is kept for each.")
-@click.option("--privacy-loss", required=True, type=float, metavar="EPSILON", help="What you were promised at most.")
+@click.option(
+    "--privacy-loss",
+    required=True,
+    type=Number(finite=False),
+    metavar="EPSILON",
+    help="What you were promised at most.",
+)
 @click.option(
     "--at-most",
     required=True,
-    type=float,
+    type=Number(finite=False),
     metavar="EPSILON",
     help="The largest privacy loss you agreed to when you named your price; a larger one is refused.",
 )

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import Number, OneFile, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
 from hushbid.durable import refuse_clashes, refuse_existing
 
@@ -24,14 +24,14 @@ from hushbid.durable import refuse_clashes, refuse_existing
 )
 @click.option(
     "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="How sure the interval is to be.",
 )
 @click.option("--question", metavar="TEXT", help="What is asked, if RECORD does not say it.  [default: the mean]")
 @click.option(
-    "--wave", type=click.IntRange(1, 1_000_000), metavar="N", help="Which time it is asked.  [default: RECORD's, or 1]"
+    "--wave", type=Whole(1, 1_000_000), metavar="N", help="Which time it is asked.  [default: RECORD's, or 1]"
 )
 @click.option(
     "--late",

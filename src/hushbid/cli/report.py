@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hushbid.cli.common import OneFile, Steps, read_record, tell
+from hushbid.cli.common import Number, OneFile, Steps, read_record, tell
 from hushbid.cli.common import command as make_command
 
 
@@ -16,11 +16,11 @@ from hushbid.cli.common import command as make_command
 @click.option("--unit", metavar="TEXT", default="", help="The unit of the data.")
 @click.option("--date", metavar="TEXT", default="", help="When it was carried out, as it is to be shown.")
 @click.option(
-    "--ceiling", type=click.FloatRange(min=0.0, min_open=True), help="The most that might be spent, if that was stated."
+    "--ceiling", type=Number(min=0.0, min_open=True), help="The most that might be spent, if that was stated."
 )
 @click.option(
     "--level",
-    type=click.FloatRange(0, 1, min_open=True, max_open=True),
+    type=Number(0, 1, min_open=True, max_open=True),
     default=0.95,
     show_default=True,
     help="How sure the interval is to be.",

@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import click
 
+from hushbid.cli.common import Whole
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import installation, new_password
 from hushbid.cli.serve_demo import log_to_stderr, refuse_with_demo, serve_demo
@@ -33,9 +34,7 @@ def _cap(_: click.Context, parameter: click.Parameter, value: str | None) -> flo
 @make_command("serve", results=False)
 @installation
 @click.option("--host", default="127.0.0.1", show_default=True, help="The address to listen on.")
-@click.option(
-    "--port", type=click.IntRange(0, 65535), default=8000, show_default=True, help="The port; 0 for any free one."
-)
+@click.option("--port", type=Whole(0, 65535), default=8000, show_default=True, help="The port; 0 for any free one.")
 @click.option(
     "--url", metavar="URL", help="How people reach the server, with TLS in front: https://campaign.example.org."
 )

@@ -4,7 +4,6 @@ Reading it tells all its problems at once, each with its line and field: a missp
 that is not there, a column that the file does not have.
 """
 
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from hushbid.purchase.market_section import read_market
 from hushbid.purchase.people import Kind
 from hushbid.purchase.questions_section import read_survey
 from hushbid.purchase.strata_section import read_strata
-from hushbid.purchase.toml_sections import Problems, Section
+from hushbid.purchase.toml_sections import Problems, Section, toml_text, toml_values
 from hushbid.tables import ENDINGS, columns_of
 
 _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}
@@ -29,35 +28,18 @@ def read_campaign(path: Path, *, reports: Any = None, data: Any = None) -> Campa
     ``reports`` and ``data``, columns by name or frames, stand in for the files that it names, or need not name. Where
     only ``reports`` are given, the data are a column of theirs.
     """
-    return campaign_in(_content(path), path, reports=reports, data=data)
+    return campaign_in(toml_text(path), path, reports=reports, data=data)
 
 
 def campaign_in(text: str, path: Path, *, reports: Any = None, data: Any = None) -> Campaign:
     """The campaign that a file of this text at this path would state; see `read_campaign`."""
-    try:
-        values = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{path} is not TOML: {problem}.") from None
-    except RecursionError:
-        raise InputError(f"{path} cannot be read: it is nested too deeply.") from None
-    except ValueError:  # of Python's own: a number of thousands of digits
-        raise InputError(f"{path} cannot be read: a number in it has too many digits.") from None
     problems = Problems(str(path), text)
-    campaign = _read(Section(values, "", problems), path, problems, reports, reports if data is None else data)
+    campaign = _read(
+        Section(toml_values(text, path), "", problems), path, problems, reports, reports if data is None else data
+    )
     problems.refuse()
     assert campaign is not None
     return campaign
-
-
-def _content(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} must be UTF-8 text.") from None
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read: {problem.strerror}.") from problem
 
 
 def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: Any) -> Campaign | None:

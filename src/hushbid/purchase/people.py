@@ -302,5 +302,6 @@ def rows_of(source: str, lines: IntArray | None = None) -> Iterator[None]:
         yield
     except (ReportError, DataError, PriorError) as problem:
         sentence = str(problem).rstrip(".")
-        told = f"{source}: {sentence} ({rows_note(problem.row, lines)})."
+        whose = ", data of these people" if problem.field == "data" else ""  # they may stand in another file
+        told = f"{source}{whose}: {sentence} ({rows_note(problem.row, lines)})."
         raise type(problem)(told, field=problem.field, row=problem.row) from problem

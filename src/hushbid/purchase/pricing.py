@@ -23,12 +23,15 @@ def steps_of(reading: Reading) -> int:
 
 
 def price_people(
-    wanted: Wanted, reading: Reading, *, out: str, record: Path | None, force: bool, step: Step
+    wanted: Wanted, reading: Reading, *, out: str, record: Path | None, force: bool, step: Step, ids_needed: bool
 ) -> Decided:
-    """Decide how much privacy to buy from whom, write it to ``out``, unless that is a stream, and the record."""
+    """Decide how much privacy to buy from whom, write it to ``out``, unless that is a stream, and the record.
+
+    Unless ``ids_needed``, reports may be without the column of ids.
+    """
     with Staging(force=force) as files:
         if reading.engine == "memory":
-            decided = decide(wanted, reading, step, ids_needed=False)
+            decided = decide(wanted, reading, step, ids_needed=ids_needed)
             step("writing")
             if out != STREAM and decided.everybody is not None:
                 files.add(out, table_writer(out, decided.everybody.columns()))

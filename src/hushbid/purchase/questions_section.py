@@ -119,7 +119,7 @@ def read_bounds(section: Section) -> tuple[float, float] | None:
 
 def survey_in(path: Path) -> Survey:
     """The survey in a TOML file, of which nothing but its questions is read."""
-    top = top_of(path, field="questions")
+    top = top_of(path)
     found = read_survey(top)
     top.problems.refuse()
     if found is None:

@@ -132,7 +132,7 @@ def _is_count(value: object) -> bool:
 
 def strata_in(path: Path) -> Stratification:
     """The strata in a TOML file, of which nothing but its table [strata] is read."""
-    top = top_of(path, field="strata")
+    top = top_of(path)
     found = read_strata(top)
     top.problems.refuse()
     if found is None:

@@ -164,14 +164,34 @@ class Section:
             self.problems.add(self.field(name), f"is not a field of this file{hint}.")
 
 
-def top_of(path: Path, *, field: str) -> Section:
-    """A TOML file of which only some tables are read: those of ``field``."""
+def top_of(path: Path) -> Section:
+    """A TOML file of which only some tables are read."""
+    text = toml_text(path)
+    return Section(toml_values(text, path), "", Problems(str(path), text))
+
+
+def toml_text(path: Path) -> str:
+    """What a file holds."""
     try:
-        text = path.read_text(encoding="utf-8-sig")
-        values = tomllib.loads(text)
-    except (OSError, ValueError, RecursionError) as problem:
-        raise InputError(f"{path} cannot be read as TOML: {type(problem).__name__}.", field=field) from None
-    return Section(values, "", Problems(str(path), text))
+        return path.read_text(encoding="utf-8-sig")
+    except FileNotFoundError:
+        raise InputError(f"{path} does not exist.") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path} must be UTF-8 text.") from None
+    except OSError as problem:
+        raise InputError(f"{path} cannot be read: {problem.strerror}.") from problem
+
+
+def toml_values(text: str, path: Path) -> dict[str, Any]:
+    """What the text of a file states."""
+    try:
+        return tomllib.loads(text)
+    except tomllib.TOMLDecodeError as problem:
+        raise InputError(f"{path} is not TOML: {problem}.") from None
+    except RecursionError:
+        raise InputError(f"{path} cannot be read: it is nested too deeply.") from None
+    except ValueError:  # of Python's own: a number of thousands of digits
+        raise InputError(f"{path} cannot be read: a number in it has too many digits.") from None
 
 
 def is_number(value: object) -> bool:

@@ -17,7 +17,7 @@ from hushbid.shortest import (
     numbers_of,
     strings,
 )
-from hushbid.tables.columns import HOLD_LABELS, MARKED, NUMERALS, Raw, Texts, without_mark
+from hushbid.tables.columns import HOLD_LABELS, MARKED, NUMERALS, THOUSANDS, Raw, Texts, without_mark
 
 _BEGINS_MARKED = np.isin(np.arange(256), [ord(sign) for sign in MARKED])
 _KINDS = (
@@ -62,6 +62,8 @@ class ArrowColumn:
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
         pa = pyarrow()
+        if self._has_thousands:
+            return self.texts().numbers()
         try:
             values: FloatArray = numbers_of(self.content.cast(pa.float64(), safe=False), np.float64, np.nan)
         except pa.ArrowInvalid:  # a text that is no number
@@ -96,6 +98,16 @@ class ArrowColumn:
         from pyarrow import compute
 
         return compute.any(compute.starts_with(self.content, "'")).as_py() is True
+
+    @property
+    def _has_thousands(self) -> bool:
+        """As `Texts.has_thousands`."""
+        if not self.comma:
+            return False
+        from pyarrow import compute
+
+        pointed = self.content.filter(compute.match_substring(self.content, "."))
+        return compute.all(compute.match_substring_regex(pointed, THOUSANDS), min_count=1).as_py() is True
 
     def only(self, rows: IndexArray) -> "ArrowColumn":
         return ArrowColumn(self.content.take(array_of(rows)), self.numerals, self.comma)

@@ -38,6 +38,10 @@ _ARRAY_KINDS = {
 }
 _REAL = (int, float, np.integer, np.floating, Decimal, Fraction)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
+THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
+"""A number that 1.500 may be: one and a half, or fifteen hundred as it is written where a comma is the decimal sign."""
+
+_THOUSANDS = re.compile(THOUSANDS)
 _FORMULA = frozenset("=@\t\r")
 MARKED = _FORMULA | frozenset("+-'")
 """What a text may begin with that `harmless` changes."""
@@ -94,6 +98,8 @@ class Texts:
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
         cells = self.content
+        if self.has_thousands:
+            cells = [cell.replace(".", "?") for cell in cells]  # nobody can say which, so they are no numbers
         # the quick way, if no cell is missing, strange or written with underscores
         try:
             values = np.array([float(cell) for cell in cells])
@@ -112,6 +118,12 @@ class Texts:
         return (
             self.comma and any("," in cell for cell in self.content) and not any("." in cell for cell in self.content)
         )
+
+    @property
+    def has_thousands(self) -> bool:
+        """Whether points may stand between thousands: a comma may be the decimal sign, and no point must be one."""
+        pointed = [cell for cell in self.content if "." in cell] if self.comma else []
+        return bool(pointed) and all(map(is_in_thousands, pointed))
 
     def cells(self) -> list[Any]:
         return list(self.content)
@@ -274,6 +286,11 @@ def number_of(text: str) -> float:
 def has_decimal_comma(cell: Any) -> bool:
     """Whether a text looks like a number with a decimal comma."""
     return isinstance(cell, str) and _DECIMAL_COMMA.fullmatch(cell) is not None
+
+
+def is_in_thousands(cell: Any) -> bool:
+    """Whether a text looks like a number with points between thousands."""
+    return isinstance(cell, str) and _THOUSANDS.match(cell) is not None
 
 
 def word_of(cell: object, *, capitals: bool) -> str:

@@ -104,8 +104,9 @@ def _header(text: str, source: str, needed: list[str]) -> tuple[list[str], str]:
         readings.append((sum(name in names for name in needed), len(names), -_DELIMITERS.index(delimiter), names))
     _, _, place, names = max(readings)
     if not any(names):
-        raise InputError(f"{source} is empty: its first line must name the columns.")
-    refuse_twins(source, names)
+        empty = "has an empty first line, which" if text.strip() else "is empty: its first line"
+        raise InputError(f"{source} {empty} must name the columns.")
+    refuse_twins(source, [name for name in names if name])
     return names, _DELIMITERS[-place]
 
 

@@ -24,7 +24,7 @@ def read_parquet(file: BinaryIO, source: str, needed: list[str], optional: list[
         wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in names]
         table = opened.read(columns=wanted)
     except (pa.ArrowException, OSError) as problem:
-        raise InputError(f"{source} is not a readable Parquet file ({type(problem).__name__}).") from problem
+        raise InputError(f"{source} is not a readable Parquet file.") from problem
     columns = {name: arrow_column(table.column(name)) for name in wanted}
     return Table(source=source, columns=columns, rows=table.num_rows, numbered=np.arange(table.num_rows))
 
@@ -35,7 +35,7 @@ def names_in_parquet(file: BinaryIO, source: str) -> list[str]:
     try:
         return list(parquet.read_schema(file).names)
     except (pa.ArrowException, OSError) as problem:
-        raise InputError(f"{source} is not a readable Parquet file ({type(problem).__name__}).") from problem
+        raise InputError(f"{source} is not a readable Parquet file.") from problem
 
 
 def write_parquet(file: BinaryIO, columns: Mapping[str, Raw]) -> None:

@@ -19,9 +19,19 @@ from hushbid.arrays import (
     rows_text,
 )
 from hushbid.errors import DataError, InputError
-from hushbid.tables.columns import HOLD_LABELS, HOLD_NUMBERS, Column, Raw, Texts, has_decimal_comma, word_of
+from hushbid.tables.columns import (
+    HOLD_LABELS,
+    HOLD_NUMBERS,
+    Column,
+    Raw,
+    Texts,
+    has_decimal_comma,
+    is_in_thousands,
+    word_of,
+)
 
 ROWS_NOTE = "rows count from 0, after the header"
+_POINTS = "Where semicolons separate the cells, 1.500 may be 1.5 or 1500: write 1,5 or 1500."
 _COMMAS = "A decimal comma is read where semicolons separate the cells and no cell of the column has a decimal point."
 
 
@@ -93,7 +103,7 @@ class Table:
             bad = bad | np.isnan(values)
         if bad.any():
             what = f"numbers such as 0.25{' or nothing' if may_be_missing else ''}"
-            raise self._refusal(name, what, bad, error, self._comma_hint(name, bad))
+            raise self._refusal(name, what, bad, error, self._hint(name, bad))
         return values
 
     def not_positive(self, name: str) -> BoolArray:
@@ -106,7 +116,7 @@ class Table:
         self._refuse_kind(name, error)
         bad = self.not_positive(name)
         if bad.any():
-            raise self._refusal(name, "a positive number or nothing", bad, error, self._comma_hint(name, bad))
+            raise self._refusal(name, "a positive number or nothing", bad, error, self._hint(name, bad))
         values = self.readable_numbers(name)
         return np.where(np.isnan(values), missing, values)
 
@@ -124,9 +134,13 @@ class Table:
         if held not in HOLD_NUMBERS:
             raise error(f"{self.source}: column {name!r} must hold numbers, not {held}.", field=name)
 
-    def _comma_hint(self, name: str, bad: BoolArray) -> str:
-        cells = self.columns[name].cells()
-        return f" {_COMMAS}" if any(has_decimal_comma(cells[row]) for row in np.flatnonzero(bad)) else ""
+    def _hint(self, name: str, bad: BoolArray) -> str:
+        column = self.columns[name]
+        held = column.cells()
+        cells = [held[row] for row in np.flatnonzero(bad)]
+        if any(map(has_decimal_comma, cells)):
+            return f" {_COMMAS}"
+        return f" {_POINTS}" if getattr(column, "comma", False) and any(map(is_in_thousands, cells)) else ""
 
     # -- words ---------------------------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Excel workbooks: the first sheet, whose first row that is not empty names the columns.
+"""Excel workbooks: the first sheet that is not hidden, whose first row that is not empty names the columns.
 
 What is read are values. An error such as #DIV/0!, and a formula that no spreadsheet has calculated yet, are cells that
 hold something, but no number and no name; they are never taken for empty ones.
@@ -34,7 +34,7 @@ _NO_VALUE = _NoValue()
 
 def read_workbook(content: bytes, source: str, needed: list[str], optional: list[str]) -> Table:
     """Columns of the first sheet by name."""
-    rows = _rows(content, source, values=True)
+    rows, notes = _rows(content, source, values=True)
     line, names = next(((line, _names(row)) for line, row in enumerate(rows, 1) if not _is_empty(row)), (0, []))
     if not names:
         raise InputError(f"{source} is empty: the first row of its first sheet must name the columns.")
@@ -47,17 +47,17 @@ def read_workbook(content: bytes, source: str, needed: list[str], optional: list
         _mark_formulas(content, source, [number for number, _ in kept], wanted, columns)
     lines = np.array([number for number, _ in kept], dtype=np.int64)
     found = {name: Cells(cells, numerals=True) for name, cells in columns.items()}
-    return Table(source=source, columns=found, rows=len(kept), numbered=np.arange(len(kept)), lines=lines)
+    return Table(source=source, columns=found, rows=len(kept), numbered=np.arange(len(kept)), lines=lines, notes=notes)
 
 
 def names_in_workbook(content: bytes, source: str) -> list[str]:
     """The names of the columns."""
-    rows = _rows(content, source, values=True)
+    rows, _ = _rows(content, source, values=True)
     return [name for name in next((_names(row) for row in rows if not _is_empty(row)), []) if name]
 
 
-def _rows(content: bytes, source: str, *, values: bool) -> list[tuple[Any, ...]]:
-    """Pairs of value and type; the values of formulas, or formulas."""
+def _rows(content: bytes, source: str, *, values: bool) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
+    """Pairs of value and type, the values of formulas or formulas; and what is to be said about where they stand."""
     from zipfile import BadZipFile  # loads much, and few read workbooks
 
     try:
@@ -69,15 +69,17 @@ def _rows(content: bytes, source: str, *, values: bool) -> list[tuple[Any, ...]]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about what it does not keep, and we do not need
             book = load_workbook(io.BytesIO(content), read_only=True, data_only=values)
-            if not book.worksheets:
-                raise InputError(f"{source} has no sheet of cells.")
-            sheet = book.worksheets[0]
+            sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
+            if not sheets:
+                raise InputError(f"{source} has no sheet of cells that is not hidden.")
+            sheet, several = sheets[0], len(sheets) > 1
+            notes = (f"{source}: its first sheet, {sheet.title!r}, was read; the others were not.",) if several else ()
             sheet.reset_dimensions()  # some programs state them wrongly
-            return [tuple((cell.value, cell.data_type) for cell in row) for row in sheet.iter_rows()]
+            return [tuple((cell.value, cell.data_type) for cell in row) for row in sheet.iter_rows()], notes
     except (InvalidFileException, BadZipFile, KeyError, ValueError, TypeError, SyntaxError, OSError) as problem:
         if isinstance(problem, InputError):
             raise
-        raise InputError(f"{source} is not a readable Excel workbook ({type(problem).__name__}).") from None
+        raise InputError(f"{source} is not a readable Excel workbook.") from None
 
 
 def _is_empty(row: tuple[Any, ...]) -> bool:
@@ -101,7 +103,7 @@ def _mark_formulas(
     content: bytes, source: str, lines: list[int], wanted: Mapping[str, int], columns: dict[str, list[Any]]
 ) -> None:
     """Where a cell has no value, see whether a formula stands there."""
-    rows = _rows(content, source, values=False)
+    rows, _ = _rows(content, source, values=False)
     for name, place in wanted.items():
         for number, line in enumerate(lines):
             row = rows[line - 1]
