@@ -7,12 +7,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
 
-from hushbid import arrays
 from hushbid.arrays import (
-    all_differ,
     as_bounds,
     as_column,
     as_count,
@@ -23,7 +19,6 @@ from hushbid.arrays import (
     as_row,
     as_variance,
     id_texts,
-    places_of,
     rows_text,
 )
 from hushbid.errors import DataError, HushbidError, InputError, MissingExtra, ReportError, Throttled
@@ -113,23 +108,3 @@ def test_an_error_keeps_what_it_carries_from_one_process_to_another(error: Hushb
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert (again.field, again.row, again.retry_after) == (error.field, error.row, error.retry_after)
-
-
-@pytest.fixture(params=["hashes that differ", "hashes that are often equal"])
-def hashing(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if request.param == "hashes that are often equal":
-        monkeypatch.setattr(arrays, "text_hashes", lambda texts: np.array([len(one) for one in texts], dtype=np.int64))
-
-
-@pytest.mark.usefixtures("hashing")
-@given(texts=st.lists(st.text(max_size=2), max_size=8))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-def test_texts_all_differ_exactly_if_a_set_says_so(texts: list[str]) -> None:
-    assert all_differ(texts) == (len(set(texts)) == len(texts))
-
-
-@pytest.mark.usefixtures("hashing")
-@given(wanted=st.lists(st.text("ab", max_size=3)), among=st.lists(st.text("ab", max_size=3), unique=True))
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=60)
-def test_every_text_is_found_at_its_place_and_no_other_one(wanted: list[str], among: list[str]) -> None:
-    assert places_of(wanted, among).tolist() == [among.index(one) if one in among else -1 for one in wanted]

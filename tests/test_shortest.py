@@ -160,7 +160,7 @@ def test_texts_are_written_at_once_as_json_writes_them(texts: list[str]) -> None
 def test_arrow_is_asked_without_pandas() -> None:
     program = (
         "import sys, io, numpy as np; from hushbid.documents import canonical; from hushbid.tables import read_table;"
-        "from hushbid.tables.csv_files import read_csv, write_csv; from hushbid.arrays import places_of;"
+        "from hushbid.tables.csv_files import read_csv, write_csv; from hushbid.tables.arrow import places_of;"
         "canonical({'a': [0.5] * 20_000}); file = io.BytesIO();"
         "ids = [f'p{row}' for row in range(200_000)];"
         "write_csv(file, {'id': ids, 'x': np.arange(200_000) / 7});"

@@ -19,6 +19,7 @@ def main() -> None:
 
 
 def _run() -> object:
+    _set_up()
     try:
         from hushbid.cli import main as command_line
 
@@ -26,6 +27,17 @@ def _run() -> object:
     except SystemExit as end:
         return end.code
     return 0
+
+
+def _set_up() -> None:
+    """How numerical work goes best in a process of its own, unless somebody has said otherwise."""
+    import gc
+    import os
+
+    # we multiply no matrices, and threads of OpenBLAS that wait for some keep a processor busy
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    # lists of millions hold no circles, and looking for some in them takes long
+    gc.set_threshold(100_000, 50, 50)
 
 
 def _leave(status: object) -> None:

@@ -11,7 +11,6 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from fractions import Fraction
-from operator import eq
 from typing import Any, Literal, Protocol
 
 import numpy as np
@@ -316,41 +315,6 @@ def id_texts(ids: Iterable[object]) -> list[str]:
     # the usual case, all at once: often there is not a space in any of them
     whole = "".join(known)
     return known if whole.split(maxsplit=1) == [whole] else [one.strip() for one in known]
-
-
-def all_differ(texts: Sequence[str]) -> bool:
-    """Whether no two texts are equal. Sorting Python's hashes of them is quicker than a set; equal ones are looked at.
-
-    >>> all_differ(["ann", "bob"]), all_differ(["ann", "bob", "ann"])
-    (True, False)
-    """
-    hashes = np.sort(text_hashes(texts))
-    return bool((hashes[1:] != hashes[:-1]).all()) or len(set(texts)) == len(texts)
-
-
-def text_hashes(texts: Sequence[str]) -> IntArray:
-    """Python's own hash of each text, another one in each process: texts that differ may have the same."""
-    return np.fromiter(map(hash, texts), dtype=np.int64, count=len(texts))
-
-
-def places_of(wanted: Sequence[str], among: Sequence[str]) -> IndexArray:
-    """Where each text stands among others that all differ, −1 where it does not.
-
-    >>> places_of(["b", "x"], ["a", "b"]).tolist()
-    [1, -1]
-    """
-    ours, theirs = text_hashes(wanted), text_hashes(among)
-    by_ours, by_theirs = np.argsort(ours), np.argsort(theirs)
-    ours, theirs = ours[by_ours], theirs[by_theirs]
-    if not theirs.size or (theirs[1:] == theirs[:-1]).any():  # two texts, one hash: rare
-        rows = {text: row for row, text in enumerate(among)}
-        return np.array([rows.get(text, -1) for text in wanted], dtype=np.intp)
-    # both go up, so that neighbours are looked for one after the other
-    places = np.empty(len(wanted), dtype=np.intp)
-    places[by_ours] = by_theirs[np.minimum(np.searchsorted(theirs, ours), theirs.size - 1)]
-    # an equal hash is not yet an equal text
-    equal = np.fromiter(map(eq, wanted, map(among.__getitem__, places.tolist())), dtype=bool, count=len(wanted))
-    return np.where(equal, places, -1)
 
 
 def are_ascii(ids: list[Any]) -> bool:

@@ -12,7 +12,7 @@ import math
 import re
 import secrets
 import zlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -30,17 +30,18 @@ _LEVEL = 4  # of compression: digits hardly shrink further, but take much longer
 
 def canonical(content: Mapping[str, Any]) -> bytes:
     """The canonical form of plain values, some of which may be `Doubles`."""
-    return _written_whole(content, ordered=True)
+    return b"".join(canonical_parts(content))
 
 
 def compact(content: Mapping[str, Any]) -> bytes:
     """The canonical form but for the order of the keys, which stay as they are."""
-    return _written_whole(content, ordered=False)
+    return b"".join(canonical_parts(content, ordered=False))
 
 
-def _written_whole(content: Mapping[str, Any], *, ordered: bool) -> bytes:
+def canonical_parts(content: Mapping[str, Any], *, ordered: bool = True) -> list[bytes]:
+    """The canonical form in parts: what is long need not be copied to be hashed or written."""
     try:
-        return b"".join(_written(held_in(content), _DEEPEST, ordered))
+        return list(_written(held_in(content), _DEEPEST, ordered))
     except (TypeError, ValueError) as problem:
         raise RecordError(f"A record must hold plain finite values only: {problem}.") from None
 
@@ -99,27 +100,31 @@ def plain(value: Any) -> Any:
 
 def content_hash(content: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical form, as hexadecimal text."""
-    return hash_of(canonical(content))
+    return hash_of(canonical_parts(content))
 
 
-def hash_of(written: bytes) -> str:
+def hash_of(parts: Iterable[bytes]) -> str:
     """SHA-256 of what is in canonical form already, as hexadecimal text."""
-    return hashlib.sha256(written).hexdigest()
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    return digest.hexdigest()
 
 
-def with_hash(written: bytes, digest: str, end: bytes = b"") -> bytes:
+def with_hash(parts: Iterable[bytes], digest: str) -> Iterator[bytes]:
     """The canonical form of a record from that of its content: of its keys, only ``format`` comes before ``hash``.
 
-    ``end`` stands after it: what is long is copied once.
-
-    >>> with_hash(canonical({"format": "f", "version": 1}), "ab") == canonical(
-    ...     {"format": "f", "hash": "ab", "version": 1}
-    ... )
+    >>> parts = canonical_parts({"format": "f", "version": 1})
+    >>> b"".join(with_hash(parts, "ab")) == canonical({"format": "f", "hash": "ab", "version": 1})
     True
     """
-    place = written.index(b",") + 1
-    rest = memoryview(written)[place:]
-    return b"".join((written[:place], b'"hash":', json.dumps(digest).encode("ascii"), b",", rest, end))
+    stated = b'"hash":' + json.dumps(digest).encode("ascii") + b","
+    for part in parts:
+        before, comma, after = part.partition(b",") if stated else (part, b"", b"")
+        yield before + comma
+        if comma:
+            yield from (stated, after)
+            stated = b""
 
 
 def parsed(text: bytes) -> dict[str, Any]:

@@ -19,7 +19,7 @@ had a price for the error, stay readable and are written again as they were.
 """
 
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -27,11 +27,19 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, all_differ, rounded_sum
+from hushbid.arrays import FloatArray, rounded_sum
 from hushbid.codec import Codec, Named, Number, Perhaps, header_problem
 from hushbid.disclosure import Release
 from hushbid.disclosure.release import RELEASE
-from hushbid.documents import canonical, content_hash, hash_of, parsed_held, read_content, with_hash, write_content
+from hushbid.documents import (
+    canonical_parts,
+    content_hash,
+    hash_of,
+    parsed_held,
+    read_content,
+    with_hash,
+    write_content,
+)
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.held import Held, held_in, thawed
 from hushbid.mechanism import Outcome
@@ -95,7 +103,7 @@ class Record:
     content: Mapping[str, Any]
     """Everything but the hash as the plain values that were hashed."""
 
-    _written: tuple[Mapping[str, Any], bytes] | None = field(default=None, repr=False)
+    _written: tuple[Mapping[str, Any], list[bytes]] | None = field(default=None, repr=False)
     """The content and its canonical form, kept from hashing to writing: for a million people it takes a while."""
 
     @classmethod
@@ -136,7 +144,7 @@ class Record:
         )
         plain = _codec(outcome.version).write(replace(made, release=None))
         content = Held({**plain, "release": None if release is None else release.held()})
-        written = canonical(content)
+        written = canonical_parts(content)
         try:
             fields = _fields(made, outcome, are_ids_different=True)  # as was made sure of above
         except HushbidError as problem:
@@ -154,7 +162,7 @@ class Record:
             )
         stamped = _texts([*self.stamps, *stamps], "stamps", None) or ()
         content = Held({**held_in(self.content), "release": release.held(), "stamps": list(stamped)})
-        written = canonical(content)
+        written = canonical_parts(content)
         return replace(
             self,
             release=release,
@@ -198,9 +206,13 @@ class Record:
 
     def to_bytes(self) -> bytes:
         """What a file holds: the record in its canonical form, and a line break."""
-        if self._written is not None and self._written[0] is self.content:
-            return with_hash(self._written[1], self.hash, b"\n")
-        return canonical(self.to_dict()) + b"\n"
+        return b"".join(self.parts())
+
+    def parts(self) -> Iterator[bytes]:
+        """The same in parts: what is long is not copied."""
+        written = None if self._written is None or self._written[0] is not self.content else self._written[1]
+        yield from with_hash(canonical_parts(self.content) if written is None else written, self.hash)
+        yield b"\n"
 
     @classmethod
     def read(cls, path: str | Path) -> "Record":
@@ -256,7 +268,7 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> tuple[str,
         raise InputError(f"{name} must be texts, got something else.", field=name)
     if n is not None and len(found) != n:
         raise InputError(f"{name} must have one entry per person ({n}), got {len(found)}.", field=name)
-    if name == "ids" and not all_differ(found):
+    if name == "ids" and len(set(found)) < len(found):
         raise InputError("ids must all be different, but one occurs twice.", field="ids")
     return tuple(found)
 
@@ -324,7 +336,7 @@ def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = Fals
     for name, texts in (("ids", ids), ("groups", groups)):
         if texts is not None and len(texts) != n:
             raise RecordError(f"people: {name} must have one entry per person ({n}), got {len(texts)}.", field=name)
-    if ids is not None and not are_ids_different and not all_differ(ids):
+    if ids is not None and not are_ids_different and len(set(ids)) < n:
         raise RecordError("people: ids must all be different, but one occurs twice.")
     # labels may be stated once, in the prior
     groups = outcome.population.labels if groups is None else groups

@@ -314,7 +314,8 @@ def _solve(problem: Problem, unit: float, mass: FloatArray | None) -> Allocation
 def _sort_and_solve(costs: FloatArray, mass: FloatArray | None, scale: float) -> Optimum:
     if mass is None:
         offset = costs.copy()
-        offset.sort()
+        if (offset[1:] < offset[:-1]).any():  # to look is nothing beside sorting
+            offset.sort()
     else:
         order = np.argsort(costs, kind="stable")
         offset, mass = costs[order], mass[order]

@@ -57,6 +57,17 @@ class Answer:
     """How many other waves of the question had been drawn from these people when it was; 0 without ids."""
 
 
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Named:
+    """People who are known by their ids."""
+
+    digests: HashArray
+    """A hash of each id."""
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+
 def release_plan(
     plan: ReleasePlan, data: object, *, claims: str | Path | None = None, accept_infinite_loss: bool = False
 ) -> Release:
@@ -90,7 +101,7 @@ def release_once(
     *,
     question: str = "",
     wave: int = 1,
-    ids: Iterable[object] | None = None,
+    ids: Iterable[object] | Named | None = None,
     claims: str | Path | None = None,
     accept_infinite_loss: bool = False,
     simulated: bool = False,
@@ -190,26 +201,32 @@ def _of_people(release: Release, name: str, people: int) -> Release:
     return release
 
 
-def _as_people(ids: Iterable[object] | None, people: int) -> HashArray | None:
-    if ids is None:
-        return None
+def named(ids: Iterable[object]) -> Named:
+    """People by their ids, of which none is missing or repeated; for a million it takes a while."""
     given = list(ids)
     if not are_ascii(given):
         given = [None if isinstance(one, float) and math.isnan(one) else one for one in given]
     names = id_texts(given)
-    if len(names) != people:
-        raise InputError(f"ids must have one entry per person ({people}), got {len(names)}.", field="ids")
     if "" in names:
         missing = np.array([name == "" for name in names])
         told = f"ids must name everybody, but nobody is named in {rows_text(missing)}."
         raise DataError(told, field="ids", row=first_row(missing))
     digests = person_digests(names)
-    if not (np.diff(np.sort(digests[:, -1])) > 0).all() and len(set(names)) != people:
+    if not (np.diff(np.sort(digests[:, -1])) > 0).all() and len(set(names)) != len(names):
         first = {name: row for row, name in reversed(list(enumerate(names)))}
         again = np.array([first[name] != row for row, name in enumerate(names)])
         told = f"ids must name everybody once, but somebody is named again in {rows_text(again)}."
         raise DataError(told, field="ids", row=first_row(again))
-    return digests
+    return Named(digests)
+
+
+def _as_people(ids: Iterable[object] | Named | None, people: int) -> HashArray | None:
+    if ids is None:
+        return None
+    given = ids if isinstance(ids, Named) else list(ids)
+    if len(given) != people:
+        raise InputError(f"ids must have one entry per person ({people}), got {len(given)}.", field="ids")
+    return given.digests if isinstance(given, Named) else named(given).digests
 
 
 def _exact(plan: ReleasePlan) -> FloatArray:

@@ -67,5 +67,7 @@ def protected(
 
 def protections(population: Population, reports: FloatArray, degrees: Sequence[float]) -> tuple[Protection, ...]:
     """These very reports under each degree of protection at which the goal is within reach."""
+    if population.alike:  # then their order is nothing, and those in order need not be sorted for each degree
+        reports = np.sort(reports)
     found = (protected(population, lambda one: [virtual_figures(one, reports)], degree) for degree in degrees)
     return tuple(one for one in found if one.payment < math.inf)

@@ -7,6 +7,7 @@ options and folders are given, asking again gives the same one.
 """
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -15,6 +16,7 @@ import numpy as np
 
 from hushbid.arrays import as_count, as_number
 from hushbid.disclosure import Answer
+from hushbid.disclosure.once import named
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
@@ -26,7 +28,7 @@ from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, dec
 from hushbid.purchase.people import AT_ONCE, Delivered, Kind, People, Reading, read_answers, read_data
 from hushbid.purchase.releasing import Asked, answer_from, stamps_of, store_beside
 from hushbid.purchase.results import Purchase
-from hushbid.purchase.writing import Names, notes_of, write_results
+from hushbid.purchase.writing import Names, notes_of, report_of, write_results
 from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
 from hushbid.tables import is_table, read_again
@@ -272,21 +274,24 @@ def complete(
     decided, everybody, answer = bought.decided, bought.decided.everybody, found.answer
     # everywhere the same is said of safeguards that were overridden
     stamps = stamps_of(decided, asked_of(campaign), answer)
-    step("recording")
-    record = None
-    if everybody is not None:
-        release = None if answer is None else answer.release
-        record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign))
     step("auditing")
     audits: tuple[AuditLine, ...] = ()
     if audit and everybody is not None and decided.figures.active and campaign.data is not None:
         from hushbid.audit.suite import audits_of  # late: with all that attacks take it is much to load
 
         audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
-    step("writing")
-    paths: list[Path] = []
-    if names is not None:
-        paths = write_results(files, names, campaign, decided, bought.priced, answer, record, stamps, audits)
+    step("recording")
+    record, page, paths = None, None, list[Path]()
+    # the report is computed while the record is made and the tables are written
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        if names is not None and everybody is not None and campaign.data is not None:
+            page = beside.submit(report_of, campaign, decided, everybody, answer, audits)
+        if everybody is not None:
+            release = None if answer is None else answer.release
+            record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign))
+        step("writing")
+        if names is not None:
+            paths = write_results(files, names, campaign, decided, bought.priced, answer, record, stamps, page)
     return Purchase(
         campaign=campaign,
         decided=decided,
@@ -374,13 +379,16 @@ def _answer(campaign: Campaign, bought: Bought) -> Found:
     if everybody is None:
         assert bought.priced is not None
         return Found(answer=_answer_from_sums(campaign, bought.priced, source.names))
-    people = everybody.people
-    found = bought.delivered
-    if found is None:
-        found = delivered_in(source, people, everybody.outcome.market)
-    plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
-    late_field = "late" if campaign.path is None else "data.late"
-    answer = answer_from(plan, found.data, asked_of(campaign), people, campaign.folder, late_field=late_field)
+    people, asked = everybody.people, asked_of(campaign)
+    # ids are hashed beside: that is Python's work, and reading data mostly is not
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        names = None if people.ids is None or asked.made_up else beside.submit(named, people.ids)
+        found = bought.delivered
+        if found is None:
+            found = delivered_in(source, people, everybody.outcome.market)
+        plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
+        late_field = "late" if campaign.path is None else "data.late"
+        answer = answer_from(plan, found.data, asked, people, campaign.folder, names=names, late_field=late_field)
     return Found(answer=answer, strangers=found.strangers, notes=found.notes)
 
 

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray, places_of
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray
 from hushbid.disclosure.answers import words_of
 from hushbid.errors import DataError, InputError, PriorError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
 from hushbid.questions import Number, Question
-from hushbid.tables import Raw, Table, number_of, read_table, rows_note
+from hushbid.tables import Raw, Table, number_of, places_of, read_table, rows_note
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are made up and get their noise here."""
@@ -290,9 +290,12 @@ def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, 
 
 
 def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
-    """The row of each person in the table, −1 where she is not in it."""
-    keys = found.keys(id_column)
-    return np.arange(len(ids)) if keys == ids else places_of(ids, keys)
+    """The row of each person in the table, −1 where she is not in it; refused if the table names somebody twice."""
+    keys = found.ids(id_column)
+    places = np.arange(len(ids)) if keys == ids else places_of(ids, keys)
+    if np.count_nonzero(places >= 0) < found.rows:  # a row that is nobody's: a stranger, or somebody again
+        found.keys(id_column)
+    return places
 
 
 @contextmanager

@@ -7,6 +7,7 @@ notes is written and read here.
 
 import math
 from collections.abc import Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -16,6 +17,7 @@ import numpy as np
 from hushbid import wording
 from hushbid.arrays import id_texts, rows_text
 from hushbid.disclosure import Answer, ErrorModel, QuestionAnswer, Release, release_made_up, release_once
+from hushbid.disclosure.once import Named
 from hushbid.disclosure.once_question import LAST_WAVE, as_question
 from hushbid.disclosure.once_store import account, refuse_old_claims
 from hushbid.disclosure.promises import ReleasePlan
@@ -67,15 +69,32 @@ class Asked:
 
 
 def answer_from(
-    plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path | None, *, late_field: str = "late"
+    plan: ReleasePlan,
+    data: object,
+    asked: Asked,
+    people: People,
+    folder: Path | None,
+    *,
+    names: Future[Named] | None = None,
+    late_field: str = "late",
 ) -> Answer:
-    """The estimate, drawn once; if data came late, ``late_field`` has to say what is paid for them."""
-    answer = drawn_from(plan, data, asked, people, folder)
+    """The estimate, drawn once; if data came late, ``late_field`` has to say what is paid for them.
+
+    ``names`` are the people's ids, if somebody hashes them already.
+    """
+    answer = drawn_from(plan, data, asked, people, folder, names)
     refuse_unsaid_late(answer.late, len(people), asked.late, late_field)
     return answer
 
 
-def drawn_from(plan: ReleasePlan, data: object, asked: Asked, people: People, folder: Path | None) -> Answer:
+def drawn_from(
+    plan: ReleasePlan,
+    data: object,
+    asked: Asked,
+    people: People,
+    folder: Path | None,
+    names: Future[Named] | None = None,
+) -> Answer:
     """Draw the estimate, once, and keep it in the account's store before anybody sees it.
 
     ``folder`` is that of the results.
@@ -89,7 +108,7 @@ def drawn_from(plan: ReleasePlan, data: object, asked: Asked, people: People, fo
             data,
             question=asked.question,
             wave=asked.wave,
-            ids=people.ids,
+            ids=people.ids if names is None else names.result(),
             claims=store_beside(folder),
             accept_infinite_loss=accepted,
             simulated=simulated,

@@ -6,8 +6,8 @@ Every file is staged; the last of them, which tells that all are there, last.
 import hashlib
 import json
 from collections.abc import Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from concurrent.futures import Future
+from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,7 +21,7 @@ from hushbid.purchase.people import Reading
 from hushbid.purchase.releasing import MADE_UP_NOTICE, asked_notes, wave_stamps
 from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
-from hushbid.report import AuditLine, build_report, render_report
+from hushbid.report import AuditLine, Report, build_report, render_report
 from hushbid.tables import Raw, table_writer
 
 if TYPE_CHECKING:
@@ -72,28 +72,9 @@ def write_results(
     answer: Answer | None,
     record: Record | None,
     stamps: list[str],
-    audits: tuple[AuditLine, ...],
+    page: Future[Report] | None,
 ) -> list[Path]:
     """Stage every file, the last of them last; decisions that an engine wrote are staged already."""
-    # the report is computed while the tables are written
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        page = None
-        if decided.everybody is not None and record is not None and campaign.data is not None:
-            page = beside.submit(_report, campaign, decided, decided.everybody, answer, record, audits)
-        return _write_files(files, names, campaign, decided, priced, answer, record, stamps, page)
-
-
-def _write_files(
-    files: Staging,
-    names: Names,
-    campaign: Campaign,
-    decided: Decided,
-    priced: "Priced | None",
-    answer: Answer | None,
-    record: Record | None,
-    stamps: list[str],
-    page: Future[str] | None,
-) -> list[Path]:
     paths, everybody = [names.decisions], decided.everybody
     made_up: dict[str, Raw] = {}
     if everybody is not None and campaign.made_up:
@@ -111,7 +92,7 @@ def _write_files(
     if everybody is not None and record is not None:
         if page is not None:
             paths.append(names.report)
-            written = page.result().encode()
+            written = _rendered(page.result(), record).encode()
             files.add(names.report, lambda file: file.write(written))
         paths.append(names.record)
         files.add(names.record, record_writer(record))
@@ -139,21 +120,21 @@ def _json_writer(values: Mapping[str, Any]) -> Write:
     return lambda file: file.write(content.encode())
 
 
-def _report(
+def report_of(
     campaign: Campaign,
     decided: Decided,
     everybody: Everybody,
     answer: Answer | None,
-    record: Record,
     audits: tuple[AuditLine, ...],
-) -> str:
+) -> Report:
+    """All that the report of a campaign shows, but for the hash of the record."""
     notices = [MADE_UP_NOTICE, *campaign.notices] if campaign.made_up else list(campaign.notices)
     if not campaign.made_up and answer is not None:
         told = wave_stamps(campaign.wave, answer.waves_before)
         notices += [f"{stamp[0].upper()}{stamp[1:]}." for stamp in told]
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notices.append(SIMULATED)
-    report = build_report(
+    return build_report(
         everybody.outcome,
         None if answer is None else answer.release,
         campaign_name=campaign.name,
@@ -165,11 +146,13 @@ def _report(
         prior_from_participants=bool(decided.origin.get("overlap")),
         spending_ceiling=campaign.ceiling,
         notices=notices,
-        record_hash=record.hash,
         date=date.today().isoformat(),
         level=campaign.level,
     )
-    return str(render_report(report))
+
+
+def _rendered(report: Report, record: Record) -> str:
+    return str(render_report(replace(report, verify=replace(report.verify, record_hash=record.hash))))
 
 
 def notes_of(campaign: Campaign) -> list[str]:

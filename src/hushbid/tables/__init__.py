@@ -14,7 +14,7 @@ texts and ids of columns by name, ``csv_files``, ``workbooks`` and ``parquet`` k
 what it is given, ``writing`` goes by the name, and ``frames`` makes a data frame of columns.
 """
 
-from hushbid.tables.arrow import refused_kind
+from hushbid.tables.arrow import places_of, refused_kind
 from hushbid.tables.columns import Raw, harmless, number_of, word_of
 from hushbid.tables.frames import Library, frame_of, frame_of_rows, library_of
 from hushbid.tables.reading import columns_of, is_table, read_again, read_table
@@ -34,6 +34,7 @@ __all__ = [
     "is_table",
     "library_of",
     "number_of",
+    "places_of",
     "read_again",
     "read_table",
     "refusal",

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -14,11 +15,13 @@ from hushbid.shortest import (
     constant,
     float_strings,
     integer_strings,
+    large_strings,
     numbers_of,
     strings,
 )
 from hushbid.tables.columns import HOLD_LABELS, MARKED, NUMERALS, THOUSANDS, Raw, Texts, without_mark
 
+_WORTH_ARROW = 100_000
 _BEGINS_MARKED = np.isin(np.arange(256), [ord(sign) for sign in MARKED])
 _KINDS = (
     ("is_integer", "integers"),
@@ -143,6 +146,21 @@ def refused_kind(types: Any, kind: Any) -> str | None:
     """What a column of an Arrow type holds, if it may not name people or groups; ``types`` is ``pyarrow.types``."""
     held = arrow_kind(types, kind)
     return None if held in HOLD_LABELS else held
+
+
+def places_of(wanted: list[str], among: list[str]) -> IndexArray:
+    """Where each text stands among others, first of all if it does twice, −1 where it does not; many are left to Arrow.
+
+    >>> places_of(["b", "x"], ["a", "b", "b"]).tolist()
+    [1, -1]
+    """
+    if len(wanted) < _WORTH_ARROW or find_spec("pyarrow") is None:
+        rows = {text: row for row, text in reversed(list(enumerate(among)))}
+        return np.array([rows.get(text, -1) for text in wanted], dtype=np.intp)
+    from pyarrow import compute
+
+    found = compute.index_in(large_strings(wanted), value_set=large_strings(among))
+    return numbers_of(found, np.int32, -1).astype(np.intp)
 
 
 # -- lines of a CSV file -----------------------------------------------------------------------------------------------

@@ -11,7 +11,6 @@ from hushbid.arrays import (
     BoolArray,
     FloatArray,
     IntArray,
-    all_differ,
     are_ascii,
     first_row,
     has_no_width,
@@ -205,7 +204,7 @@ class Table:
     def keys(self, name: str) -> list[str]:
         """A column of texts of which none is empty and no two are equal: one person, one row."""
         keys = self.ids(name)
-        if all_differ(keys) and "" not in keys:
+        if len(set(keys)) == len(keys) and "" not in keys:
             return keys
         # something is wrong: say where
         first: dict[str, int] = {}
