@@ -6,7 +6,7 @@ promise exactly.
 
 In reading order, from the mathematics up:
 
-- `errors`, `arrays`, `durable`, `wording`, `notebook`, `shortest`, `documents`, `codec`, `money`, `tables`: the
+- `errors`, `arrays`, `durable`, `wording`, `notebook`, `shortest`, `held`, `documents`, `codec`, `money`, `tables`: the
   ground floor, for every layer
 - `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
 - `questions`: what is asked, and how one privacy loss pays for all answers

@@ -145,7 +145,7 @@ def test_a_damaged_store_is_neither_sent_nor_drawn_again(tmp_path: Path) -> None
     privatize(0.3, 0.5, (0, 1), store=tmp_path / "mine")
     path = tmp_path / "mine.json"
     path.chmod(0o600)
-    path.write_text(path.read_text().replace('"value": "', '"value": "1'))
+    path.write_text(path.read_text().replace('"value":"', '"value":"1'))
     with pytest.raises(ReleaseError, match="damaged"):
         privatize(0.3, 0.5, (0, 1), store=tmp_path / "mine")
 

@@ -28,6 +28,7 @@ LAYERS = (
     ("tables",),
     ("codec", "money"),
     ("documents",),
+    ("held",),
     ("notebook", "shortest"),
     ("arrays", "durable", "wording"),
     ("errors",),
