@@ -252,8 +252,8 @@ def rounded_sum(values: FloatArray) -> float:
     >>> rounded_sum(np.array([1e16, 1.0, 0.0, -1e16])), rounded_sum(np.broadcast_to(0.1, (10,)))
     (1.0, 1.0)
     """
-    if values.size and not any(values.strides) and math.isfinite(values.flat[0]):
-        return float(Fraction(float(values.flat[0])) * values.size)
+    if values.size and math.isfinite(first := float(values.flat[0])) and (values == first).all():
+        return float(Fraction(first) * values.size)
     return math.fsum(values[values != 0.0].tolist())
 
 
@@ -310,10 +310,13 @@ def id_texts(ids: Iterable[object]) -> list[str]:
     ['ann', 'Zoë', '7', '']
     """
     known: list[Any] = list(ids)
-    if not are_ascii(known):
+    try:
+        whole = "".join(known)
+    except TypeError:  # not all are texts
+        return [_id_text(one) for one in known]
+    if not whole.isascii():
         return [_id_text(one) for one in known]
     # the usual case, all at once: often there is not a space in any of them
-    whole = "".join(known)
     return known if whole.split(maxsplit=1) == [whole] else [one.strip() for one in known]
 
 
@@ -337,7 +340,7 @@ def has_no_width(text: str) -> bool:
 
 
 def _id_text(one: object) -> str:
-    if one is None:
+    if one is None or (isinstance(one, float) and math.isnan(one)):
         return ""
     if isinstance(one, str):
         if has_no_width(one):

@@ -94,6 +94,8 @@ def side_by_side(work: Callable[[T], U], parts: Iterable[T]) -> Iterator[U]:
 def _ended_floats(values: NDArray[np.float64], separator: str) -> bytes:
     """Doubles with a separator behind each."""
     chunk = np.ascontiguousarray(values)
+    if _is_one_number(chunk):
+        return f"{float(chunk[0])!r}{separator}".encode() * chunk.size
     others = _others(chunk)
     if others is not None:
         return _among_zeros(chunk, others, separator)[0]
@@ -119,6 +121,12 @@ def float_strings(values: NDArray[np.float64]) -> Any:
     if not whole.any():
         return digits
     return _joined(digits, strings(["", ".0"]).take(array_of(whole.astype(np.int8))))
+
+
+def _is_one_number(values: NDArray[np.float64]) -> bool:
+    """Whether all are the same, to the last bit."""
+    bits = values.view(np.int64)
+    return bool((bits == bits[0]).all())
 
 
 def _others(values: NDArray[np.float64]) -> IndexArray | None:

@@ -5,7 +5,6 @@ which key an estimate is drawn once: a campaign server takes the campaign's name
 `draw_first`, which remembers what this process has drawn, and with a folder through `hushbid.disclosure.once_files`.
 """
 
-import math
 import secrets
 import threading
 from collections.abc import Callable, Iterable
@@ -14,7 +13,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, are_ascii, first_row, id_texts, rows_text
+from hushbid.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
 from hushbid.disclosure.once_files import drawn_once, stored
 from hushbid.disclosure.once_question import (
     Ask,
@@ -203,10 +202,7 @@ def _of_people(release: Release, name: str, people: int) -> Release:
 
 def named(ids: Iterable[object]) -> Named:
     """People by their ids, of which none is missing or repeated; for a million it takes a while."""
-    given = list(ids)
-    if not are_ascii(given):
-        given = [None if isinstance(one, float) and math.isnan(one) else one for one in given]
-    names = id_texts(given)
+    names = id_texts(ids)
     if "" in names:
         missing = np.array([name == "" for name in names])
         told = f"ids must name everybody, but nobody is named in {rows_text(missing)}."

@@ -28,7 +28,7 @@ from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, dec
 from hushbid.purchase.people import AT_ONCE, Delivered, Kind, People, Reading, read_answers, read_data
 from hushbid.purchase.releasing import Asked, answer_from, stamps_of, store_beside
 from hushbid.purchase.results import Purchase
-from hushbid.purchase.writing import Names, notes_of, report_of, write_results
+from hushbid.purchase.writing import Names, notes_of, report_of, write_documents, write_tables
 from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
 from hushbid.tables import is_table, read_again
@@ -270,7 +270,7 @@ class Found:
 def complete(
     files: Staging, names: Names | None, campaign: Campaign, bought: Bought, found: Found, *, audit: bool, step: Step
 ) -> Purchase:
-    """Record a purchase, attack it, and let its files wait for their names."""
+    """Attack a purchase, record it, and let its files wait for their names, the last of them last."""
     decided, everybody, answer = bought.decided, bought.decided.everybody, found.answer
     # everywhere the same is said of safeguards that were overridden
     stamps = stamps_of(decided, asked_of(campaign), answer)
@@ -280,18 +280,20 @@ def complete(
         from hushbid.audit.suite import audits_of  # late: with all that attacks take it is much to load
 
         audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
-    step("recording")
+    step("writing")
     record, page, paths = None, None, list[Path]()
-    # the report is computed while the record is made and the tables are written
+    # the report is computed beside; tables come first, which Python's lock does not hold up
     with ThreadPoolExecutor(max_workers=1) as beside:
         if names is not None and everybody is not None and campaign.data is not None:
             page = beside.submit(report_of, campaign, decided, everybody, answer, audits)
+        if names is not None:
+            paths += write_tables(files, names, campaign, decided, bought.priced, answer)
+        step("recording")
         if everybody is not None:
             release = None if answer is None else answer.release
             record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign))
-        step("writing")
         if names is not None:
-            paths = write_results(files, names, campaign, decided, bought.priced, answer, record, stamps, page)
+            paths += write_documents(files, names, campaign, decided, answer, record, stamps, page)
     return Purchase(
         campaign=campaign,
         decided=decided,

@@ -63,18 +63,15 @@ class Names:
         return self.summary or self.record
 
 
-def write_results(
+def write_tables(
     files: Staging,
     names: Names,
     campaign: Campaign,
     decided: Decided,
     priced: "Priced | None",
     answer: Answer | None,
-    record: Record | None,
-    stamps: list[str],
-    page: Future[Report] | None,
 ) -> list[Path]:
-    """Stage every file, the last of them last; decisions that an engine wrote are staged already."""
+    """Stage decisions, payments and the estimate; decisions that an engine wrote are staged already."""
     paths, everybody = [names.decisions], decided.everybody
     made_up: dict[str, Raw] = {}
     if everybody is not None and campaign.made_up:
@@ -89,7 +86,22 @@ def write_results(
             owed = payment_columns(everybody, answer, late_is_paid=campaign.late_is_paid)
             files.add(names.payments, table_writer(names.payments, {**owed, **made_up}))
         files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
-    if everybody is not None and record is not None:
+    return paths
+
+
+def write_documents(
+    files: Staging,
+    names: Names,
+    campaign: Campaign,
+    decided: Decided,
+    answer: Answer | None,
+    record: Record | None,
+    stamps: list[str],
+    page: Future[Report] | None,
+) -> list[Path]:
+    """Stage the report and the record, if there are any, and where an engine decided a summary."""
+    paths = []
+    if record is not None:
         if page is not None:
             paths.append(names.report)
             written = _rendered(page.result(), record).encode()
