@@ -1,8 +1,9 @@
 """Pricing tables on every engine, against DuckDB's own bucketed group-by of the same file.
 
 Every engine runs in a process of its own, so that its memory is its own: ``python -m benchmarks.bench_engine PATH
-ENGINE`` prints what it found as JSON. ``HUSHBID_BENCH_ROWS`` sets the size for all engines (10^7 unless told), and
-``HUSHBID_BENCH_LARGEST=1e8`` lets the default engine go on to that size; TMPDIR says where the files go.
+ENGINE`` prints what it found as JSON, and with ``pass`` behind it only what a single pass takes. ``HUSHBID_BENCH_ROWS``
+sets the size for all engines (10^7 unless told). ``HUSHBID_BENCH_LARGEST=1e8`` lets the default engine go on to that
+size, and a single pass of Spark's, beside which what it costs to start one is nothing. TMPDIR says where the files go.
 """
 
 import json
@@ -15,6 +16,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import duckdb
 import numpy as np
@@ -32,7 +34,8 @@ from hushbid.priors import Exponential, LogNormal, Prior, Uniform
 
 ROWS = int(float(os.environ.get("HUSHBID_BENCH_ROWS", "1e7")))
 LARGEST = int(float(os.environ.get("HUSHBID_BENCH_LARGEST", "0")))
-ENGINES = ("auto", "memory", "polars", "duckdb", "spark:local[2]")
+SPARK = "spark:local[2]"
+ENGINES = ("auto", "memory", "polars", "duckdb", SPARK)
 ARRAY = "array"
 """Not an engine: ``Market.acquire`` on the column as one array, which was read before."""
 
@@ -46,11 +49,19 @@ _REPEATS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """What one process measured, in seconds and bytes."""
+class Pass:
+    """What a single pass takes, in seconds, each the quickest of a few."""
 
     rows: int
     engine: str
+    first_pass: float
+    group_by: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found(Pass):
+    """What one process measured, in seconds and bytes."""
+
     decided: float
     written: float
     """To price and write everybody after that."""
@@ -62,11 +73,6 @@ class Found:
     active: int
     peak: int
     """The most memory that the process had, what it wrote included; of Spark, only that of the driver's Python."""
-
-    first_pass: float
-    """The quickest of a few; so is the next."""
-
-    group_by: float
 
 
 def run() -> list[Row]:
@@ -82,9 +88,11 @@ def run() -> list[Row]:
         for size in [ROWS // 10, *([LARGEST] if LARGEST > ROWS else [])]:
             path = people(Path(folder) / "people.parquet", size)
             other = measured(path, "auto")
-            path.unlink()
             small, large = sorted((before, other), key=lambda one: one.rows)
             rows += [*compared(other), growth(small, large)]
+            if size == LARGEST:
+                rows.append(pass_row(Pass(**in_process(path, SPARK, "pass"))))
+            path.unlink()
     return rows
 
 
@@ -101,18 +109,23 @@ def people(path: Path, rows: int) -> Path:
 
 def measured(path: Path, engine: str) -> Found:
     """Measure in another process."""
+    return Found(**in_process(path, engine))
+
+
+def in_process(path: Path, engine: str, *what: str) -> dict[str, Any]:
+    """What another process prints."""
     print(f"  {engine}, {path.stat().st_size / GIB:.2f} GiB, load {os.getloadavg()[0]:.1f}", file=sys.stderr)
-    command = [sys.executable, "-m", "benchmarks.bench_engine", str(path), engine]
+    command = [sys.executable, "-m", "benchmarks.bench_engine", str(path), engine, *what]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr[-2000:]}")
-    return Found(**json.loads(done.stdout))
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
 
 
 def measure(path: Path, engine: str) -> Found:
     """Decide and write in this process; then compare single passes with the group-by."""
     out = path.with_name("priced.parquet")
-    rows = pq.ParquetFile(path).metadata.num_rows
     few = people(path.with_name("few.parquet"), 1000)  # what loading libraries and starting Spark take is not counted
     if engine == ARRAY:
         MARKET.acquire(column(few))
@@ -122,7 +135,7 @@ def measure(path: Path, engine: str) -> Found:
     start, busy = time.perf_counter(), time.process_time()
     if reports is not None:
         outcome = MARKET.acquire(reports)
-        decided, written, passes, active, first = time.perf_counter() - start, 0.0, 1, outcome.active, [0.0]
+        decided, written, passes, active = time.perf_counter() - start, 0.0, 1, outcome.active
     else:
         priced = price(path, MARKET, engine=engine)
         decided, passes, active = time.perf_counter() - start, priced.summary.passes, priced.summary.active
@@ -130,28 +143,26 @@ def measure(path: Path, engine: str) -> Found:
         written = time.perf_counter() - start - decided
     busy = time.process_time() - busy
     peak = max(resource.getrusage(who).ru_maxrss for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)) << 10
-    theirs = group_by(path)
-    if engine != ARRAY:
-        who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": Uniform(1, 2)}, tie_seed=b"")
-        opened = open_engine(path, engine)
-        pairs = [
-            (_seconds(lambda: opened.reduce(CensusKernel(who), Census())), _seconds(theirs)) for _ in range(_REPEATS)
-        ]
-        first, others = [mine for mine, _ in pairs], [other for _, other in pairs]
-    else:
-        others = [_seconds(theirs) for _ in range(_REPEATS)]
+    alone = single_pass(path, engine)
     return Found(
-        rows=rows,
-        engine=engine,
-        decided=decided,
-        written=written,
-        processor=busy,
-        passes=passes,
-        active=active,
-        peak=peak,
-        first_pass=min(first),
-        group_by=min(others),
+        **asdict(alone), decided=decided, written=written, processor=busy, passes=passes, active=active, peak=peak
     )
+
+
+def single_pass(path: Path, engine: str) -> Pass:
+    """One solving pass and the group-by, in turn."""
+    who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": Uniform(1, 2)}, tie_seed=b"")
+    opened = None if engine == ARRAY else open_engine(path, engine)
+
+    def ours() -> None:
+        if opened is not None:
+            opened.reduce(CensusKernel(who), Census())
+
+    theirs = group_by(path)
+    pairs = [(_seconds(ours), _seconds(theirs)) for _ in range(_REPEATS)]
+    mine, others = (min(column) for column in zip(*pairs, strict=True))
+    rows = pq.ParquetFile(path).metadata.num_rows
+    return Pass(rows=rows, engine=engine, first_pass=mine, group_by=others)
 
 
 def column(path: Path) -> NDArray[np.float64]:
@@ -182,7 +193,7 @@ def compared(found: Found) -> Iterator[Row]:
     if found.engine == ARRAY:
         yield row(f"Market.acquire in memory, {size}", found.decided)
         return
-    yield row(f"one solving pass, {size}", found.first_pass, 4.0 if is_default else None)
+    yield pass_row(found, 4.0 if is_default else None)
     yield row(f"decide, {size}, {found.active} active", found.decided)
     yield row(f"price and write, {size}", found.written)
     if is_default:
@@ -202,6 +213,18 @@ def compared(found: Found) -> Iterator[Row]:
             ours=f"{found.peak / GIB:.2f} GiB",
             theirs=f"{_ALLOWED / GIB:.0f} GiB",
         )
+
+
+def pass_row(found: Pass, limit: float | None = None) -> Row:
+    """A single pass against the group-by."""
+    return Row(
+        what=f"one solving pass, {found.engine}, {found.rows:.0e} rows".replace("e+0", "e"),
+        against="DuckDB group-by",
+        ratio=found.first_pass / found.group_by,
+        limit=limit,
+        ours=f"{found.first_pass:.3g} s",
+        theirs=f"{found.group_by:.3g} s",
+    )
 
 
 def against_default(found: Mapping[str, Found]) -> Iterator[Row]:
@@ -258,4 +281,5 @@ def _seconds(function: Callable[[], object]) -> float:
 
 
 if __name__ == "__main__":
-    print(json.dumps(asdict(measure(Path(sys.argv[1]), sys.argv[2]))))
+    do = single_pass if sys.argv[3:] == ["pass"] else measure
+    print(json.dumps(asdict(do(Path(sys.argv[1]), sys.argv[2]))))
