@@ -37,7 +37,7 @@ def _set_up() -> None:
     # we multiply no matrices, and threads of OpenBLAS that wait for some keep a processor busy
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     # lists of millions hold no circles, and looking for some in them takes long
-    gc.set_threshold(100_000, 50, 50)
+    gc.set_threshold(100_000, 10, 10)
 
 
 def _leave(status: object) -> None:
