@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.verification.caps_from_nearby import from_nearby, root_between
 from hushbid.verification.central_by_exclusion import Answers
 from hushbid.verification.crowd_under_caps import Crowd, Moved, Sums
@@ -161,13 +161,43 @@ class CappedRule:
     def _solved(self, moved: Moved, single: FloatArray) -> _Points:
         if self._weight is not None:
             return self._best_price(moved, single)
-        # an error or an expense: from the population as it is, and otherwise where that leads nowhere
-        found = from_nearby(self._crowd, moved, *self._here, error=self._error, expense=self._expense)
-        points = self._points(found.level, found.rate, self._crowd.sums(moved, found.level, found.rate))
-        rest = np.flatnonzero(~found.solved)
+        # an error or an expense: what is left for her alone; from the population as it is; where that leads nowhere
+        points, known = self._beside_all_caps(moved)
+        rest = np.flatnonzero(~known)
+        if rest.size:
+            some = moved.take(rest)
+            found = from_nearby(self._crowd, some, *self._here, error=self._error, expense=self._expense)
+            points.put(rest, self._points(found.level, found.rate, self._crowd.sums(some, found.level, found.rate)))
+            rest = rest[~found.solved]
         if rest.size:
             points.put(rest, self._from_bracketed(moved.take(rest)))
         return points
+
+    def _beside_all_caps(self, moved: Moved) -> tuple[_Points, BoolArray]:
+        """All others at their caps and, for the rest ``b`` of an expense, she; and for which pairs that is optimal.
+
+        She loses ``ε = b/ψ``; then ``τρ = (2 + ΣVε²)/Σε`` and ``ρψ = τρ − Vε``. The problem is convex: if everybody
+        else wants to be at her cap at this level and rate, it is solved. Her cost may be beyond all measure.
+        """
+        size, expense = moved.rows.size, self._expense
+        if expense is None or not self._crowd.few:
+            return _Points(*np.zeros((4, size), dtype=np.longdouble)), np.zeros(size, dtype=bool)
+        there = self._costs < math.inf
+        caps, costs = np.where(there, self._caps, 0.0), np.where(there, self._costs, 0.0)
+        spread, cost = self._variance[moved.rows], self._base + moved.into
+        columns = (costs * caps, caps, self._variance * caps * caps)
+        spent, bought, squares = (float(column.sum()) - column[moved.rows] for column in columns)
+        loss = (expense - spent) / cost
+        product = (2.0 + squares + spread * loss * loss) / (bought + loss)
+        rate = (product - spread * loss) / cost
+        known = (expense - spent > 1e-9 * expense) & (loss < self._caps[moved.rows]) & (rate > 0.0) & (rate < math.inf)
+        some = np.flatnonzero(known)
+        short = product[some, None] - rate[some, None] * costs < self._variance * caps * (1.0 + 1e-12)
+        short[np.arange(some.size), moved.rows[some]] = False
+        known[some] = ~short.any(axis=1)
+        level = moved.into + spread * loss / rate
+        mse = np.asarray(product / (bought + loss), dtype=np.longdouble)
+        return _Points(level, rate, mse, np.full(size, expense, dtype=np.longdouble)), known
 
     def _from_bracketed(self, moved: Moved) -> _Points:
         """From what was found by a bracket at costs nearby, now or before, and by one where that leads nowhere."""
@@ -191,7 +221,9 @@ class CappedRule:
         """By a bracket, and kept: logarithms of the cost, of how far the level is above the first one, of the rate."""
         found = self._bracketed(moved)
         new = np.log(np.stack([self._base + moved.into, found.level - moved.start, found.rate]).astype(float))
-        seen = np.concatenate([self._seen, new[:, np.isfinite(new).all(axis=0)]], axis=1)
+        goal, reached = (self._error, found.mse) if self._expense is None else (self._expense, found.expense)
+        met = np.isfinite(new).all(axis=0) & np.isclose(reached.astype(float), float(goal or 0.0), rtol=1e-9, atol=0.0)
+        seen = np.concatenate([self._seen, new[:, met]], axis=1)
         self._seen = seen[:, np.argsort(seen[0], kind="stable")]
         return found
 
