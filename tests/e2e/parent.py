@@ -29,6 +29,7 @@ def serve() -> None:
         importlib.import_module(f"hushbid.cli.{command.replace('-', '_')}")
     for module in HEAVY:
         importlib.import_module(module)
+    compile_templates()
     hurry_attacks()
     for line in sys.stdin:
         child = os.fork()
@@ -60,6 +61,15 @@ def be_command(request: dict[str, Any]) -> NoReturn:
         sys.stdout.flush()
         sys.stderr.flush()
         os._exit(status)
+
+
+def compile_templates() -> None:
+    """Those of a report, which most commands of a campaign write: a child would compile them again."""
+    from hushbid.report import page
+
+    first = page._page("en")
+    for name in first.environment.list_templates(filter_func=lambda name: name.endswith(".html") and "/" not in name):
+        first.environment.get_template(name, globals=dict(first.globals))
 
 
 def hurry_attacks() -> None:

@@ -40,12 +40,10 @@ PRIORS = {
 
 def loss_at(market, reports, row, z):
     """Person ``row``'s loss at each report ``z``, by solving every changed problem anew."""
-    losses = []
-    for value in z:
-        changed = np.array(reports, dtype=float)
-        changed[row] = value
-        loss = market.allocation(np.asarray(market.prior.virtual_cost(changed))).privacy_loss[row]
-        losses.append(min(loss, market.max_privacy_loss or np.inf))
+    losses, costs = [], np.array(market.prior.virtual_cost(np.array(reports, dtype=float)))
+    prior = market.prior.prior_of(row) if isinstance(market.prior, Grouped) else market.prior
+    for costs[row] in np.asarray(prior.virtual_cost(np.array(z, dtype=float))):
+        losses.append(min(market.allocation(costs).privacy_loss[row], market.max_privacy_loss or np.inf))
     return np.array(losses)
 
 

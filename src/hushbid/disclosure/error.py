@@ -129,7 +129,7 @@ class ErrorModel:
         unit = math.sqrt(self.mse)
         if unit == 0.0 or not math.isfinite(unit):
             return self.rounding + self.largest_bias if unit == 0.0 else math.inf
-        random = unit * self._relative(unit)._quantile((1.0 - level) / 2.0)
+        random = unit * _quantile_of(self._relative(unit), (1.0 - level) / 2.0)
         return random + self.rounding + self.largest_bias
 
     def normal_half_width(self, level: float) -> float:
@@ -138,7 +138,7 @@ class ErrorModel:
         unit = math.sqrt(self.mse)
         if unit == 0.0 or not math.isfinite(unit):
             return whole
-        found = unit * self._relative(unit)._normal_quantile((1.0 - level) / 2.0)
+        found = unit * _quantile_of(self._relative(unit), (1.0 - level) / 2.0, normal=True)
         return min(found + self.rounding + self.largest_bias, whole)
 
     def _normal_quantile(self, tail: float) -> float:
@@ -230,6 +230,12 @@ class ErrorModel:
         if self.cells > 1:  # log E e^(λZ)/λ² falls before it rises: at most what it is at 0, or at the next scale
             others = np.maximum(others, np.square(reduced) * (tail.variance / 2.0))
         return rates, data + count * others
+
+
+@functools.lru_cache(maxsize=256)
+def _quantile_of(model: ErrorModel, tail: float, *, normal: bool = False) -> float:
+    """Found once for all pages, files and figures that tell the same interval."""
+    return model._normal_quantile(tail) if normal else model._quantile(tail)
 
 
 @functools.lru_cache(maxsize=1)

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray
+from hushbid.arrays import BoolArray, FloatArray
 from hushbid.verification.crowd_under_caps import Crowd, Moved, Sums
 
 Long = NDArray[np.longdouble]
@@ -40,12 +40,18 @@ class Nearby:
 
 
 def from_nearby(
-    crowd: Crowd, moved: Moved, above_start: float, rate: float, *, error: float | None, expense: float | None
+    crowd: Crowd,
+    moved: Moved,
+    above_start: float | FloatArray,
+    rate: float | FloatArray,
+    *,
+    error: float | None,
+    expense: float | None,
 ) -> Nearby:
     """Begin every pair so far ``above_start`` and at that ``rate``; an ``error`` or an ``expense`` is wanted."""
     size = moved.rows.size
     found = Nearby(
-        moved.start + np.longdouble(above_start),
+        moved.start + np.asarray(above_start, dtype=np.longdouble),
         np.full(size, rate, dtype=np.longdouble),
         np.zeros(size, dtype=bool),
     )

@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.verification.caps_from_nearby import from_nearby, root_between
 from hushbid.verification.central_by_exclusion import Answers
 from hushbid.verification.crowd_under_caps import Crowd, Moved, Sums
@@ -35,6 +35,9 @@ _NARROW = 1e-7
 _FAR = 1e15
 _AS_GOOD = 1.0 + 1e-13
 _BLUR = 1e-13
+_EVERY = 16
+"""Of so many pairs with costs in a row one is bracketed."""
+
 _PEOPLE_PER_EFFORT = 200.0
 """From a purchase nearby, so many people take twice as long as few."""
 
@@ -52,6 +55,10 @@ class _Points:
 
     def take(self, which: NDArray[np.intp]) -> "_Points":
         return _Points(*(getattr(self, name)[which] for name in self.__slots__))
+
+    def put(self, which: NDArray[np.intp], others: "_Points") -> None:
+        for name in self.__slots__:
+            getattr(self, name)[which] = getattr(others, name)
 
 
 class CappedRule:
@@ -73,6 +80,7 @@ class CappedRule:
         self._base = np.longdouble(self._crowd.base)
         self._alone = self._alone_values()
         self._kept: dict[tuple[int, bool], FloatArray | None] = {}
+        self._seen = np.zeros((3, 0))
 
     @property
     def effort(self) -> float:
@@ -153,15 +161,71 @@ class CappedRule:
     def _solved(self, moved: Moved, single: FloatArray) -> _Points:
         if self._weight is not None:
             return self._best_price(moved, single)
-        # an error or an expense: from the population as it is, and by a bracket where that leads nowhere
-        found = from_nearby(self._crowd, moved, *self._here, error=self._error, expense=self._expense)
-        points = self._points(found.level, found.rate, self._crowd.sums(moved, found.level, found.rate))
-        rest = np.flatnonzero(~found.solved)
+        # an error or an expense: what is left for her alone; from the population as it is; where that leads nowhere
+        points, known = self._beside_all_caps(moved)
+        rest = np.flatnonzero(~known)
         if rest.size:
-            bracketed = self._bracketed(moved.take(rest))
-            for name in _Points.__slots__:
-                getattr(points, name)[rest] = getattr(bracketed, name)
+            some = moved.take(rest)
+            found = from_nearby(self._crowd, some, *self._here, error=self._error, expense=self._expense)
+            points.put(rest, self._points(found.level, found.rate, self._crowd.sums(some, found.level, found.rate)))
+            rest = rest[~found.solved]
+        if rest.size:
+            points.put(rest, self._from_bracketed(moved.take(rest)))
         return points
+
+    def _beside_all_caps(self, moved: Moved) -> tuple[_Points, BoolArray]:
+        """All others at their caps and, for the rest ``b`` of an expense, she; and for which pairs that is optimal.
+
+        She loses ``ε = b/ψ``; then ``τρ = (2 + ΣVε²)/Σε`` and ``ρψ = τρ − Vε``. The problem is convex: if everybody
+        else wants to be at her cap at this level and rate, it is solved. Her cost may be beyond all measure.
+        """
+        size, expense = moved.rows.size, self._expense
+        if expense is None or not self._crowd.few:
+            return _Points(*np.zeros((4, size), dtype=np.longdouble)), np.zeros(size, dtype=bool)
+        there = self._costs < math.inf
+        caps, costs = np.where(there, self._caps, 0.0), np.where(there, self._costs, 0.0)
+        spread, cost = self._variance[moved.rows], self._base + moved.into
+        columns = (costs * caps, caps, self._variance * caps * caps)
+        spent, bought, squares = (float(column.sum()) - column[moved.rows] for column in columns)
+        loss = (expense - spent) / cost
+        product = (2.0 + squares + spread * loss * loss) / (bought + loss)
+        rate = (product - spread * loss) / cost
+        known = (expense - spent > 1e-9 * expense) & (loss < self._caps[moved.rows]) & (rate > 0.0) & (rate < math.inf)
+        some = np.flatnonzero(known)
+        short = product[some, None] - rate[some, None] * costs < self._variance * caps * (1.0 + 1e-12)
+        short[np.arange(some.size), moved.rows[some]] = False
+        known[some] = ~short.any(axis=1)
+        level = moved.into + spread * loss / rate
+        mse = np.asarray(product / (bought + loss), dtype=np.longdouble)
+        return _Points(level, rate, mse, np.full(size, expense, dtype=np.longdouble)), known
+
+    def _from_bracketed(self, moved: Moved) -> _Points:
+        """From what was found by a bracket at costs nearby, now or before, and by one where that leads nowhere."""
+        points = _Points(*(np.empty(moved.rows.size, dtype=np.longdouble) for _ in _Points.__slots__))
+        rest = np.argsort(moved.into, kind="stable")
+        # by what is known; by a bracket here and there; by what is known then; and all others
+        for step in (_EVERY, 1):
+            if self._seen.size:
+                some, (place, *known) = moved.take(rest), self._seen
+                begin = (np.exp(np.interp(np.log(self._base + some.into).astype(float), place, one)) for one in known)
+                found = from_nearby(self._crowd, some, *begin, error=self._error, expense=self._expense)
+                points.put(rest, self._points(found.level, found.rate, self._crowd.sums(some, found.level, found.rate)))
+                rest = rest[~found.solved]
+            if rest.size == 0:
+                break
+            points.put(rest[::step], self._remembered(moved.take(rest[::step])))
+            rest = np.delete(rest, np.s_[::step])
+        return points
+
+    def _remembered(self, moved: Moved) -> _Points:
+        """By a bracket, and kept: logarithms of the cost, of how far the level is above the first one, of the rate."""
+        found = self._bracketed(moved)
+        new = np.log(np.stack([self._base + moved.into, found.level - moved.start, found.rate]).astype(float))
+        goal, reached = (self._error, found.mse) if self._expense is None else (self._expense, found.expense)
+        met = np.isfinite(new).all(axis=0) & np.isclose(reached.astype(float), float(goal or 0.0), rtol=1e-9, atol=0.0)
+        seen = np.concatenate([self._seen, new[:, met]], axis=1)
+        self._seen = seen[:, np.argsort(seen[0], kind="stable")]
+        return found
 
     @cached_property
     def _here(self) -> tuple[float, float]:
@@ -198,8 +262,7 @@ class CappedRule:
                 self._crowd.digits,
             )
             met = self._curve(some, start + reach * np.exp(place))
-            for name in _Points.__slots__:
-                getattr(found, name)[near] = getattr(met, name)
+            found.put(near, met)
         return found
 
     def _curve(self, moved: Moved, level: Long) -> _Points:
@@ -337,8 +400,7 @@ class CappedRule:
                 lambda x: slope(self._curve(some, first + width * x)), zero, zero + 1.0, self._crowd.digits / _NARROW
             )
             better = self._curve(some, first + width * share)
-            for name in _Points.__slots__:
-                getattr(found, name)[crossing] = getattr(better, name)
+            found.put(crossing, better)
         value = (weight * found.mse + found.expense).astype(float)
         # of points as good as the best, one at which the equation was solved
         best_of = np.full(size, math.inf)
@@ -350,8 +412,7 @@ class CappedRule:
         first_ones, index = np.unique(pair[order], return_index=True)
         best = found.take(order[index])
         result = _Points(*(np.full(size, fill, dtype=np.longdouble) for fill in (0.0, 0.0, math.inf, math.inf)))
-        for name in _Points.__slots__:
-            getattr(result, name)[first_ones] = getattr(best, name)
+        result.put(first_ones, best)
         return result
 
     # -- people who ask for nothing ------------------------------------------------------------------------------------

@@ -83,6 +83,11 @@ class Crowd:
                 self._kinds.append(_Kind(np.sort(self._offset[some]), spread, cap))
 
     @property
+    def few(self) -> bool:
+        """Whether people are added up one by one."""
+        return self._direct
+
+    @property
     def effort(self) -> float:
         """How much longer than usual sums take."""
         return max(self._costs.size / 12.0, 2.0) if self._direct else 3.0 + 2.0 * len(self._kinds)

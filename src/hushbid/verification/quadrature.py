@@ -38,6 +38,7 @@ _SECTIONS = 16
 _ACCURACY = 1e-8
 _MOST_INTERVALS = 200_000
 _GROWTH = 16.0
+_DOUBLINGS = 4
 _SMALL = 1e-12
 """A first step away from a report of 0, relative to the top of the support."""
 
@@ -126,14 +127,17 @@ def _last_report(holds: Callable[[IndexArray, FloatArray], BoolArray], reports: 
     scale = max(float(reports.max()), min(top, 1.0) * _SMALL)
     reach = np.maximum(1e-3 * reports, 1e-9 * scale)
     unsolved = who
-    # doubling: enough to cross the whole range of doubles
-    for _ in range(2200):
-        ahead = np.minimum(reports[unsolved] + reach[unsolved], top)
-        bought = holds(unsolved, ahead)
-        low[unsolved[bought]] = ahead[bought]
-        high[unsolved[~bought]] = ahead[~bought]
-        unsolved = unsolved[bought & (ahead < top)]
-        reach[unsolved] *= 2.0
+    # doubling, several times in one call: enough to cross the whole range of doubles
+    ahead_by = 2.0 ** np.arange(_DOUBLINGS)
+    for _ in range(2200 // _DOUBLINGS):
+        ahead = np.minimum(reports[unsolved, None] + reach[unsolved, None] * ahead_by, top)
+        bought = holds(np.repeat(unsolved, _DOUBLINGS), ahead.ravel()).reshape(ahead.shape)
+        here, count = np.arange(unsolved.size), bought.cumprod(axis=1).sum(axis=1)
+        some, ended = count > 0, count < _DOUBLINGS
+        low[unsolved[some]] = ahead[here[some], count[some] - 1]
+        high[unsolved[ended]] = ahead[here[ended], count[ended]]
+        unsolved = unsolved[~ended & (ahead[:, -1] < top)]
+        reach[unsolved] *= 2.0**_DOUBLINGS
         if unsolved.size == 0:
             break
     # then sixteen sections at a time, down to neighbours

@@ -64,13 +64,16 @@ class BudgetReplies:
         unspent = spent <= budget
         loss = np.where(there, limits.own[which], 0.0)
         mse = np.where(there, limits.error[which], limits.error_without[which])
+        level, rate = np.zeros(rows.size), np.zeros(rows.size)
         unsolved = np.flatnonzero(~unspent)
         if unsolved.size:
             variants = self._now.variants(rows[unsolved], costs[unsolved])
             assert variants.moved is not None
             points = self._now.solved(variants)
             loss[unsolved], mse[unsolved] = variants.moved.losses(points.level, points.rate), points.mse
-        return self._potential(who, which, limits, x, there), np.where(loss < _ENDLESS, loss, math.inf), mse
+            level[unsolved], rate[unsolved] = points.level, points.rate
+        value = self._potential(who, which, limits, x, there, level, rate)
+        return value, np.where(loss < _ENDLESS, loss, math.inf), mse
 
     def _limits(self, who: IndexArray) -> _Limits:
         """What the most accurate losses are with and without each of these people."""
@@ -97,7 +100,14 @@ class BudgetReplies:
         return _Limits(own, spent, error, spent_without, error_without)
 
     def _potential(
-        self, who: IndexArray, which: IndexArray, limits: _Limits, x: FloatArray, there: BoolArray
+        self,
+        who: IndexArray,
+        which: IndexArray,
+        limits: _Limits,
+        x: FloatArray,
+        there: BoolArray,
+        level: FloatArray,
+        rate: FloatArray,
     ) -> FloatArray:
         """Minus the integral of her loss over all higher costs, or from a fixed cost if she is never out."""
         budget = self._scaled.aim.number
@@ -109,17 +119,22 @@ class BudgetReplies:
         if out.size:
             people, back = np.unique(which[out], return_inverse=True)
             alone = self._now.solved(self._now.variants(who[people], np.full(people.size, math.inf)))
-            level, rate = alone.level[back], alone.rate[back]
-            value[out] = -self._area(who[which[out]], level, rate, alone.base + level, np.maximum(x, unspent)[out])
+            top, stop = (alone.base + alone.level)[back], np.maximum(x, unspent)[out]
+            value[out] = -self._area(who[which[out]], alone.level[back], alone.rate[back], top, stop)
         always = np.flatnonzero(never_out[which] & there)
         if always.size:
-            reference = 2.0 * np.maximum(budget / limits.own[which[always]], float(self._costs.max()))
-            top, stop = np.maximum(x[always], reference), np.minimum(x[always], reference)
-            stop = np.maximum(stop, unspent[always])
-            people_rows = who[which[always]]
-            points = self._now.solved(self._now.variants(people_rows, top * self._scaled.scale))
-            area = self._area(people_rows, points.level, points.rate, top, stop)
-            value[always] = np.where(x[always] > reference, area, -area)
+            people, back = np.unique(which[always], return_inverse=True)
+            fixed = 2.0 * np.maximum(budget / limits.own[people], float(self._costs.max()))
+            points = self._now.solved(self._now.variants(who[people], fixed * self._scaled.scale))
+            reference, beyond = fixed[back], x[always] > fixed[back]
+            area = self._area(
+                who[which[always]],
+                np.where(beyond, level[always], points.level[back]),
+                np.where(beyond, rate[always], points.rate[back]),
+                np.maximum(x[always], reference),
+                np.maximum(np.minimum(x[always], reference), unspent[always]),
+            )
+            value[always] = np.where(beyond, area, -area)
         value[never_out[which] & ~there] = np.inf
         return value - np.where(there, limits.own[which] * np.maximum(unspent - x, 0.0), 0.0)
 

@@ -15,7 +15,7 @@ from typing import Literal
 
 import numpy as np
 
-from hushbid.allocation.capped.crowds import Variants
+from hushbid.allocation.capped.crowds import OneCap, Variants
 from hushbid.allocation.capped.people import Totals
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
@@ -142,16 +142,16 @@ def rates(variants: Variants, level: FloatArray, start: FloatArray, which: Index
 def solve_levels(variants: Variants, aim: Aim, level: FloatArray, rate: FloatArray) -> Points:
     """The level and rate of an accuracy or a budget that can be met, in every population, whatever the first guess."""
     points, settled = newton(variants, aim, level, rate)
-    settled &= _meets(points, aim)
+    settled &= meets(points, aim)
     unsolved = np.flatnonzero(~settled)
     if unsolved.size == 0:
         return points
     level, rate = points.level, points.rate
-    level[unsolved], rate[unsolved] = _between_costs(variants.take(unsolved), aim)
+    level[unsolved], rate[unsolved] = between_costs(variants.take(unsolved), aim)
     return Points(level, rate, variants.totals(level, rate), points.base)
 
 
-def _meets(points: Points, aim: Aim) -> BoolArray:
+def meets(points: Points, aim: Aim) -> BoolArray:
     """Whether the goal is met, so that what settled is no accident."""
     with np.errstate(invalid="ignore", divide="ignore"):
         found = points.mse if aim.kind == "accuracy" else points.expense
@@ -159,7 +159,34 @@ def _meets(points: Points, aim: Aim) -> BoolArray:
         return fine
 
 
-def _between_costs(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray]:
+def others_at_caps(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray, BoolArray]:
+    """Level and rate of a budget that takes one person, whose cost is replaced, beside all others at their one cap.
+
+    And in which populations that is so. With ``b = B − L`` she loses ``ε = b/x``, and ``ρ(b + E·x) = 2 + D − E·ε/u``.
+    She is the last to be bought from, perhaps at any cost: a level hardly above hers is nothing to search for.
+    """
+    crowd, without, moved = variants.crowd, variants.without, variants.moved
+    if aim.kind != "budget" or not isinstance(crowd, OneCap) or without is None or moved is None:
+        return np.zeros(variants.count), np.zeros(variants.count), np.zeros(variants.count, dtype=bool)
+    size, edges = crowd.people.offset.size, np.append(crowd.people.offset, [0.0])
+    there = without < size
+    count, own = size - there.astype(np.float64), np.where(there, edges[without], 0.0)
+    highest = crowd.base + np.where(without == size - 1, edges[max(size - 2, 0)], edges[size - 1])
+    used, squares = count * crowd.cap, count * crowd.cap**2
+    left = aim.number - crowd.cap * (crowd.base * count + float(edges.sum()) - own)
+    cost = crowd.base + moved.offset
+    with np.errstate(divide="ignore", invalid="ignore"):
+        loss = left / cost
+        rate = (2.0 + squares - used * loss / moved.mass) / (left + used * cost)
+        product = cost * rate + loss / moved.mass
+        fine = (moved.mass > 0.0) & (left > 0.0) & (loss < moved.cap) & (rate > 0.0)
+        fine &= (count == 0.0) | (product - rate * highest >= crowd.cap * (1.0 + 1e-12))
+        level = product / rate - crowd.base
+    fine &= np.isfinite(level)
+    return np.where(fine, level, 0.0), np.where(fine, rate, 0.0), fine
+
+
+def between_costs(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray]:
     """Level and rate by halving: first between which two costs the level lies, then there, with Newton's method."""
     base, edges, count = variants.crowd.base, variants.crowd.people.offset, variants.count
     rate = np.ones(count)
@@ -203,7 +230,7 @@ def _between_costs(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray
         if round_ & (round_ + 1) == 0:  # ever more seldom: what did not settle at first hardly will
             begin = np.where(np.isfinite(rate[unsolved]), rate[unsolved], 1.0)
             points, settled = newton(variants.take(unsolved), aim, middle, begin)
-            settled &= _meets(points, aim)
+            settled &= meets(points, aim)
             level[unsolved[settled]], rate[unsolved[settled]] = points.level[settled], points.rate[settled]
             unsolved = unsolved[~settled]
         unsolved = unsolved[high[unsolved] - low[unsolved] > 4e-16 * (base + high[unsolved])]

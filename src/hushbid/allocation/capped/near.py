@@ -1,7 +1,8 @@
 """Points of populations in which one person's cost is replaced, found from the point of the present one.
 
 Who cannot change groups in a box around the present point is summed once. What Newton's method finds inside the box is
-right; what it does not is looked for in a larger box, and at last among everybody.
+right; what it does not is looked for in a larger box, and at last among everybody. What is not found from the present
+point, or if there is none, is searched for: in some of the populations, from which Newton's method reaches the others.
 """
 
 import math
@@ -9,7 +10,7 @@ import math
 import numpy as np
 
 from hushbid.allocation.capped.crowds import Crowd, Variants, Various
-from hushbid.allocation.capped.levels import Points, newton, solve_levels
+from hushbid.allocation.capped.levels import Aim, Points, between_costs, meets, newton, others_at_caps
 from hushbid.allocation.capped.people import People, Totals
 from hushbid.allocation.capped.problem import Scaled
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
@@ -20,6 +21,8 @@ _IN_CACHE = 1 << 16
 _FIRST = 2.0
 _WIDER = 4.0
 _FEW = 64
+_EVERY = 16
+"""Of so many populations that differ by one person's cost only, one is searched."""
 
 
 class Present:
@@ -37,7 +40,14 @@ class Present:
 
         self.place[self.rows] = np.arange(self.rows.size)
         self.level, self.rate = 1.0, 1.0
+        self.known = False
+        """Whether these are those of the optimum."""
+
         self._boxes: list[Crowd] = []
+
+    def stand(self, level: float, rate: float) -> None:
+        """Tell the level and the rate of the optimum."""
+        self.level, self.rate, self.known = level, rate, True
 
     @property
     def step(self) -> int:
@@ -78,7 +88,7 @@ class Present:
         count = variants.count
         level, rate = np.full(count, self.level), np.full(count, self.rate)
         settled, unsolved, totals = np.zeros(count, dtype=bool), np.arange(count), Totals.empty(count)
-        for crowd in self.crowds():
+        for crowd in self.crowds() if self.known else ():
             step = in_step(crowd)
             for first in range(0, unsolved.size, step):
                 some = unsolved[first : first + step]
@@ -95,20 +105,41 @@ class Present:
     def solved(self, variants: Variants) -> Points:
         """The one level and rate of an accuracy or a budget in every population, whatever it takes."""
         near, settled = self.near(variants)
-        number = self.scaled.aim.number
-        with np.errstate(divide="ignore", invalid="ignore"):
-            found = near.mse if self.scaled.aim.kind == "accuracy" else near.expense
-            settled &= (np.abs(found - number) <= 1e-9 * number) & (near.rate > 0.0)
-        unsolved = np.flatnonzero(~settled)
-        if unsolved.size == 0:
-            return near
+        unsolved = np.flatnonzero(~(settled & meets(near, self.scaled.aim)))
         for first in range(0, unsolved.size, self.step):
             some = unsolved[first : first + self.step]
-            ones = np.ones(some.size)
-            points = solve_levels(variants.take(some), self.scaled.aim, self.level * ones, self.rate * ones)
-            near.level[some], near.rate[some] = points.level, points.rate
-            near.totals.put(some, points.totals, ones > 0.0)
+            part = variants.take(some)
+            near.level[some], near.rate[some] = level, rate = self._searched(part)
+            near.totals.put(some, part.totals(level, rate), np.ones(some.size, dtype=bool))
         return near
+
+    def _searched(self, variants: Variants) -> tuple[FloatArray, FloatArray]:
+        """Level and rate without a first guess."""
+        level, rate, known = others_at_caps(variants, self.scaled.aim)
+        rest = np.flatnonzero(~known)
+        if rest.size:
+            level[rest], rate[rest] = _one_from_the_next(variants.take(rest), self.scaled.aim)
+        return level, rate
+
+
+def _one_from_the_next(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray]:
+    """Level and rate by search in some populations, and from there in those between them."""
+    if variants.count <= _EVERY or variants.without is None or variants.moved is None:
+        return between_costs(variants, aim)
+    order = np.lexsort((variants.moved.offset, variants.without))
+    place = np.append(np.arange(0, order.size - 1, _EVERY), order.size - 1)
+    some, rest = order[place], np.delete(order, place)
+    level, rate = np.empty(variants.count), np.empty(variants.count)
+    level[some], rate[some] = between_costs(variants.take(some), aim)
+    # the others begin on a line from one to the next
+    rank = np.arange(order.size)
+    level[order], rate[order] = np.interp(rank, place, level[some]), np.interp(rank, place, rate[some])
+    found, settled = newton(variants.take(rest), aim, level[rest], rate[rest])
+    level[rest], rate[rest] = found.level, found.rate
+    lost = rest[~(settled & meets(found, aim))]
+    if lost.size:
+        level[lost], rate[lost] = between_costs(variants.take(lost), aim)
+    return level, rate
 
 
 def in_step(crowd: Crowd) -> int:

@@ -42,7 +42,7 @@ class CappedReplies:
         self._budget = BudgetReplies(now) if scaled.aim.kind == "budget" else None
         if scaled.aim.kind == "price":
             found = price_optimum(scaled)[1]
-            now.level, now.rate = float(found.level[0]), float(found.rate[0])
+            now.stand(float(found.level[0]), float(found.rate[0]))
             if now.rate > 0.0:
                 everybody = Variants(now.crowd)
                 seen = search(everybody, *start(everybody)).lines
@@ -50,7 +50,7 @@ class CappedReplies:
         elif self._is_bought(scaled.aim.number):
             bought = level_optimum(scaled)
             if bought is not None:
-                now.level, now.rate = float(bought[1].level[0]), float(bought[1].rate[0])
+                now.stand(float(bought[1].level[0]), float(bought[1].rate[0]))
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
