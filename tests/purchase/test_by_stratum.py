@@ -88,7 +88,8 @@ def test_every_stratum_is_an_ordinary_purchase_with_files_that_are_verified(tmp_
         assert part.release is not None
         assert float(table[name]["standard_error"]) == pytest.approx(ERRORS[name], abs=0.02)
         assert float(table[name]["estimate"]) == pytest.approx(part.release.one_estimate, abs=0.1)
-        assert float(table[name]["low"]) < float(table[name]["estimate"]) < float(table[name]["high"])
+        nearest = min(max(float(table[name]["estimate"]), 0.0), 12.0)  # the interval is cut to the range, and only that
+        assert float(table[name]["low"]) <= nearest <= float(table[name]["high"])
         assert (int(table[name]["people"]), table[name]["folder"]) == (SIZES[name], folder)
         owed = sum(int(row["payment_minor"]) for row in rows(place / "payments.csv"))
         assert int(table[name]["payment_minor"]) == owed
