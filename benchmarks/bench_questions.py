@@ -1,15 +1,14 @@
 """A survey of ten questions against one question, of the same people: pricing everybody, and the release."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 from functools import partial
-from itertools import count
 
 import numpy as np
 
+from benchmarks.bench_release import fresh
 from benchmarks.harness import Row, time_ratio
 from hushbid import Market, Uniform, YesNo
-from hushbid.disclosure import ReleasePlan, release_plan
+from hushbid.disclosure import release_plan
 from hushbid.mechanism.market import plan_of
 
 PEOPLE, QUESTIONS = 10**6, 10
@@ -17,8 +16,6 @@ BUYER_WEIGHTS = {1: 1e6, QUESTIONS: 4.7e5}
 """With these about as many people are bought from, whether they answer one question or ten."""
 
 PRICE_LIMIT, RELEASE_LIMIT = 1.1, 5.0
-
-_keys = count()
 
 
 def run() -> list[Row]:
@@ -53,8 +50,3 @@ def compared(people: int = PEOPLE, *, repeats: int = 5) -> Iterator[Row]:
 def market(questions: int) -> Market:
     asked = [YesNo(name=f"question {number}") for number in range(questions)]
     return Market(prior=Uniform(1.0, 2.0), questions=asked, buyer_weight=BUYER_WEIGHTS[questions])
-
-
-def fresh(plan: ReleasePlan) -> ReleasePlan:
-    """A plan that has not been released yet: every release is drawn once, in a benchmark too."""
-    return replace(plan, key=f"benchmark-{next(_keys)}")

@@ -1,16 +1,14 @@
 """What exactness costs: a release against NumPy's floating-point version, which keeps no promise (see SECURITY.md)."""
 
+import secrets
 import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from itertools import count
 
 import numpy as np
 
 from benchmarks.harness import Row, time_ratio
 from hushbid.disclosure import ReleasePlan, noise, privatize, release_plan, simulate_privatized
-
-_keys = count()
 
 
 def run() -> list[Row]:
@@ -81,4 +79,4 @@ def scalar_calls(times: int) -> Callable[[], object]:
 
 def fresh(plan: ReleasePlan) -> ReleasePlan:
     """A plan that has not been released yet: every release is drawn once, in a benchmark too."""
-    return replace(plan, key=f"benchmark-{next(_keys)}")
+    return replace(plan, key=f"benchmark-{secrets.token_hex(16)}")

@@ -142,6 +142,7 @@ def test_a_list_that_is_written_or_stands_otherwise_is_read_as_json_reads_it(tex
         b'{"a":[0.5,0.25]',
         b'{"a":[0.5,0.25]]}',
         b"[" * 50_000 + b"0.5,0.25]",
+        b"[" * 3_000_000,
     ],
 )
 def test_what_json_refuses_is_refused_with_long_lists_too(text: bytes) -> None:

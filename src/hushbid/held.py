@@ -96,8 +96,8 @@ def _long_lists(text: bytes) -> Iterator[tuple[int, int, Doubles]]:
     at, quote, close = text.find(b"["), -1, -1
     while at >= 0:
         following = text.find(b"[", at + 1)
-        if close < at:
-            close = text.find(b"]", at)
+        if close < at and (close := text.find(b"]", at)) < 0:
+            return
         if quote < at:
             quote = text.find(b'"', at) % (len(text) + 1)  # behind the text if there is none
         if is_quick((close - at) // _SHORTEST) and close < quote and (following < 0 or close < following):
