@@ -1,14 +1,18 @@
 """Payments: pinned values, and every prior against integration by brute force that shares no code with them."""
 
 import json
+import math
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.integrate import quad
 
 from hushbid import (
     Beta,
+    Budget,
     Empirical,
     Exponential,
     Gamma,
@@ -22,6 +26,7 @@ from hushbid import (
 )
 from hushbid.errors import DivergentPayment, MarketError
 from hushbid.payments import rent_of_rule
+from hushbid.priors import Prior
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "allocation_and_payments.json").read_text())
 PRIORS = {
@@ -214,3 +219,21 @@ def test_somebody_clipped_at_every_report_is_paid_the_cap_up_to_the_top_of_the_s
     )
     assert outcome.privacy_loss[0] == 0.1
     assert outcome.information_rent[0] == pytest.approx(0.1 * (15.0 - 14.0), rel=1e-6)
+
+
+@pytest.mark.parametrize(("cap", "budget"), [(0.5, 0.3), (0.05, 0.02)])
+@pytest.mark.parametrize("prior", [Uniform(1, 2), LogNormal(0, 1), Exponential(1)])
+def test_somebody_alone_under_a_cap_and_a_budget_has_the_rent_of_what_the_budget_buys(
+    prior: Prior, cap: float, budget: float
+) -> None:
+    market = Market(prior=prior, bounds=(0, 1), goal=Budget(budget), max_privacy_loss=cap, user_weight=0)
+    outcome = market.acquire([1.2])
+    ends = np.geomspace(1.2, min(prior.support[1], 1e6), 200).tolist()
+
+    def loss(report: float) -> float:
+        return min(cap, budget / float(np.asarray(prior.virtual_cost(report))))
+
+    rent = math.fsum(quad(loss, low, high, limit=400)[0] for low, high in pairwise(ends))
+    assert outcome.information_rent[0] == pytest.approx(rent, rel=1e-6)
+    lower, upper = (float(bound[0]) for bound in outcome.rent_bounds)
+    assert lower <= rent <= upper

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.allocation.capped.levels import others_at_caps
 from hushbid.allocation.capped.near import Present, in_step
 from hushbid.allocation.capped.potential import areas
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
@@ -70,7 +71,9 @@ class BudgetReplies:
             variants = self._now.variants(rows[unsolved], costs[unsolved])
             assert variants.moved is not None
             points = self._now.solved(variants)
-            loss[unsolved], mse[unsolved] = variants.moved.losses(points.level, points.rate), points.mse
+            _, _, left, known = others_at_caps(variants, self._scaled.aim)
+            loss[unsolved] = np.where(known, left, variants.moved.losses(points.level, points.rate))
+            mse[unsolved] = points.mse
             level[unsolved], rate[unsolved] = points.level, points.rate
         value = self._potential(who, which, limits, x, there, level, rate)
         return value, np.where(loss < _ENDLESS, loss, math.inf), mse

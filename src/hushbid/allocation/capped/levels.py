@@ -159,15 +159,17 @@ def meets(points: Points, aim: Aim) -> BoolArray:
         return fine
 
 
-def others_at_caps(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray, BoolArray]:
-    """Level and rate of a budget that takes one person, whose cost is replaced, beside all others at their one cap.
+def others_at_caps(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray, FloatArray, BoolArray]:
+    """Level, rate and her loss, where a budget takes one person, whose cost is replaced, beside others at their cap.
 
     And in which populations that is so. With ``b = B − L`` she loses ``ε = b/x``, and ``ρ(b + E·x) = 2 + D − E·ε/u``.
-    She is the last to be bought from, perhaps at any cost: a level hardly above hers is nothing to search for.
+    She is the last to be bought from, perhaps at any cost: a level hardly above hers is nothing to search for, and its
+    distance from hers, by which losses are told elsewhere, has lost its digits.
     """
     crowd, without, moved = variants.crowd, variants.without, variants.moved
     if aim.kind != "budget" or not isinstance(crowd, OneCap) or without is None or moved is None:
-        return np.zeros(variants.count), np.zeros(variants.count), np.zeros(variants.count, dtype=bool)
+        nothing = np.zeros(variants.count)
+        return nothing, nothing.copy(), nothing.copy(), nothing > 0.0
     size, edges = crowd.people.offset.size, np.append(crowd.people.offset, [0.0])
     there = without < size
     count, own = size - there.astype(np.float64), np.where(there, edges[without], 0.0)
@@ -183,7 +185,7 @@ def others_at_caps(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray
         fine &= (count == 0.0) | (product - rate * highest >= crowd.cap * (1.0 + 1e-12))
         level = product / rate - crowd.base
     fine &= np.isfinite(level)
-    return np.where(fine, level, 0.0), np.where(fine, rate, 0.0), fine
+    return np.where(fine, level, 0.0), np.where(fine, rate, 0.0), np.where(fine, loss, 0.0), fine
 
 
 def between_costs(variants: Variants, aim: Aim) -> tuple[FloatArray, FloatArray]:

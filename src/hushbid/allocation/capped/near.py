@@ -115,7 +115,7 @@ class Present:
 
     def _searched(self, variants: Variants) -> tuple[FloatArray, FloatArray]:
         """Level and rate without a first guess."""
-        level, rate, known = others_at_caps(variants, self.scaled.aim)
+        level, rate, _, known = others_at_caps(variants, self.scaled.aim)
         rest = np.flatnonzero(~known)
         if rest.size:
             level[rest], rate[rest] = _one_from_the_next(variants.take(rest), self.scaled.aim)
