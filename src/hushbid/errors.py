@@ -10,7 +10,8 @@
     ├── MarketError                    the inputs are fine one by one, but no outcome exists
     │   ├── NobodyToBuyFrom            every virtual cost is infinite
     │   ├── Unreachable                these people's data cannot be as accurate as that
-    │   └── DivergentPayment           a payment would be infinite
+    │   ├── DivergentPayment           a payment would be infinite
+    │   └── LimitExceeded              a spending limit, or what rounding may add, forbids it
     ├── ReleaseError                   an estimate must not, or cannot, be released
     │   ├── AlreadyReleased            this outcome has been released before
     │   ├── NothingDelivered           nobody delivered data
@@ -22,6 +23,8 @@
     │   ├── Conflict                   something else was said or done before, which stands
     │   ├── Throttled                  too many attempts; later
     │   └── ServerFailed               the server cannot be reached or has a fault; asking again may help
+    ├── OutputExists                   results would replace others, or another run is writing them
+    ├── Unwritable                     a folder, a file or the release ledger cannot be written
     └── MissingExtra (ImportError)     a package of an optional extra is not installed
 
 A message is one sentence that names the field, shows the value and says what is allowed. For a person's datum or
@@ -83,6 +86,10 @@ class DivergentPayment(MarketError):
     """A payment would be infinite."""
 
 
+class LimitExceeded(MarketError):
+    """The purchase would exceed a limit that the buyer set, or lose too much of its budget to rounding."""
+
+
 class ReleaseError(HushbidError):
     """An estimate must not, or cannot, be released."""
 
@@ -125,6 +132,14 @@ class Throttled(CampaignError):
 
 class ServerFailed(CampaignError):
     """The server cannot be reached or has a fault of its own; asking again later may help."""
+
+
+class OutputExists(HushbidError):
+    """Results would replace others that must stay, or another run is writing to the same folder."""
+
+
+class Unwritable(HushbidError):
+    """A folder, a file or the release ledger cannot be written."""
 
 
 class MissingExtra(HushbidError, ImportError):
