@@ -13,6 +13,7 @@ from hushbid.allocation.goals import STATED
 from hushbid.cli import COMMANDS, main
 from hushbid.purchase.campaign_file import Campaign, read_campaign
 from hushbid.purchase.toml_sections import Section
+from tests.golden.surface import help_texts
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SHARED = ("What all commands share", "Market options", "Column options")
@@ -174,3 +175,7 @@ def test_the_short_example_is_enough_and_takes_the_defaults_on_the_page(home: Pa
     assert (market.user_weight, market.outside_option, market.max_privacy_loss) == (0, "own_data", None)
     assert market.tolerance == 1e-6
     assert market.stated_variance == 36
+
+
+def test_no_help_names_a_limit_that_is_not_there() -> None:
+    assert "None" not in help_texts()

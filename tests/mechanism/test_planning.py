@@ -303,6 +303,13 @@ def test_whether_a_sole_sellers_rent_diverges_is_read_off_the_tail():
 GOALS = [Price(500.0), Accuracy(0.15), Budget(25.0), HardBudget(25.0)]
 
 
+def test_as_many_campaigns_are_simulated_as_were_asked_for(monkeypatch):
+    monkeypatch.setattr("hushbid.mechanism.virtual_figures._MOST_DRAWS", 400)
+    for asked, run in {None: 20, 30: 30}.items():
+        plan = market().plan(20, rng=generator(1), repetitions=asked, relations=(0.0,))
+        assert plan.simulation.repetitions == run, asked
+
+
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.kind)
 def test_a_plan_tells_what_a_campaign_with_the_stated_goal_comes_to(goal):
     made = Market(prior=PRIOR, goal=goal, max_relation=0.1)

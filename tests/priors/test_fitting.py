@@ -70,6 +70,22 @@ def test_with_enough_people_the_right_family_comes_first(family: str) -> None:
     assert fit_priors(values)[0].family == family
 
 
+def test_a_family_comes_before_the_empirical_prior_where_both_fit_equally() -> None:
+    """Of 300 values a single split favours the empirical prior, whatever they are: it took 14 of these 60 samples."""
+    for seed in (0, 3, 4, 12, 15, 27, 46):
+        best = fit_priors(np.random.default_rng(seed).uniform(1, 2, 300))[0]
+        assert best.family == "uniform", seed
+
+
+def test_of_priors_that_fit_equally_the_most_parsimonious_comes_first() -> None:
+    fits = fit_priors(PRIORS["exponential"].sample(300, rng=np.random.default_rng(8)))
+    closest = min(fits, key=lambda fit: fit.held_out_distance)
+    equal = [fit for fit in fits if fit.held_out_distance <= closest.held_out_distance + closest.held_out_error]
+    assert {"exponential", "gamma"} <= {fit.family for fit in equal}
+    assert fits[: len(equal)] == sorted(equal, key=lambda fit: np.inf if fit.aic is None else fit.aic)
+    assert fits[0].family == "exponential"
+
+
 def test_where_no_family_fits_the_empirical_prior_comes_first() -> None:
     values = Mixture([Uniform(1, 1.2), Uniform(3, 4)], [0.5, 0.5]).sample(400, rng=np.random.default_rng(4))
     best = fit_priors(values)[0]

@@ -26,6 +26,7 @@ _SENDERS, _SENT = 40, 20_000
 
 _MOST_STRATA = 4
 _SEED = 20260
+_SAMPLES = 20_000
 _POINTS, _POINTS_IN_STRATA = 9, 5
 _CONFIDENCE = 1.0 - 1e-6
 """A failed audit raises an alarm on the report, so an honest campaign must not fail one in a lifetime."""
@@ -35,7 +36,7 @@ def audits_of(
     outcome: Outcome,
     *,
     checks: tuple[str, ...] = CHECKS,
-    samples: int = 20_000,
+    samples: int | None = None,
     tested: int | None = None,
     among: int | None = None,
     seed: int = _SEED,
@@ -47,7 +48,8 @@ def audits_of(
     the whole market again, and what holds for all report vectors must hold for these; budgets and accuracies are in
     proportion. By default as many as take some seconds, which depends on whether payments are finite sums or have to be
     integrated; with strata one of each, of at most four, since each has rules of its own. The accuracy
-    of a survey in the local setting is simulated for at most 40 of those bought from.
+    of a survey in the local setting is simulated for at most 40 of those bought from. To attack privacy ``samples``
+    outputs are drawn, by default 20,000, or fewer for a survey.
     """
     rng = np.random.default_rng(seed)
     market = outcome.market
@@ -72,10 +74,10 @@ def audits_of(
         if "privacy" in checks:
             user = int(np.argmax(plan.delivered))
             if plan.questions:
-                fewer = survey_samples(plan, samples)
-                yield check_survey_privacy(plan, user=user, samples=fewer, confidence=_CONFIDENCE)
+                enough = survey_samples(plan, _SAMPLES)
+                yield check_survey_privacy(plan, user=user, samples=samples or enough, confidence=_CONFIDENCE)
             else:
-                yield check_privacy(plan, user=user, samples=samples, confidence=_CONFIDENCE)
+                yield check_privacy(plan, user=user, samples=samples or _SAMPLES, confidence=_CONFIDENCE)
         if "accuracy" in checks and plan.questions:
             simulated, repetitions = _survey_accuracy(outcome, plan, rng)
             yield from check_survey_accuracy(simulated, rng=rng, repetitions=repetitions)

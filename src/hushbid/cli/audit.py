@@ -15,12 +15,22 @@ CHECKS = ("incentives", "privacy", "accuracy")
 @make_command("audit")
 @click.argument("record", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--check", "checks", multiple=True, type=click.Choice(CHECKS), help="One or more.  [default: all]")
-@click.option("--samples", type=Whole(1000, COUNT.max), default=20_000, show_default=True, help="Noisy outputs drawn.")
+@click.option(
+    "--samples",
+    type=Whole(1000, COUNT.max),
+    help="Draw so many noisy outputs.  [default: 20,000, or fewer for a survey]",
+)
 @click.option("--people", type=COUNT, help="How many people try misreports.  [default: as many as are quick]")
 @click.option("--among", type=COUNT, help="In a market of how many of them.  [default: as many as are quick]")
 @click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of made-up data and choices.")
 def command(
-    record: Path, checks: tuple[str, ...], samples: int, people: int | None, among: int | None, seed: int, as_json: bool
+    record: Path,
+    checks: tuple[str, ...],
+    samples: int | None,
+    people: int | None,
+    among: int | None,
+    seed: int,
+    as_json: bool,
 ) -> None:
     """Attack a record's claims: incentives, privacy and accuracy.
 

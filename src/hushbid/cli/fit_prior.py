@@ -40,7 +40,8 @@ def command(pilot: str, as_json: bool, **given: Any) -> None:
     """Fit priors to a pilot's sensitivities and compare them.
 
     PILOT is a CSV, Parquet or Excel file, or - for standard input. Each family is fitted by maximum likelihood; the
-    best is the one that lies closest to data it has not seen. The people of the pilot must not report in the campaign
+    best is the one that lies closest to data it has not seen, and of those that lie equally close, within one standard
+    error, the most parsimonious: the one of least AIC. The people of the pilot must not report in the campaign
     that uses the prior, or their own answers would move their own prices: --out keeps a keyed hash of every id, by
     which run and price recognise them. With --group-column each group gets a prior of its own, and --out holds them
     all; a group must be something public that a person cannot choose.
@@ -164,6 +165,7 @@ def _facts(fit: Any) -> dict[str, Any]:
         "log_likelihood": fit.log_likelihood,
         "aic": fit.aic,
         "held_out_distance": fit.held_out_distance,
+        "held_out_error": fit.held_out_error,
         "regular": fit.is_regular,
     }
 
@@ -209,7 +211,7 @@ def _group_text(result: dict[str, Any], fits: list[Any], chosen: Any) -> list[st
     smoothed = ", smoothed" if chosen.family == "kde" else ""
     shown = f"the pilot's own values{smoothed}" if named is None else four_digits(named)
     return [
-        f"{people(result['people'])}; how far each prior lies from data it was not fitted to, closest first:",
+        f"{people(result['people'])}; how far each prior lies from data it was not fitted to, the best first:",
         table(compared),
         f"Taken: {chosen.family} ({shown}). What a unit of privacy costs a buyer who pays truthfully:",
         table(costs),

@@ -24,7 +24,11 @@ _POSITIVE = Number(min=0.0, min_open=True)
 @click.option("--people", type=COUNT, help="How many take part; without it, a target says how many are needed.")
 @click.option("--target-standard-error", type=_POSITIVE, help="With how many people is the error no larger than this?")
 @click.option("--target-payment", type=_POSITIVE, help="With how many people is no more than this paid on average?")
-@click.option("--repetitions", type=Whole(20, COUNT.max), default=200, show_default=True, help="Simulated campaigns.")
+@click.option(
+    "--repetitions",
+    type=Whole(20, COUNT.max),
+    help="Simulate so many campaigns.  [default: 200, or fewer of more than 100,000 people]",
+)
 @click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of the simulation.")
 @click.option("--write", type=OneFile(), metavar="FILE.toml", help="Write a campaign file that states this market.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
@@ -108,6 +112,7 @@ def _plain(found: "Plan", currency: "Currency") -> dict[str, Any]:
         **({"questions": questions} if questions else {}),
         "setting": found.market.setting,
         "people": found.n,
+        "repetitions": simulated.repetitions,
         "people_needed": None if needed is None else asdict(needed),
         "goal": found.market.stated_goal.to_dict(),
         "standard_error": math.sqrt(simulated.expected("mse").value),

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, RandomisedResponse
     from hushbid.questions import Question
 
+_LOSS = Number(min=0.0, min_open=True, finite=False)
+
 
 def _bounds(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[float, float] | None:
     return None if value is None else read_bounds(ctx, option, value)
@@ -31,14 +33,14 @@ def _bounds(ctx: click.Context, option: click.Parameter, value: str | None) -> t
 @click.option(
     "--privacy-loss",
     required=True,
-    type=Number(finite=False),
+    type=_LOSS,
     metavar="EPSILON",
     help="What you were promised at most.",
 )
 @click.option(
     "--at-most",
     required=True,
-    type=Number(finite=False),
+    type=_LOSS,
     metavar="EPSILON",
     help="The largest privacy loss you agreed to when you named your price; a larger one is refused.",
 )

@@ -183,7 +183,7 @@ class Market(Terms):
         target_standard_error: float | None = None,
         target_payment: float | None = None,
         rng: np.random.Generator,
-        repetitions: int = 200,
+        repetitions: int | None = None,
         relations: tuple[float, ...] = RELATIONS,
         progress: Progress | None = None,
     ) -> "Plan":
@@ -191,6 +191,9 @@ class Market(Terms):
 
         Instead of ``n`` a target may be given: a standard error, at worst, or an expected total payment, whichever the
         goal does not state. Then ``n`` is one at which it is met on average while with one person fewer it is not.
+
+        ``repetitions`` campaigns are simulated; by default 200, or fewer of more than 100,000 people. What protection
+        costs and the error against money are computed from the same 40 campaigns, or fewer if fewer are simulated.
         """
         if n is None and self.strata is not None and not self.each:
             raise InputError("n must be given for a market with strata: it is the number of labels.", field="n")

@@ -8,6 +8,7 @@ with strength g, whatever was allowed for, the error of the weights w is at most
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, fields, replace
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -29,6 +30,7 @@ _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """The points of the frontier: this much money, or these parts of it."""
 
 _MOST_PEOPLE = 10**7
+_REPETITIONS = 200
 _COMPARED = 40
 """At most so many campaigns are drawn where degrees of protection and goals are compared."""
 
@@ -155,13 +157,13 @@ def plan(
     target_standard_error: float | None = None,
     target_payment: float | None = None,
     rng: np.random.Generator,
-    repetitions: int = 200,
+    repetitions: int | None = None,
     relations: tuple[float, ...] = RELATIONS,
     most: int | None = None,
     progress: Progress | None = None,
 ) -> Planned:
     """What a market comes to that can be had for any number of people, up to ``most``; see `Market.plan`."""
-    repetitions = as_count(repetitions, "repetitions", least=FEWEST)
+    times = _times(repetitions)
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.", field="rng")
     needed = None
@@ -169,14 +171,14 @@ def plan(
         if n is not None:
             raise InputError(f"n must not be given with a target, which asks for it, got {n}.", field="n")
         goal = for_people(2).goal  # a market may refuse a single person
-        search = _Search.of(goal, target_standard_error, target_payment, repetitions, rng, progress)
+        search = _Search.of(goal, target_standard_error, target_payment, times, rng, progress)
         needed = search.number(for_people, int(min(most or _MOST_PEOPLE, people_paid_in_coins(goal))))
         n = int(needed.value)
     population = for_people(n)
     seed = int(rng.integers(2**62))
     rough = replace(population, tolerance=max(population.tolerance, _ROUGHLY))
-    simulation = simulate(rough, campaigns(n, repetitions), rng=rng, progress=progress)
-    draws = min(_COMPARED, campaigns(n, repetitions))
+    simulation = simulate(rough, times(n), rng=rng, progress=progress)
+    draws = min(_COMPARED, times(n))
     return Planned(
         n=n,
         needed=needed,
@@ -187,6 +189,14 @@ def plan(
         else tuple(protected(rough, lambda one: list(drawn(one, seed, draws)), each, relations) for each in relations),
         frontier=tuple(_frontier(rough, seed, draws)),
     )
+
+
+def _times(repetitions: int | None) -> Callable[[int], int]:
+    """Return how many campaigns of ``n`` people to simulate: as many as were asked for, else as many as are enough."""
+    if repetitions is None:
+        return partial(campaigns, repetitions=_REPETITIONS)
+    asked = as_count(repetitions, "repetitions", least=FEWEST)
+    return lambda n: asked
 
 
 # -- what if -----------------------------------------------------------------------------------------------------------
@@ -220,7 +230,7 @@ class _Search:
 
     name: str
     target: float
-    repetitions: int
+    times: Callable[[int], int]
     seed: int
     progress: Progress | None
     trials: int = 0
@@ -231,7 +241,7 @@ class _Search:
         goal: Goal,
         target_standard_error: float | None,
         target_payment: float | None,
-        repetitions: int,
+        times: Callable[[int], int],
         rng: np.random.Generator,
         progress: Progress | None,
     ) -> "_Search":
@@ -248,7 +258,7 @@ class _Search:
         if isinstance(goal, Accuracy if name == "target_standard_error" else (Budget, HardBudget)):
             raise InputError(f"{name} must not be given beside a {name_of(goal)}, which states it already.", field=name)
         seed = int(rng.integers(2**62))
-        return cls(name=name, target=target, repetitions=repetitions, seed=seed, progress=progress)
+        return cls(name=name, target=target, times=times, seed=seed, progress=progress)
 
     @property
     def limit(self) -> float:
@@ -285,7 +295,7 @@ class _Search:
         if self.progress is not None:
             self.progress(self.trials, max(_MOST_TRIALS, self.trials))
         try:
-            found = list(drawn(population, self.seed, campaigns(population.people, self.repetitions)))
+            found = list(drawn(population, self.seed, self.times(population.people)))
         except Unreachable:
             return np.full(FEWEST, np.inf)
         if self.name == "target_payment":

@@ -76,7 +76,7 @@ def virtual_figures(population: Population, reports: FloatArray) -> VirtualFigur
 
 
 def campaigns(n: int, repetitions: int) -> int:
-    """How many campaigns to draw: of large ones, whose figures vary less, fewer."""
+    """Return how many campaigns are enough where nobody asked for a number: of large ones, which vary less, fewer."""
     return max(FEWEST, min(repetitions, _MOST_DRAWS // n))
 
 

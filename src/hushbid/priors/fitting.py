@@ -1,10 +1,12 @@
 """Which prior do a pilot's sensitivities speak for? Maximum likelihood for each family, and a fair comparison.
 
 Families differ in how many numbers they adapt, and the empirical prior adapts to every one, so none is judged on the
-values it was fitted to: five times a fifth is held out, and the *held-out distance* is the mean over folds of the
-largest gap between the fitted and the held-out distribution function. Chance alone gives about 1.2/√m with m values in
-a fold (0.87/√m on average). AIC is shown for the families with a density and a number of parameters; lower is better.
-A histogram and a kernel density are fitted where they are asked for.
+values it was fitted to: each fifth is held out in turn, for five random splits into fifths, and the *held-out distance*
+is the mean of the largest gap between the fitted and the held-out distribution function. Chance alone gives about
+1.2/√m with m values in a fold (0.87/√m on average). Priors within one standard error of the least distance fit equally
+(the one-standard-error rule of Breiman et al. 1984). Of these the best is the most parsimonious: the one of least AIC,
+which charges for every parameter. The empirical prior and a kernel density keep every value and have no AIC: they come
+last. A histogram and a kernel density are fitted where they are asked for.
 """
 
 import math
@@ -29,6 +31,7 @@ from hushbid.priors import (
 )
 
 _FOLDS = 5
+_SPLITS = 5
 _FEWEST = 10
 _NEWTON_STEPS = 100
 
@@ -52,13 +55,18 @@ class Fit:
     held_out_distance: float
     """Mean largest gap between fitted and held-out distribution functions."""
 
+    held_out_error: float
+    """Standard error of that mean, as if from one split: further ones take away its luck and add no values."""
+
     is_regular: bool
     """Whether its virtual cost needs no ironing."""
 
 
 def fit_priors(values: FloatArray, *, bounds: tuple[float, float] | None = None, also: Iterable[str] = ()) -> list[Fit]:
-    """All families that can be fitted, the best first (least held-out distance).
+    """Fit all families that can be fitted, and return them with the best first.
 
+    Those that fit as well as the closest come first, the most parsimonious of them before all; the others follow by their
+    held-out distance.
     ``bounds``, where known from elsewhere, give the support of a beta prior. ``also`` names families that follow the
     sample more closely: ``"histogram"`` and ``"kde"``.
     """
@@ -69,7 +77,15 @@ def fit_priors(values: FloatArray, *, bounds: tuple[float, float] | None = None,
         raise InputError("a pilot's sensitivities must differ, but they are all the same.")
     makers = _makers(values, bounds) | {family: _SMOOTHED[family] for family in also}
     fits = [_fit(family, maker, values) for family, maker in makers.items()]
-    return sorted(fits, key=lambda fit: (fit.held_out_distance, fit.family))
+    closest = min(fits, key=lambda fit: fit.held_out_distance)
+    equal = closest.held_out_distance + closest.held_out_error
+
+    def place(fit: Fit) -> tuple[bool, float, float, str]:
+        worse = fit.held_out_distance > equal
+        aic = math.inf if fit.aic is None else fit.aic
+        return worse, 0.0 if worse else aic, fit.held_out_distance, fit.family
+
+    return sorted(fits, key=place)
 
 
 Maker = Callable[[FloatArray], Prior]
@@ -95,12 +111,14 @@ def _fit(family: str, maker: Maker, values: FloatArray) -> Fit:
     likelihood = None if isinstance(prior, Empirical) else float(np.sum(np.log(prior.pdf(values))))
     # of a histogram, the ends and all weights but one
     count = prior.weights.size + 1 if isinstance(prior, Histogram) else _PARAMETERS.get(family)
+    distances = _held_out(maker, values)
     return Fit(
         family=family,
         prior=prior,
         log_likelihood=likelihood,
         aic=None if likelihood is None or count is None else 2.0 * count - 2.0 * likelihood,
-        held_out_distance=_held_out(maker, values),
+        held_out_distance=float(np.mean(distances)),
+        held_out_error=float(np.std(distances, ddof=1)) / math.sqrt(_FOLDS),
         is_regular=prior.is_regular,
     )
 
@@ -108,14 +126,20 @@ def _fit(family: str, maker: Maker, values: FloatArray) -> Fit:
 _PARAMETERS = {"uniform": 2, "exponential": 1, "truncnormal": 2, "lognormal": 2, "gamma": 2, "beta": 2}
 
 
-def _held_out(maker: Maker, values: FloatArray) -> float:
-    """Folds are drawn at random from the sorted values, the same at every call and for every family."""
-    shuffled = np.random.default_rng(_FOLDS).permutation(np.sort(values))
+def _held_out(maker: Maker, values: FloatArray) -> list[float]:
+    """Return the distance in each fold of each split; splits are the same at every call and for every family.
+
+    Values are sorted first, so their order does not matter. The empirical prior's distances then depend on the split
+    alone: with a single split it would win or lose by luck, the same for every sample of that size.
+    """
+    ordered, rng = np.sort(values), np.random.default_rng(_FOLDS)
     distances = []
-    for fold in range(_FOLDS):
-        rest = np.delete(shuffled, np.s_[fold::_FOLDS])
-        distances.append(_distance(maker(rest), shuffled[fold::_FOLDS]))
-    return float(np.mean(distances))
+    for _ in range(_SPLITS):
+        shuffled = rng.permutation(ordered)
+        for fold in range(_FOLDS):
+            rest = np.delete(shuffled, np.s_[fold::_FOLDS])
+            distances.append(_distance(maker(rest), shuffled[fold::_FOLDS]))
+    return distances
 
 
 def _distance(prior: Prior, sample: FloatArray) -> float:

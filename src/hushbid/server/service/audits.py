@@ -46,7 +46,8 @@ def attacks(desk: Desk, who: Principal, campaign_id: str) -> "tuple[AuditLine, .
 
     with desk.read() as connection:
         outcome = _record(connection, who, campaign_id).outcome
-    return lines_of(list(audits_of(outcome, samples=_SAMPLES, tested=_TESTED, among=_AMONG)), outcome)
+    samples = _SAMPLES if outcome.market.survey is None else None  # for a survey fewer are enough
+    return lines_of(list(audits_of(outcome, samples=samples, tested=_TESTED, among=_AMONG)), outcome)
 
 
 def _record(connection: Connection, who: Principal, campaign_id: str) -> Record:
