@@ -1,6 +1,7 @@
 """The package as its users get it: light to import, complete as a wheel."""
 
 import ast
+import dataclasses
 import importlib.metadata
 import importlib.util
 import inspect
@@ -18,6 +19,7 @@ import venv
 import zipfile
 from pathlib import Path
 
+import jedi
 import pytest
 from packaging.requirements import Requirement
 
@@ -56,10 +58,10 @@ def test_using_the_core_loads_nothing_heavy() -> None:
 
 
 def test_the_two_lists_of_public_names_agree() -> None:
-    """Type checkers read the imports under TYPE_CHECKING, Python the tables below them."""
+    """Type checkers and editors read the stub, Python the tables."""
     imported = {
         (node.module, alias.name)
-        for node in ast.walk(ast.parse(inspect.getsource(hushbid)))
+        for node in ast.walk(ast.parse(Path(inspect.getfile(hushbid)).with_suffix(".pyi").read_text()))
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
         if alias.asname == alias.name
@@ -67,6 +69,25 @@ def test_the_two_lists_of_public_names_agree() -> None:
     modules = {("hushbid", name) for name in hushbid._MODULES}
     names = {(module, name) for module, names in hushbid._NAMES.items() for name in names}
     assert imported == modules | names
+
+
+def test_static_completion_knows_every_public_name_and_the_parameters_of_a_market() -> None:
+    """Jedi completes in IPython and notebooks; it does not run the code."""
+    offered = {one.name for one in jedi.Script("import hushbid\nhushbid.").complete()}
+    assert set(hushbid.__all__) - offered == set()
+    [called] = jedi.Script("import hushbid\nhushbid.Market(").get_signatures()
+    fields = [field.name for field in dataclasses.fields(hushbid.Market) if field.init]
+    assert called.name == "Market"
+    documented = called.docstring().partition("Parameters")[2]
+    assert [name for name in fields if not re.search(rf"^ *(\w+, )*{name}\b", documented, flags=re.MULTILINE)] == []
+
+
+def test_every_parameter_of_a_market_is_documented_where_help_looks() -> None:
+    documented = (inspect.getdoc(hushbid.Market) or "").partition("Parameters\n")[2]
+    heads = {
+        name for line in re.findall(r"^(?:\w+, )*\w+$", documented, flags=re.MULTILINE) for name in line.split(", ")
+    }
+    assert heads == set(inspect.signature(hushbid.Market).parameters)
 
 
 def test_a_misspelt_name_is_an_attribute_error() -> None:

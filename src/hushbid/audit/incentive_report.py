@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PersonFinding:
     """What was found for one person."""
 
@@ -48,6 +48,9 @@ class PersonFinding:
     beyond_limit: float
     """The most her loss exceeded the limit she stated."""
 
+    def __repr__(self) -> str:  # misreports lie around a person's report: not for a log
+        return f"PersonFinding(row={self.row}, reports_tried={self.reports_tried})"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
@@ -80,7 +83,7 @@ SENTENCES = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class IncentiveReport:
     """What was found; money in the market's unit."""
 
@@ -119,6 +122,12 @@ class IncentiveReport:
 
     violations: tuple[Violation, ...]
     """What was found to be wrong."""
+
+    def __repr__(self) -> str:
+        return (
+            f"IncentiveReport(passed={self.passed}, people={self.people}, reports_tried={self.reports_tried},"
+            f" largest_gain={self.largest_gain:g}, violations={len(self.violations)})"
+        )
 
     @property
     def passed(self) -> bool:

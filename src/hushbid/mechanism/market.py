@@ -66,6 +66,32 @@ _FORMAT, _VERSION = "hushbid outcome", 2
 class Market(Terms):
     """Everything that is fixed before anybody reports.
 
+    Parameters
+    ----------
+    prior
+        What the platform believes about sensitivities: a prior, or `Grouped` priors.
+    goal, buyer_weight
+        What the buyer states: a `Price`, `Accuracy`, `Budget` or `HardBudget`; a buyer weight is short for a `Price`.
+    setting
+        Where noise is added: ``"central"``, by a trusted platform, or ``"local"``, on each person's device.
+    bounds, variance
+        The public range of the data, and their variance around the mean; by default the largest that bounds allow.
+    questions
+        What is asked, where it is more than one number, instead of ``bounds`` and ``variance``.
+    user_weight
+        What one unit of squared error costs a person: one number, or one per person.
+    outside_option
+        What people have who stay out: ``"own_data"``, or the ``"estimate"`` made without them.
+    max_privacy_loss
+        A cap on everybody's privacy loss; in the central setting also one per person.
+    max_relation, population
+        How closely price and datum may be related, from 0 to 1, and how many people the mean is then about.
+    strata, shares, contrast, each
+        Everybody's public stratum, with the strata's shares of the population, or their weights in a combination of
+        means, or ``each=True`` for the mean of every stratum.
+    tolerance
+        How far a payment may be from the exact one, relative to the largest payment.
+
     >>> from hushbid.priors import Uniform
     >>> from hushbid.allocation import Budget
     >>> market = Market(prior=Uniform(1, 2), goal=Budget(5))

@@ -7,7 +7,8 @@ the multiset changes with her, and her own curve is ``z ↦ (ε_i, t_i)(z, c_{�
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -31,7 +32,7 @@ class Schedule:
     error: float
     """How far the curve's payment may be from the exact one at the reports it was made for."""
 
-    _at: Callable[[FloatArray], tuple[FloatArray, FloatArray]]
+    _at: Callable[[FloatArray], tuple[FloatArray, FloatArray]] = field(repr=False)
 
     def privacy_loss(self, reports: ArrayLike) -> FloatArray:
         """The loss at each report."""
@@ -90,10 +91,7 @@ def own_schedule(population: Population, decision: Decision, user: int) -> Sched
     """The curve person ``user`` faces, everybody else's reports as they are."""
     row = as_row(user, population.people)
     prior = population.prior_of(row)
-
-    def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        return _curve(population, decision.reports, decision.virtual_costs, row, z, decision.tie_order)
-
+    at = partial(_own_curve, population, decision.reports, decision.virtual_costs, row, decision.tie_order)
     return Schedule(support=prior.support, error=0.5 * decision.incentive_error, _at=at)
 
 
@@ -111,13 +109,24 @@ def common_schedule(population: Population, decision: Decision, stratum: str | N
     inside = reports <= high
     reports, first = reports[inside], rows[first[inside]]
     losses, payments = decision.privacy_loss[first], decision.payments[first]
-
-    def at(z: FloatArray) -> tuple[FloatArray, FloatArray]:
-        endless = np.isinf(losses)  # between somebody who loses everything and the next, the next one's loss
-        loss = np.interp(z, reports[~endless], losses[~endless]) if not endless.all() else np.full(z.size, np.inf)
-        return np.where(np.isin(z, reports[endless]), np.inf, loss), np.interp(z, reports, payments)
-
+    at = partial(_common_curve, reports, losses, payments)
     return Schedule(support=(low, high), error=0.5 * decision.incentive_error, _at=at)
+
+
+def _common_curve(
+    reports: FloatArray, losses: FloatArray, payments: FloatArray, z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return loss and payment at ``z``, on straight lines between the reports."""
+    endless = np.isinf(losses)  # between somebody who loses everything and the next, the next one's loss
+    loss = np.interp(z, reports[~endless], losses[~endless]) if not endless.all() else np.full(z.size, np.inf)
+    return np.where(np.isin(z, reports[endless]), np.inf, loss), np.interp(z, reports, payments)
+
+
+def _own_curve(
+    population: Population, reports: FloatArray, costs: FloatArray, row: int, tie_order: TieKey, z: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return loss and payment of person ``row`` at ``z``: a function by its name, so that a schedule can be pickled."""
+    return _curve(population, reports, costs, row, z, tie_order)
 
 
 def rows_of(population: Population, stratum: str | None) -> IndexArray:

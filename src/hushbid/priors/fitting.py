@@ -65,8 +65,9 @@ class Fit:
 def fit_priors(values: FloatArray, *, bounds: tuple[float, float] | None = None, also: Iterable[str] = ()) -> list[Fit]:
     """Fit all families that can be fitted, and return them with the best first.
 
-    Those that fit as well as the closest come first, the most parsimonious of them before all; the others follow by their
-    held-out distance.
+    Those that fit as well as the closest come first, the most parsimonious of them before all. The others follow by
+    their held-out distance.
+
     ``bounds``, where known from elsewhere, give the support of a beta prior. ``also`` names families that follow the
     sample more closely: ``"histogram"`` and ``"kde"``.
     """

@@ -61,6 +61,13 @@ class Purchase:
     data_notes: tuple[str, ...] = ()
     """Sentences about how the data were read, where that was a choice: their encoding, decimal commas."""
 
+    def __repr__(self) -> str:
+        figures, released = self.decided.figures, self.answer is not None
+        return (
+            f"Purchase(name={self.campaign.name!r}, people={figures.people}, active={figures.active},"
+            f" released={released}, files={len(self.files)})"
+        )
+
     @property
     def release(self) -> Release | None:
         """The one estimate."""
@@ -202,6 +209,9 @@ class PurchaseByStratum:
 
     table: Path
     """Where the strata stand side by side."""
+
+    def __repr__(self) -> str:
+        return f"PurchaseByStratum(name={self.campaign.name!r}, parts={self.parts!r})"
 
     @property
     def failed(self) -> int:
