@@ -3,13 +3,15 @@
 import os
 import signal
 import stat
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from hushbid.durable import Staging, create, give_name, make_folder, note, open_durable_lock, write_file, write_whole
-from hushbid.errors import InputError
+from hushbid.errors import InputError, OutputExists
 
 
 def saved(path: Path, content: str | bytes) -> Path:
@@ -131,3 +133,27 @@ def test_a_folder_is_its_owners_and_no_file_is_taken_for_one(tmp_path: Path) -> 
     assert stat.S_IMODE((tmp_path / "deep" / "folder").stat().st_mode) == 0o700
     with pytest.raises(NotADirectoryError):
         make_folder(saved(tmp_path / "file", ""))
+
+
+def test_a_second_run_into_a_folder_is_refused_while_the_first_lives(tmp_path: Path) -> None:
+    folder = tmp_path / "out"
+    with Staging(force=True, folder=folder) as first:
+        first.add(folder / "a", lambda file: file.write(b"1"))
+        with pytest.raises(OutputExists, match="another run"), Staging(force=True, folder=folder):
+            pass
+    with Staging(force=True, folder=folder) as later:
+        later.add(folder / "a", lambda file: file.write(b"2"))
+    assert (folder / "a").read_bytes() == b"2"
+
+
+def test_what_a_killed_run_left_goes_when_the_same_is_written_again(tmp_path: Path) -> None:
+    killed = "import os, sys; from hushbid.durable import Staging\n"
+    killed += "with Staging(force=True) as files: files.add(sys.argv[1], lambda file: os._exit(9))"
+    place = tmp_path / "a.csv"
+    assert subprocess.run([sys.executable, "-c", killed, str(place)], check=False).returncode == 9
+    assert len(list(tmp_path.iterdir())) == 1
+    with Staging(force=False) as files:
+        files.add(place, lambda file: file.write(b"1"))
+        with Staging(force=False) as beside:  # a living one's stays
+            beside.add(place, lambda file: file.write(b"1"))
+    assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]

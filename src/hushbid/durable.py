@@ -11,7 +11,8 @@ A file that exists is replaced only with ``force``. One that would not change is
 not overwriting.
 
 What a library writes by path, a file or a folder, is made in a hidden folder beside its final place (`Staging.make`).
-A process that is killed cannot tidy up: its hidden folder stays until somebody makes the same thing again.
+A process that is killed cannot tidy up: its hidden files and folders, which it kept locked, go when the same is written
+again. A run that says in which ``folder`` it writes keeps that locked, too: meanwhile a second run is refused.
 """
 
 import errno
@@ -30,7 +31,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import BinaryIO, NamedTuple
 
-from hushbid.errors import HushbidError, InputError
+from hushbid.errors import HushbidError, InputError, OutputExists
 
 try:
     import fcntl
@@ -166,18 +167,26 @@ def locked(descriptor: int) -> Iterator[None]:
 class _Waiting(NamedTuple):
     temporary: Path
     final: Path
+    mark: int = -1
+    """A descriptor that keeps the temporary file locked."""
 
 
 class Staging:
     """A set of files to be written together: ``with Staging(force=False) as files: files.add(path, write)``."""
 
-    def __init__(self, *, force: bool) -> None:
+    def __init__(self, *, force: bool, folder: Path | None = None) -> None:
         self.force = force
+        self._folder = folder
+        self._folder_mark = -1
         self._waiting: list[_Waiting] = []
         self._rooms: list[_Room] = []
         self._made_folders: list[Path] = []
 
     def __enter__(self) -> "Staging":
+        if self._folder is not None:
+            with _telling_what_failed(self._folder):
+                self._make_folder(self._folder)
+            self._folder_mark = _claim(self._folder)
         return self
 
     def __exit__(
@@ -192,9 +201,11 @@ class Staging:
                 room.clear()
             for waiting in self._waiting:
                 waiting.temporary.unlink(missing_ok=True)
+                _close(waiting.mark)
             for folder in reversed(self._made_folders):
                 with suppress(OSError):  # not empty: something was published in it
                     folder.rmdir()
+            _close(self._folder_mark)
 
     def add(self, path: str | Path, write: Write, *, private: bool = True) -> None:
         """Write a file under a temporary name; a private one can be read by its owner only."""
@@ -203,8 +214,8 @@ class Staging:
             # made and noted together, so that an interrupt leaves no file behind that nobody knows
             with _stops_held_back():
                 self._make_folder(final.parent)
-                descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=f".{final.name}.", suffix=".tmp")
-                self._waiting.append(_Waiting(Path(name), final))
+                descriptor, temporary = _temporary_beside(final)
+                self._waiting.append(_Waiting(temporary, final, os.dup(descriptor)))
             with os.fdopen(descriptor, "wb") as file:
                 write(file)
                 if not private:
@@ -259,6 +270,48 @@ class Staging:
             os.link(waiting.temporary, waiting.final)  # unlike a rename, fails if somebody was quicker
         except FileExistsError:
             refuse_existing([waiting.final])
+
+
+def _claim(folder: Path) -> int:
+    """Lock a folder until the descriptor is closed; -1 where folders cannot be locked."""
+    try:
+        descriptor = os.open(folder, os.O_RDONLY)
+    except OSError:  # a system that does not open folders
+        return -1
+    try:
+        if fcntl is not None:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        os.close(descriptor)
+        raise OutputExists(
+            f"{folder} is being written by another run: wait until it has ended, or choose another folder.",
+            field="folder",
+        ) from None
+    except OSError:  # a file system without such locks
+        pass
+    return descriptor
+
+
+def _close(descriptor: int) -> None:
+    if descriptor >= 0:
+        os.close(descriptor)
+
+
+def _temporary_beside(final: Path) -> tuple[int, Path]:
+    """Make a locked temporary file for a final place; those of the dead for the same place are removed."""
+    start = f".{final.name}."
+    for one in final.parent.iterdir():
+        if one.name.startswith(start) and one.name.endswith(_ROOM) and one.is_file():
+            with suppress(OSError):  # gone meanwhile, or of another account
+                descriptor = os.open(one, os.O_RDWR)
+                if lock(descriptor, wait=False):
+                    one.unlink(missing_ok=True)
+                os.close(descriptor)
+    while True:
+        descriptor, name = tempfile.mkstemp(dir=final.parent, prefix=start, suffix=_ROOM)
+        if not lock(descriptor, wait=False) or os.fstat(descriptor).st_nlink:
+            return descriptor, Path(name)
+        os.close(descriptor)  # taken for a dead one's before it was locked
 
 
 class _Room:

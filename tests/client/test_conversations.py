@@ -786,4 +786,4 @@ except ImportError as problem:
     print(problem)
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert told.stdout == "Talking to a server needs httpx: install it with pip install 'hushbid[client]'.\n"
+    assert told.stdout == "Talking to a server needs httpx: pip install '.[client]' in a checkout.\n"

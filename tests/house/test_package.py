@@ -247,6 +247,15 @@ def test_the_source_distribution_builds_the_same_wheel(wheel: Path, tmp_path: Pa
     assert {"pyproject.toml", "README.md", "LICENSE", "CHANGELOG.md", "src/hushbid/py.typed"} <= names
 
 
+def test_what_is_advised_to_be_installed_works_in_a_checkout() -> None:
+    """Nothing is published under our name: only a checkout brings an extra."""
+    for path in (*(ROOT / "src").rglob("*.py"), *(ROOT / "docs").rglob("*.md"), ROOT / "README.md"):
+        text = path.read_text(encoding="utf-8")
+        assert not re.search(r"install '?hushbid\b", text), path
+        for extras in re.findall(r"pip install '\.\[([\w,]+)\]'", text):
+            assert set(extras.split(",")) <= set(EXTRAS), path
+
+
 def test_all_extras_are_in_the_one_called_all_and_on_the_front_page() -> None:
     [named] = [Requirement(one) for one in EXTRAS["all"]]
     assert (named.name, named.extras) == ("hushbid", set(EXTRAS) - {"all"})

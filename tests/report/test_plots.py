@@ -178,7 +178,7 @@ except ImportError as problem:
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
     assert told.stdout == (
-        "False\nMissingExtra Pictures need matplotlib: install it with pip install 'hushbid[plot]'.\n"
+        "False\nMissingExtra Pictures need matplotlib: pip install '.[plot]' in a checkout.\n"
     )
 
 

@@ -84,7 +84,7 @@ def command(
         from hushbid.server.service import Service
     except ImportError as missing:
         raise MissingExtra(
-            f"The server needs the package {missing.name}: install it with pip install 'hushbid[server]'."
+            f"The server needs the package {missing.name}: pip install '.[server]' in a checkout."
         ) from None
     listener = listen(host, port)
     with listener, Service.at(str(home), database=database, privacy_cap=privacy_cap) as service:

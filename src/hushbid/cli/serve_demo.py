@@ -20,7 +20,7 @@ def serve_demo(host: str, port: int) -> None:
         from hushbid.server.pages import add_pages
     except ImportError as missing:
         raise MissingExtra(
-            f"The server needs the package {missing.name}: install it with pip install 'hushbid[server,release]'."
+            f"The server needs the package {missing.name}: pip install '.[server,release]' in a checkout."
         ) from None
     if not is_loopback(host):
         raise InputError(f"--demo serves this machine only: --host must be a loopback address, got {host!r}.")

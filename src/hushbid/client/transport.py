@@ -250,5 +250,7 @@ def _httpx() -> ModuleType:
     try:
         import httpx
     except ImportError:
-        raise MissingExtra("Talking to a server needs httpx: install it with pip install 'hushbid[client]'.") from None
+        raise MissingExtra(
+            "Talking to a server needs httpx: pip install '.[client]' in a checkout."
+        ) from None
     return httpx

@@ -105,7 +105,7 @@ def _measurement(scale: float) -> Any:
         from opendp import domains, measurements, metrics
         from opendp.mod import enable_features
     except ImportError:
-        raise MissingExtra("Drawing noise needs OpenDP: install it with pip install 'hushbid[release]'.") from None
+        raise MissingExtra("Drawing noise needs OpenDP: pip install '.[release]' in a checkout.") from None
     enable_features("contrib")
     integers = domains.atom_domain(T="i64")
     return measurements.make_laplace(domains.vector_domain(integers), metrics.l1_distance(T="i64"), scale=scale)

@@ -169,7 +169,7 @@ def pyarrow() -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        raise MissingExtra("Pricing tables needs pyarrow: pip install 'hushbid[engines]'.") from None
+        raise MissingExtra("Pricing tables needs pyarrow: pip install '.[engines]' in a checkout.") from None
     return pa
 
 

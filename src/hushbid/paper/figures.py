@@ -156,7 +156,9 @@ def picture(figure: PaperFigure, form: str) -> bytes:
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure as Canvas
     except ImportError:
-        raise MissingExtra("pictures need matplotlib: install hushbid[plot], or ask for csv only.") from None
+        raise MissingExtra(
+            "pictures need matplotlib: pip install '.[plot]' in a checkout, or ask for csv only."
+        ) from None
     with mpl.rc_context(_RC):
         canvas = Canvas(figsize=figure.size, layout="constrained")
         FigureCanvasAgg(canvas)

@@ -224,7 +224,7 @@ def _conduct(
     if names is not None and not force:
         refuse_existing([names.last])
     # buy; from here on files wait under temporary names and appear together
-    with Staging(force=force) as files:
+    with Staging(force=force, folder=wanted.folder) as files:
         bought = _read_and_decide(wanted, reading, files, names, step)
         step("releasing")
         found = Found()

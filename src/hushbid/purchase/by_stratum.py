@@ -66,7 +66,7 @@ def run_by_stratum(
     refuse_clashes([table], wanted.inputs)
     if not force:
         refuse_existing([table])
-    with Staging(force=force) as files:
+    with Staging(force=force, folder=wanted.folder) as files:
         # nobody may be in two strata, or what she loses would add up
         whole = decide(_wanted(wanted), replace(reading, check_ids="exact"), step)
         parts = _parts(wanted, whole, wanted.folder)

@@ -251,5 +251,5 @@ def _ed25519() -> ModuleType:
     try:
         from cryptography.hazmat.primitives.asymmetric import ed25519
     except ImportError:
-        raise MissingExtra("Signatures need cryptography: install it with pip install 'hushbid[client]'.") from None
+        raise MissingExtra("Signatures need cryptography: pip install '.[client]' in a checkout.") from None
     return ed25519

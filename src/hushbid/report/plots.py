@@ -171,7 +171,7 @@ def _axes(ax: "Axes | None") -> "Axes":
     try:
         import matplotlib.pyplot as plt
     except ImportError:
-        raise MissingExtra("Pictures need matplotlib: install it with pip install 'hushbid[plot]'.") from None
+        raise MissingExtra("Pictures need matplotlib: pip install '.[plot]' in a checkout.") from None
     return plt.subplots(layout="constrained")[1]
 
 

@@ -229,5 +229,5 @@ def pyarrow(what: str = "Parquet files and data frames need") -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        raise MissingExtra(f"{what} pyarrow: pip install 'hushbid[engines]', or use CSV.") from None
+        raise MissingExtra(f"{what} pyarrow: pip install '.[engines]' in a checkout, or use CSV.") from None
     return pa

@@ -64,7 +64,7 @@ def _rows(content: bytes, source: str, *, values: bool) -> tuple[list[tuple[Any,
         from openpyxl import load_workbook
         from openpyxl.utils.exceptions import InvalidFileException
     except ImportError:
-        raise MissingExtra("Excel workbooks need openpyxl: pip install 'hushbid[xlsx]', or use CSV.") from None
+        raise MissingExtra("Excel workbooks need openpyxl: pip install '.[xlsx]' in a checkout, or use CSV.") from None
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about what it does not keep, and we do not need
@@ -119,7 +119,9 @@ def xlsxwriter() -> Any:
     try:
         import xlsxwriter as package
     except ImportError:
-        raise MissingExtra("Excel workbooks need xlsxwriter: pip install 'hushbid[xlsx]', or use CSV.") from None
+        raise MissingExtra(
+            "Excel workbooks need xlsxwriter: pip install '.[xlsx]' in a checkout, or use CSV."
+        ) from None
     return package
 
 
