@@ -177,9 +177,7 @@ except ImportError as problem:
     print(type(problem).__name__, problem)
 """
     told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
-    assert told.stdout == (
-        "False\nMissingExtra Pictures need matplotlib: pip install '.[plot]' in a checkout.\n"
-    )
+    assert told.stdout == ("False\nMissingExtra Pictures need matplotlib: pip install '.[plot]' in a checkout.\n")
 
 
 def test_losses_and_schedule_are_withheld_where_a_stratum_has_few_sellers() -> None:

@@ -250,7 +250,5 @@ def _httpx() -> ModuleType:
     try:
         import httpx
     except ImportError:
-        raise MissingExtra(
-            "Talking to a server needs httpx: pip install '.[client]' in a checkout."
-        ) from None
+        raise MissingExtra("Talking to a server needs httpx: pip install '.[client]' in a checkout.") from None
     return httpx

@@ -110,9 +110,7 @@ def _naming_the_extra(engine: str) -> Iterator[None]:
         yield
     except ModuleNotFoundError as missing:
         extra = "spark" if engine.startswith("spark") else "engines"
-        raise MissingExtra(
-            f"Engine {engine!r} needs {missing.name}: pip install '.[{extra}]' in a checkout."
-        ) from None
+        raise MissingExtra(f"Engine {engine!r} needs {missing.name}: pip install '.[{extra}]' in a checkout.") from None
 
 
 def _open_file(path: Path, engine: str) -> Engine:

@@ -229,8 +229,6 @@ def test_without_the_package_for_workbooks_one_sentence_says_so_and_nothing_was_
         assert book.headers["cache-control"] == "no-store"
         monkeypatch.setitem(sys.modules, "xlsxwriter", None)
         for name in ("payments.xlsx", "awaited.xlsx"):
-            assert "pip install '.[xlsx]' in a checkout" in sentence(
-                client.get(f"/campaigns/{play.id}/{name}"), 501
-            )
+            assert "pip install '.[xlsx]' in a checkout" in sentence(client.get(f"/campaigns/{play.id}/{name}"), 501)
         assert client.get(f"/campaigns/{play.id}/awaited.csv?what=everything").status_code == 422
     assert [event.kind for event in shared.service.events(play.who, play.id)].count("payouts-taken") == 1
