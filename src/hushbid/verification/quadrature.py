@@ -51,6 +51,42 @@ class Rule(Protocol):
     def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]: ...
 
 
+class WorkExceeded(ArithmeticError):
+    """A verification took more evaluations of its rules than it may, whatever the record says."""
+
+
+@dataclass(slots=True)
+class Work:
+    """How much all rules of one verification have done, in evaluations of ordinary effort."""
+
+    most: float = 250_000.0
+    done: float = 0.0
+
+    def add(self, amount: float) -> None:
+        """Count work that is about to be done."""
+        self.done += amount
+        if self.done > self.most:
+            raise WorkExceeded("the most that a verification may compute is exceeded.")
+
+
+class BoundedRule:
+    """A rule whose evaluations are counted."""
+
+    def __init__(self, rule: Rule, work: Work) -> None:
+        self._rule, self._work = rule, work
+        self.effort = float(getattr(rule, "effort", 1.0))
+
+    def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
+        """The purchase if person ``rows[j]`` had cost ``costs[j]``, for every j."""
+        self._work.add(rows.size * self.effort)
+        return self._rule.at(rows, costs)
+
+    def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
+        """Everybody's privacy loss, the error and the value if person ``row`` had that cost."""
+        self._work.add(self.effort)
+        return self._rule.everybody(row, cost)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Integrals:
     """Rents, and how far each may be off by the quadrature's own estimate."""
