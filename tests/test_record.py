@@ -380,7 +380,7 @@ def noticed(values: dict[str, Any]) -> str:
         found = Record.from_dict(values)
     except RecordError as refused:
         return str(refused)
-    return next((check.name for check in findings(found) if check.status == "failed"), "")
+    return next((check.name for check in findings(found) if check.status == "fails"), "")
 
 
 def test_a_value_of_another_type_is_refused_or_found_and_never_crashes(record: Record) -> None:

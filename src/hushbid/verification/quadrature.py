@@ -39,6 +39,8 @@ _ACCURACY = 1e-8
 _MOST_INTERVALS = 200_000
 _GROWTH = 16.0
 _DOUBLINGS = 4
+_AT_ONCE = 4096
+_PER_BRACKET = 30.0
 _SMALL = 1e-12
 """A first step away from a report of 0, relative to the top of the support."""
 
@@ -78,8 +80,20 @@ class BoundedRule:
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The purchase if person ``rows[j]`` had cost ``costs[j]``, for every j."""
-        self._work.add(rows.size * self.effort)
-        return self._rule.at(rows, costs)
+        parts = []
+        for start in range(0, max(rows.size, 1), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            self._work.add(rows[part].size * self.effort)
+            before = self._brackets()
+            parts.append(self._rule.at(rows[part], costs[part]))
+            self._work.add(_PER_BRACKET * (self._brackets() - before))
+        if len(parts) == 1:
+            return parts[0]
+        return Answers(*(np.concatenate([getattr(one, name) for one in parts]) for name in Answers.__slots__))
+
+    def _brackets(self) -> int:
+        """How often the rule had to take its slowest way."""
+        return int(getattr(self._rule, "brackets", 0))
 
     def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
         """Everybody's privacy loss, the error and the value if person ``row`` had that cost."""
