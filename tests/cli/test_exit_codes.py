@@ -66,7 +66,7 @@ COMMANDS: dict[str, tuple[int, Callable[[], Result]]] = {
     "a spending limit": (6, lambda: priced("--budget", 5, "--ceiling", 0.01)),
     "an accuracy": (6, lambda: priced("--standard-error", 1e-9)),
     "a folder": (7, unwritable),
-    "no server": (7, lambda: hushbid("bots", "http://127.0.0.1:9", "--user", "a", "--people", 2)),
+    "no server": (7, lambda: hushbid("bots", "http://127.0.0.1:9", "--n", 2)),
 }
 
 

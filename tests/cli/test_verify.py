@@ -126,7 +126,7 @@ def test_keys_are_made_listed_and_replaced(tmp_path: Path) -> None:
     home = ("--home", tmp_path / "server")
     assert "has no signing key" in hushbid("keys", "list", *home).stderr
     made = facts("keys", "create", *home)
-    assert hushbid("keys", "create", *home).exit_code == 5
+    assert hushbid("keys", "create", *home).exit_code == 2
     assert hushbid("keys", "fingerprint", *home).stdout == f"{made['fingerprint']}\n"
     rotated = facts("keys", "rotate", *home)
     assert rotated["number"] == 2

@@ -242,12 +242,12 @@ def test_an_honest_record_with_limits_holds_and_another_limit_is_noticed(goal: G
     assert outcome.privacy_loss[row] == outcome.population.caps()[row]
     lower = np.array(LIMITS)
     lower[row] = 0.999 * outcome.privacy_loss[row]
-    assert finding("weights", dataclasses.replace(outcome, limits=lower)) == "failed"
+    assert finding("weights", dataclasses.replace(outcome, limits=lower)) == "fails"
     higher = np.where(outcome.privacy_loss == LIMITS, 1.5 * np.array(LIMITS), LIMITS)
     if (higher != np.array(LIMITS)).any():
-        assert finding("optimality", dataclasses.replace(outcome, limits=higher)) == "failed"
+        assert finding("optimality", dataclasses.replace(outcome, limits=higher)) == "fails"
     removed = with_limits(record, None)
-    assert next(check.status for check in findings(removed) if check.name == "key") == "failed"
+    assert next(check.status for check in findings(removed) if check.name == "key") == "fails"
 
 
 def test_of_many_people_with_limits_of_their_own_one_rent_altered_by_a_thousandth_is_found() -> None:
@@ -270,7 +270,7 @@ def test_of_many_people_with_limits_of_their_own_one_rent_altered_by_a_thousandt
             payments=outcome.payments + change,
             rent_bounds=(low + change, high + change),
         )
-        assert finding("rents", lie) == "failed"
+        assert finding("rents", lie) == "fails"
 
 
 @pytest.mark.parametrize("goal", [Budget(0.6), Accuracy(3.0), Price(0.5)], ids=str)
@@ -305,7 +305,7 @@ def with_limits(record: Record, limits: list[Any] | None) -> Record:
 
 def test_limits_that_nobody_can_state_are_noticed() -> None:
     tiny = dataclasses.replace(limited(Price(9.0)).outcome, limits=np.array([1.2, math.inf, 0.4, 1e-20]))
-    assert finding("weights", tiny) == "failed"
+    assert finding("weights", tiny) == "fails"
     local = Record.of(outcome_of("lognormal", Price(90.0), 0.4, 50, setting="local"))
     found = findings(with_limits(local, ["inf"] * 4))
     assert next(check for check in found if check.name == "weights").sentence.startswith("People cannot state limits")

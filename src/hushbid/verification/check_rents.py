@@ -151,6 +151,9 @@ def _everybody(facts: Facts) -> Check:
     problems = []
     if wrong.any():
         problems.append(f"The information rent is not the integral of the privacy loss in {rows_text(wrong)}")
+    if facts.capped and facts.blurred:  # market and verification miss the same digits: a difference proves nothing
+        compared -= int(wrong.sum())
+        problems = []
     left = (
         f"The information rents of {bought - compared} of {bought} people are not verified: they are not known closely"
     )
@@ -250,6 +253,8 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
         vague[rows] = ~(allowed <= PRECISION * largest)
         bad[rows] = ~vague[rows] & ~((outside <= allowed) & (off <= allowed + LIMIT * largest))
         worst = max(worst, float(distance(outcome.information_rent[rows], found.rent, floor=largest).max(initial=0.0)))
+    if facts.capped and facts.blurred:
+        bad, vague = np.zeros_like(bad), bad | vague
     problems = []
     if bad.any():
         problems.append(f"The information rent, or a bound on it, is not what quadrature gives in {rows_text(bad)}")

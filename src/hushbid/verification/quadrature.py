@@ -39,6 +39,9 @@ _ACCURACY = 1e-8
 _MOST_INTERVALS = 200_000
 _GROWTH = 16.0
 _DOUBLINGS = 4
+MOST_WORK = 250_000.0
+"""What all rules of one verification may do, in evaluations of ordinary effort."""
+
 _AT_ONCE = 4096
 _PER_BRACKET = 30.0
 _SMALL = 1e-12
@@ -61,13 +64,12 @@ class WorkExceeded(ArithmeticError):
 class Work:
     """How much all rules of one verification have done, in evaluations of ordinary effort."""
 
-    most: float = 250_000.0
     done: float = 0.0
 
     def add(self, amount: float) -> None:
         """Count work that is about to be done."""
         self.done += amount
-        if self.done > self.most:
+        if self.done > MOST_WORK:
             raise WorkExceeded("the most that a verification may compute is exceeded.")
 
 

@@ -27,8 +27,8 @@ from hushbid.verification.strata_apart import SeparateRule, best_contrast, const
 CLOSE = 1e-9
 """Recomputed numbers may differ by this part: a thousandth of what must be noticed."""
 
-_BLURRED = 1e-4
-"""Below this ``V·ε²`` at most five digits beyond `CLOSE` are left."""
+_BLURRED = 1e-6
+"""Below this ``V·ε²`` fewer digits are left than are compared."""
 
 _KINDS = 400
 _PEOPLE = 2000
