@@ -251,7 +251,8 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
         outside = np.maximum(np.maximum(low - found.rent, found.rent - high), 0.0)
         off = np.abs(outcome.information_rent[rows] - found.rent)
         vague[rows] = ~(allowed <= PRECISION * largest)
-        bad[rows] = ~vague[rows] & ~((outside <= allowed) & (off <= allowed + LIMIT * largest))
+        bad[rows] = ~vague[rows] & ~(off <= allowed + LIMIT * largest)
+        vague[rows] |= ~(outside <= allowed)  # a bound that is too narrow, of a rent that is right to the limit
         worst = max(worst, float(distance(outcome.information_rent[rows], found.rent, floor=largest).max(initial=0.0)))
     if facts.capped and facts.blurred:
         bad, vague = np.zeros_like(bad), bad | vague
@@ -263,7 +264,9 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
         "rents by quadrature",
         problems,
         f"Fine quadrature of the privacy loss gives the information rents of {whom}, within the bounds stated",
-        doubts=[f"Quadrature does not reach the precision needed in {rows_text(vague)}"] if vague.any() else [],
+        doubts=[f"Quadrature does not confirm the rents within their bounds in {rows_text(vague)}"]
+        if vague.any()
+        else [],
         people=sample.size,
         largest_difference_relative_to_the_largest_payment=worst,
     )
