@@ -74,7 +74,12 @@ def _guarded(checks: Callable[[Facts], Iterator[Check]], facts: Facts) -> Iterat
             yield incomplete("computation", "Not checked: what is left would take longer than a verification may")
             return
         except (HushbidError, ArithmeticError, ValueError, IndexError) as problem:
-            yield incomplete("computation", f"Not checked: a check could not be computed ({type(problem).__name__})")
+            told = f"a check could not be computed ({type(problem).__name__})"
+            # whole numbers and promises are checked exactly: what cannot be computed there is no release
+            exact = checks in (release_checks, answer_checks, question_checks)
+            yield judged(
+                "computation", [f"Wrong numbers: {told}"] if exact else [], "", doubts=[f"Not checked: {told}"]
+            )
             return
         if check is None:
             return
