@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from hushbid.durable import Staging, create, give_name, make_folder, note, open_durable_lock, write_file, write_whole
-from hushbid.errors import InputError, OutputExists
+from hushbid.errors import OutputExists, Unwritable
 
 
 def saved(path: Path, content: str | bytes) -> Path:
@@ -51,7 +51,7 @@ def test_files_appear_together_or_not_at_all(tmp_path: Path) -> None:
 
 def test_what_exists_is_replaced_only_with_force(tmp_path: Path) -> None:
     old = saved(tmp_path / "old", "old")
-    with pytest.raises(InputError, match="exists already: force=True replaces"):
+    with pytest.raises(OutputExists, match="exists already: force=True replaces"):
         write_both(tmp_path / "new", old)
     assert old.read_text() == "old"
     assert os.listdir(tmp_path) == ["old"]
@@ -64,14 +64,14 @@ def test_writing_the_same_again_is_not_overwriting(tmp_path: Path) -> None:
     for _ in range(2):
         write_file(tmp_path / "file", text(b"same"), force=False)
     (tmp_path / "file").chmod(0o644)
-    with pytest.raises(InputError, match="exists"):  # the content is the same, but others could read it
+    with pytest.raises(OutputExists, match="exists"):  # the content is the same, but others could read it
         write_file(tmp_path / "file", text(b"same"), force=False)
 
 
 def test_a_symbolic_link_is_not_written_through(tmp_path: Path) -> None:
     target = saved(tmp_path / "target", "mine")
     (tmp_path / "link").symlink_to(target)
-    with pytest.raises(InputError, match="exists"):
+    with pytest.raises(OutputExists, match="exists"):
         write_file(tmp_path / "link", text(b"theirs"), force=False)
     write_file(tmp_path / "link", text(b"theirs"), force=True)
     assert target.read_text() == "mine"
@@ -94,7 +94,7 @@ def test_an_interrupt_while_names_are_given_waits_until_all_are(
 
 def test_a_place_that_cannot_be_written_is_named_as_the_user_knows_it(tmp_path: Path) -> None:
     blocker = saved(tmp_path / "file", "")
-    with pytest.raises(InputError, match=r"file/out\.csv cannot be written: Not a directory"):
+    with pytest.raises(Unwritable, match=r"file/out\.csv cannot be written: Not a directory"):
         write_file(blocker / "out.csv", text(b""), force=False)
 
 

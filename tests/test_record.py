@@ -20,7 +20,7 @@ import pytest
 from hushbid.allocation import Accuracy, Price
 from hushbid.disclosure import privatize
 from hushbid.documents import canonical, content_hash
-from hushbid.errors import InputError, RecordError
+from hushbid.errors import InputError, OutputExists, RecordError, Unwritable
 from hushbid.mechanism import Market, Outcome, release
 from hushbid.money import Money, rounded_up
 from hushbid.priors import Uniform
@@ -117,7 +117,7 @@ def test_the_hash_is_that_of_the_file_without_it(record: Record, tmp_path: Path)
 def test_an_existing_file_is_replaced_only_on_demand(record: Record, tmp_path: Path) -> None:
     path = tmp_path / "record.json"
     path.write_text("something else")
-    with pytest.raises(RecordError, match="exists already; pass overwrite=True"):
+    with pytest.raises(OutputExists, match="exists already; pass overwrite=True"):
         record.write(path)
     assert path.read_text() == "something else"
     record.write(path, overwrite=True)
@@ -126,7 +126,7 @@ def test_an_existing_file_is_replaced_only_on_demand(record: Record, tmp_path: P
 
 
 def test_a_folder_that_is_not_there_is_a_clear_error(record: Record, tmp_path: Path) -> None:
-    with pytest.raises(RecordError, match=r"cannot be written: No such file or directory\.$"):
+    with pytest.raises(Unwritable, match=r"cannot be written: No such file or directory\.$"):
         record.write(tmp_path / "nowhere" / "record.json")
     with pytest.raises(RecordError, match=r"cannot be read: No such file or directory\.$"):
         read(tmp_path / "nowhere.json")
@@ -380,7 +380,7 @@ def noticed(values: dict[str, Any]) -> str:
         found = Record.from_dict(values)
     except RecordError as refused:
         return str(refused)
-    return next((check.name for check in findings(found) if check.status == "failed"), "")
+    return next((check.name for check in findings(found) if check.status == "fails"), "")
 
 
 def test_a_value_of_another_type_is_refused_or_found_and_never_crashes(record: Record) -> None:

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.durable import write_whole
-from hushbid.errors import RecordError
+from hushbid.errors import OutputExists, RecordError, Unwritable
 from hushbid.held import Doubles, Held, doubles_in, held_in, thawed, without_long_lists
 from hushbid.shortest import is_quick, joined_texts
 
@@ -180,9 +180,9 @@ def write_content(path: Path, content: bytes, *, overwrite: bool) -> None:
     try:
         write_whole(path, content, replace=overwrite)
     except FileExistsError:
-        raise RecordError(f"{path} exists already; pass overwrite=True to replace it.") from None
+        raise OutputExists(f"{path} exists already; pass overwrite=True to replace it.") from None
     except OSError as problem:
-        raise RecordError(f"{path} cannot be written: {problem.strerror}.") from None
+        raise Unwritable(f"{path} cannot be written: {problem.strerror}.") from None
 
 
 def unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

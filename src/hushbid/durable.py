@@ -31,7 +31,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import BinaryIO, NamedTuple
 
-from hushbid.errors import HushbidError, InputError, OutputExists
+from hushbid.errors import HushbidError, InputError, OutputExists, Unwritable
 
 try:
     import fcntl
@@ -355,7 +355,7 @@ def refuse_existing(paths: list[Path]) -> None:
     found = [str(path) for path in paths if str(path) != STREAM and os.path.lexists(path)]
     if found:
         exist = "exists" if len(found) == 1 else "exist"
-        raise InputError(f"{', '.join(found)} {exist} already: force=True replaces.", field="force")
+        raise OutputExists(f"{', '.join(found)} {exist} already: force=True replaces.", field="force")
 
 
 def refuse_clashes(outputs: Iterable[str | Path], inputs: Iterable[str | Path]) -> None:
@@ -407,7 +407,7 @@ def _telling_what_failed(path: Path) -> Iterator[None]:
     try:
         yield
     except OSError as problem:
-        raise InputError(f"{path} cannot be written: {problem.strerror or type(problem).__name__}.") from problem
+        raise Unwritable(f"{path} cannot be written: {problem.strerror or type(problem).__name__}.") from problem
 
 
 @contextmanager

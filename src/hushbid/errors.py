@@ -17,6 +17,7 @@
     │   ├── NothingDelivered           nobody delivered data
     │   └── InfiniteLoss               somebody would lose all her privacy and nobody accepted that by name
     ├── RecordError                    a record cannot be read, or is of an unknown version
+    │   └── HashMismatch               a record's hash does not fit its content
     ├── CampaignError                  a campaign's server cannot do what it was asked
     │   ├── NotFound                   no such campaign, link or document
     │   ├── NotAllowed                 not for this role, or not in this state
@@ -108,6 +109,10 @@ class InfiniteLoss(ReleaseError):
 
 class RecordError(HushbidError):
     """A record cannot be read, or is of a version this library does not know."""
+
+
+class HashMismatch(RecordError):
+    """A record's hash does not fit its content: it was altered or damaged."""
 
 
 class CampaignError(HushbidError):

@@ -40,7 +40,7 @@ from hushbid.documents import (
     with_hash,
     write_content,
 )
-from hushbid.errors import HushbidError, InputError, RecordError
+from hushbid.errors import HashMismatch, HushbidError, InputError, RecordError
 from hushbid.held import Held, held_in, thawed
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.market import outcome_key
@@ -192,7 +192,7 @@ class Record:
         if "hash" not in values:
             raise RecordError("A record must have a hash, and this one has none.")
         if values["hash"] != content_hash(content):
-            raise RecordError("The record's hash does not fit its content: it was altered or damaged.")
+            raise HashMismatch("The record's hash does not fit its content: it was altered or damaged.")
         return cls._read(content, values["hash"])
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> Path:

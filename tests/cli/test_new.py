@@ -143,7 +143,7 @@ def test_what_cannot_be_a_campaign_is_refused_and_nothing_is_written(
 def test_a_file_that_exists_is_replaced_with_force_only(home: Path) -> None:
     Path("campaign.toml").write_text("mine")
     refused = hushbid("new", "--prior", "uniform:1,2", "--budget", 5)
-    assert (refused.exit_code, refused.stderr) == (2, "Error: campaign.toml exists already: --force replaces.\n")
+    assert (refused.exit_code, refused.stderr) == (5, "Error: campaign.toml exists already: --force replaces.\n")
     assert Path("campaign.toml").read_text() == "mine"
     assert hushbid("new", "--prior", "uniform:1,2", "--budget", 5, "--force").exit_code == 0
     assert read_campaign(Path("campaign.toml")).name == "campaign"
@@ -210,7 +210,7 @@ def test_a_plan_writes_the_campaign_that_it_planned(
 def test_a_plan_replaces_no_file_unless_it_is_told_to_and_plans_nothing_in_vain(home: Path) -> None:
     Path("mine.toml").write_text("mine")
     refused = hushbid(*PLAN, "--budget", 5, "--people", 12, "--write", "mine.toml")
-    assert (refused.exit_code, refused.stdout, Path("mine.toml").read_text()) == (2, "", "mine")
+    assert (refused.exit_code, refused.stdout, Path("mine.toml").read_text()) == (5, "", "mine")
     assert "--force replaces" in refused.stderr
     assert hushbid(*PLAN, "--budget", 5, "--people", 12, "--write", "mine.toml", "--force").exit_code == 0
     survey = ("plan", "--prior", "uniform:1,2", "--repetitions", 20, "--questions", "survey.toml", "--people", 12)

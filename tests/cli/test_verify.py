@@ -44,7 +44,7 @@ def facts(*arguments: object) -> dict[str, Any]:
 def test_a_true_document_is_recognised_and_passes(arguments: list[str], kind: str) -> None:
     assert hushbid("verify", *arguments).exit_code == 0
     told = facts("verify", *arguments)
-    assert (told["ok"], told["kind"], told["file"]) == (True, kind, arguments[0])
+    assert (told["verdict"], told["kind"], told["file"]) == ("holds", kind, arguments[0])
     assert all(check["sentence"] for check in told["checks"])
 
 
@@ -62,8 +62,8 @@ def test_a_true_document_is_recognised_and_passes(arguments: list[str], kind: st
 def test_what_does_not_fit_ends_with_status_1(arguments: list[str], failed: str) -> None:
     told = hushbid("verify", *arguments)
     assert told.exit_code == 1
-    assert f"FAILED  {failed}" in told.stdout
-    assert "do not rely on this" in told.stdout
+    assert f"FAILS       {failed}" in told.stdout
+    assert "Do not rely on this" in told.stdout
 
 
 @pytest.mark.parametrize(
@@ -104,7 +104,7 @@ def test_a_receipt_with_another_payment_fails(tmp_path: Path) -> None:
     values["body"]["payment"] += 1
     forged.write_text(json.dumps(values))
     told = facts("verify", forged)
-    assert [check["name"] for check in told["checks"] if check["status"] == "failed"] == ["signature", "inclusion"]
+    assert [check["name"] for check in told["checks"] if check["status"] == "fails"] == ["signature", "inclusion"]
 
 
 def test_without_a_fingerprint_the_reader_is_told_what_to_compare() -> None:

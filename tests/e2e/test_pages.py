@@ -15,7 +15,7 @@ DOCS = Path(__file__).parents[2] / "docs"
 BLOCK = re.compile(
     r"^```(?P<kind>\w+)(?: title=\"(?P<file>[^\"]+)\")?\n(?P<content>.*?)^```$", re.MULTILINE | re.DOTALL
 )
-BY_CHANCE = ("Estimate of ", "Shares of ", "Everything that can be checked")
+BY_CHANCE = ("Estimate of ", "Shares of ", "Holds: everything")
 """How the lines begin whose numbers depend on noise."""
 
 

@@ -29,7 +29,7 @@ def generator(seed=0):
     ("name", "relation"), [*((name, 0.0) for name in PRIORS), ("uniform", 0.1), ("empirical", 0.1)]
 )
 def test_a_budget_is_what_campaigns_cost_on_average(name, relation):
-    made = Market(prior=PRIORS[name], goal=Budget(12.0), max_relation=relation, tolerance=1e-3)
+    made = Market(prior=PRIORS[name], goal=Budget(12.0), max_relation=relation)
     found = made.simulate(12, 60, rng=generator(5))
     paid = found.total_payment
     error = float(paid.std(ddof=1)) / math.sqrt(paid.size)
@@ -43,7 +43,7 @@ def test_a_budget_is_what_campaigns_cost_on_average(name, relation):
     ("name", "relation"), [*((name, 0.0) for name in PRIORS), ("uniform", 0.1), ("empirical", 0.1)]
 )
 def test_an_accuracy_is_kept_in_every_campaign(name, relation):
-    made = Market(prior=PRIORS[name], goal=Accuracy(0.2), max_relation=relation, tolerance=1e-3)
+    made = Market(prior=PRIORS[name], goal=Accuracy(0.2), max_relation=relation)
     found = made.simulate(25, 12, rng=generator(6))
     assert (found.worst_mse == 0.2**2).all()
     assert (found.mse < found.worst_mse).all() if relation > 0.0 else (found.mse == found.worst_mse).all()
@@ -114,7 +114,7 @@ def test_schedules_and_menus_are_of_the_goal(goal):
 
 
 def test_a_local_accuracy_is_kept_bounded_and_planned_like_a_central_one():
-    made = Market(prior=Uniform(1, 2), goal=Accuracy(0.3), setting="local", tolerance=1e-3)
+    made = Market(prior=Uniform(1, 2), goal=Accuracy(0.3), setting="local")
     found = made.simulate(6, 8, rng=generator(9))
     assert found.worst_mse == pytest.approx(np.full(8, 0.09), rel=1e-9)
     assert found.worst_payment_found <= found.worst_payment_bound

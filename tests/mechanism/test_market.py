@@ -63,7 +63,7 @@ BAD_FIELDS = {
     "user_weight": ["x", None, -1, math.nan, math.inf, [0, -1], [], [[0]]],
     "outside_option": [None, "own", 3, ["own_data"]],
     "max_privacy_loss": ["x", -1, 0, math.nan, math.inf, [[1, 2]], [1, 0], 1e-17],
-    "tolerance": ["x", None, -1, 0, math.nan, 0.2],
+    "tolerance": ["x", None, -1, 0, math.nan, 1.001e-6, 0.1],
 }
 
 
@@ -479,7 +479,7 @@ def test_the_order_of_ties_is_kept_because_payments_depend_on_it():
     [
         market(),
         market(variance=[0.1, 0.2], user_weight=[0.0, 1.0]),
-        market(prior=Grouped({"a": PRIOR}, ["a", "a"]), setting="local", max_privacy_loss=2.0, tolerance=1e-4),
+        market(prior=Grouped({"a": PRIOR}, ["a", "a"]), setting="local", max_privacy_loss=2.0, tolerance=1e-7),
         market(bounds=(-3, 5), outside_option="estimate"),
     ],
 )

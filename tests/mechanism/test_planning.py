@@ -62,7 +62,7 @@ def test_a_simulation_is_many_campaigns_each_decided_by_the_market(setting):
 
 
 def test_expected_payments_are_expected_virtual_payments_and_the_interval_says_how_sure_that_is():
-    made = market(prior=Exponential(1.0), buyer_weight=30.0, tolerance=1e-3)
+    made = market(prior=Exponential(1.0), buyer_weight=30.0)
     found = made.simulate(5, 150, rng=generator(1))
     rng = generator(2)
     virtual = np.array([virtual_figures(made.for_people(5), made.prior.sample(5, rng=rng)).payment for _ in range(900)])
@@ -195,7 +195,6 @@ def test_no_reports_found_by_a_search_cost_more_than_the_bound(name, setting):
             variance=float(rng.uniform(0.01, 0.25)),
             max_privacy_loss=None if k else 10 ** rng.uniform(-1, 1),
             user_weight=float(rng.choice([0.0, 1.0])),
-            tolerance=1e-3,
         )
         bound = worst_payment(made.for_people(n))
         for _ in range(4):
@@ -215,9 +214,7 @@ def test_no_reports_cost_more_than_the_bound_of_an_accuracy_or_a_budget(name, ki
         n, variance = int(rng.integers(1, 6)), float(rng.uniform(0.01, 0.25))
         within = math.sqrt(variance / n * (1 + 10 ** rng.uniform(-1.5, 1.5)))
         goal = Budget(10 ** rng.uniform(-1, 2)) if kind is Budget else Accuracy(within)
-        made = Market(
-            prior=prior, goal=goal, variance=variance, max_relation=float(rng.choice([0.0, 0.3])), tolerance=1e-4
-        )
+        made = Market(prior=prior, goal=goal, variance=variance, max_relation=float(rng.choice([0.0, 0.3])))
         missing = bool(k % 2) and prior.support[1] < math.inf
         bound = worst_payment(made.for_people(n), above_support=missing)
         for _ in range(5):
@@ -276,7 +273,7 @@ def test_payments_for_data_stay_below_twice_centrally_and_once_locally_the_large
     for prior, factor in ((Uniform(1, 3), 0.5), (Empirical([1, 2, 4]), 1.0), (Beta(1, 1, 0.2, 1.0), 1.0)):
         for _ in range(15):
             n = int(rng.integers(1, 7))
-            made = market(prior=prior, setting=setting, buyer_weight=10 ** rng.uniform(-1, 5), tolerance=1e-4)
+            made = market(prior=prior, setting=setting, buyer_weight=10 ** rng.uniform(-1, 5))
             top = np.full(n, float(prior.virtual_cost(prior.support[1])))
             highest = made.allocation(top).objective
             paid = made.acquire(np.asarray(prior.quantile(rng.random(n) ** 3))).total_payment

@@ -326,7 +326,7 @@ def test_no_reports_cost_more_than_the_bound(kind: str, setting: str, prior: Any
             "accuracy": Accuracy(least * 10 ** rng.uniform(-0.25, 0.5)),
             "budget": Budget(5.0),
         }[kind]
-        stated = Market(prior=prior, goal=goal, setting=setting, strata=labels, contrast=weights, tolerance=1e-3)
+        stated = Market(prior=prior, goal=goal, setting=setting, strata=labels, contrast=weights)
         population = stated.for_people(len(labels))
         missing = kind != "accuracy" and k % 2 == 1
         bound = worst_payment(population, above_support=missing)

@@ -51,7 +51,7 @@ def test_no_reports_cost_more_than_the_bound_where_people_state_limits(kind, nam
         n, variance = int(rng.integers(1, 5 if kind is Price else 4)), float(rng.uniform(0.01, 0.25))
         limits = 10 ** rng.uniform(-1.5, 0.7, n) if k % 2 else np.full(n, 10 ** rng.uniform(-1.0, 0.5))
         goal = a_goal(kind, rng, variance, limits)
-        made = Market(prior=prior, goal=goal, variance=variance, user_weight=0.0, tolerance=1e-3)
+        made = Market(prior=prior, goal=goal, variance=variance, user_weight=0.0)
         missing = k >= 2 and prior.support[1] < math.inf
         bound = worst_payment(made.for_people(n).with_limits(limits), above_support=missing)
         assert bound <= float(limits.sum()) * prior.support[1] * (1 + 1e-9)
@@ -79,7 +79,6 @@ def test_no_reports_cost_more_than_the_bound_under_one_cap_also_if_people_care_a
             user_weight=float(rng.choice([0.0, 1.0])),
             variance=variance,
             max_privacy_loss=cap,
-            tolerance=1e-3,
         )
         bound = worst_payment(made.for_people(n))
         for _ in range(3):
@@ -156,7 +155,6 @@ def test_no_limits_whatsoever_make_a_campaign_cost_more_than_the_bound_that_allo
             variance=variance,
             user_weight=0.0,
             max_privacy_loss=cap,
-            tolerance=1e-3,
         )
         bound = worst_payment(made.for_people(n), above_support=True, limits=True)
         assert bound <= n * cap * 2.0 * (1 + 1e-9)

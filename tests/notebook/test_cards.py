@@ -161,7 +161,7 @@ def test_a_plan_shows_its_tables() -> None:
 def test_a_verification_says_what_failed(outcome: Outcome) -> None:
     found = verify(Record.of(outcome))
     words = Reader(html_of(found)).words
-    assert words[0] == "Everything that can be checked without the data holds."
+    assert words[0] == "Holds: everything that can be checked without the data."
     assert all(check.name in words for check in found.checks)
     assert "failed" not in found._repr_html_().split("</style>")[1]
     wrong = replace(found, checks=(*found.checks, replace(found.checks[0], status="failed", sentence=EVIL)))

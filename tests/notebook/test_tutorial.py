@@ -42,7 +42,7 @@ def test_the_notebook_is_kept_without_outputs() -> None:
 
 
 def test_the_tutorial_runs_and_shows_a_card_or_a_picture_for_every_result(cells: list[dict[str, Any]]) -> None:
-    titles = ["Market", "Plan", "Outcome", "Release", "Everything that can be checked", "Other ways to buy"]
+    titles = ["Market", "Plan", "Outcome", "Release", "Holds: everything", "Other ways to buy"]
     cards = [shown(cell) for cell in cells if "hushbid-card" in shown(cell)]
     assert len(cards) == len(titles)
     for title, card in zip(titles, cards, strict=True):

@@ -78,7 +78,7 @@ def test_an_honest_record_of_strata_passes_and_altered_ones_fail(goal: Goal, rel
         {"worst_mse": outcome.worst_mse * (1.0 + 1e-6)},
     ):
         found = findings(Record.of(replace(outcome, **change)), people=1)
-        assert any(check.status == "failed" for check in found), sorted(change)
+        assert any(check.status == "fails" for check in found), sorted(change)
 
 
 def test_losses_that_fit_no_common_strength_have_the_best_weights_of_the_estimator() -> None:

@@ -128,7 +128,7 @@ def test_one_rent_of_many_altered_by_a_thousandth_is_found(goal: Goal) -> None:
     outcome = Market(prior=prior, goal=goal, max_relation=0.02).acquire(prior.sample(600, rng=np.random.default_rng(1)))
     assert outcome.active > 60
     honest = {check.name: check for check in findings(Record.of(outcome), people=1)}
-    assert all(check.status != "failed" for check in honest.values())
+    assert all(check.status != "fails" for check in honest.values())
     assert honest["rents"].figures["people"] == outcome.active
     row = int(np.flatnonzero(outcome.privacy_loss)[outcome.active // 2])
     change = np.zeros(600)
@@ -141,7 +141,7 @@ def test_one_rent_of_many_altered_by_a_thousandth_is_found(goal: Goal) -> None:
         rent_bounds=(low + change, high + change),
     )
     found = next(check for check in findings(Record.of(lie), people=1) if check.name == "rents")
-    assert found.status == "failed"
+    assert found.status == "fails"
     assert found.sentence.endswith(f"in row {row}.")
 
 
@@ -242,12 +242,12 @@ def test_an_honest_record_with_limits_holds_and_another_limit_is_noticed(goal: G
     assert outcome.privacy_loss[row] == outcome.population.caps()[row]
     lower = np.array(LIMITS)
     lower[row] = 0.999 * outcome.privacy_loss[row]
-    assert finding("weights", dataclasses.replace(outcome, limits=lower)) == "failed"
+    assert finding("weights", dataclasses.replace(outcome, limits=lower)) == "fails"
     higher = np.where(outcome.privacy_loss == LIMITS, 1.5 * np.array(LIMITS), LIMITS)
     if (higher != np.array(LIMITS)).any():
-        assert finding("optimality", dataclasses.replace(outcome, limits=higher)) == "failed"
+        assert finding("optimality", dataclasses.replace(outcome, limits=higher)) == "fails"
     removed = with_limits(record, None)
-    assert next(check.status for check in findings(removed) if check.name == "key") == "failed"
+    assert next(check.status for check in findings(removed) if check.name == "key") == "fails"
 
 
 def test_of_many_people_with_limits_of_their_own_one_rent_altered_by_a_thousandth_is_found() -> None:
@@ -257,7 +257,7 @@ def test_of_many_people_with_limits_of_their_own_one_rent_altered_by_a_thousandt
     outcome = Market(prior=prior, goal=Budget(8.0)).acquire(prior.sample(45, rng=rng), limits=limits)
     assert outcome.active > 20
     honest = {check.name: check for check in findings(Record.of(outcome), people=1)}
-    assert all(check.status != "failed" for check in honest.values())
+    assert all(check.status != "fails" for check in honest.values())
     assert honest["rents"].figures["people"] == outcome.active
     row = int(np.flatnonzero(outcome.privacy_loss)[outcome.active // 2])
     low, high = outcome.rent_bounds
@@ -270,7 +270,7 @@ def test_of_many_people_with_limits_of_their_own_one_rent_altered_by_a_thousandt
             payments=outcome.payments + change,
             rent_bounds=(low + change, high + change),
         )
-        assert finding("rents", lie) == "failed"
+        assert finding("rents", lie) == "fails"
 
 
 @pytest.mark.parametrize("goal", [Budget(0.6), Accuracy(3.0), Price(0.5)], ids=str)
@@ -280,7 +280,7 @@ def test_the_least_and_the_largest_of_reports_under_a_cap_are_given_what_verific
     assert outcome.privacy_loss[0] > 0.0
     assert outcome.privacy_loss[-1] == 0.0
     found = {check.name: check for check in up_to_optimality(Record.of(outcome))}
-    assert found["weights"].status == "ok"
+    assert found["weights"].status == "holds"
     assert float(found["optimality"].figures["largest difference"]) <= 1e-9
 
 
@@ -305,7 +305,7 @@ def with_limits(record: Record, limits: list[Any] | None) -> Record:
 
 def test_limits_that_nobody_can_state_are_noticed() -> None:
     tiny = dataclasses.replace(limited(Price(9.0)).outcome, limits=np.array([1.2, math.inf, 0.4, 1e-20]))
-    assert finding("weights", tiny) == "failed"
+    assert finding("weights", tiny) == "fails"
     local = Record.of(outcome_of("lognormal", Price(90.0), 0.4, 50, setting="local"))
     found = findings(with_limits(local, ["inf"] * 4))
     assert next(check for check in found if check.name == "weights").sentence.startswith("People cannot state limits")
@@ -350,7 +350,7 @@ def test_a_number_altered_by_a_millionth_is_noticed_although_the_hash_fits(which
             record = Record.from_dict({**lie, "hash": content_hash(lie)})
         except RecordError:
             continue
-        assert any(check.status == "failed" for check in findings(record, people=1)), path
+        assert any(check.status == "fails" for check in findings(record, people=1)), path
 
 
 # -- the verifier's own optimum ----------------------------------------------------------------------------------------

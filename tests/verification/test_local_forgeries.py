@@ -47,7 +47,7 @@ def failed(outcome: Outcome) -> set[str]:
     """The checks up to that of rents that fail for this outcome, with key, totals and hash that fit."""
     found = set()
     for check in findings(Record.of(outcome), people=1):
-        if check.status == "failed":
+        if check.status == "fails":
             found.add(check.name)
         if check.name == "rents":
             break

@@ -46,7 +46,7 @@ LOCAL: dict[str, dict[str, Any]] = {
 def test_an_honest_survey_passes(terms: dict[str, Any]) -> None:
     found = verify(recorded(**terms), people=2)
     assert found.ok, found
-    assert {"questions", "grouping"} <= {check.name for check in found.checks if check.status == "ok"}
+    assert {"questions", "grouping"} <= {check.name for check in found.checks if check.status == "holds"}
 
 
 def answered(**terms: Any) -> Record:
@@ -67,7 +67,7 @@ def test_honest_answers_pass(name: str) -> None:
         terms |= {"goal": Accuracy([2.5, 0.3, 0.3, 25])}
     found = verify(Record.from_dict(answered(**terms).to_dict()), people=1)
     assert found.ok, found
-    checked = {check.name for check in found.checks if check.status == "ok"}
+    checked = {check.name for check in found.checks if check.status == "holds"}
     assert {"answers", "one loss for all questions", "error of 'party'", "planned error of 'age'"} <= checked
 
 
@@ -75,7 +75,7 @@ def test_honest_answers_pass(name: str) -> None:
 def test_honest_messages_pass(terms: dict[str, Any]) -> None:
     found = verify(Record.from_dict(answered(**terms).to_dict()), people=1)
     assert found.ok, found
-    checked = {check.name for check in found.checks if check.status == "ok"}
+    checked = {check.name for check in found.checks if check.status == "holds"}
     assert {"questions", "grid", "answers", "one loss for all questions", "error of 'party'"} <= checked
 
 
@@ -173,7 +173,7 @@ def test_a_survey_bought_as_another_number_is_found(
         found = verify(recorded(goal=Budget(20)), people=1)
     finally:
         survey.layout.cache_clear()
-    assert check in {one.name for one in found.checks if one.status == "failed"}
+    assert check in {one.name for one in found.checks if one.status == "fails"}
 
 
 def test_the_noise_of_a_choice_is_that_of_a_simulation() -> None:

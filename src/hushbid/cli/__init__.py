@@ -5,6 +5,7 @@ At the top of such a file stand light imports only: the shell loads every comman
 
 In reading order:
 
+- `exit_codes`: what a command's status means
 - `common`, `options`, `engine_options`, `messages`: what all commands share, what several ask for, and errors in the
   words of options
 - `extensions`: priors and rivals of one's own, for every command
@@ -14,9 +15,8 @@ In reading order:
 - `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done beside it
 - `demo`, `figures`, `completion`: a campaign on people who do not exist, the paper's figures, a shell's completions
 
-Exit status: 0 if all went well; 1 if a verification or an audit failed; 2 if something was refused, in one sentence and
-without a traceback (``--debug`` shows it); 70 for a fault of the program; 130 and 143 if it was interrupted, 141 if
-whoever read its output left early.
+Exit status: see `exit_codes`, the one table for all commands. What is refused is said in one sentence, without a
+traceback (``--debug`` shows it).
 """
 
 import errno
@@ -33,6 +33,7 @@ from typing import Any, NoReturn
 import click
 
 from hushbid import __version__
+from hushbid.cli.exit_codes import FAULT, INTERRUPTED, TERMINATED, UNREAD, exit_code
 from hushbid.errors import HushbidError
 from hushbid.wording import printable
 
@@ -59,11 +60,12 @@ COMMANDS = {
     "completion": "Print the completions for a shell.",
 }
 DEBUG = "hushbid.debug"
-_FAULT, _INTERRUPTED, _UNREAD, _TERMINATED = 70, 130, 141, 143
 
 
 class _Refused(click.ClickException):
-    exit_code = 2
+    def __init__(self, sentence: str, code: int) -> None:
+        super().__init__(sentence)
+        self.exit_code = code
 
 
 class _LateGroup(click.Group):
@@ -104,7 +106,7 @@ class _LateGroup(click.Group):
                 return super().main(*args, **extra)
             except SystemExit as end:
                 if end.code == 1 and signal.SIGINT in self._stopped():  # so late that click caught it
-                    end.code = _INTERRUPTED
+                    end.code = INTERRUPTED
                 raise
 
     def make_context(
@@ -156,7 +158,7 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
     _show_traceback(ctx)
     # Its message may hold somebody's datum, so only its kind is told.
     click.echo(f"Error: a fault in hushbid ({type(problem).__name__}); --debug shows where.", err=True)
-    ctx.exit(_FAULT)
+    ctx.exit(FAULT)
 
 
 def _told(ctx: click.Context, problem: HushbidError) -> str:
@@ -169,26 +171,30 @@ def _told(ctx: click.Context, problem: HushbidError) -> str:
 
 def _leave() -> NoReturn:
     click.echo("\nInterrupted: nothing is left half written.", err=True)
-    sys.exit(_INTERRUPTED)
+    sys.exit(INTERRUPTED)
 
 
 def _end_quietly() -> NoReturn:
     """Whoever read our output has gone; what is still to be flushed at the end goes nowhere."""
     with open(os.devnull, "w") as nowhere:
         os.dup2(nowhere.fileno(), 1)
-    sys.exit(_UNREAD)
+    sys.exit(UNREAD)
 
 
 def _refuse(ctx: click.Context, sentence: str, error: Exception) -> NoReturn:
     _show_traceback(ctx)
-    raise _Refused(printable(sentence)) from error
+    raise _Refused(printable(sentence), exit_code(error)) from error
 
 
 def _shown_safely(problem: click.ClickException) -> click.ClickException:
     told = printable(problem.format_message())
     if told == problem.format_message():
         return problem
-    return click.UsageError(told, problem.ctx) if isinstance(problem, click.UsageError) else _Refused(told)
+    return (
+        click.UsageError(told, problem.ctx)
+        if isinstance(problem, click.UsageError)
+        else _Refused(told, problem.exit_code)
+    )
 
 
 def _show_traceback(ctx: click.Context) -> None:
@@ -202,7 +208,7 @@ def _leave_after(signals: bytes) -> None:
     if signal.SIGINT in signals:
         _leave()
     if signals:
-        sys.exit(_TERMINATED)
+        sys.exit(TERMINATED)
 
 
 @contextmanager
@@ -214,7 +220,7 @@ def _stops_noticed() -> Iterator[Callable[[], bytes]]:
     """
 
     def stop(number: int, frame: FrameType | None) -> NoReturn:
-        sys.exit(_TERMINATED)
+        sys.exit(TERMINATED)
 
     stops = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if hasattr(signal, name)]
     if threading.current_thread() is not threading.main_thread():  # only the main thread is ever interrupted

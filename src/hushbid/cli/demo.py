@@ -8,7 +8,7 @@ import click
 
 from hushbid.cli.common import COUNT, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
-from hushbid.errors import HushbidError, InputError
+from hushbid.errors import HushbidError, OutputExists
 
 if TYPE_CHECKING:
     import numpy as np
@@ -126,7 +126,9 @@ def command(people: int, seed: int, out: Path, audit: bool, force: bool, as_json
 
     there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
     if there and not _holds_a_demo(out):
-        raise InputError(f"{there[0]} is not from a demo, and a demo replaces only an earlier one: name another --out.")
+        raise OutputExists(
+            f"{there[0]} is not from a demo, and a demo replaces only an earlier one: name another --out."
+        )
     if not force:
         refuse_existing(there)
     with Steps(steps_of(AT_ONCE) + 1) as step:

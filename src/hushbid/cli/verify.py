@@ -8,7 +8,8 @@ import click
 
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
-from hushbid.errors import InputError
+from hushbid.cli.exit_codes import VERDICTS
+from hushbid.errors import HashMismatch, InputError
 
 if TYPE_CHECKING:
     from hushbid.verification.files import Document
@@ -41,24 +42,30 @@ def command(file: Path, as_json: bool, **given: Any) -> None:
 
     FILE may be - for standard input; what it is, its content says. A record is recomputed by other means than those
     that made it; of a receipt, the signature and the proof are checked; of a log, the chain of hashes. The options
-    bring in what you know by another way. The exit status is 0 if everything holds, 1 if something does not, and 2 if
-    a file cannot be read.
+    bring in what you know by another way. The verdict is holds (exit status 0), fails (1) or incomplete (3), if
+    something could not be checked; 2 means that a file cannot be read.
     """
+    from hushbid.verification.findings import Verification
+
     with Steps(2) as step:
         step("reading")
-        document = _document(file)
         known = _known(given)
+        document = _document(file)
         step("verifying")
-        found = _verified(document, known)
+        found = document if isinstance(document, Verification) else _verified(document, known)
     tell({"file": str(file), **found.to_dict(), "summary": found.summary()}, found.summary(), as_json=as_json)
-    if not found.ok:
-        click.get_current_context().exit(1)
+    click.get_current_context().exit(VERDICTS[found.verdict])
 
 
-def _document(file: Path) -> "Document":
+def _document(file: Path) -> "Document | Verification":
+    """What the file holds; a record whose hash does not fit it has failed already."""
     from hushbid.verification.files import document_of, read_document
+    from hushbid.verification.findings import Check, Verification
 
-    return read_document(file) if str(file) != "-" else document_of(sys.stdin.buffer.read(), "standard input")
+    try:
+        return read_document(file) if str(file) != "-" else document_of(sys.stdin.buffer.read(), "standard input")
+    except HashMismatch as problem:
+        return Verification(checks=(Check(name="hash", status="fails", sentence=str(problem)),), hash="unknown")
 
 
 def _known(given: dict[str, Any]) -> dict[str, Any]:

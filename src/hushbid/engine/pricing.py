@@ -34,7 +34,7 @@ from hushbid.engine.solve_few import (
 )
 from hushbid.engine.solve_level import first_level_bracket, solve_level
 from hushbid.engine.solve_menu import SharedOut, solve_menu
-from hushbid.errors import InputError, MarketError
+from hushbid.errors import InputError, MarketError, OutputExists
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
 from hushbid.mechanism.impossible import refuse_without_sellers
@@ -101,7 +101,7 @@ class Priced:
     def write_parquet(self, path: str | Path, *, force: bool = False) -> None:
         """Price and write everybody; what is written takes its name only when it is complete."""
         if os.path.lexists(path) and not force:
-            raise InputError(f"{str(path)!r} exists already; choose another name, or force.", field="path")
+            raise OutputExists(f"{str(path)!r} exists already; choose another name, or force.", field="path")
         with Staging(force=force) as files:
             files.make(path, lambda temporary: self.write(self.frame, temporary))
 

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql.types import DoubleType, LongType, StringType, StructType
 
 from hushbid.engine.adapter import BATCH_ROWS, Batch, Mapper, Reducer, Sum, needed, pyarrow, with_output
-from hushbid.errors import HushbidError, InputError
+from hushbid.errors import HushbidError, InputError, OutputExists, Unwritable
 
 _KINDS = {"float64": DoubleType(), "int64": LongType(), "string": StringType()}
 _HALFWAY = 16
@@ -170,11 +170,11 @@ def moved(url: str, *, force: bool) -> Iterator[str]:
         # the old one aside, the new one in its place, and back if that fails
         is_replaced = system.exists(target)
         if is_replaced and not (force and system.rename(target, old)):
-            raise InputError(f"{url} exists already and cannot be replaced.")
+            raise OutputExists(f"{url} exists already and cannot be replaced.")
         if not system.rename(temporary, target):
             if is_replaced:
                 system.rename(old, target)
-            raise InputError(f"{url} cannot be written: the file system refused to rename.")
+            raise Unwritable(f"{url} cannot be written: the file system refused to rename.")
         system.delete(old, True)
     finally:
         system.delete(temporary, True)
@@ -184,7 +184,7 @@ def refuse_existing(url: str) -> None:
     """Say if there is something at an address."""
     hadoop, system = _file_system(url)
     if system.exists(hadoop(url)):
-        raise InputError(f"{url} exists already: force=True replaces.", field="force")
+        raise OutputExists(f"{url} exists already: force=True replaces.", field="force")
 
 
 def _file_system(url: str) -> tuple[Any, Any]:

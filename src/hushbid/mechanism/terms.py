@@ -173,8 +173,8 @@ class Terms:
         if self.max_privacy_loss is not None:
             self._check_cap()
         object.__setattr__(self, "tolerance", as_number(self.tolerance, "tolerance"))
-        if not 0.0 < self.tolerance <= 0.1:
-            raise InputError(f"tolerance must be in (0, 0.1], got {self.tolerance}.", field="tolerance")
+        if not 0.0 < self.tolerance <= 1e-6:
+            raise InputError(f"tolerance must be in (0, 1e-6], got {self.tolerance}.", field="tolerance")
 
     def _check_strata(self) -> None:
         """Bring what is stated about strata into one form; standard errors are one for each of what is estimated."""

@@ -51,7 +51,7 @@ def read_market(
         "max_privacy_loss": section.number("max_privacy_loss", default=None, open_low=True),
         "max_relation": section.number("max_relation", default=0.0, high=1.0),
         "population": section.count("population", most=_MOST_PEOPLE),
-        "tolerance": section.number("tolerance", default=1e-6, open_low=True, high=0.1),
+        "tolerance": section.number("tolerance", default=1e-6, open_low=True, high=1e-6),
     }
     may_owe = section.flag("people_may_owe_money")
     if user_weight and not asked and not section.given("variance"):

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.errors import MarketError
+from hushbid.errors import LimitExceeded
 from hushbid.mechanism import Market, Simulation
+from hushbid.mechanism.simulation import simulate
 from hushbid.money import Currency
 
 _SIMULATED_REPORTS = 2_000_000
@@ -18,7 +19,7 @@ _FORECAST_TOLERANCE = 1e-3
 def refuse_above_ceiling(total_minor: int, currency: Currency, ceiling: float | None, usual: Callable[[], str]) -> None:
     """Refuse to spend more than allowed, and say what is usual."""
     if ceiling is not None and total_minor / currency.per_unit > ceiling:
-        raise MarketError(
+        raise LimitExceeded(
             f"The payments come to {currency.text(total_minor)}, above the ceiling of {currency.text_of(ceiling)}:"
             f" nothing was bought and nothing was written. {usual()}"
         )
@@ -28,10 +29,10 @@ def forecast(market: Market, people: int, currency: Currency) -> str:
     """What such a campaign costs, in a sentence: expected, in 95 of 100 cases and at worst."""
     times, rng = max(20, min(200, _SIMULATED_REPORTS // people)), np.random.default_rng(1)
     if not market.each:
-        return Spending.of(roughly(market).simulate(people, times, rng=rng)).text(currency)
+        return Spending.of(_simulated(market, people, times, rng)).text(currency)
     # markets of their own, whose campaigns add up
     counts = Counter(market.strata)
-    found = [roughly(one).simulate(counts[name], times, rng=rng) for name, one in market.by_stratum().items()]
+    found = [_simulated(one, counts[name], times, rng) for name, one in market.by_stratum().items()]
     whole = replace(
         found[0],
         total_payment=np.sum([one.total_payment for one in found], axis=0),
@@ -40,9 +41,11 @@ def forecast(market: Market, people: int, currency: Currency) -> str:
     return Spending.of(whole).text(currency)
 
 
-def roughly(market: Market) -> Market:
-    """A copy of the market with payments to three digits, enough for a forecast and much quicker."""
-    return replace(market, tolerance=max(market.tolerance, _FORECAST_TOLERANCE))
+def _simulated(market: Market, people: int, times: int, rng: np.random.Generator) -> Simulation:
+    """Simulated campaigns with payments to three digits, enough for a forecast and much quicker."""
+    population = market.for_people(people)
+    rough = replace(population, tolerance=max(population.tolerance, _FORECAST_TOLERANCE))
+    return simulate(rough, times, rng=rng)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushbid.durable import sync, write_whole
-from hushbid.errors import CampaignError
+from hushbid.errors import CampaignError, Unwritable
 from hushbid.receipts.key_folder import KeyFolder
 from hushbid.server.domain.entities import Campaign
 from hushbid.server.domain.settings import LEAST_PEOPLE
@@ -62,7 +62,7 @@ class Home:
             if not home._name.exists():
                 home._create()
         except OSError as problem:
-            raise CampaignError(f"The folder {home.path} cannot be used: {problem.strerror}.") from None
+            raise Unwritable(f"The folder {home.path} cannot be used: {problem.strerror}.") from None
         # what must never be made anew is only ever restored
         for part in (home.claims, home.data_keys, home._identity, home.keys / "signing"):
             if not part.exists():

@@ -81,11 +81,13 @@ class CappedRule:
         self._alone = self._alone_values()
         self._kept: dict[tuple[int, bool], FloatArray | None] = {}
         self._seen = np.zeros((3, 0))
+        self.brackets = 0
+        """How many answers were found by a bracket, which takes long."""
 
     @property
     def effort(self) -> float:
         """How much longer than usual an answer takes."""
-        return self._crowd.effort if self._weight is not None else 1.0 + self._costs.size / _PEOPLE_PER_EFFORT
+        return self._crowd.effort if self._weight is not None else 3.0 + self._costs.size / _PEOPLE_PER_EFFORT
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The purchase if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j.
@@ -220,6 +222,7 @@ class CappedRule:
     def _remembered(self, moved: Moved) -> _Points:
         """By a bracket, and kept: logarithms of the cost, of how far the level is above the first one, of the rate."""
         found = self._bracketed(moved)
+        self.brackets += moved.rows.size
         new = np.log(np.stack([self._base + moved.into, found.level - moved.start, found.rate]).astype(float))
         goal, reached = (self._error, found.mse) if self._expense is None else (self._expense, found.expense)
         met = np.isfinite(new).all(axis=0) & np.isclose(reached.astype(float), float(goal or 0.0), rtol=1e-9, atol=0.0)

@@ -18,12 +18,15 @@ from hushbid.allocation.lower_bounds import local_lower_bound
 from hushbid.arrays import BoolArray, FloatArray, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.priors import Empirical, Prior
-from hushbid.verification.check_optimality import GAP, above, is_clipped, optimality
+from hushbid.verification.check_optimality import GAP, above, closely, is_clipped, optimality
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, error_of, worst_bias_of
 
 _CANCELLED = 1e-6
 """Below this part of what is subtracted from it, the worst error is stated with fewer digits than are compared."""
+
+_REPORTED = ("report", "limit", "virtual_cost")
+"""Columns that people state, or that follow from it alone."""
 
 _BY_DEFINITION = 1e-7
 _MOST_BY_DEFINITION = 2000
@@ -67,7 +70,7 @@ def _virtual_costs(facts: Facts) -> Check:
 
 def _nothing_bought(facts: Facts) -> Check:
     outcome = facts.outcome
-    columns = {name: column for name, column in outcome.columns().items() if name not in ("report", "virtual_cost")}
+    columns = {name: column for name, column in outcome.columns().items() if name not in _REPORTED}
     columns |= {"rent_lower": outcome.rent_bounds[0], "rent_upper": outcome.rent_bounds[1]}
     problems = [
         f"Nobody can be bought from, but {name} is not zero" for name, column in columns.items() if column.any()
@@ -185,7 +188,7 @@ def _certificate(facts: Facts) -> Check:
     if tight and not gap <= GAP:
         problems.append("The objective is above the certificate, so something better is possible")
     sentence = "No decision has a lower objective: the certificate says so" if tight else "The lower bound holds"
-    return judged("certificate", problems, sentence, gap=gap)
+    return closely(facts, "certificate", problems, sentence, gap=gap)
 
 
 def _certificate_under_caps(facts: Facts) -> Check:
@@ -205,7 +208,8 @@ def _certificate_under_caps(facts: Facts) -> Check:
         problems.append("The objective is below what is possible")
     if not facts.shared and not gap <= GAP:
         problems.append("The objective is above the certificate, so something better is possible")
-    return judged("certificate", problems, "The lower bound is the optimum under the caps, found by exclusion", gap=gap)
+    sentence = "The lower bound is the optimum under the caps, found by exclusion"
+    return closely(facts, "certificate", problems, sentence, gap=gap)
 
 
 def _hashed(id: str) -> bytes:

@@ -17,16 +17,17 @@ from hushbid.money import rounded_up
 from hushbid.record import Record
 from hushbid.verification.check_rents import (
     EXACT,
+    LIMIT,
     PAIRS,
+    PRECISION,
+    admitted,
     by_variance,
-    effort_of,
     largest_payment,
-    menu_slack,
     rent_checks,
-    slack_of,
+    rounding_of,
 )
 from hushbid.verification.compare_by_curve import screen
-from hushbid.verification.findings import Check, distance, judged, skipped
+from hushbid.verification.findings import Check, distance, incomplete, judged, skipped
 from hushbid.verification.quadrature import Integrals
 from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, not_checked
 from hushbid.wording import number
@@ -82,21 +83,25 @@ def _incentives(facts: Facts) -> Check:
         problems.append(f"Somebody has an information rent although nothing is bought from her: {rows_text(unpaid)}")
     # a gain is bounded by the error at the truth plus that at the misreport
     widest = float(np.maximum(high - rent, rent - low).max())
-    stated, slack = outcome.incentive_error, slack_of(facts)
+    stated, slack = outcome.incentive_error, LIMIT * largest_payment(facts) + rounding_of(facts)
     if not facts.shared and not distance(stated, 2.0 * widest) <= EXACT:
         problems.append("The incentive error is not twice the widest bound on a rent")
     # a menu's error is stated for every report on it, not only for those that were made
-    if facts.shared and not 2.0 * widest * (1.0 - EXACT) <= stated <= 2.0 * (slack + menu_slack(facts)):
+    most = LIMIT * float(facts.menu.most.max()) if facts.shared else 0.0
+    if facts.shared and not 2.0 * widest * (1.0 - EXACT) <= stated <= 2.0 * (slack + most):
         problems.append("The incentive error is not that of the menu")
-    if not widest <= slack:
-        problems.append(
-            f"The bounds on rents are wider than the market's tolerance of {number(facts.market.tolerance)} allows"
-        )
+    wide, unsure = ~(np.maximum(high - rent, rent - low) <= slack), admitted(facts)
+    too_wide = f"are wider than {number(LIMIT)} of the largest payment"
+    if (wide & ~unsure).any():
+        problems.append(f"The bounds on rents {too_wide} in {rows_text(wide & ~unsure)}")
     return judged(
         "incentives",
         problems,
-        "Every rent lies within its bounds, no misreport can gain more than twice the widest of them, and that is as"
-        f" narrow as the market's tolerance of {number(facts.market.tolerance)} asks for",
+        "Every rent lies within its bounds, no misreport can gain more than twice the widest of them, and that is at"
+        f" most {number(LIMIT)} of the largest payment",
+        doubts=[f"The bounds on rents {too_wide}, so payments are not verified in {rows_text(unsure)}"]
+        if unsure.any()
+        else [],
         incentive_error=facts.record.incentive_error,
         relative_to_the_largest_payment=facts.record.incentive_error / (largest_payment(facts) or 1.0),
     )
@@ -148,7 +153,7 @@ def _outside(facts: Facts, people: int) -> Check:
         problems = [] if np.array_equal(outside, expected) else ["The error outside is not the variance of one's datum"]
         return judged(name, problems, "Whoever stays out has her own datum, with the declared variance")
     if unknown := not_checked(facts):
-        return skipped(name, unknown)
+        return incomplete(name, unknown)
     # one population without her per user weight, as that changes the error weight
     caring = np.flatnonzero(facts.user_weight > 0.0)
     wrong = np.zeros(facts.people, dtype=bool)
@@ -168,8 +173,8 @@ def _outside(facts: Facts, people: int) -> Check:
     return judged(
         name,
         problems,
-        f"Whoever stays out has the estimate made without her, with the error stated: compared for {compared} of"
-        f" {facts.people} people",
+        "Whoever stays out has the estimate made without her, with the error stated",
+        doubts=[] if compared == facts.people else [f"Compared for {compared} of {facts.people} people only"],
         people=compared,
     )
 
@@ -186,7 +191,8 @@ def _wrong_outside(facts: Facts, rows: IndexArray, weight: float, share: float) 
     # whoever is not bought from leaves the estimate as it is
     idle = rows[losses[rows] == 0.0]
     wrong = [idle[distance(outside[idle], mse * unit) > CLOSE]]
-    most = int(share * (PAIRS / effort_of(rule) if facts.clip == math.inf else _CELLS / facts.people))
+    noticed = PRECISION * largest_payment(facts) / weight
+    most = int(share * (PAIRS / rule.effort if facts.clip == math.inf else _CELLS / facts.people))
 
     def without(some: IndexArray) -> Integrals:
         if facts.clip == math.inf:
@@ -201,7 +207,7 @@ def _wrong_outside(facts: Facts, rows: IndexArray, weight: float, share: float) 
     for some, curved in by_variance(facts, rows[losses[rows] > 0.0], max(most, 8)):
         stated = outside[some]
         place = facts.outcome.reports[some] if curved else np.arange(float(some.size))
-        found = screen(some, place, stated, np.zeros(some.size), without, scale=mse, most=max(most, 8))
+        found = screen(some, place, stated, np.zeros(some.size), without, noticed=noticed, scale=mse, most=max(most, 8))
         wrong.append(found.wrong)
         compared += found.compared
     return np.concatenate(wrong), compared

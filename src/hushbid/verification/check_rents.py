@@ -1,7 +1,8 @@
 """Checks of information rents: everybody's, and those of some once more and finely.
 
-A stated rent may differ from the computed one by what the market's tolerance allows, and no more than the record's own
-bounds say; and by what the computation may be off. For everybody the computation is an enclosure
+A stated rent may differ from the computed one by `LIMIT` of the largest payment and by what the computation may be off,
+whatever tolerance and bounds the record states. A rent that is not computed to `PRECISION` of that payment is not
+verified: the check is incomplete. For everybody the computation is an enclosure
 (:mod:`hushbid.verification.rent_bounds`), or the difference of two optimal objectives where virtual costs are affine,
 or a finite sum where they are constant in steps; of many people who differ by nothing but their reports, only some are
 computed (:mod:`hushbid.verification.compare_by_curve`).
@@ -14,30 +15,29 @@ from collections.abc import Iterator
 import numpy as np
 
 from hushbid.allocation.goals import Budget, HardBudget, Price
-from hushbid.arrays import FloatArray, IndexArray, rows_text
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, rows_text
 from hushbid.priors import Prior
-from hushbid.verification.central_under_caps import CappedRule
 from hushbid.verification.compare_by_curve import Computed, Screened, screen
-from hushbid.verification.contrast_by_threshold import ContrastRule
-from hushbid.verification.findings import Check, distance, judged, skipped
-from hushbid.verification.local_by_count import LocalRule
+from hushbid.verification.findings import Check, distance, incomplete, judged
 from hushbid.verification.quadrature import Integrals, Rule, integrate, is_step_function
 from hushbid.verification.rent_bounds import Enclosing
 from hushbid.verification.stated_numbers import Facts, not_checked
 
 EXACT = 1e-12
+LIMIT = 3e-6
+"""How far a rent may be from the exact one, relative to the largest payment: three times what a market aims at."""
+
+PRECISION = 5e-6
+"""How closely a rent must be computed to be compared, relative to the largest payment."""
+
 PAIRS = 200_000
 """So often the rule may be evaluated, about: each takes a tenth of a millisecond."""
 
 _INTEGRATED = 1e-7
-_FINEST = 1e-8
-"""Tolerances below this are not aimed at: virtual costs are not known better."""
-
-_LEEWAY = 4.0
-"""Where ψ is rough a market reaches a few times its tolerance only, and says so."""
-
 _LOSSES_ROUNDED = {"central": 2e-12, "local": 2e-10}
-_ENCLOSED = 1e-4
+_ENCLOSED = 1e-6
+"""How closely rents are enclosed before quadrature takes over, relative to the largest payment."""
+
 _PER_PERSON = 50
 _PER_INTEGRAL = 1000
 _KINDS = 8
@@ -46,7 +46,7 @@ _KINDS = 8
 def rent_checks(facts: Facts, people: int) -> Iterator[Check]:
     """Everybody's rent, then those of so many ``people`` by quadrature."""
     if unknown := not_checked(facts):
-        yield skipped("rents", unknown)
+        yield incomplete("rents", unknown)
         return
     yield _everybody(facts)
     yield _by_quadrature(facts, people)
@@ -59,24 +59,29 @@ def largest_payment(facts: Facts) -> float:
     return float(max(np.abs(outcome.payments).max(), (price + outcome.information_rent).max()))
 
 
-def slack_of(facts: Facts) -> float:
-    """How far a rent may be from the exact one: by the market's tolerance, and by the rounding of losses.
+def rounding_of(facts: Facts) -> float:
+    """How far rents may be off because losses are rounded, in money.
 
-    What losses are rounded by changes a payment by no more than that part of what anybody could be paid
-    (`_most_paid`), and of what the error costs whoever cares most.
+    That changes a payment by no more than the same part of what anybody could be paid (`_most_paid`), and of what the
+    error costs whoever cares most.
     """
     outcome = facts.outcome
     caring = facts.user_weight > 0.0
     errors = np.where(caring, outcome.mse + outcome.outside_error, 0.0)  # the error is infinite if nothing is bought
     care = float((facts.user_weight * errors).max())
-    rounding = _LOSSES_ROUNDED[facts.market.setting] * (_most_paid(facts) + care)
-    return _LEEWAY * max(facts.market.tolerance, _FINEST) * largest_payment(facts) + rounding
+    return _LOSSES_ROUNDED[facts.market.setting] * (_most_paid(facts) + care)
 
 
-def menu_slack(facts: Facts) -> float:
-    """The same for whoever shares in a menu, at any report: relative to the most that she could be paid."""
-    most = float(facts.menu.most.max()) if facts.shared else 0.0
-    return _LEEWAY * max(facts.market.tolerance, _FINEST) * most
+def admitted(facts: Facts) -> BoolArray:
+    """Whose bounds admit that her rent is known less closely than `LIMIT`.
+
+    Beside caps, and where people give for the estimate what they are paid, a market may lose digits: it then states
+    wider bounds. A record with such bounds is not wrong, but what it pays is not verified either.
+    """
+    if not (facts.capped or facts.user_weight.any()):
+        return np.zeros(facts.people, dtype=bool)
+    low, high = facts.outcome.rent_bounds
+    return high - low > LIMIT * largest_payment(facts)
 
 
 def _most_paid(facts: Facts) -> float:
@@ -102,11 +107,6 @@ def _most_paid(facts: Facts) -> float:
     return found
 
 
-def effort_of(rule: Rule) -> float:
-    """How much longer than usual the rule takes."""
-    return rule.effort if isinstance(rule, CappedRule | ContrastRule | LocalRule) else 1.0
-
-
 def by_variance(facts: Facts, rows: IndexArray, most: int) -> Iterator[tuple[IndexArray, bool]]:
     """People who share a variance, a cap and a stratum, and whether their numbers lie on a curve.
 
@@ -122,39 +122,46 @@ def by_variance(facts: Facts, rows: IndexArray, most: int) -> Iterator[tuple[Ind
 
 def _everybody(facts: Facts) -> Check:
     outcome, largest = facts.outcome, largest_payment(facts)
-    low, high = outcome.rent_bounds
-    half = np.maximum(high - outcome.information_rent, outcome.information_rent - low)
-    # what the record says of itself, if the market's tolerance allows it
-    allowed = np.minimum(half, slack_of(facts)) + EXACT * largest
+    rounding, unsure = rounding_of(facts), admitted(facts)
+    allowed = np.full(facts.people, LIMIT * largest + rounding)
+    noticed = (LIMIT + PRECISION) * largest
     rule, wrong = facts.rule(), np.zeros(facts.people, dtype=bool)
     found: list[Screened] = []
     for prior, members in facts.groups:
-        rows = members[facts.bought[members]]
+        rows = members[facts.bought[members] & ~unsure[members]]
         if rows.size == 0:
             continue
         computed, each = _computed(facts, rule, prior, largest)
         # as many people as the budget of evaluations allows
-        most = max(int(PAIRS / effort_of(rule) / each), 64)
+        most = max(int(PAIRS / rule.effort / each), 64)
         # three ways: one of each step; a curve over reports; one by one
         alike = not facts.shared and facts.variance[rows].all()  # in a shared menu everybody has a share of her own
         if is_step_function(prior) and facts.central and alike:
-            found.append(_on_steps(facts, prior, rows, allowed[rows], computed))
+            found.append(_on_steps(facts, prior, rows, allowed[rows], computed, noticed))
             continue
         for some, curved in by_variance(facts, rows, most):
             place = outcome.reports[some] if curved else np.arange(float(some.size))
             stated = outcome.information_rent[some]
-            found.append(screen(some, place, stated, allowed[some], computed, scale=largest, most=most))
+            found.append(
+                screen(some, place, stated, allowed[some], computed, noticed=noticed, scale=largest, most=most)
+            )
     for one in found:
         wrong[one.wrong] = True
     bought, compared = int(facts.bought.sum()), sum(one.compared for one in found)
     problems = []
     if wrong.any():
         problems.append(f"The information rent is not the integral of the privacy loss in {rows_text(wrong)}")
-    whom = "everybody" if compared == bought else f"{compared} of the {bought} people"
+    if facts.capped and facts.blurred:  # market and verification miss the same digits: a difference proves nothing
+        compared -= int(wrong.sum())
+        problems = []
+    left = (
+        f"The information rents of {bought - compared} of {bought} people are not verified: they are not known closely"
+    )
     return judged(
         "rents",
         problems,
-        f"The information rent of {whom} bought from is the integral of her privacy loss over higher reports",
+        "The information rent of everybody bought from is the integral of her privacy loss over higher reports",
+        doubts=[f"{left} enough"] if compared < bought else [],
         people=compared,
         bought_from=bought,
         computed_one_by_one=sum(one.computed for one in found),
@@ -166,18 +173,6 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
     """How a rent under this prior is computed, and how often that takes the rule, about."""
     reports = facts.outcome.reports
     potential = not isinstance(facts.goal, Budget | HardBudget)  # these have no objective that rents are differences of
-    if prior.slope and facts.clip == math.inf and potential:
-        # affine: a difference of two objectives
-        top, slope = float(prior.virtual_cost(prior.support[1])), prior.slope
-        row = np.array([int(np.argmin(facts.costs))])
-        here = float(rule.at(row, facts.costs[row]).value[0])
-
-        def by_value(rows: IndexArray) -> Integrals:
-            rent = (rule.at(rows, np.full(rows.size, top)).value - here) / slope
-            return Integrals(rent, _INTEGRATED * np.abs(rent) + EXACT * (here + largest))
-
-        return by_value, 1.0
-    enclosing = Enclosing(rule, prior, cap=facts.clip, floor=_FINEST * largest, accuracy=_ENCLOSED)
 
     def integrated(rows: IndexArray) -> Integrals:
         return integrate(rule, prior, rows, reports[rows], cap=facts.clip, floor=EXACT * largest)
@@ -187,10 +182,9 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
         finely = integrated(rows)
         return Integrals(finely.rent, 2.0 * finely.error + _INTEGRATED * finely.rent)
 
-    def enclosed(rows: IndexArray) -> Integrals:
-        found = enclosing.of(rows, reports[rows])
-        # where the enclosure stays wide, quadrature
-        wide = np.flatnonzero(~(found.error <= 1e-3 * np.abs(found.rent) + 10.0 * _FINEST * largest))
+    def refined(found: Integrals, rows: IndexArray) -> Integrals:
+        # what is not known closely enough: by quadrature
+        wide = np.flatnonzero(~(found.error <= 0.5 * PRECISION * largest))
         if wide.size:
             finely = widened(rows[wide])
             found.rent[wide], found.error[wide] = finely.rent, finely.error
@@ -198,10 +192,26 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
 
     if is_step_function(prior):
         return integrated, float(len(prior.flat_parts))
-    return (enclosed, float(_PER_PERSON)) if potential else (widened, float(_PER_INTEGRAL))
+    if not potential:
+        return widened, float(_PER_INTEGRAL)
+    if prior.slope and facts.clip == math.inf:
+        # affine: a difference of two objectives
+        top, slope = float(prior.virtual_cost(prior.support[1])), prior.slope
+        row = np.array([int(np.argmin(facts.costs))])
+        here = float(rule.at(row, facts.costs[row]).value[0])
+
+        def by_value(rows: IndexArray) -> Integrals:
+            rent = (rule.at(rows, np.full(rows.size, top)).value - here) / slope
+            return refined(Integrals(rent, _INTEGRATED * np.abs(rent) + EXACT * (here + largest) / slope), rows)
+
+        return by_value, 1.0
+    enclosing = Enclosing(rule, prior, cap=facts.clip, floor=_ENCLOSED * largest, accuracy=0.0)
+    return (lambda rows: refined(enclosing.of(rows, reports[rows]), rows)), float(_PER_PERSON)
 
 
-def _on_steps(facts: Facts, prior: Prior, rows: IndexArray, allowed: FloatArray, computed: Computed) -> Screened:
+def _on_steps(
+    facts: Facts, prior: Prior, rows: IndexArray, allowed: FloatArray, computed: Computed, noticed: float
+) -> Screened:
     """One person of each step, variance and cap is computed; the others have more or less of the same step."""
     outcome, ends = facts.outcome, np.array([right for _, right, _ in prior.flat_parts])
     step = np.minimum(ends.searchsorted(outcome.reports[rows], side="left"), ends.size - 1)
@@ -218,29 +228,34 @@ def _on_steps(facts: Facts, prior: Prior, rows: IndexArray, allowed: FloatArray,
     with np.errstate(invalid="ignore"):
         rent = found.rent[mine] + np.where(ahead == 0.0, 0.0, ahead * facts.losses[one][mine])
     error = found.error[mine] + 2.0 * _INTEGRATED * np.abs(rent)
-    bad = ~(np.abs(outcome.information_rent[rows] - rent) <= allowed + error)
-    return Screened(rows[bad], one.size, rows.size, float((allowed + error).max()) / (largest_payment(facts) or 1.0))
+    close = allowed + error <= noticed
+    bad = close & ~(np.abs(outcome.information_rent[rows] - rent) <= allowed + error)
+    widest = float((allowed + error).max()) / (largest_payment(facts) or 1.0)
+    return Screened(rows[bad], one.size, int(close.sum()), widest)
 
 
 def _by_quadrature(facts: Facts, people: int) -> Check:
     """Information rents, and the bounds stated on them, by adaptive quadrature of the independently evaluated rule."""
     outcome, rule = facts.outcome, facts.rule()
-    everybody, largest = np.flatnonzero(facts.bought), largest_payment(facts)
+    everybody, largest = np.flatnonzero(facts.bought & ~admitted(facts)), largest_payment(facts)
+    rounding = rounding_of(facts)
     # a sample that nobody could foresee, smaller where the rule is slow
-    few = people if everybody.size <= people else max(int(people / effort_of(rule)), min(people, 4))
+    few = people if everybody.size <= people else max(int(people / rule.effort), min(people, 4))
     sample = _some(everybody, few)
-    bad, worst = np.zeros(facts.people, dtype=bool), 0.0
+    bad, vague, worst = np.zeros(facts.people, dtype=bool), np.zeros(facts.people, dtype=bool), 0.0
     for prior, members in facts.groups:
         rows = np.intersect1d(sample, members, assume_unique=True)
         found = integrate(rule, prior, rows, outcome.reports[rows], cap=facts.clip, floor=EXACT * largest)
-        allowed = _INTEGRATED * found.rent + 2.0 * found.error + EXACT * largest
+        allowed = _INTEGRATED * found.rent + 2.0 * found.error + EXACT * largest + rounding
         low, high = (bound[rows] for bound in outcome.rent_bounds)
         outside = np.maximum(np.maximum(low - found.rent, found.rent - high), 0.0)
         off = np.abs(outcome.information_rent[rows] - found.rent)
-        # quadrature that did not converge counts against the record
-        vague = found.error > 1e-5 * found.rent + allowed
-        bad[rows] = vague | ~(outside <= allowed) | ~(off <= allowed + slack_of(facts))
+        vague[rows] = ~(allowed <= PRECISION * largest)
+        bad[rows] = ~vague[rows] & ~(off <= allowed + LIMIT * largest)
+        vague[rows] |= ~(outside <= allowed)  # a bound that is too narrow, of a rent that is right to the limit
         worst = max(worst, float(distance(outcome.information_rent[rows], found.rent, floor=largest).max(initial=0.0)))
+    if facts.capped and facts.blurred:
+        bad, vague = np.zeros_like(bad), bad | vague
     problems = []
     if bad.any():
         problems.append(f"The information rent, or a bound on it, is not what quadrature gives in {rows_text(bad)}")
@@ -249,6 +264,9 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
         "rents by quadrature",
         problems,
         f"Fine quadrature of the privacy loss gives the information rents of {whom}, within the bounds stated",
+        doubts=[f"Quadrature does not confirm the rents within their bounds in {rows_text(vague)}"]
+        if vague.any()
+        else [],
         people=sample.size,
         largest_difference_relative_to_the_largest_payment=worst,
     )

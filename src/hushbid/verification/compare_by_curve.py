@@ -34,8 +34,7 @@ class Screened:
     """How many people were computed themselves."""
 
     compared: int
-    """How many people were compared, with a number computed for them or the curve: to a thousandth at least, or to a
-    millionth of the scale."""
+    """How many people were compared closely enough, with a number computed for them or the curve."""
 
     widest: float
     """How far somebody's number could be off unnoticed, relative to the scale."""
@@ -48,13 +47,15 @@ def screen(
     allowed: FloatArray,
     computed: Computed,
     *,
+    noticed: float,
     scale: float,
     most: int,
 ) -> Screened:
     """Compare ``stated`` numbers with computed ones; all vectors run over ``rows``.
 
     ``place`` is what the numbers depend on. At most ``most`` people are computed. An interval that is not settled by
-    then counts as settled to the difference of its ends.
+    then counts as settled to the difference of its ends. People count as compared if a difference of ``noticed`` would
+    be found; nobody else is found wrong.
     """
     if rows.size == 0:
         return Screened(rows, 0, 0, 0.0)
@@ -67,11 +68,12 @@ def screen(
     else:
         known = np.unique(np.linspace(0, rows.size - 1, min(_FIRST, most)).astype(np.intp))
         curve = _Curve(place, known, computed(rows[known]), most)
-        curve.refine(lambda which: computed(rows[which]), allowed + 1e-5 * np.abs(stated))
+        curve.refine(lambda which: computed(rows[which]), 0.25 * np.maximum(noticed - allowed, 0.0))
     value, error = curve.everywhere()
     off = np.abs(stated - value)
     bad = ~(off <= allowed + error)  # what is no number is not near
-    wrong = np.flatnonzero(bad & curve.known)
+    close = allowed + error <= noticed
+    wrong = np.flatnonzero(bad & close & curve.known)
     # whoever is off the curve is computed herself, the worst first
     suspects = np.flatnonzero(bad & ~curve.known)
     suspects = suspects[np.argsort(-(off / (allowed + error + 1e-300))[suspects], kind="stable")]
@@ -80,13 +82,12 @@ def screen(
         some = suspects[start : start + _BLOCK]
         truth = computed(rows[some])
         seen += some.size
-        guilty = some[~(np.abs(stated[some] - truth.rent) <= allowed[some] + truth.error)]
+        close[some] = allowed[some] + truth.error <= noticed
+        guilty = some[close[some] & ~(np.abs(stated[some] - truth.rent) <= allowed[some] + truth.error)]
         found.append(guilty)
         if guilty.size:
             break
     wrong = np.concatenate(found)
-    # who counts as compared: those for whom the curve is known closely enough
-    close = error <= 1e-3 * np.abs(value) + 1e-6 * scale
     close[suspects[left:]] = False
     widest = float((allowed + error).max()) / scale if scale > 0.0 else 0.0
     return Screened(np.sort(rows[wrong]), seen, int(np.count_nonzero(close)), widest)

@@ -90,7 +90,7 @@ class Crowd:
     @property
     def effort(self) -> float:
         """How much longer than usual sums take."""
-        return max(self._costs.size / 12.0, 2.0) if self._direct else 3.0 + 2.0 * len(self._kinds)
+        return max(self._costs.size / 12.0, 8.0) if self._direct else 8.0 + 2.0 * len(self._kinds)
 
     @property
     def digits(self) -> float:

@@ -1,6 +1,7 @@
 """What a verification found: named checks, each with its verdict in a sentence and the figures behind it."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -10,9 +11,12 @@ from hushbid.arrays import FloatArray
 from hushbid.notebook import Table, card, pretty
 from hushbid.wording import NBSP
 
-Status = Literal["ok", "failed", "skipped"]
+Verdict = Literal["holds", "fails", "incomplete"]
+Status = Literal["holds", "fails", "incomplete", "skipped"]
 Kind = Literal["record", "receipt", "log"]
 Figure = float | int | str
+
+_WORDS: dict[Status, str] = {"holds": "holds", "fails": "FAILS", "incomplete": "INCOMPLETE", "skipped": "-"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +27,8 @@ class Check:
     """What was checked, in a word or two."""
 
     status: Status
-    """``"ok"``, ``"failed"``, or ``"skipped"`` if there was nothing to check."""
+    """``"holds"``, ``"fails"``, ``"incomplete"`` if the check could not be made or not closely enough, or ``"skipped"``
+    if there was nothing to check."""
 
     sentence: str
     """What was found. It names rows, never a person's numbers."""
@@ -49,44 +54,60 @@ class Verification:
     """What was verified."""
 
     @property
+    def verdict(self) -> Verdict:
+        """``"fails"`` if a check does, else ``"incomplete"`` if one is, else ``"holds"``."""
+        if self.failed:
+            return "fails"
+        return "incomplete" if self.incomplete else "holds"
+
+    @property
     def ok(self) -> bool:
-        """Whether nothing failed."""
-        return all(check.status != "failed" for check in self.checks)
+        """Whether the verdict is ``"holds"``."""
+        return self.verdict == "holds"
 
     @property
     def failed(self) -> tuple[str, ...]:
         """The names of the checks that failed."""
-        return tuple(check.name for check in self.checks if check.status == "failed")
+        return tuple(check.name for check in self.checks if check.status == "fails")
+
+    @property
+    def incomplete(self) -> tuple[str, ...]:
+        """The names of the checks that could not be made, or not closely enough."""
+        return tuple(check.name for check in self.checks if check.status == "incomplete")
 
     def summary(self) -> str:
         """One line per check, then the verdict."""
-        marks = {"ok": "ok    ", "failed": "FAILED", "skipped": "-     "}
-        lines = [f"{marks[check.status]}  {check.name}: {check.sentence}" for check in self.checks]
-        lines += [f"stamp   {stamp}" for stamp in self.stamps]
-        return "\n".join([*lines, f"{self._verdict()} {self.kind.capitalize()} {self.hash}."])
+        lines = [f"{_WORDS[check.status]:10}  {check.name}: {check.sentence}" for check in self.checks]
+        lines += [f"{'stamp':10}  {stamp}" for stamp in self.stamps]
+        return "\n".join([*lines, f"{self._sentence()} {self.kind.capitalize()} {self.hash}."])
 
-    def _verdict(self) -> str:
-        if not self.ok:
-            return f"{len(self.failed)} of {len(self.checks)} checks failed: do not rely on this {self.kind}."
-        if self.kind != "record":
-            return "Everything that was checked holds."
-        return "Everything that can be checked without the data holds."
+    def _sentence(self) -> str:
+        """The verdict in a sentence, which begins with its word."""
+        match self.verdict:
+            case "fails":
+                return f"Fails: {len(self.failed)} of {len(self.checks)} checks. Do not rely on this {self.kind}."
+            case "incomplete":
+                return f"Incomplete: not verified: {', '.join(self.incomplete)}. Nothing that was checked fails."
+            case _ if self.kind == "record":
+                return "Holds: everything that can be checked without the data."
+            case _:
+                return "Holds: everything that was checked."
 
     def _repr_html_(self) -> str:
-        marks = {"ok": "✓", "failed": "✗", "skipped": "–"}
+        marks = {"holds": "✓", "fails": "✗", "incomplete": "?", "skipped": "–"}
         rows = tuple(
             (f"{marks[check.status]}{NBSP}{check.status}", check.name, check.sentence) for check in self.checks
         )
         table = Table(caption="", head=("verdict", "check", "what was found"), rows=rows)
         notes = [*(f"Stamped: {stamp}." for stamp in self.stamps), f"{self.kind.capitalize()} {self.hash}."]
-        return card(self._verdict(), tables=[table], notes=notes, failed=not self.ok)
+        return card(self._sentence(), tables=[table], notes=notes, failed=not self.ok)
 
     _repr_pretty_ = pretty
 
     def to_dict(self) -> dict[str, Any]:
         """The verification as plain values."""
         return {
-            "ok": self.ok,
+            "verdict": self.verdict,
             "kind": self.kind,
             "hash": self.hash,
             "stamps": list(self.stamps),
@@ -105,13 +126,21 @@ class Verification:
         }
 
 
-def judged(name: str, problems: list[str], sentence: str, **figures: Figure) -> Check:
-    """Failed if there are problems, which then make up the sentence; otherwise ok."""
+def judged(
+    name: str, problems: Sequence[str], sentence: str, *, doubts: Sequence[str] = (), **figures: Figure
+) -> Check:
+    """A check that fails if there are problems, is incomplete if there are doubts only, and holds otherwise."""
     plain = {label.replace("_", " "): value for label, value in figures.items()}
-    if problems:
-        more = f" (and {len(problems) - 1} more)" if len(problems) > 1 else ""
-        return Check(name=name, status="failed", sentence=f"{problems[0]}{more}.", figures=plain)
-    return Check(name=name, status="ok", sentence=f"{sentence}.", figures=plain)
+    told = problems or doubts
+    if not told:
+        return Check(name=name, status="holds", sentence=f"{sentence}.", figures=plain)
+    more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+    return Check(name=name, status="fails" if problems else "incomplete", sentence=f"{told[0]}{more}.", figures=plain)
+
+
+def incomplete(name: str, sentence: str) -> Check:
+    """A check that cannot be made."""
+    return Check(name=name, status="incomplete", sentence=f"{sentence}.")
 
 
 def skipped(name: str, sentence: str) -> Check:

@@ -15,12 +15,13 @@ import numpy as np
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.priors import Prior
 from hushbid.verification.central_by_exclusion import Answers
-from hushbid.verification.quadrature import is_step_function
+from hushbid.verification.quadrature import WorkExceeded, is_step_function
 
 _POINTS, _WEIGHTS = (np.asarray(part, dtype=np.float64) for part in np.polynomial.legendre.leggauss(10))
 _HALVINGS = 0.5 ** np.arange(1.0, 60.0)
 _ROUNDS = 45
 _FINE = 1e-13
+_MOST_INTERVALS = 200_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -189,6 +190,8 @@ def _areas(function: Callable[[FloatArray], FloatArray], edges: FloatArray) -> F
         if done.all():
             break
         go = ~done
+        if np.count_nonzero(go) > _MOST_INTERVALS:
+            raise WorkExceeded("the most that a verification may compute is exceeded.")
         left, right = np.append(left[go], middle[go]), np.append(middle[go], right[go])
         home, whole = np.tile(home[go], 2), np.append(halves[0][go], halves[1][go])
     return found

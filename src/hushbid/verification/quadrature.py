@@ -39,6 +39,11 @@ _ACCURACY = 1e-8
 _MOST_INTERVALS = 200_000
 _GROWTH = 16.0
 _DOUBLINGS = 4
+MOST_WORK = 250_000.0
+"""What all rules of one verification may do, in evaluations of ordinary effort."""
+
+_AT_ONCE = 4096
+_PER_BRACKET = 30.0
 _SMALL = 1e-12
 """A first step away from a report of 0, relative to the top of the support."""
 
@@ -49,6 +54,53 @@ class Rule(Protocol):
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers: ...
 
     def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]: ...
+
+
+class WorkExceeded(ArithmeticError):
+    """A verification took more evaluations of its rules than it may, whatever the record says."""
+
+
+@dataclass(slots=True)
+class Work:
+    """How much all rules of one verification have done, in evaluations of ordinary effort."""
+
+    done: float = 0.0
+
+    def add(self, amount: float) -> None:
+        """Count work that is about to be done."""
+        self.done += amount
+        if self.done > MOST_WORK:
+            raise WorkExceeded("the most that a verification may compute is exceeded.")
+
+
+class BoundedRule:
+    """A rule whose evaluations are counted."""
+
+    def __init__(self, rule: Rule, work: Work) -> None:
+        self._rule, self._work = rule, work
+        self.effort = float(getattr(rule, "effort", 1.0))
+
+    def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
+        """The purchase if person ``rows[j]`` had cost ``costs[j]``, for every j."""
+        parts = []
+        for start in range(0, max(rows.size, 1), _AT_ONCE):
+            part = slice(start, start + _AT_ONCE)
+            self._work.add(rows[part].size * self.effort)
+            before = self._brackets()
+            parts.append(self._rule.at(rows[part], costs[part]))
+            self._work.add(_PER_BRACKET * (self._brackets() - before))
+        if len(parts) == 1:
+            return parts[0]
+        return Answers(*(np.concatenate([getattr(one, name) for one in parts]) for name in Answers.__slots__))
+
+    def _brackets(self) -> int:
+        """How often the rule had to take its slowest way."""
+        return int(getattr(self._rule, "brackets", 0))
+
+    def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
+        """Everybody's privacy loss, the error and the value if person ``row`` had that cost."""
+        self._work.add(self.effort)
+        return self._rule.everybody(row, cost)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

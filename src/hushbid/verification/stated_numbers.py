@@ -21,11 +21,14 @@ from hushbid.verification.contrast_by_threshold import ContrastRule
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE
 from hushbid.verification.menu_by_quadrature import MenuFound, SharedRule, shared_menu
-from hushbid.verification.quadrature import Rule
+from hushbid.verification.quadrature import BoundedRule, Rule, Work
 from hushbid.verification.strata_apart import SeparateRule, best_contrast, constant_of, squared_distance
 
 CLOSE = 1e-9
 """Recomputed numbers may differ by this part: a thousandth of what must be noticed."""
+
+_BLURRED = 1e-6
+"""Below this ``V·ε²`` fewer digits are left than are compared."""
 
 _KINDS = 400
 _PEOPLE = 2000
@@ -76,8 +79,11 @@ class Facts:
     _menu: list[MenuFound] = field(default_factory=list)
     """Kept when it was asked for."""
 
-    _rules: dict[float, Rule] = field(default_factory=dict)
+    _rules: dict[float, BoundedRule] = field(default_factory=dict)
     """By error weight, kept likewise."""
+
+    _work: Work = field(default_factory=Work)
+    """What their evaluations come to."""
 
     @classmethod
     def of(cls, record: Record) -> "Facts":
@@ -153,6 +159,15 @@ class Facts:
         return self.losses > 0.0
 
     @property
+    def blurred(self) -> bool:
+        """Whether noise is so large that neither solver nor verification knows losses to `CLOSE` by the second way.
+
+        The conditions of an optimum compare ``V·ε²`` with 2: so many digits fewer than a double has are left.
+        """
+        sold = self.bought & (self.losses < math.inf)
+        return bool(sold.any()) and float((self.variance[sold] * self.losses[sold] ** 2).max()) < _BLURRED
+
+    @property
     def groups(self) -> list[tuple[Prior, IndexArray]]:
         """Priors, and whose each is."""
         return [(group.prior, group.rows) for group in self.population.groups]
@@ -220,11 +235,11 @@ class Facts:
             np.maximum(signed * low, signed * high).sum()
         )
 
-    def rule(self, error_weight: float | None = None) -> Rule:
+    def rule(self, error_weight: float | None = None) -> BoundedRule:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""
         weight = self.error_weight if error_weight is None else error_weight
         if weight not in self._rules:
-            self._rules[weight] = self._made_rule(weight)
+            self._rules[weight] = BoundedRule(self._made_rule(weight), self._work)
         return self._rules[weight]
 
     def _made_rule(self, weight: float) -> Rule:

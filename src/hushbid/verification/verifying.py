@@ -13,7 +13,8 @@ from hushbid.verification.check_decision import decision_checks
 from hushbid.verification.check_payments import transfer_checks
 from hushbid.verification.check_questions import question_checks
 from hushbid.verification.check_release import release_checks
-from hushbid.verification.findings import Check, Verification, judged
+from hushbid.verification.findings import Check, Verification, incomplete, judged
+from hushbid.verification.quadrature import WorkExceeded
 from hushbid.verification.stated_numbers import Facts
 
 PEOPLE = 8
@@ -46,7 +47,7 @@ def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
             record = record.read_again()  # what was hashed counts, not what may be in its place
             facts = Facts.of(record)
     except HushbidError as problem:
-        yield Check(name="content", status="failed", sentence=str(problem))
+        yield Check(name="content", status="fails", sentence=str(problem))
         return
     except ArithmeticError:
         yield judged("content", ["The market's numbers are too large to compute with"], "")
@@ -62,15 +63,23 @@ def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
 
 
 def _guarded(checks: Callable[[Facts], Iterator[Check]], facts: Facts) -> Iterator[Check]:
-    """Numbers that cannot even be computed with are a finding, not a crash."""
+    """What cannot be computed, or would take too long, leaves the verification incomplete; it is not a crash."""
     made = checks(facts)
     check: Check | None
     while True:
         try:
             with np.errstate(all="ignore"):
                 check = next(made, None)
+        except WorkExceeded:
+            yield incomplete("computation", "Not checked: what is left would take longer than a verification may")
+            return
         except (HushbidError, ArithmeticError, ValueError, IndexError) as problem:
-            yield judged("computation", [f"A check could not be computed: {type(problem).__name__}"], "")
+            told = f"a check could not be computed ({type(problem).__name__})"
+            # whole numbers and promises are checked exactly: what cannot be computed there is no release
+            exact = checks in (release_checks, answer_checks, question_checks)
+            yield judged(
+                "computation", [f"Wrong numbers: {told}"] if exact else [], "", doubts=[f"Not checked: {told}"]
+            )
             return
         if check is None:
             return

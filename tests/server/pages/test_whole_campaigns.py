@@ -190,7 +190,7 @@ def after_the_end(analyst: Analyst, site: Live, setting: str) -> None:
     expect(page.locator(".paid-mark")).to_have_count(3, timeout=PATIENCE)
     keep(page, f"{setting}-11-payments")
     analyst.tab("Audit")
-    assert page.get_by_text("Everything that can be checked without the data holds").is_visible()
+    assert page.get_by_text("Holds: everything that can be checked without the data").is_visible()
     analyst.tab("Log")
     kinds = page.locator("table.log td b").all_inner_texts()
     assert kinds[0] == "drafted"
