@@ -123,7 +123,9 @@ async def log_out(request: Request) -> Response:
 def entry_page(visit: Visit, *, problem: str | None = None, status: int = 200) -> Response:
     """Ask for a link; a script fills it in if the address has one behind the #."""
     told = None if problem is None else visit.texts(problem)
-    return visit.page("participant/enter.html", status=status, here="/p/other", problem=told, refused=None, device_ended=False)
+    return visit.page(
+        "participant/enter.html", status=status, here="/p/other", problem=told, refused=None, device_ended=False
+    )
 
 
 def refused_page(visit: Visit, refused: NoEntry, *, device: bool = False) -> Response:

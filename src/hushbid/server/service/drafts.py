@@ -90,6 +90,7 @@ def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     forms.remove_all(tx.connection, campaign_id)
     links.remove_all(tx.connection, campaign_id)
     participants.remove_all(tx.connection, campaign_id)
+    tx.erases = True
     events.remove_all(tx.connection, campaign_id)
     campaigns.remove(tx.connection, campaign_id)
 

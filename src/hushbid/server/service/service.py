@@ -191,7 +191,9 @@ class Service:
             self._jobs = Jobs(self._run_job, self._job_failed)
             held.callback(self._jobs.close)
             # before anybody is answered
-            for job in upkeep.take_up(self.desk):
+            again = upkeep.take_up(self.desk)
+            self._purge()  # what a server erased that was killed before it had emptied the log
+            for job in again:
                 self._jobs.start(job)
             self._held = held.pop_all()
 
@@ -260,6 +262,8 @@ class Service:
             self._unless_late("allocation.start", partial(decision.start, campaign_id=campaign_id))
         for campaign_id in data:
             self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))
+        if self._database.needs_purge:
+            self._purge()
         upkeep.destroy_keys(self.desk, now)
         payouts.destroy_payouts(self.desk, now)
         if self._forgot_at is None or abs(now - self._forgot_at) >= upkeep.FORGETTING:
@@ -290,6 +294,12 @@ class Service:
         """Begin something by itself, unless somebody was faster."""
         with suppress(Conflict):
             self._jobs.start(self._write(name, begin))
+
+    def _purge(self) -> None:
+        def nothing_but_erasing(tx: Transaction) -> None:
+            tx.erases = True
+
+        self._write("purge", nothing_but_erasing)
 
     def _run_job(self, job: JobView) -> None:
         if job.kind == "release":
