@@ -6,9 +6,11 @@ waited for it. The keys to answers that are sealed in it are durable before the 
 after it, such as destroying a key that nothing needs any more, is done before the answer. An operation that is refused
 undoes its own changes only, by a savepoint; the frequent ones do without, because they check everything before they
 write. After a commit that erased something the database's log is emptied, before anybody is answered; if a reader is in
-the way, a later commit that erases, or the next tick, does it. Should one of those fail while it writes, the whole group is undone and every operation is run again in a
-transaction of its own; so it is if the connection was lost before the commit. If a commit fails, nobody is told that
-anything happened.
+the way, a later commit that erases, or the next tick, does it.
+
+Should an operation that checks first fail while it writes, the whole group is undone and every operation is run again
+in a transaction of its own; so it is if the connection was lost before the commit. If a commit fails, nobody is told
+that anything happened.
 """
 
 import queue
