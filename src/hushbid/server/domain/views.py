@@ -100,7 +100,11 @@ class MenuView(View):
     """What a person can expect as a function of her report, before anybody has reported."""
 
     reports: tuple[float, ...]
-    """The reports the menu lists, ascending."""
+    """The reports the menu lists, ascending: up to the largest that is ever bought at, or to one at which nothing was
+    bought in any simulated campaign."""
+
+    usual: int
+    """So many of them, from the first on, are prices that the buyer expects; the others are higher."""
 
     privacy_loss: tuple[float, ...]
     """Expected privacy loss at each."""

@@ -281,6 +281,7 @@ def menu_view(campaign: Campaign, group: str | None, stratum: str | None) -> Men
     menu: dict[str, Any] = plain_values(campaign.menus)[menu_name(group, stratum)]
     return MenuView(
         reports=tuple(menu["reports"]),
+        usual=menu["usual"],
         privacy_loss=tuple(menu["privacy_loss"]),
         payment=tuple(menu["payment"]),
         chance=tuple(menu["chance"]),
