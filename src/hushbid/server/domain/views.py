@@ -125,7 +125,7 @@ class JobView(View):
 
     id: str
     campaign: str
-    kind: Literal["allocation", "release"]
+    kind: Literal["opening", "allocation", "release"]
     state: Literal["running", "done", "failed"]
     step: str
     """What is being done, in a few words."""
@@ -156,6 +156,9 @@ class CampaignView(View):
     released_at: datetime | None
     people: dict[str, int]
     """How many are in which state; states that nobody is in are left out."""
+
+    planned_people: int | None
+    """How many were planned when the draft was last saved from its form."""
 
     spending: Spending | None
     """As it was shown when the campaign opened."""

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -44,6 +44,10 @@ _HIGH = 0.95
 _MOST_PAID = 1e15
 _KEPT = 16
 """How many campaigns' forecasts are kept."""
+
+
+Progress = Callable[[int, int], None]
+"""Told how many parts are done, and of how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,10 +133,15 @@ def _by_question(market: Market, population: Population, mse: float, squares: fl
 
 
 def menus(
-    settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
+    settings: CampaignSettings,
+    groups: Sequence[str | None],
+    effort: Effort,
+    strata: Sequence[str | None] = (),
+    *,
+    progress: Progress | None = None,
 ) -> dict[str, MenuView]:
     """What a person of each group and stratum can expect as a function of her report, by `menu_name`."""
-    return dict(_menus(_Asked.of(settings, groups, effort, strata)))
+    return dict(_menus(replace(_Asked.of(settings, groups, effort, strata), progress=progress)))
 
 
 @functools.lru_cache(maxsize=_KEPT)
@@ -145,7 +154,9 @@ def _menus(asked: "_Asked") -> dict[str, MenuView]:
     share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(rows))
     rng = asked.generator()
     found = {}
-    for name, row in sorted(rows.items()):
+    for place, (name, row) in enumerate(sorted(rows.items())):
+        if asked.progress is not None:
+            asked.progress(place, len(rows))
         found[name] = _menu(population, settings.prior_of(groups[row]), row, share, rng)
     return found
 
@@ -252,6 +263,7 @@ class _Asked:
     settings: CampaignSettings = field(compare=False)
     groups: Sequence[str | None] = field(compare=False)
     strata: Sequence[str | None] = field(compare=False)
+    progress: Progress | None = field(default=None, compare=False)
 
     @classmethod
     def of(

@@ -126,6 +126,7 @@ def campaign_view(connection: Connection, campaign: Campaign) -> CampaignView:
         allocated_at=campaign.allocated_at,
         released_at=campaign.released_at,
         people={state.value: count for state, (count, _, _) in sorted(totals.items())},
+        planned_people=campaign.planned_people,
         spending=None if campaign.spending is None else Spending(**plain_values(campaign.spending)),
         total_payment=campaign.total_payment,
         due=sum(owed for _, owed, _ in totals.values()),
