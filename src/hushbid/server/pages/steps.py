@@ -271,7 +271,8 @@ def _why_not(visit: Visit, view: CampaignView, refused: HushbidError) -> str:
     """Why a step was refused, in the page's language: by what is wrong, since the service says it in English."""
     name = (refused.field or "").partition("[")[0]
     if not name:
-        return visit.texts("refused_step.running" if view.state in (_C.DRAFT, _C.ALLOCATING) else "refused_step.moved")
+        under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
+        return visit.texts(under_way.get(view.state, "refused_step.moved"))
     if isinstance(refused, Conflict) and name in ("max_privacy_loss", view.settings.stated):
         name = "cap"
     if f"refused_step.{name}" not in visit.texts:
