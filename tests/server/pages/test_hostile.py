@@ -371,13 +371,12 @@ def test_a_request_that_names_another_host_is_refused_as_page_and_as_problem(sha
             assert visitor.get("/login").status_code == 200
 
 
-@pytest.mark.parametrize("host", ["campaign.example.org", "127.0.0.1:1", "localhost"])
-def test_links_begin_with_the_configured_address_whatever_host_a_request_names(either: Live, host: str) -> None:
+def test_links_begin_with_the_configured_address_whatever_host_a_request_names(either: Live) -> None:
     play = drafted(either.service, ["old@example.org"])
     path = f"/campaigns/{play.id}"
     with (
         serving(either.service, address="https://campaign.example.org/") as url,
-        Visitor(url, Host=host) as ann,
+        Visitor(url, Host="localhost:9") as ann,
     ):
         ann.log_in("ann", PASSWORD)
         invited = ann.sent(
