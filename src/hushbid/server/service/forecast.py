@@ -84,7 +84,7 @@ def _previewed(asked: "_Asked") -> Preview:
     errors: list[tuple[float, float, float]] = []
     bought: list[float] = []
     end = time.monotonic() + effort.seconds
-    rough = replace(population, tolerance=max(population.tolerance, _ROUGHLY))
+    rough = _rough(population)
     # as many campaigns as the time allows, but never too few
     while len(paid) < effort.enough(len(paid), end):
         decided = decide(rough, population.sample(rng))
@@ -188,6 +188,7 @@ def sample_menu(settings: CampaignSettings, people: int) -> MenuView:
 
 def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: np.random.Generator) -> MenuView:
     """Average what the person in a row faces over simulated reports of the others, up to where nothing is bought."""
+    population = _rough(population)
     usual, top = even_quantiles(prior, _POINTS), prior.support[1]
     reports = usual
     if math.isinf(top):  # above a finite end nothing is ever bought
@@ -214,6 +215,11 @@ def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: n
         chance=_numbers(chances),
         repetitions=done,
     )
+
+
+def _rough(population: Population) -> Population:
+    """The same people, with payments good enough for a forecast."""
+    return replace(population, tolerance=max(population.tolerance, _ROUGHLY))
 
 
 def _with_dear(usual: FloatArray, end: float) -> FloatArray:
