@@ -200,7 +200,8 @@ def end_of_buying(
     if math.isfinite(prior.support[1]):
         return prior.support[1]
     first = float(prior.quantile(0.5))
-    doubled = first * 2.0 ** np.arange(max(math.ceil(math.log2(most / first)), 0) + 1)
+    times = max(math.ceil(math.log2(most / first)), 0) + 1
+    doubled: FloatArray = np.ldexp(first, np.arange(times)).astype(np.float64)
     end = first
     for _ in range(repetitions):
         reports = population.sample(rng)
