@@ -150,7 +150,7 @@ def opened(home: Home, url: str | None) -> list[str]:
         who = started.create_user("ann", "analyst", PASSWORD)
         drafted = started.draft(who, CampaignSettings.from_dict(SETTINGS))
         links = started.invite(who, drafted.id, count=PEOPLE)
-        started.open(who, drafted.id)
+        started.wait(started.open(who, drafted.id))
         secrets = [new_secret() for _ in links]
         for link, secret in zip(links, secrets, strict=True):
             started.enter.soon(link.token, secret)

@@ -7,6 +7,7 @@ is as strict: a key that occurs twice and the words NaN and Infinity are refused
 
 import gzip
 import hashlib
+import io
 import json
 import math
 import re
@@ -20,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.durable import write_whole
-from hushbid.errors import OutputExists, RecordError, Unwritable
+from hushbid.errors import HushbidError, OutputExists, RecordError, Unwritable
 from hushbid.held import Doubles, Held, doubles_in, held_in, thawed, without_long_lists
 from hushbid.shortest import is_quick, joined_texts
 
@@ -162,11 +163,31 @@ def _loaded(text: bytes, pairs: Callable[[list[tuple[str, Any]]], Any]) -> Any:
     return json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
 
 
+def most_unpacked(packed: int) -> int:
+    """How many bytes so many compressed ones may become: 64 MiB always, and a hundred times as many.
+
+    Records and tables shrink to a tenth or a third; a file made to fill the memory shrinks to a thousandth.
+    """
+    return max(64 << 20, 100 * packed)
+
+
+def gunzipped(content: bytes, source: str, error: type[HushbidError]) -> bytes:
+    """Decompress by gzip, up to `most_unpacked`; beyond it raise ``error``. What is no gzip raises as gzip does."""
+    most = most_unpacked(len(content))
+    with gzip.GzipFile(fileobj=io.BytesIO(content)) as packed:
+        found = packed.read(most + 1)
+    if len(found) > most:
+        raise error(
+            f"{source} is refused: decompressed it would be larger than {most >> 20} MiB. Decompress it yourself."
+        )
+    return found
+
+
 def read_content(path: Path) -> bytes:
     """A file's content, decompressed if its name ends in ``.gz``."""
     try:
         content = path.read_bytes()
-        return gzip.decompress(content) if path.suffix == ".gz" else content
+        return gunzipped(content, str(path), RecordError) if path.suffix == ".gz" else content
     except (gzip.BadGzipFile, EOFError, zlib.error):
         raise RecordError(f"{path} cannot be read: its name ends in .gz, but it is not a complete gzip file.") from None
     except OSError as problem:

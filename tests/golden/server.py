@@ -102,6 +102,7 @@ async def _played(ann: _Caller) -> dict[str, bytes]:
     invited = [{"id": label, "group": group} for label, group, _, _ in PEOPLE]
     links = (await ann("POST", f"{place}/participants", {"people": invited}))["invitations"]
     await ann("POST", f"{place}/open")
+    await _wait(ann, place, "reporting")
     people = [await _seated(ann, row, one) for row, one in enumerate(links)]
     for person, (_, _, report, _) in zip(people, PEOPLE, strict=True):
         if report is None:

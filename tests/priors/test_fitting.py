@@ -86,6 +86,22 @@ def test_of_priors_that_fit_equally_the_most_parsimonious_comes_first() -> None:
     assert fits[0].family == "exponential"
 
 
+@pytest.mark.parametrize("family", ["uniform", "histogram"])
+@pytest.mark.parametrize("scale", [1e-9, 0.37, 1.0, 4.1e7])
+def test_the_ends_of_a_fitted_prior_are_not_the_smallest_and_the_largest_answer(family: str, scale: float) -> None:
+    """Whoever sees the prior could otherwise read two people's prices; the grid has few places for either end."""
+    rng = np.random.default_rng(5)
+    ends = []
+    for _ in range(50):
+        values = scale * np.sort(1.0 + rng.random(40))
+        fits = fit_priors(values, also=["histogram"])
+        low, high = next(fit.prior for fit in fits if fit.family == family).support
+        assert 0.0 <= low < values[0] < values[-1] < high, "nobody of the pilot lies outside"
+        assert high - low <= 1.1 * np.ptp(values)
+        ends += [low, high]
+    assert len(set(ends)) < 15, "few different ends for 100 different answers"
+
+
 def test_where_no_family_fits_the_empirical_prior_comes_first() -> None:
     values = Mixture([Uniform(1, 1.2), Uniform(3, 4)], [0.5, 0.5]).sample(400, rng=np.random.default_rng(4))
     best = fit_priors(values)[0]

@@ -37,7 +37,7 @@ from hushbid.verification.receipts import verify_log, verify_logged_record, veri
 from tests.conftest import PARTS
 from tests.server.crashing import _processes
 from tests.server.postgres import running_postgres
-from tests.server.support import QUICK, analyst, nonce_for, secret_for, settings
+from tests.server.support import QUICK, analyst, nonce_for, open_now, secret_for, settings
 
 PEOPLE = 5
 FEE = 50
@@ -159,7 +159,7 @@ def conduct(service: Service, journal: Journal, known: Known) -> None:
         return service.campaign(who, known.id).state
 
     if state() is CampaignState.DRAFT:
-        service.open(who, known.id)
+        open_now(service, who, known.id)
     if state() is CampaignState.REPORTING:
         together(lambda row: report(service, journal, known, row))
         service.wait(service.close_reporting(who, known.id))

@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from hushbid.disclosure import privatize
+from hushbid.errors import Conflict
 from hushbid.priors import Uniform
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.views import CampaignView, Invitation, JobView, Principal
@@ -207,8 +208,16 @@ def drafted(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -
 def opened(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
     """A campaign that takes reports."""
     play = drafted(service, people, **changes)
-    service.open(play.who, play.id)
+    open_now(service, play.who, play.id)
     return play
+
+
+def open_now(service: Service, who: Principal, campaign: str) -> CampaignView:
+    """Open a campaign, and wait for it; refused as the job was."""
+    job = service.wait(service.open(who, campaign), timeout=300)
+    if job.state == "failed":
+        raise Conflict(str(job.problem))
+    return service.campaign(who, campaign)
 
 
 def decided(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:

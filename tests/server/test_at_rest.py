@@ -2,6 +2,7 @@
 
 import gzip
 import os
+import shutil
 import sqlite3
 import struct
 import subprocess
@@ -12,10 +13,10 @@ import pytest
 
 from hushbid.errors import CampaignError, Conflict
 from hushbid.server.service import Service
-from hushbid.server.store import backup, payouts
+from hushbid.server.store import backup, participants, payouts
 from hushbid.server.vault import Vault
 from tests.server.postgres import Postgres
-from tests.server.support import NONCE, Installation, Play, decided, opened
+from tests.server.support import NONCE, Installation, Play, decided, on_one_store, opened
 
 VALUES = (7.123456789012345, 2.7182818284590455, 9.869604401089358)
 REPORT = 1.4142135623730951
@@ -122,8 +123,6 @@ def test_after_the_release_no_copy_of_the_database_can_be_opened(disk: Disk, tmp
         key_file = disk.installation.folder / "keys" / "data" / f"{play.id}.key"
         key = key_file.read_bytes()
         with service._read() as connection:
-            from hushbid.server.store import participants
-
             stolen = participants.by_secret(connection, play.token(0))
         assert stolen.delivery is not None
         vault = Vault(key_file.parent)
@@ -164,13 +163,39 @@ def test_after_its_end_no_copy_of_where_people_are_paid_can_be_opened(disk: Disk
         assert stolen not in b"".join(disk.backups(service, tmp_path))
 
 
+@on_one_store
 def test_a_withdrawn_report_leaves_the_file(disk: Disk) -> None:
+    """While the server runs: older pages in SQLite's write-ahead log hold it as well. PostgreSQL promises no time."""
     with disk.installation.start() as service:
         play = opened(service, 2)
         service.report(play.token(0), REPORT)
+        assert found_in(disk.files(), REPORT), "the search must find what is there"
         service.withdraw(play.token(0))
-    if disk.postgres is None:
         assert not found_in(disk.files(), REPORT)
+        service.report(play.token(1), REPORT)
+        with service._read() as backup_under_way:
+            participants.count(backup_under_way, play.id)
+            assert service.withdraw(play.token(1)).report is None, "a reader in the way does not keep her waiting"
+            assert found_in(disk.files(), REPORT), "who reads still sees the state before"
+            service.tick()
+        service.tick()
+        assert not found_in(disk.files(), REPORT)
+
+
+@on_one_store
+def test_a_server_that_was_killed_empties_the_log_when_it_starts(disk: Disk, tmp_path: Path) -> None:
+    with disk.installation.start() as service:
+        play = opened(service, 2)
+        service.report(play.token(0), REPORT)
+        service._database.purge = lambda: None  # type: ignore[method-assign]
+        service.withdraw(play.token(0))
+        died = tmp_path / "died"
+        shutil.copytree(disk.installation.folder, died)
+    again = Installation(died, None, clock=disk.installation.clock)
+    dead = Disk(again, None, None)
+    assert found_in(dead.files(), REPORT)
+    with again.start():
+        assert not found_in(dead.files(), REPORT)
 
 
 def test_a_ciphertext_opens_for_its_own_participant_and_campaign_only(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from hushbid.server.installation import mark_standing
 from hushbid.server.service import Service
 from hushbid.server.store import backup
 from hushbid.verification.receipts import verify_log, verify_logged_record
-from tests.server.support import NONCE, Installation, Play, decided, drafted, opened, released
+from tests.server.support import NONCE, Installation, Play, decided, drafted, open_now, opened, released
 
 
 def back_up(service: Service, path: Path) -> None:
@@ -36,7 +36,7 @@ def again(service: Service, play: Play) -> Play:
 
 
 STEPS: list[Callable[[Play], object]] = [
-    lambda play: play.service.open(play.who, play.id),
+    lambda play: open_now(play.service, play.who, play.id),
     lambda play: play.report([0]),
     lambda play: play.report(),
     lambda play: play.decide(),
@@ -169,7 +169,7 @@ def test_what_people_gave_up_is_written_into_a_ledger_that_forgot_it(
         assert sorted(row.amount for row in after) == sorted(before.values())
         again_play = drafted(service, people)
         with pytest.raises(Conflict, match="may still give something up, got 0"):
-            service.open(who, again_play.id)
+            open_now(service, who, again_play.id)
     with installation.start(privacy_cap=1.5) as service:
         assert len(service.ledger(who).items) == 3
 

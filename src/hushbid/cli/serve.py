@@ -99,7 +99,8 @@ def command(
 
         log_to_stderr(quiet)
         trusted = list(proxies) or (["127.0.0.1", "::1"] if url is not None else [])
-        serve(create_app(service, pages=add_pages, https=https, address=url), listener, proxies=trusted, ready=ready)
+        app = create_app(service, pages=add_pages, https=https, address=url, host=host)
+        serve(app, listener, proxies=trusted, ready=ready)
     click.echo("Stopped.")
 
 

@@ -51,7 +51,7 @@ def serve_demo(host: str, port: int) -> None:
                 demo.start()
 
             log_to_stderr(quiet=True)
-            serve(create_app(service, pages=add_pages, https=False), listener, ready=ready)
+            serve(create_app(service, pages=add_pages, https=False, host=host), listener, ready=ready)
             demo.stop()
     click.echo("Stopped, and removed.")
 

@@ -11,12 +11,14 @@ from typing import Any
 from hushbid.client.calls import Call, ConflictAfterRetry, asking, asking_object, delete, get, post, put, strange
 from hushbid.client.transport import ATTEMPTS, Transport
 from hushbid.client.views import Campaign, Invitation, Job
-from hushbid.errors import InputError, ServerFailed
+from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import Event
 from hushbid.record import Record
 
-MOVING = frozenset({"allocating", "releasing"})
+MOVING = frozenset({"draft", "allocating", "releasing"})
+"""States that a job ends: a draft's opening, a decision, a release."""
+
 _PAGE = 500
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.05, 1.0
 CSRF_HEADER = "X-CSRF-Token"
@@ -110,8 +112,13 @@ class AnalystClient:
     # conducting -----------------------------------------------------------------------------------------------------
 
     def open(self, campaign: str) -> Campaign:
-        """Let people report; refused if it could cost more than the spending ceiling."""
-        return self._step(campaign, "open", before=frozenset({"draft", "cancelled"}))
+        """Let people report, once the server has computed what it may cost; refused if that is above the ceiling."""
+        found = self._step(campaign, "open", before=frozenset({"cancelled"}))
+        if found.state == "draft":
+            found = self.wait(campaign)
+        if found.state == "draft":
+            raise Conflict("The campaign was not opened.")
+        return found
 
     def close_reporting(self, campaign: str) -> Campaign:
         """Take no more reports and decide, in the background."""
@@ -162,6 +169,8 @@ class AnalystClient:
             if found.state not in MOVING:
                 return found
             jobs = self.jobs(campaign)
+            if found.state == "draft" and not any(job.state == "running" for job in jobs):
+                return self._opened(campaign, jobs)
             # it will not move by itself
             if jobs and jobs[-1].state == "failed":
                 raise ServerFailed(f"The {jobs[-1].kind} failed: {jobs[-1].problem or 'no reason was given.'}")
@@ -275,6 +284,12 @@ class AnalystClient:
             if found.state in before:
                 raise
             return found
+        return self.campaign(campaign)
+
+    def _opened(self, campaign: str, jobs: list[Job]) -> Campaign:
+        """A draft that is not being opened; refused as the server refused to open it, if that was the last it did."""
+        if jobs and jobs[-1].state == "failed":
+            raise Conflict(jobs[-1].problem or "The campaign could not be opened.")
         return self.campaign(campaign)
 
     def _ask(self, call: Call) -> Any:

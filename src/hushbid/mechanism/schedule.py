@@ -20,6 +20,7 @@ from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import rents
+from hushbid.priors import Prior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -155,23 +156,23 @@ def expected_menu(
     *,
     rng: np.random.Generator,
     repetitions: int,
-    points: int,
+    points: int | FloatArray,
     stratum: str | None = None,
 ) -> Menu:
-    """Average over simulated reports of the other people; with strata for a person in one of them."""
+    """Average over simulated reports of the other people; with strata for a person in one of them.
+
+    ``points`` are the reports to list, ascending, or how many: at even quantiles of the prior.
+    """
     rows = rows_of(population, stratum)
     if not _alike(population, rows):
         raise MarketError(
             "A menu needs one prior, variance and user weight: ask for each group's menu with a market of its own."
         )
-    repetitions, points = as_count(repetitions, "repetitions", least=2), as_count(points, "points", least=2)
+    repetitions = as_count(repetitions, "repetitions", least=2)
     row = int(rows[0])
     prior = population.prior_of(row)
-    # reports at even quantiles, short of an unbounded prior's end
-    z = np.asarray(
-        prior.quantile(np.linspace(0.0, 1.0 - 0.5 / points if math.isinf(prior.support[1]) else 1.0, points))
-    )
-    losses, payments = np.empty((repetitions, points)), np.empty((repetitions, points))
+    z = points if isinstance(points, np.ndarray) else even_quantiles(prior, as_count(points, "points", least=2))
+    losses, payments = np.empty((repetitions, z.size)), np.empty((repetitions, z.size))
     for k in range(repetitions):
         # one person asks; her own draw is replaced by every z
         reports = population.sample(rng)
@@ -188,6 +189,44 @@ def expected_menu(
         chance=(losses > 0.0).mean(axis=0),
         repetitions=repetitions,
     )
+
+
+def even_quantiles(prior: Prior, points: int) -> FloatArray:
+    """Reports at even quantiles of a prior, short of its end if that is unbounded."""
+    top = 1.0 if math.isfinite(prior.support[1]) else 1.0 - 0.5 / points
+    return np.asarray(prior.quantile(np.linspace(0.0, top, points)))
+
+
+def end_of_buying(
+    population: Population, *, rng: np.random.Generator, repetitions: int, row: int, most: float
+) -> float:
+    """A report at which nothing is bought from a person in any of some simulated campaigns; at most about ``most``.
+
+    The end of a bounded prior, above which nothing is ever bought. Of an unbounded one the median is doubled until the
+    loss is 0; where some loss is bought at any price, that stops at ``most``.
+    """
+    prior = population.prior_of(row)
+    if math.isfinite(prior.support[1]):
+        return prior.support[1]
+    first = float(prior.quantile(0.5))
+    times = max(math.ceil(math.log2(most / first)), 0) + 1
+    doubled: FloatArray = np.ldexp(first, np.arange(times)).astype(np.float64)
+    end = first
+    for _ in range(repetitions):
+        reports = population.sample(rng)
+        loss = _losses(population, reports, population.virtual_costs(reports), row, doubled)
+        bought = np.flatnonzero(loss > 0.0)
+        if bought.size:
+            end = max(end, float(doubled[min(int(bought[-1]) + 1, doubled.size - 1)]))
+    return end
+
+
+def _losses(population: Population, reports: FloatArray, costs: FloatArray, row: int, z: FloatArray) -> FloatArray:
+    """The loss of person ``row`` at reports ``z``, without the payments, which take longer."""
+    if isinstance(population.goal, HardBudget):
+        return _curve(population, reports, costs, row, z)[0]
+    moved = np.asarray(population.prior_of(row).virtual_cost(z))
+    return population.rule(costs, None).at(np.full(z.size, row), moved).loss
 
 
 def _curve(

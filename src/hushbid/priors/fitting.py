@@ -7,11 +7,16 @@ is the mean of the largest gap between the fitted and the held-out distribution 
 (the one-standard-error rule of Breiman et al. 1984). Of these the best is the most parsimonious: the one of least AIC,
 which charges for every parameter. The empirical prior and a kernel density keep every value and have no AIC: they come
 last. A histogram and a kernel density are fitted where they are asked for.
+
+A prior is public on a server and stands in every record, so the ends of a uniform prior and of a histogram are not the
+smallest and the largest answer of the pilot: they are rounded outwards, by 2 to 5 % of the range at most. An empirical
+prior and a kernel density hold the answers themselves.
 """
 
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 
@@ -34,6 +39,8 @@ _FOLDS = 5
 _SPLITS = 5
 _FEWEST = 10
 _NEWTON_STEPS = 100
+_LEAST_STEPS = 20
+"""The grid to which ends are rounded has at least so many steps across the sample."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -154,7 +161,19 @@ def _distance(prior: Prior, sample: FloatArray) -> float:
 
 
 def _uniform(sample: FloatArray) -> Prior:
-    return Uniform(float(sample.min()), float(sample.max()))
+    return Uniform(*_rounded_ends(sample))
+
+
+def _rounded_ends(sample: FloatArray) -> tuple[float, float]:
+    """The ends of a sample, rounded outwards to a step of 1, 2 or 5 times a power of ten."""
+    low, high = Decimal(float(sample.min())), Decimal(float(sample.max()))
+    largest = (high - low) / _LEAST_STEPS
+    power = Decimal(1).scaleb(largest.adjusted())
+    step = max(factor * power for factor in (1, 2, 5) if factor * power <= largest)
+    down = (low / step).to_integral_value(ROUND_FLOOR) * step
+    up = (high / step).to_integral_value(ROUND_CEILING) * step
+    # a decimal number that is no double may round to the wrong side
+    return min(float(down), float(sample.min())), max(float(up), float(sample.max()))
 
 
 def _exponential(sample: FloatArray) -> Prior:
@@ -164,7 +183,8 @@ def _exponential(sample: FloatArray) -> Prior:
 def _histogram(sample: FloatArray) -> Prior:
     """Bins of one width: as many as NumPy's rule ("auto") takes, but at most two for each unit of √n."""
     bins = len(np.histogram_bin_edges(sample, "auto")) - 1
-    weights, edges = np.histogram(sample, min(bins, math.ceil(2.0 * math.sqrt(sample.size))))
+    most = math.ceil(2.0 * math.sqrt(sample.size))
+    weights, edges = np.histogram(sample, min(bins, most), range=_rounded_ends(sample))
     return Histogram(edges, weights)
 
 

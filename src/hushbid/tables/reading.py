@@ -1,6 +1,5 @@
 """From whatever holds people to columns by name: a file, arrays, or a data frame that speaks Arrow."""
 
-import gzip
 import io
 import sys
 import zlib
@@ -11,6 +10,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from hushbid.documents import gunzipped
 from hushbid.durable import STREAM
 from hushbid.errors import InputError
 from hushbid.tables.arrow import arrow_column, pyarrow
@@ -116,7 +116,7 @@ def _unpacked(file: BinaryIO, source: str) -> BinaryIO:
     if _magic(file, source)[:2] != _GZIP_MAGIC:
         return file
     try:
-        return io.BytesIO(gzip.decompress(file.read()))
+        return io.BytesIO(gunzipped(file.read(), source, InputError))
     except (OSError, EOFError, zlib.error):
         raise InputError(f"{source} is compressed by gzip, but not readable to its end.") from None
 

@@ -12,6 +12,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from hushbid.documents import most_unpacked
 from hushbid.errors import InputError, MissingExtra
 from hushbid.tables.columns import Cells, Raw, is_missing
 from hushbid.tables.csv_files import listed, refuse_missing, refuse_twins
@@ -58,7 +59,7 @@ def names_in_workbook(content: bytes, source: str) -> list[str]:
 
 def _rows(content: bytes, source: str, *, values: bool) -> tuple[list[tuple[Any, ...]], tuple[str, ...]]:
     """Pairs of value and type, the values of formulas or formulas; and what is to be said about where they stand."""
-    from zipfile import BadZipFile  # loads much, and few read workbooks
+    from zipfile import BadZipFile, ZipFile  # loads much, and few read workbooks
 
     try:
         from openpyxl import load_workbook
@@ -68,6 +69,8 @@ def _rows(content: bytes, source: str, *, values: bool) -> tuple[list[tuple[Any,
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about what it does not keep, and we do not need
+            with ZipFile(io.BytesIO(content)) as packed:  # reads of a part no more than it states
+                _refuse_large(sum(part.file_size for part in packed.infolist()), len(content), source)
             book = load_workbook(io.BytesIO(content), read_only=True, data_only=values)
             sheets = [sheet for sheet in book.worksheets if sheet.sheet_state == "visible"]
             if not sheets:
@@ -80,6 +83,12 @@ def _rows(content: bytes, source: str, *, values: bool) -> tuple[list[tuple[Any,
         if isinstance(problem, InputError):
             raise
         raise InputError(f"{source} is not a readable Excel workbook.") from None
+
+
+def _refuse_large(unpacked: int, packed: int, source: str) -> None:
+    most = most_unpacked(packed)
+    if unpacked > most:
+        raise InputError(f"{source} is refused: decompressed it would be larger than {most >> 20} MiB. Save it as CSV.")
 
 
 def _is_empty(row: tuple[Any, ...]) -> bool:

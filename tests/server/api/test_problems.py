@@ -79,7 +79,7 @@ def test_a_wrong_method_names_the_right_ones(shared: Live, method: str, path: st
 def test_a_body_that_says_it_is_too_large_is_not_read(shared: Live, path: str) -> None:
     told = raw(
         shared,
-        f"PUT /api/v1{path} HTTP/1.1\r\nHost: x\r\nContent-Length: {BODY_LIMIT + 1}\r\n\r\n".encode(),
+        f"PUT /api/v1{path} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {BODY_LIMIT + 1}\r\n\r\n".encode(),
     )
     head, _, body = told.partition(b"\r\n\r\n")
     assert b" 413 " in head.splitlines()[0]
@@ -113,7 +113,7 @@ def test_a_request_that_does_not_go_on_is_given_up(shared: Live, monkeypatch: py
     monkeypatch.setattr(protocol, "PATIENCE", 0.05)
     assert raw(shared) == b""
     assert raw(shared, b"GET /api/v1/health HTTP/1.1\r\nHost: ") == b""
-    head = b"PUT /api/v1/participation/report HTTP/1.1\r\nHost: x\r\nContent-Length: 20\r\n"
+    head = b"PUT /api/v1/participation/report HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n"
     head += b"Content-Type: application/json\r\n"
     token = opened(shared.service).token(0).encode()
     assert raw(shared, head, b"Authorization: Bearer " + token + b"\r\n\r\n", b"{") == b""
@@ -162,8 +162,8 @@ def test_slow_connections_cannot_keep_others_out(shared: Live, monkeypatch: pyte
 
 
 def test_a_connection_serves_one_request_after_the_other(shared: Live) -> None:
-    one = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\n\r\n"
-    last = b"GET /api/v1/health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    one = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\n\r\n"
+    last = b"GET /api/v1/health HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"
     assert raw(shared, one, one[:20], one[20:], one + last).count(b"HTTP/1.1 200 OK") == 4
 
 

@@ -173,7 +173,9 @@ class Listening(Texts):
         return Texts.__call__(self, name, **values)
 
 
-MENU = MenuView(reports=(1.0, 2.0), privacy_loss=(1.0, 0.5), payment=(2.0, 0.75), chance=(1.0, 0.5), repetitions=4)
+MENU = MenuView(
+    reports=(1.0, 2.0), usual=2, privacy_loss=(1.0, 0.5), payment=(2.0, 0.75), chance=(1.0, 0.5), repetitions=4
+)
 TIMES = {"report_by": datetime(2026, 12, 1, tzinfo=UTC), "deliver_by": datetime(2026, 12, 2, tzinfo=UTC)}
 TWO = {"bounds": None, "questions": (Number(name="Hours", bounds=(0, 10)), YesNo(name="Tired?"))}
 EVERY: list[dict[str, Any]] = [

@@ -12,7 +12,7 @@ from hushbid.questions import Choice, Number, YesNo
 from hushbid.server.pages.texts import languages
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, keep, too_wide, watched, words
-from tests.server.support import PASSWORD, analyst, drafted, opened, user
+from tests.server.support import PASSWORD, analyst, drafted, open_now, opened, user
 
 SLEEP = {
     "title": "Sleep",
@@ -141,7 +141,7 @@ def test_changes_of_a_draft_wait_beside_it_until_they_are_saved_or_discarded(ann
     late = ann.client.post(f"/campaigns/{play.id}/keep", data={**form, "title": "Too late"})
     assert late.status_code == 200
     assert ann.fields(edit)["title"] == "Third", "what was sent before it was saved is no change after it"
-    assert play.service.open(play.who, play.id).state.value == "reporting"
+    assert open_now(play.service, play.who, play.id).state.value == "reporting"
     assert ann.get(edit).headers["location"] == f"/campaigns/{play.id}"
     for path in ("edit", "keep"):
         sent = ann.client.post(f"/campaigns/{play.id}/{path}", data={**form, "action": "save"})
@@ -160,6 +160,37 @@ def test_what_a_script_sent_before_a_button_was_pressed_undoes_nothing(ann: Visi
     assert after["questions"] == "2"
     assert ann.client.post("/campaigns/new/keep", data={**after, "title": "Later"}).json()["kept"]
     assert ann.fields(path)["title"] == "Later"
+
+
+def test_the_planned_number_of_people_is_still_there_when_a_draft_is_edited(ann: Visitor, shared: Live) -> None:
+    at = press(ann, "/campaigns/new", "save", **SLEEP, title="Thirty", people="30")
+    assert ann.fields(f"{at}/edit")["people"] == "30"
+    assert press(ann, f"{at}/edit", "save", people="31") == at
+    assert ann.fields(f"{at}/edit")["people"] == "31"
+    shared.service.invite(analyst(shared.service), at.removeprefix("/campaigns/"), count=2)
+    assert ann.fields(f"{at}/edit")["people"] == "2", "those who are invited count, once there are any"
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+@pytest.mark.parametrize(
+    ("field", "typed"),
+    [
+        ("report_by", {"report_by": "2020-01-01T10:00"}),
+        ("budget", {"participation_fee": "2", "people": "30"}),
+        ("spending_ceiling", {"participation_fee": "1", "people": "30", "spending_ceiling": "29"}),
+    ],
+)
+def test_a_draft_that_could_never_open_is_not_saved_and_its_field_says_why(
+    ann: Visitor, shared: Live, field: str, typed: dict[str, str], language: str
+) -> None:
+    before = len(shared.service.campaigns(analyst(shared.service)).items)
+    at = press(ann, "/campaigns/new", "save", **{**SLEEP, "title": "Never", **typed})
+    assert "check=yes" in at
+    path = at.partition("#")[0]
+    page = ann.get(f"{path}&lang={language}")
+    assert f'id="{field}-problem"' in page.text
+    assert page.text.count("field-problem") == 2, "the forecast has a place for one"
+    assert len(shared.service.campaigns(analyst(shared.service)).items) == before
 
 
 # -- the forecast and prices -------------------------------------------------------------------------------------------
@@ -222,7 +253,7 @@ def test_somebody_is_removed_before_it_opens_and_nobody_after(ann: Visitor, shar
     assert "Nobody of that name" in words(ann.get(twice.headers["location"]))
     with Visitor(shared.url) as her:
         assert her.send("/p/enter", "/p/other", link=play.links[1].token).status_code == 403
-    shared.service.open(play.who, play.id)
+    open_now(shared.service, play.who, play.id)
     assert "/remove" not in ann.get(people).text
     refused = ann.client.post(path.replace(play.links[1].id, play.links[0].id), data={"csrf": token})
     assert "the campaign has opened" in words(ann.get(refused.headers["location"]))

@@ -262,6 +262,31 @@ def test_kept_answers_are_erased_by_the_button_and_when_nothing_is_wanted(shared
     page.wait_for_function("localStorage.length === 0")
 
 
+@pytest.mark.parametrize("way", ["leaves", "ends this device from another"])
+def test_whoever_leaves_takes_every_kept_answer_of_the_server_along(shared: Live, hers: Watched, way: str) -> None:
+    play = opened(shared.service, 3, setting="local")
+    page = come(hers, play)
+    page.fill("#value", "3.5")
+    page.get_by_role("button", name="Keep my answers").click()
+    expect(page.locator("#kept")).to_be_visible()
+    page.evaluate("() => { localStorage['hushbid-answers c2 p2'] = '[4.5]'; localStorage.other = 'stays'; }")
+    if way == "leaves":
+        page.get_by_role("link", name="Leave").click()
+        page.get_by_role("button", name="Yes, leave").click()
+        page.wait_for_selector("text=You have left")
+    else:
+        page.goto(f"{hers.url}/p/device")
+        page.locator("form[action='/p/device'] button").click()
+        link = page.locator("code, input[readonly]").first.text_content() or ""
+        with Visitor(shared.url) as elsewhere:
+            elsewhere.come_in(link.strip().rpartition("#")[2])
+            assert elsewhere.send("/p/others", "/p/others").status_code == 303
+        page.goto(f"{hers.url}/p")
+        page.wait_for_selector("text=from another device")
+    page.wait_for_function("localStorage.length === 1")
+    assert storage(page) == {"other": "stays"}, "other programs on this address keep what is theirs"
+
+
 def test_kept_answers_are_not_used_for_an_offer_that_goes_beyond_what_was_agreed(shared: Live, hers: Watched) -> None:
     play = opened(shared.service, 3, setting="local")
     page = come(hers, play)

@@ -3,6 +3,7 @@
 import math
 import re
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -10,14 +11,15 @@ import pytest
 from playwright.sync_api import Browser
 
 from hushbid.mechanism import Market
-from hushbid.priors import Uniform
+from hushbid.priors import LogNormal, Uniform
 from hushbid.server.domain.views import MenuView
 from hushbid.server.pages import choice
 from hushbid.server.pages.numbers import Unreadable, Writing, sureness
 from hushbid.server.pages.texts import Texts, languages, negotiated
+from hushbid.server.service.forecast import menus
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, watched, words
-from tests.server.support import opened
+from tests.server.support import QUICK, opened, settings
 
 PAGES = Path(__file__).parents[3] / "src" / "hushbid" / "server" / "pages"
 SOURCES = [path.read_text(encoding="utf-8") for path in [*PAGES.rglob("*.html"), *PAGES.glob("*.py")]]
@@ -31,6 +33,7 @@ def menu(n: int = 12) -> MenuView:
     found = market.menu(n, rng=np.random.default_rng(1), repetitions=10)
     return MenuView(
         reports=tuple(map(float, found.reports)),
+        usual=len(found.reports),
         privacy_loss=tuple(map(float, found.privacy_loss)),
         payment=tuple(map(float, found.payment)),
         chance=tuple(map(float, found.chance)),
@@ -174,6 +177,34 @@ def test_a_payment_covers_the_cost_at_the_price_that_was_named() -> None:
 def test_above_the_largest_price_nothing_is_bought() -> None:
     means = choice.consequence(menu(), 4.01, 1.0, largest=4.0)
     assert (means.chance, means.loss, means.payment) == (0.0, 0.0, 0.0)
+
+
+DEAR = {
+    "price": {},
+    "local": {"setting": "local", "buyer_weight": 2000.0},
+    "accuracy": {"standard_error": 1.5},
+    "hard budget": {"hard_budget": 600},
+    "strata": {"strata": {"shares": {"a": 0.5, "b": 0.5}}},
+}
+
+
+@pytest.mark.parametrize("kind", DEAR)
+def test_no_price_up_to_ten_times_the_highest_shows_a_payment_below_it(kind: str) -> None:
+    """The menu of an unbounded prior goes on to where nothing is bought, and between its points it covers the price."""
+    settled = settings(prior=LogNormal(0.0, 0.6), **DEAR[kind])
+    strata = ["a", "b", "a", "b"] if kind == "strata" else []
+    found = next(iter(menus(settled, [None] * 4, QUICK, strata).values()))
+    assert len(found.reports) > found.usual
+    highest = found.reports[-1]
+    walked = [choice.consequence(found, float(z), 1.0, largest=None) for z in np.geomspace(0.05, 10.0 * highest, 2000)]
+    for one in walked:
+        assert one.payment >= one.report * one.loss * (1.0 - 1e-9)
+    for before, after in pairwise(walked):
+        assert after.chance <= before.chance + 1e-12
+        assert after.mean_loss <= before.mean_loss * (1.0 + 1e-9)
+    if highest < 1e12:
+        assert found.chance[-1] == 0.0
+        assert (walked[-1].chance, walked[-1].payment) == (0.0, 0.0)
 
 
 @pytest.mark.parametrize(("most", "step"), [(5.0, 2.0), (1.0, 1.0), (0.99, 0.5), (0.3, 0.2), (0.05, 0.05)])

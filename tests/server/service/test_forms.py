@@ -7,7 +7,7 @@ from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.forms import MOST_FORMS
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log
-from tests.server.support import analyst, drafted, on_one_store, opened, secret_for, settings, user
+from tests.server.support import analyst, drafted, on_one_store, open_now, opened, secret_for, settings, user
 
 ONE, TWO = f"f{'1' * 20}", f"f{'2' * 20}"
 
@@ -53,7 +53,7 @@ def test_a_form_about_a_draft_goes_with_it(service: Service) -> None:
     assert again.id == ONE, "one form for each analyst and draft"
     with pytest.raises(Conflict):
         service.keep_form(ann, ONE, {}, language="en", campaign_id=two.id)
-    service.open(ann, one.id)
+    open_now(service, ann, one.id)
     assert service.form(ann, ONE) is None
     assert service.form(bea, TWO) is None
     with pytest.raises(Conflict):
@@ -90,7 +90,7 @@ def test_whoever_is_removed_leaves_an_event_and_nothing_else(service: Service) -
     assert log[-1].body == {"participant": play.links[0].id}
     back = service.invite(play.who, play.id, people=["a@x"])
     assert back[0].id != play.links[0].id, "she can be invited anew"
-    assert service.open(play.who, play.id).people == {"invited": 3}
+    assert open_now(service, play.who, play.id).people == {"invited": 3}
     assert verify_log(service.events(play.who, play.id)).ok
 
 

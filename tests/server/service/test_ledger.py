@@ -7,7 +7,7 @@ import pytest
 from hushbid.errors import CampaignError, Conflict, InputError
 from hushbid.server.domain.states import ParticipantState
 from hushbid.server.service import Service
-from tests.server.support import Installation, Play, decided, drafted, on_one_store, opened, released, user
+from tests.server.support import Installation, Play, decided, drafted, on_one_store, open_now, opened, released, user
 
 PEOPLE = ["ann@x", "bob@x", "cy@x"]
 
@@ -76,9 +76,9 @@ def test_what_is_reserved_counts_before_it_is_decided(installation: Installation
         first = opened(service, PEOPLE)
         second = drafted(service, PEOPLE)
         with pytest.raises(Conflict, match="may still give something up, got 0"):
-            service.open(second.who, second.id)
+            open_now(service, second.who, second.id)
         service.cancel(first.who, first.id, "Not now.")
-        assert service.open(second.who, second.id).people == {"invited": 3}
+        assert open_now(service, second.who, second.id).people == {"invited": 3}
 
 
 def test_the_cap_is_compared_in_exact_arithmetic(installation: Installation) -> None:
@@ -87,14 +87,14 @@ def test_the_cap_is_compared_in_exact_arithmetic(installation: Installation) -> 
             opened(service, PEOPLE, max_privacy_loss=0.1)
         third = drafted(service, PEOPLE, max_privacy_loss=0.1)
         with pytest.raises(Conflict, match="got 0"):  # three tenths are more than the double nearest to 0.3
-            service.open(third.who, third.id)
+            open_now(service, third.who, third.id)
 
 
 def test_a_server_with_a_cap_knows_everybody_and_asks_for_no_more_than_the_cap(installation: Installation) -> None:
     with installation.start(privacy_cap=0.5) as service:
         play = drafted(service, PEOPLE)
         with pytest.raises(Conflict, match=r"privacy cap of 0\.5"):
-            service.open(play.who, play.id)
+            open_now(service, play.who, play.id)
         with pytest.raises(InputError, match="by their ids on a server with a privacy cap"):
             service.invite(play.who, play.id, count=2)
 
@@ -104,7 +104,7 @@ def test_nameless_people_invited_before_a_cap_was_set_are_excluded(installation:
         play = drafted(service, 3)
         service.invite(play.who, play.id, people=["ann@x", "bob@x"])
     with installation.start(privacy_cap=2) as service:
-        assert service.open(play.who, play.id).people == {"excluded": 3, "invited": 2}
+        assert open_now(service, play.who, play.id).people == {"excluded": 3, "invited": 2}
 
 
 def test_one_person_takes_part_once_however_her_id_is_written(service: Service) -> None:

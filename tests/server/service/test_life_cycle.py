@@ -18,7 +18,18 @@ from hushbid.server.store.database import Database
 from hushbid.server.vault import Vault
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 from hushbid.verification.verifying import verify
-from tests.server.support import NONCE, Installation, decided, drafted, on_one_store, opened, released, settings, user
+from tests.server.support import (
+    NONCE,
+    Installation,
+    decided,
+    drafted,
+    on_one_store,
+    open_now,
+    opened,
+    released,
+    settings,
+    user,
+)
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
@@ -76,7 +87,7 @@ def test_a_copy_has_no_deadlines_and_opens_after_those_of_the_original_have_pass
         copy = service.copy(play.who, play.id, "Again")
         assert (copy.settings.report_by, copy.settings.deliver_by, copy.settings.automatic) == (None, None, False)
         service.invite(play.who, copy.id, count=3)
-        assert service.open(play.who, copy.id).state is CampaignState.REPORTING
+        assert open_now(service, play.who, copy.id).state is CampaignState.REPORTING
 
 
 def test_what_is_too_small_for_this_server_is_not_copied_and_the_refusal_says_why(installation: Installation) -> None:
@@ -96,7 +107,7 @@ def test_a_campaign_does_not_open_after_one_of_its_deadlines(installation: Insta
         play = drafted(service, 3, **{name: installation.clock.now.replace(hour=18)})
         installation.clock.pass_(days=1)
         with pytest.raises(Conflict, match=f"has passed already: change {name} first") as refused:
-            service.open(play.who, play.id)
+            open_now(service, play.who, play.id)
         assert refused.value.field == name
         assert play.view.state is CampaignState.DRAFT
 
@@ -429,7 +440,7 @@ def test_a_draft_is_invisible_until_it_opens(service: Service) -> None:
     with pytest.raises(NotFound, match="not opened"):
         service.menu(play.token(0))
     service.change(play.who, play.id, settings(title="Another title"))
-    service.open(play.who, play.id)
+    open_now(service, play.who, play.id)
     assert service.public(play.id).title == "Another title"
     with pytest.raises(Conflict):
         service.change(play.who, play.id, settings())
@@ -458,7 +469,7 @@ def test_auditors_see_records_but_change_nothing_and_see_no_labels(service: Serv
     for attempt in (
         lambda: service.draft(auditor, settings()),
         lambda: service.invite(auditor, play.id, count=1),
-        lambda: service.open(auditor, play.id),
+        lambda: open_now(service, auditor, play.id),
         lambda: service.close_reporting(auditor, play.id),
         lambda: service.release(auditor, play.id),
         lambda: service.mark_paid(auditor, play.id),

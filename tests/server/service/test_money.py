@@ -16,7 +16,7 @@ from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.service import Service, forecast
 from hushbid.server.service.forecast import Effort, menus, preview
-from tests.server.support import QUICK, drafted, on_one_store, opened
+from tests.server.support import QUICK, drafted, on_one_store, open_now, opened
 from tests.server.support import settings as campaign_settings
 
 
@@ -26,10 +26,10 @@ def test_a_campaign_opens_exactly_up_to_its_ceiling(service: Service) -> None:
     assert worst is not None
     service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_ceiling=worst - 1))
     with pytest.raises(Conflict, match=f"some reports could make the campaign cost {worst / 100:.2f} EUR"):
-        service.open(play.who, play.id)
+        open_now(service, play.who, play.id)
     assert play.view.state is CampaignState.DRAFT
     service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_ceiling=worst))
-    spending = service.open(play.who, play.id).spending
+    spending = open_now(service, play.who, play.id).spending
     assert spending is not None
     assert spending.at_worst == worst
     assert spending.fees == 300
@@ -138,7 +138,7 @@ def test_a_campaign_with_a_hard_budget_keeps_it_and_its_roster_is_everybody_who_
 def test_a_campaign_whose_fees_use_its_budget_up_does_not_open(service: Service) -> None:
     play = drafted(service, 6, hard_budget=6_06, participation_fee=100)
     with pytest.raises(InputError, match=r"hard_budget must be above 6\.06, the participation fees and one coin"):
-        service.open(play.who, play.id)
+        open_now(service, play.who, play.id)
     assert play.view.state is CampaignState.DRAFT
 
 

@@ -104,7 +104,7 @@ async def discard(request: Request, caller: Analyst, campaign: CampaignId, key: 
 async def preview_settings(request: Request, caller: Analyst, given: PreviewOf) -> Response:
     """What a campaign with these settings may cost and how precise it would be. Takes some seconds."""
     app = app_of(request)
-    return answer(await app.compute(app.service.preview, given.settings, given.people))
+    return answer(await app.compute(caller.who, app.service.preview, given.settings, given.people))
 
 
 @router.post("/campaigns/{campaign}/preview", response_model=Preview, responses=_CHANGE, summary="Look ahead")
@@ -112,7 +112,7 @@ async def preview(request: Request, caller: Analyst, campaign: CampaignId, given
     """What a campaign may cost and how precise it would be. Changes nothing; takes some seconds."""
     app = app_of(request)
     people = None if given is None else given.people
-    return answer(await app.compute(app.service.preview_campaign, caller.who, campaign, people))
+    return answer(await app.compute(caller.who, app.service.preview_campaign, caller.who, campaign, people))
 
 
 @router.post(
@@ -150,11 +150,20 @@ async def remove(
 # -- each step of its life ---------------------------------------------------------------------------------------------
 
 
-@router.post("/campaigns/{campaign}/open", response_model=CampaignView, responses=_CHANGE, summary="Open for reports")
+@router.post(
+    "/campaigns/{campaign}/open",
+    status_code=202,
+    response_model=JobView,
+    responses=_CHANGE,
+    summary="Open for reports",
+)
 async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
-    """Let people report; refused if some reports could make it cost more than its ceiling. Takes some seconds."""
+    """Compute costs and prices in the background, and then let people report.
+
+    The job fails, and the draft stays one, if some reports could make it cost more than its ceiling.
+    """
     service, who = app_of(request).service, caller.who
-    return await Once(request, who.id, key, slow=True).do(service.open, who, campaign)
+    return await Once(request, who.id, key, status=202).do(service.open, who, campaign)
 
 
 @router.post(
@@ -350,7 +359,7 @@ async def download_report(
 ) -> Response:
     """One page about the campaign for people, which loads nothing; once it is decided. In English or in German."""
     app = app_of(request)
-    found = await app.compute(exports.report_page, app.service, caller.who, campaign, language)
+    found = await app.compute(caller.who, exports.report_page, app.service, caller.who, campaign, language)
     headers = exports.download(f"{campaign}-report.html")
     return exports.ReportPage(found, headers={**headers, "Content-Security-Policy": exports.REPORT_POLICY})
 
@@ -407,7 +416,7 @@ async def awaited_workbook(
 async def account(request: Request, caller: Staff, campaign: CampaignId) -> Response:
     """What the campaign owes, how that follows from what was decided, and what is marked as paid."""
     app = app_of(request)
-    return answer(await app.compute(app.service.account, caller.who, campaign))
+    return answer(await app.compute(caller.who, app.service.account, caller.who, campaign))
 
 
 @router.get(

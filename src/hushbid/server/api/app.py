@@ -22,13 +22,19 @@ _TICK_SECONDS = 2.0
 
 
 def create_app(
-    service: Service, *, pages: Callable[[FastAPI], AsPage], https: bool = True, address: str | None = None
+    service: Service,
+    *,
+    pages: Callable[[FastAPI], AsPage],
+    https: bool = True,
+    address: str | None = None,
+    host: str = "localhost",
 ) -> FastAPI:
     """An ASGI application for a service, which whoever made it closes.
 
     ``pages`` is `hushbid.server.pages.add_pages`, handed in because pages use the API and not the other way round.
     ``https`` says how people reach it: without, session cookies travel unprotected, so it is for a loopback address
-    only. Links begin with ``address`` if it is given, whatever host a request names.
+    only. Links begin with ``address`` if it is given, and otherwise with the host that a request names. That must be
+    this machine's, the one of ``address``, or ``host``, to which the server was bound.
     """
     state = AppState(service=service, https=https, address=None if address is None else address.rstrip("/"))
 
@@ -52,7 +58,8 @@ def create_app(
     handle_problems(app)
     for part in (participant, public, session, analyst):  # the busiest first
         app.router.routes.extend(part.routes)  # as they are: including a router builds all of them anew for each app
-    app.add_middleware(Middleware, https=https, as_page=pages(app))
+    hosts = [host] if address is None else [host, address]
+    app.add_middleware(Middleware, https=https, hosts=hosts, as_page=pages(app))
     app.openapi = lambda: document(app)  # type: ignore[method-assign]
     return app
 

@@ -50,13 +50,10 @@ class Once:
     shape: Callable[[Any], Any] = lambda found: found
     """Makes the answer from what the use case returns."""
 
-    slow: bool = False
-    """Whether it computes for seconds."""
-
     async def do(self, use_case: Asked[P, T], *args: P.args, **kwargs: P.kwargs) -> Response:
         """Make the change, and answer."""
         app = app_of(self.request)
-        run = app.compute if self.slow else app.run
+        run = app.run
         if self.key is None:
             return self._response(self._encode(await run(use_case, *args, **kwargs)))
         # another request under the same key is refused, so what is asked is stored too

@@ -1,4 +1,8 @@
-"""What goes around every request: limits on its body, security headers, the access log, and a net for faults.
+"""What goes around every request: the host it names, limits on its body, security headers, the access log, faults.
+
+A request must name this server as its host: by localhost, by the address it came in at or was bound to, or by the
+address that people know (``hushbid serve --url``). Links begin with it, and another site that lets its name lead here
+(DNS rebinding) must not be answered. The port is not compared: tunnels and containers change it.
 
 The access log has one line per request: method, address pattern, status, milliseconds. It has no address of a caller,
 no path, no query, no header and no body, so nothing in it belongs to one person. The interval between two lines could
@@ -7,7 +11,7 @@ tell who answered when; that is why a proxy in front should not log participants
 
 import logging
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -22,6 +26,8 @@ _LARGER = {  # by the end of the path: lists of people, a pilot's file with a dr
     "/pilot": 3 * 1024 * 1024,
     **dict.fromkeys(("/campaigns/new", "/edit", "/keep", "/campaigns/preview", "/login"), _FORM_LIMIT),
 }
+_HERE = ("localhost", "127.0.0.1", "::1")
+_ELSEWHERE = "This server does not answer for the host that the request names: start it with --url for that address."
 _TOO_LARGE = "The request is larger than {limit} bytes."
 _access = logging.getLogger("hushbid.access")
 
@@ -45,8 +51,16 @@ AsPage = Callable[[Scope, int], ASGIApp | None]
 class Middleware:
     """An ASGI application around the real one."""
 
-    def __init__(self, app: ASGIApp, *, https: bool, as_page: AsPage = lambda scope, status: None) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        *,
+        https: bool,
+        hosts: Iterable[str] = (),
+        as_page: AsPage = lambda scope, status: None,
+    ) -> None:
         self._app = app
+        self._hosts = frozenset({*_HERE, *map(host_name, hosts)})
         self._as_page = as_page
         named = {**SECURITY_HEADERS, **({"Strict-Transport-Security": _STRICT_TRANSPORT} if https else {})}
         self._headers = [(name.lower().encode(), value.encode()) for name, value in named.items()]
@@ -71,7 +85,9 @@ class Middleware:
         body = _Body(scope, receive)
         try:
             # refused by its head: nothing of the body is read
-            if body.declared > body.limit:
+            if not self._is_named(scope):
+                await (self._as_page(scope, 421) or problem(421, _ELSEWHERE))(scope, receive, framed)
+            elif body.declared > body.limit:
                 await (self._as_page(scope, 413) or body.refusal())(scope, receive, framed)
             else:
                 await self._app(scope, body.receive, framed)
@@ -86,6 +102,27 @@ class Middleware:
             if _access.isEnabledFor(logging.INFO):
                 milliseconds = 1e3 * (time.perf_counter() - began)
                 _access.info("%s %s %d %.1f ms", _method(scope), template(scope), status, milliseconds)
+
+    def _is_named(self, scope: Scope) -> bool:
+        """Whether every host that a request names is this server; one without a host came by HTTP/1.0."""
+        named = {value for name, value in scope["headers"] if name == b"host"}
+        found = {host_name(value.decode("latin-1")) for value in named}
+        at = scope.get("server")
+        return found <= self._hosts or (at is not None and found <= {*self._hosts, host_name(str(at[0]))})
+
+
+def host_name(address: str) -> str:
+    """The host of an address as a Host header, a URL or --host has it: without port, brackets and capitals.
+
+    >>> [host_name(one) for one in ("LocalHost:8000", "[::1]:80", "::1", "https://Campaign.example.org")]
+    ['localhost', '::1', '::1', 'campaign.example.org']
+    """
+    name = address.strip().lower().rpartition("//")[2].partition("/")[0]
+    if name.startswith("["):
+        name = name[1:].partition("]")[0]
+    elif name.count(":") == 1:
+        name = name.partition(":")[0]
+    return name.removesuffix(".")
 
 
 class _Body:

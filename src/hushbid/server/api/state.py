@@ -10,12 +10,15 @@ from typing import ParamSpec, TypeVar
 from fastapi import Request
 from fastapi.routing import APIRoute
 
+from hushbid.errors import Throttled
+from hushbid.server.domain.views import Principal
 from hushbid.server.service import Service
 
 P = ParamSpec("P")
 T = TypeVar("T")
 _THREADS = 12  # fewer than the connections that read
 _COMPUTATIONS = 2
+_MOST_WAITING = 32
 COOKIE = "hushbid"
 PREFIX = "/api/v1"
 """Of every endpoint; each router says it itself, so that the access log can name whole patterns."""
@@ -24,6 +27,14 @@ PREFIX = "/api/v1"
 def operation_id(route: APIRoute) -> str:
     """What the OpenAPI document calls an endpoint; each router says it itself, since applications share routes."""
     return route.name
+
+
+@dataclass(slots=True)
+class _Turn:
+    """One user's computations: one at a time, so that a second thread is left for others."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    asked: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +53,8 @@ class AppState:
         default_factory=lambda: ThreadPoolExecutor(_COMPUTATIONS, "hushbid-computation")
     )
 
+    _turns: dict[str, _Turn] = field(default_factory=dict)
+
     @property
     def cookie(self) -> str:
         """The session cookie's name; a browser guarantees that one with the prefix came from this host by https."""
@@ -51,9 +64,20 @@ class AppState:
         """Call something that waits for the database, without making others wait."""
         return await asyncio.get_running_loop().run_in_executor(self._threads, partial(do, *args, **kwargs))
 
-    async def compute(self, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Call something that computes for seconds, a few at a time."""
-        return await asyncio.get_running_loop().run_in_executor(self._computations, partial(do, *args, **kwargs))
+    async def compute(self, who: Principal, do: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call something that computes for seconds: one at a time for each user, and a few at a time for all."""
+        turn = self._turns.setdefault(who.id, _Turn())
+        if turn.asked >= _MOST_WAITING:
+            raise Throttled("You have asked for too many computations at once: wait for one of them.", retry_after=5.0)
+        turn.asked += 1
+        try:
+            async with turn.lock:
+                loop = asyncio.get_running_loop()
+                return await loop.run_in_executor(self._computations, partial(do, *args, **kwargs))
+        finally:
+            turn.asked -= 1
+            if not turn.asked:
+                self._turns.pop(who.id, None)
 
     def close(self) -> None:
         """Let the threads go when what they do is done."""

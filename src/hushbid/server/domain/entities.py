@@ -43,6 +43,9 @@ class Campaign:
     root_event: int | None
     """The number of the event that names the root."""
 
+    planned_people: int | None
+    """How many were planned when the draft was last saved from its form."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Participant:

@@ -100,7 +100,11 @@ class MenuView(View):
     """What a person can expect as a function of her report, before anybody has reported."""
 
     reports: tuple[float, ...]
-    """The reports the menu lists, ascending."""
+    """The reports the menu lists, ascending: up to the largest that is ever bought at, or to one at which nothing was
+    bought in any simulated campaign."""
+
+    usual: int
+    """So many of them, from the first on, are prices that the buyer expects; the others are higher."""
 
     privacy_loss: tuple[float, ...]
     """Expected privacy loss at each."""
@@ -121,7 +125,7 @@ class JobView(View):
 
     id: str
     campaign: str
-    kind: Literal["allocation", "release"]
+    kind: Literal["opening", "allocation", "release"]
     state: Literal["running", "done", "failed"]
     step: str
     """What is being done, in a few words."""
@@ -152,6 +156,9 @@ class CampaignView(View):
     released_at: datetime | None
     people: dict[str, int]
     """How many are in which state; states that nobody is in are left out."""
+
+    planned_people: int | None
+    """How many were planned when the draft was last saved from its form."""
 
     spending: Spending | None
     """As it was shown when the campaign opened."""

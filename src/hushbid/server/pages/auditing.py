@@ -23,7 +23,7 @@ class Attacks:
             return
         while len(self._known) >= _MOST_KEPT:
             self._known.pop(next(iter(self._known)))
-        self._known[key] = asyncio.create_task(app.compute(app.service.attacks, who, view.id))
+        self._known[key] = asyncio.create_task(app.compute(who, app.service.attacks, who, view.id))
 
     def found(self, view: CampaignView) -> tuple[bool, tuple[AuditLine, ...] | None]:
         """Whether an attack is under way, and what came of it if it is over."""

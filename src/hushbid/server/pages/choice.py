@@ -5,7 +5,9 @@ gives her value even odds could become at most e^ε/(1 + e^ε) sure. Costs are p
 p for that step is a sensitivity of p/ε per unit, which is what is reported.
 
 What an answer leads to is read from the menu that was computed when the campaign opened: averages over simulated
-reports of the others. Between its points it is taken to be straight.
+reports of the others. Between its points loss, chance and *rent* are taken to be straight. The rent is what is paid
+beyond the own price for the loss; it is never negative, so neither is it between two points. A straight payment would
+fall below the own price there. Beyond the last point nothing was bought in any simulated campaign.
 """
 
 import math
@@ -19,7 +21,7 @@ from hushbid.server.domain.settings import LEAST_LOSS
 from hushbid.server.domain.views import MenuView, ParticipationView
 
 _STEPS = (2.0, 1.0, 0.5, 0.2, 0.1)
-_ROWS = 9
+_ROWS, _MORE_ROWS = 9, 4
 _APART = 0.3
 _ALIKE = 2
 
@@ -88,10 +90,12 @@ def sureness_typed(limit: float) -> float:
 def consequence(menu: MenuView, report: float, step: float, *, largest: float | None) -> Consequence:
     """What an answer leads to; above the largest price that is ever paid, to nothing."""
     out_of_reach = largest is not None and report > largest
-    chance, loss, payment = (
+    rents = np.subtract(menu.payment, np.multiply(menu.reports, menu.privacy_loss))
+    chance, loss, rent = (
         0.0 if out_of_reach else float(np.interp(report, menu.reports, values))
-        for values in (menu.chance, menu.privacy_loss, menu.payment)
+        for values in (menu.chance, menu.privacy_loss, rents)
     )
+    payment = report * loss + rent
     return Consequence(
         report=report,
         price=report * step,
@@ -105,7 +109,9 @@ def consequence(menu: MenuView, report: float, step: float, *, largest: float | 
 
 def table(menu: MenuView, step: float, *, largest: float | None) -> tuple[Consequence, ...]:
     """Some answers across the whole menu, and what each leads to."""
-    places = np.unique(np.linspace(0, len(menu.reports) - 1, _ROWS).round().astype(int))
+    last, end = menu.usual - 1, len(menu.reports) - 1
+    spread = [np.linspace(0, last, _ROWS), np.linspace(last, end, _MORE_ROWS)]
+    places = np.unique(np.concatenate(spread).round().astype(int))
     return tuple(consequence(menu, menu.reports[place], step, largest=largest) for place in places)
 
 
@@ -126,7 +132,7 @@ def around(menu: MenuView, truth: float, step: float, *, largest: float | None) 
 
 def anchors(menu: MenuView, step: float) -> tuple[float, float, float]:
     """Prices to hold on to: what few would undercut, what half would, and what few would exceed."""
-    places = (1, len(menu.reports) // 2, len(menu.reports) - 2)
+    places = (1, menu.usual // 2, menu.usual - 2)
     return tuple(menu.reports[place] * step for place in places)  # type: ignore[return-value]
 
 
@@ -145,4 +151,5 @@ def round_price(price: float, decimals: int) -> float:
 
 def plain_menu(menu: MenuView) -> dict[str, Sequence[float]]:
     """The menu for the page's script, which reads it the same way."""
-    return {"reports": menu.reports, "loss": menu.privacy_loss, "payment": menu.payment, "chance": menu.chance}
+    values = {"reports": menu.reports, "loss": menu.privacy_loss, "payment": menu.payment, "chance": menu.chance}
+    return {**values, "usual": [menu.usual]}

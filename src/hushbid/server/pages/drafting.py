@@ -99,8 +99,8 @@ async def edit(request: Request, campaign: str) -> Response:
     kept = await visit.app.run(service.form_about, visit.who, found)
     if kept is not None:
         return await _page(visit, Sheet(id=kept.id, fields=_shown(visit, kept), view=view, kept=kept))
-    people = sum(view.people.values())
-    typed = {**as_typed(view.settings, visit.write), "people": str(people or EMPTY["people"])}
+    people = sum(view.people.values()) or view.planned_people or EMPTY["people"]
+    typed = {**as_typed(view.settings, visit.write), "people": str(people)}
     return await _page(visit, Sheet(id=_new_id(), fields=typed, view=view))
 
 
@@ -194,10 +194,10 @@ async def _done(visit: Visit, typed: Mapping[str, str], kept: KeptForm, action: 
         return visit.go("/campaigns" if kept.campaign is None else f"/campaigns/{kept.campaign}")
     if what != "save":
         return visit.go(f"{here}?look=yes#preview")
-    given = filled(typed, visit.write, least=_least(visit))
+    given = filled(typed, visit.write, least=_least(visit), now=service.clock())
     if given.settings is None:
         return visit.go(f"{here}?check=yes#problems")
-    view = await visit.app.run(service.save_form, visit.who, kept.id, given.settings)
+    view = await visit.app.run(service.save_form, visit.who, kept.id, given.settings, people=given.people)
     return visit.go(f"/campaigns/{view.id}")
 
 
@@ -219,7 +219,7 @@ async def _keep(
 async def _with_pilot(visit: Visit, form: Form, typed: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """What was typed, with the prior that a pilot speaks for; or the name of what is wrong with its file."""
     try:
-        fitted = await visit.app.compute(fitted_pilot, form.file)
+        fitted = await visit.app.compute(visit.who, fitted_pilot, form.file)
     except PilotRefused as refused:
         values = "".join(f"&{name}={value}" for name, value in refused.values.items())
         return {**typed, "prices": "pilot"}, f"?pilot={refused.text.removeprefix('form.')}{values}"
@@ -244,7 +244,8 @@ def _least(visit: Visit) -> int:
 
 async def _page(visit: Visit, sheet: Sheet) -> Response:
     asked, typed = visit.request.query_params, {**dict.fromkeys(EMPTY, ""), **sheet.fields}
-    given = filled(typed, visit.write, least=_least(visit)) if asked.get("check") == "yes" else Filled()
+    now = visit.app.service.clock()
+    given = filled(typed, visit.write, least=_least(visit), now=now) if asked.get("check") == "yes" else Filled()
     forecast = await _forecast(visit, typed) if asked.get("look") == "yes" else None
     problems = {**given.problems, **_pilot_problem(visit)}
     return visit.page(
@@ -302,7 +303,9 @@ async def _forecast(visit: Visit, typed: Mapping[str, str], *, wanted: Any = lam
         return {"problem": visit.texts("preview.incomplete")}
     settings, people, service = given.settings, given.people, visit.app.service
     try:
-        found = await visit.app.compute(lambda: service.answers_ahead(settings, people) if wanted() else None)
+        found = await visit.app.compute(
+            visit.who, lambda: service.answers_ahead(settings, people) if wanted() else None
+        )
     except HushbidError as refused:
         return {"problem": told(refused, typed, visit.texts)[1]}
     if found is None:

@@ -123,14 +123,26 @@ async def log_out(request: Request) -> Response:
 def entry_page(visit: Visit, *, problem: str | None = None, status: int = 200) -> Response:
     """Ask for a link; a script fills it in if the address has one behind the #."""
     told = None if problem is None else visit.texts(problem)
-    return visit.page("participant/enter.html", status=status, here="/p/other", problem=told, refused=None)
+    return visit.page(
+        "participant/enter.html", status=status, here="/p/other", problem=told, refused=None, device_ended=False
+    )
 
 
-def refused_page(visit: Visit, refused: NoEntry) -> Response:
-    """Say why a link or a secret opens nothing, what that means and what to do; and ask for another link."""
+def refused_page(visit: Visit, refused: NoEntry, *, device: bool = False) -> Response:
+    """Say why a link or a secret opens nothing, what that means and what to do; and ask for another link.
+
+    With ``device`` the refused secret is the one this browser holds: if its owner ended it, kept answers are erased.
+    """
     time = "" if refused.at is None else visit.write.time(refused.at)
     told = visit.texts(f"enter.{refused.reason}", time=time)
-    return visit.page("participant/enter.html", status=403, here="/p/other", problem=told, refused=refused.reason)
+    return visit.page(
+        "participant/enter.html",
+        status=403,
+        here="/p/other",
+        problem=told,
+        refused=refused.reason,
+        device_ended=device and refused.reason in ("closed", "left"),
+    )
 
 
 def _local(path: str) -> str:

@@ -308,7 +308,7 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
     stated, several = asked.document["stated"], len(view.questions) > 1
     step, largest = choice.step_of(view), view.largest_bought
     anchors = choice.anchors(menu, step)
-    suggested = given.report if given.report is not None else menu.reports[len(menu.reports) // 2]
+    suggested = given.report if given.report is not None else menu.reports[menu.usual // 2]
     price = given.report * step if given.report is not None else None
     write = visit.write
     return visit.page(

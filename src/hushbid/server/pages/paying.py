@@ -28,7 +28,7 @@ async def payments(request: Request, campaign: str) -> Response:
     service = visit.app.service
     view = await visit.app.run(service.campaign, visit.who, found)
     rows = await visit.app.run(service.payments, visit.who, found)
-    account = await visit.app.compute(service.account, visit.who, found)
+    account = await visit.app.compute(visit.who, service.account, visit.who, found)
     told = _TOLD.get(request.query_params.get("told", ""))
     return visit.page(
         "staff/payments.html",

@@ -80,11 +80,12 @@ def _menu_drawing(
     t: Texts, w: Writing, menu: MenuView, step: float, width: float, *, price: float | None, currency: str
 ) -> Drawing:
     height, top, bottom = 250.0, 30.0, 46.0
-    prices = [report * step for report in menu.reports]
-    paid = round_scale([0.0, *menu.payment], height - bottom, top, wanted=4)
+    prices = [report * step for report in menu.reports[: menu.usual]]  # dearer ones would squeeze these together
+    payments = menu.payment[: menu.usual]
+    paid = round_scale([0.0, *payments], height - bottom, top, wanted=4)
     left = margin_for(paid, wanted=4, write=w.number)
     across = Scale(prices[0], prices[-1], left, width - 12.0)
-    points = [(across(x), paid(y)) for x, y in zip(prices, menu.payment, strict=True)]
+    points = [(across(x), paid(y)) for x, y in zip(prices, payments, strict=True)]
     marks: list[Markup] = [
         *axis_y(paid, left, width - 12.0, t("menu.axis_payment", currency=currency), wanted=4, write=w.number),
         *axis_x(across, height - bottom, t("menu.axis_price", currency=currency), wanted=5, write=w.number),

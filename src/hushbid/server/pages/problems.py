@@ -89,7 +89,7 @@ async def _open_link_first(request: Request, error: Exception) -> Response:
     visit = await anybody(request)
     if error.refused is None:
         return entry_page(visit, problem="enter.first", status=403)
-    response = refused_page(visit, error.refused)
+    response = refused_page(visit, error.refused, device=True)
     visit.forget(response)
     return response
 

@@ -32,7 +32,7 @@ async def look(request: Request, campaign: str, page: str) -> Response:
     found = require_id(campaign)
     if page not in PAGES:
         raise HTTPException(404)
-    made = await visit.app.compute(visit.app.service.sample, visit.who, found)
+    made = await visit.app.compute(visit.who, visit.app.service.sample, visit.who, found)
     hers = _visit(visit, made, page, back=f"/campaigns/{found}")
     return _elsewhere(await sample_page(hers, page), f"/campaigns/{found}/as-participant", page)
 

@@ -8,6 +8,7 @@ browsers) is left aside, and kept.
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any
 
 from hushbid.errors import HushbidError
@@ -144,8 +145,11 @@ def as_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
     }
 
 
-def filled(typed: Mapping[str, str], write: Writing, *, least: int = LEAST_PEOPLE) -> Filled:
-    """Read a form; ``least`` people are the fewest that the server allows."""
+def filled(
+    typed: Mapping[str, str], write: Writing, *, least: int = LEAST_PEOPLE, now: datetime | None = None
+) -> Filled:
+    """Read a form; ``least`` people are the fewest that the server allows. With ``now`` it is to be saved:
+    deadlines must be later, and money must cover the fees."""
     form = Reading(typed=typed, write=write)
     values = read_questions(form)
     values["strata"] = read_strata(form)
@@ -167,6 +171,8 @@ def filled(typed: Mapping[str, str], write: Writing, *, least: int = LEAST_PEOPL
     if local and "standard_error" in values:
         _refuse_what_a_local_accuracy_cannot_have(form, values)
     _read_rest(form, values)
+    if now is not None:
+        _refuse_what_cannot_open(form, values, people or 0, now)
     found = Filled(people=people or 0, problems=form.problems)
     if not form.problems:
         _check(found, values, typed, write.texts, limits=limits)
@@ -179,6 +185,18 @@ def _refuse_what_a_local_accuracy_cannot_have(form: Reading, values: Mapping[str
         form.refuse(form_goal.field_of("max_relation", form.typed), "refused_setting.max_relation")
     if form.typed.get("prices") == "typical":
         form.refuse("price_high", "refused_setting.prior")
+
+
+def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], people: int, now: datetime) -> None:
+    """Deadlines that have passed, and money that does not even cover the participation fees of the people planned."""
+    for name in ("report_by", "deliver_by"):
+        if values[name] is not None and values[name] <= now:
+            form.refuse(name, "form.past")
+    fees = values["participation_fee"] * people
+    for name in ("budget", "hard_budget", "spending_ceiling"):
+        money = values.get(name)
+        if fees > 0 and money is not None and money <= fees:
+            form.refuse(form_goal.field_of(name, form.typed), "form.below_fees")
 
 
 def _read_rest(form: Reading, values: dict[str, Any]) -> None:

@@ -68,7 +68,7 @@ async def audit(request: Request, campaign: str) -> Response:
     found, service = require_id(campaign), visit.app.service
     view = await visit.app.run(service.campaign, visit.who, found)
     try:
-        checks = await visit.app.compute(service.checks, visit.who, found)
+        checks = await visit.app.compute(visit.who, service.checks, visit.who, found)
     except NotFound:
         checks = {}
     decided = bool(checks)
@@ -112,7 +112,9 @@ async def report(request: Request, campaign: str) -> Response:
     """The report for buyers and regulators: a page of its own, which loads and runs nothing."""
     visit = await staff(request)
     found = require_id(campaign)
-    shown = await visit.app.compute(exports.report_page, visit.app.service, visit.who, found, visit.texts.language)
+    shown = await visit.app.compute(
+        visit.who, exports.report_page, visit.app.service, visit.who, found, visit.texts.language
+    )
     return exports.ReportPage(shown, headers={"Content-Security-Policy": exports.REPORT_POLICY})
 
 

@@ -40,15 +40,11 @@ class Step:
     states: tuple[CampaignState, ...]
     """In which it can be asked about on a page of its own."""
 
-    slow: bool = False
-    """Whether it computes for seconds."""
-
 
 STEPS: dict[str, Step] = {
     "open": Step(
         do=lambda service, who, campaign, form: service.open(who, campaign),
         states=(_C.DRAFT,),
-        slow=True,
     ),
     "discard": Step(
         do=lambda service, who, campaign, form: service.discard(who, campaign),
@@ -125,6 +121,9 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
     settings, job = view.settings, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
     steps = _OFFERED.get(view.state, ())
+    opening = view.state is _C.DRAFT and job is not None and job.state == "running"
+    if opening:
+        steps = ()
     if job is not None and job.state == "failed" and view.state is _C.ALLOCATING:
         steps = ("close-reporting", "cancel")
     return {
@@ -143,7 +142,7 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
         "total": sum(view.people.values()),
         "money": visit.money_of(settings),
         "estimates": shown_estimates(visit.texts, visit.write, view.release, settings.bounds, settings.unit),
-        "live": not view.state.is_over and view.state is not _C.DRAFT,
+        "live": opening or (not view.state.is_over and view.state is not _C.DRAFT),
     }
 
 
@@ -225,9 +224,8 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     if step not in STEPS:
         raise HTTPException(404)
     service, who = visit.app.service, visit.who
-    run = visit.app.compute if STEPS[step].slow else visit.app.run
     try:
-        await run(lambda: STEPS[step].do(service, who, found, form))
+        await visit.app.run(lambda: STEPS[step].do(service, who, found, form))
     except (ServerFailed, NotFound):
         raise
     except HushbidError as refused:
@@ -250,7 +248,7 @@ async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, A
     if step == "open":
         try:
             if view.people:
-                preview = await visit.app.compute(service.preview_campaign, visit.who, view.id)
+                preview = await visit.app.compute(visit.who, service.preview_campaign, visit.who, view.id)
         except HushbidError as unforeseen:
             refused = refused or unforeseen
     told = _why_not(visit, view, refused) if refused else None
@@ -273,7 +271,8 @@ def _why_not(visit: Visit, view: CampaignView, refused: HushbidError) -> str:
     """Why a step was refused, in the page's language: by what is wrong, since the service says it in English."""
     name = (refused.field or "").partition("[")[0]
     if not name:
-        return visit.texts("refused_step.running" if view.state is _C.ALLOCATING else "refused_step.moved")
+        under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
+        return visit.texts(under_way.get(view.state, "refused_step.moved"))
     if isinstance(refused, Conflict) and name in ("max_privacy_loss", view.settings.stated):
         name = "cap"
     if f"refused_step.{name}" not in visit.texts:

@@ -15,14 +15,16 @@ from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.text import checked_text
-from hushbid.server.domain.views import CampaignView, Invitation, MenuView, Preview, Principal
+from hushbid.server.domain.views import CampaignView, Invitation, JobView, MenuView, Preview, Principal
 from hushbid.server.domain.what_if import WhatIf
 from hushbid.server.installation import Installation
+from hushbid.server.service import ending
+from hushbid.server.service.decision import begin_step, new_job, refuse_running
 from hushbid.server.service.forecast import menus, preview, sketched
-from hushbid.server.service.use_case import Desk, Operation
+from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.service.what_if import people_like, what_if
-from hushbid.server.store import campaigns, events, forms, ledger, links, participants
+from hushbid.server.store import campaigns, events, forms, jobs, ledger, links, participants
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import new_id, new_token
 
@@ -88,8 +90,10 @@ def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
     forms.remove_all(tx.connection, campaign_id)
+    jobs.remove_all(tx.connection, campaign_id)
     links.remove_all(tx.connection, campaign_id)
     participants.remove_all(tx.connection, campaign_id)
+    tx.erases = True
     events.remove_all(tx.connection, campaign_id)
     campaigns.remove(tx.connection, campaign_id)
 
@@ -209,21 +213,35 @@ def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | No
     return look_ahead(desk, settings, groups, strata) if people is None else look_ahead(desk, settings, people)
 
 
-def opening(desk: Desk, who: Principal, campaign_id: str) -> Operation[CampaignView]:
-    """Open a campaign for reports, if the most it can cost is within its ceiling.
-
-    What it may cost takes seconds to compute, so that is done before the transaction, for which the rest is returned.
-    """
+def start_opening(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
+    """Begin to open a campaign for reports; what it may cost and what people can expect take a while to compute."""
     rules.require_analyst(who)
+    campaign = campaigns.get(tx.connection, campaign_id)
+    _require_ready(campaign, participants.groups(tx.connection, campaign_id), tx.installation, tx.now)
+    _require_strata(campaign.settings, participants.strata(tx.connection, campaign_id))
+    refuse_running(tx, campaign_id)
+    return new_job(tx, campaign_id, "opening", "forecast")
+
+
+def run_opening(desk: Desk, job: JobView) -> None:
+    """Open a campaign if the most it can cost is within its ceiling; a server that died in between begins again."""
     with desk.read() as connection:
-        campaign = campaigns.get(connection, campaign_id)
-        groups = participants.groups(connection, campaign_id)
-        strata = participants.strata(connection, campaign_id)
-    _require_ready(campaign, groups, desk.installation, desk.clock())
-    _require_strata(campaign.settings, strata)
+        campaign = campaigns.get(connection, job.campaign)
+        groups = participants.groups(connection, job.campaign)
+        strata = participants.strata(connection, job.campaign)
     forecast = preview(campaign.settings, groups, desk.effort, strata)
-    menu_of = menus(campaign.settings, groups, desk.effort, strata)
-    return lambda tx: _open(tx, campaign, (groups, strata), forecast, menu_of)
+    begin_step(desk, job, "menus")
+
+    def progress(done: int, total: int) -> None:
+        desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step="menus", done=done, total=total))
+
+    menu_of = menus(campaign.settings, groups, desk.effort, strata, progress=progress)
+
+    def finish(tx: Transaction) -> None:
+        _open(tx, campaign, (groups, strata), forecast, menu_of)
+        ending.finish_job(tx, job.id)
+
+    desk.write("open", finish)
 
 
 def _require_ready(campaign: Campaign, groups: Sequence[str | None], installation: Installation, now: datetime) -> None:
@@ -274,7 +292,7 @@ def _open(
     people: tuple[list[str | None], list[str | None]],
     forecast: Preview,
     menu_of: dict[str, MenuView],
-) -> CampaignView:
+) -> None:
     """Open a campaign whose costs were computed for the settings and people it has; exhausted people are excluded."""
     connection = tx.connection
     # the forecast took a while: everything is checked again, inside the transaction
@@ -307,7 +325,6 @@ def _open(
     )
     body = {"settings": content_hash(campaign.settings.to_dict()), "people": len(groups), "excluded": excluded}
     events.append(tx, campaign.id, "opened", body)
-    return campaign_view(connection, campaigns.get(connection, campaign.id))
 
 
 def _reserve(tx: Transaction, campaign: Campaign) -> int:

@@ -99,6 +99,7 @@ def destroy_key(desk: Desk, campaign_id: str) -> None:
         campaign = campaigns.get(tx.connection, campaign_id)
         if campaign.key_destroyed_at is None:
             participants.erase_deliveries(tx.connection, campaign_id)
+            tx.erases = True
             campaigns.change(tx.connection, campaign_id, key_destroyed_at=tx.at)
             if campaign.allocated_at is not None or campaign.settings.one_visit:
                 events.append(tx, campaign_id, "key-destroyed", {})

@@ -10,7 +10,7 @@ import functools
 import hashlib
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -18,7 +18,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.mechanism import Market, Population, decide
-from hushbid.mechanism.schedule import expected_menu, own_schedule
+from hushbid.mechanism.schedule import end_of_buying, even_quantiles, expected_menu, own_schedule
 from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Prior
@@ -34,13 +34,20 @@ _VERY_FEW, _PATIENCE = 5, 4.0
 _ROUGHLY = 1e-3
 """Payments to three digits are enough for a forecast, and much quicker."""
 
-_POINTS = 33
+_POINTS, _MORE_POINTS = 33, 12
+_DEAREST = 1e12
+"""No page takes a higher report."""
+
 _AT_ONCE = 5
 _SKETCHED_REPETITIONS, _SKETCHED_POINTS, _SKETCHED_PEOPLE = 8, 17, 2_000
 _HIGH = 0.95
 _MOST_PAID = 1e15
 _KEPT = 16
 """How many campaigns' forecasts are kept."""
+
+
+Progress = Callable[[int, int], None]
+"""Told how many parts are done, and of how many."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,7 +84,7 @@ def _previewed(asked: "_Asked") -> Preview:
     errors: list[tuple[float, float, float]] = []
     bought: list[float] = []
     end = time.monotonic() + effort.seconds
-    rough = replace(population, tolerance=max(population.tolerance, _ROUGHLY))
+    rough = _rough(population)
     # as many campaigns as the time allows, but never too few
     while len(paid) < effort.enough(len(paid), end):
         decided = decide(rough, population.sample(rng))
@@ -126,10 +133,15 @@ def _by_question(market: Market, population: Population, mse: float, squares: fl
 
 
 def menus(
-    settings: CampaignSettings, groups: Sequence[str | None], effort: Effort, strata: Sequence[str | None] = ()
+    settings: CampaignSettings,
+    groups: Sequence[str | None],
+    effort: Effort,
+    strata: Sequence[str | None] = (),
+    *,
+    progress: Progress | None = None,
 ) -> dict[str, MenuView]:
     """What a person of each group and stratum can expect as a function of her report, by `menu_name`."""
-    return dict(_menus(_Asked.of(settings, groups, effort, strata)))
+    return dict(_menus(replace(_Asked.of(settings, groups, effort, strata), progress=progress)))
 
 
 @functools.lru_cache(maxsize=_KEPT)
@@ -142,7 +154,9 @@ def _menus(asked: "_Asked") -> dict[str, MenuView]:
     share = Effort(least=effort.least, most=effort.most, seconds=effort.seconds / len(rows))
     rng = asked.generator()
     found = {}
-    for name, row in sorted(rows.items()):
+    for place, (name, row) in enumerate(sorted(rows.items())):
+        if asked.progress is not None:
+            asked.progress(place, len(rows))
         found[name] = _menu(population, settings.prior_of(groups[row]), row, share, rng)
     return found
 
@@ -156,6 +170,7 @@ def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
     menu = expected_menu(population, rng=rng, repetitions=_SKETCHED_REPETITIONS, points=_SKETCHED_POINTS)
     return MenuView(
         reports=_numbers(menu.reports),
+        usual=menu.reports.size,
         privacy_loss=_numbers(menu.privacy_loss),
         payment=_numbers(menu.payment),
         chance=_numbers(menu.chance),
@@ -172,31 +187,58 @@ def sample_menu(settings: CampaignSettings, people: int) -> MenuView:
 
 
 def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: np.random.Generator) -> MenuView:
-    """Average what the person in a row faces over simulated reports of the others."""
-    top = 1.0 if math.isfinite(prior.support[1]) else 1.0 - 0.5 / _POINTS
-    reports = np.asarray(prior.quantile(np.linspace(0.0, top, _POINTS)))
+    """Average what the person in a row faces over simulated reports of the others, up to where nothing is bought."""
+    population = _rough(population)
+    usual, top = even_quantiles(prior, _POINTS), prior.support[1]
+    reports = usual
+    if math.isinf(top):  # above a finite end nothing is ever bought
+        top = max(_DEAREST, 2.0 * float(usual[-1]))
+        reports = _with_dear(usual, end_of_buying(population, rng=rng, repetitions=_AT_ONCE, row=row, most=top))
     done = 0
     found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     end = time.monotonic() + effort.seconds
     while done < effort.most and (done < effort.least or time.monotonic() < end):
-        # one person's curve in each campaign; where all are alike a menu does several at once
-        if population.grouped or population.strata is not None:
-            decided = decide(population, population.sample(rng))
-            loss, payment = own_schedule(population, decided, row).at(reports)
-            found.append((loss, payment, (loss > 0.0).astype(float)))
-            done += 1
-        else:
-            some = expected_menu(population, rng=rng, repetitions=_AT_ONCE, points=_POINTS)
-            found.append((some.privacy_loss, some.payment, some.chance))
-            done += _AT_ONCE
+        some, count = _simulated(population, row, reports, rng)
+        # an end that a few campaigns gave may be too low for others
+        while some[0][-1] > 0.0 and reports[-1] < top:
+            reports = _with_dear(usual, float(reports[-1]))
+            done, found = 0, []
+            some, count = _simulated(population, row, reports, rng)
+        found.append(some)
+        done += count
     losses, payments, chances = np.mean(np.array(found), axis=0)
     return MenuView(
         reports=_numbers(reports),
+        usual=usual.size,
         privacy_loss=_numbers(losses),
         payment=_numbers(payments),
         chance=_numbers(chances),
         repetitions=done,
     )
+
+
+def _rough(population: Population) -> Population:
+    """The same people, with payments good enough for a forecast."""
+    return replace(population, tolerance=max(population.tolerance, _ROUGHLY))
+
+
+def _with_dear(usual: FloatArray, end: float) -> FloatArray:
+    """Reports that are to be expected, and with even ratios those above, up to twice an end, to be sure."""
+    last = float(usual[-1])
+    return np.concatenate([usual, np.geomspace(last, 2.0 * max(end, last), _MORE_POINTS + 1)[1:]])
+
+
+def _simulated(
+    population: Population, row: int, reports: FloatArray, rng: np.random.Generator
+) -> tuple[tuple[FloatArray, FloatArray, FloatArray], int]:
+    """Loss, payment and chance at each report in some simulated campaigns, and how many these were."""
+    # one person's curve in each campaign; where all are alike a menu does several at once
+    if population.grouped or population.strata is not None:
+        decided = decide(population, population.sample(rng))
+        loss, payment = own_schedule(population, decided, row).at(reports)
+        return (loss, payment, (loss > 0.0).astype(float)), 1
+    some = expected_menu(population, rng=rng, repetitions=_AT_ONCE, points=reports)
+    return (some.privacy_loss, some.payment, some.chance), _AT_ONCE
 
 
 def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: float) -> Spending:
@@ -227,6 +269,7 @@ class _Asked:
     settings: CampaignSettings = field(compare=False)
     groups: Sequence[str | None] = field(compare=False)
     strata: Sequence[str | None] = field(compare=False)
+    progress: Progress | None = field(default=None, compare=False)
 
     @classmethod
     def of(

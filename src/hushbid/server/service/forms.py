@@ -6,6 +6,7 @@ script sent before a button of that page was pressed, and arrives after it, is n
 """
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime
 from typing import Any
 
@@ -55,9 +56,18 @@ def keep(
 
 
 def save(
-    tx: Transaction, who: Principal, form_id: str, settings: CampaignSettings, *, campaign_id: str | None = None
+    tx: Transaction,
+    who: Principal,
+    form_id: str,
+    settings: CampaignSettings,
+    *,
+    campaign_id: str | None = None,
+    people: int | None = None,
 ) -> CampaignView:
-    """Make a draft of a form, or change the draft that it is about; nothing that was typed is kept beside it."""
+    """Make a draft of a form, or change the draft that it is about; nothing that was typed is kept beside it.
+
+    How many ``people`` are planned is kept with the draft: whoever edits it finds that number until some are invited.
+    """
     rules.require_analyst(who)
     found = _found(tx.connection, who, form_id, campaign_id)
     if found is None:
@@ -66,10 +76,11 @@ def save(
         view = drafts.draft(tx, who, settings)
     else:
         view = drafts.change(tx, who, found.campaign, settings)
+    campaigns.change(tx.connection, view.id, planned_people=people)
     tx.memory.write(tx.connection)
     forms.change(tx.connection, found.id, campaign_id=view.id, sent_at=tx.at, changed_at=tx.at)
     forms.clear(tx.connection, found.id)
-    return view
+    return replace(view, planned_people=people)
 
 
 def forget(tx: Transaction, who: Principal, form_id: str) -> None:

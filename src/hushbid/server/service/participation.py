@@ -121,6 +121,7 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
     local setting a message that was sent has cost its privacy loss, so the ledger keeps it.
     """
     state, connection = ParticipantState.WITHDRAWN, tx.connection
+    tx.erases = True
     gone: dict[str, Any] = {**participants.NOTHING_GIVEN}
     if campaign.state is CampaignState.REPORTING:
         # without the salt nobody can open the commitment that the log holds
@@ -140,6 +141,7 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
 def forget_payout(tx: Transaction, campaign: Campaign, participant: Participant) -> None:
     """Remove where somebody is to be paid, and say so if she had said it."""
     if payouts.remove(tx.connection, participant.id):
+        tx.erases = True
         events.append(tx, campaign.id, "payout-removed", {"participant": participant.id})
 
 

@@ -79,6 +79,7 @@ def destroy_payouts(desk: Desk, now: datetime) -> None:
 def _note_end(tx: Transaction, campaign_id: str) -> None:
     if campaigns.get(tx.connection, campaign_id).payouts_destroyed_at is None:
         payouts.remove_all(tx.connection, campaign_id)
+        tx.erases = True
         campaigns.change(tx.connection, campaign_id, payouts_destroyed_at=tx.at)
         events.append(tx, campaign_id, "payouts-destroyed", {})
 

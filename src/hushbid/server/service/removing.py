@@ -34,5 +34,6 @@ def remove(tx: Transaction, who: Principal, campaign_id: str, participant_id: st
     participant = participants.get(tx.connection, campaign_id, participant_id)
     links.remove(tx.connection, participant.id)
     participants.remove(tx, participant.id)
+    tx.erases = True
     events.append(tx, campaign_id, "removed", {"participant": participant.id})
     return campaign_view(tx.connection, campaign)

@@ -76,7 +76,7 @@ def sample(desk: Desk, who: Principal, campaign_id: str) -> Sample:
 
 def _offer(menu: MenuView, decimals: int) -> tuple[float, float, int]:
     """The price in the middle, or the dearest below it at which anything is bought, and what it leads to."""
-    place = len(menu.reports) // 2
+    place = menu.usual // 2
     while place > 0 and menu.chance[place] <= 0.0:
         place -= 1
     chance = max(menu.chance[place], 1e-9)

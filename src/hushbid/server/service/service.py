@@ -44,7 +44,7 @@ from hushbid.server.service import release as releasing
 from hushbid.server.service.forecast import Effort
 from hushbid.server.service.idempotency import AlreadyDone, Repeatable
 from hushbid.server.service.jobs import Jobs
-from hushbid.server.service.use_case import Asked, Background, Change, Desk, Prepared, Read, Steps, Submission
+from hushbid.server.service.use_case import Asked, Background, Change, Desk, Read, Steps, Submission
 from hushbid.server.service.writer import Writer
 from hushbid.server.store import campaigns as stored_campaigns
 from hushbid.server.store import jobs as stored_jobs
@@ -95,7 +95,7 @@ class Service:
     person = Read(removing.person)
     remove = Change("remove", removing.remove)
     renew_link = Change("renew", drafts.renew_link)
-    open = Prepared("open", drafts.opening)
+    open = Background("open.start", drafts.start_opening)
 
     # the analyst, from the reports to the end
     close_reporting = Background("allocation.start", decision.close_reporting)
@@ -190,9 +190,14 @@ class Service:
             )
             self._jobs = Jobs(self._run_job, self._job_failed)
             held.callback(self._jobs.close)
+            # openings compute for minutes: nobody's decision or estimate waits for them
+            self._openings = Jobs(self._run_job, self._job_failed)
+            held.callback(self._openings.close)
             # before anybody is answered
-            for job in upkeep.take_up(self.desk):
-                self._jobs.start(job)
+            again = upkeep.take_up(self.desk)
+            self._purge()  # what a server erased that was killed before it had emptied the log
+            for job in again:
+                self.start(job)
             self._held = held.pop_all()
 
     @classmethod
@@ -260,6 +265,8 @@ class Service:
             self._unless_late("allocation.start", partial(decision.start, campaign_id=campaign_id))
         for campaign_id in data:
             self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))
+        if self._database.needs_purge:
+            self._purge()
         upkeep.destroy_keys(self.desk, now)
         payouts.destroy_payouts(self.desk, now)
         if self._forgot_at is None or abs(now - self._forgot_at) >= upkeep.FORGETTING:
@@ -268,11 +275,11 @@ class Service:
 
     def start(self, job: JobView) -> None:
         """Begin to work in the background."""
-        self._jobs.start(job)
+        (self._openings if job.kind == "opening" else self._jobs).start(job)
 
     def wait(self, job: JobView, timeout: float | None = None) -> JobView:
         """Wait until a job is done or has failed."""
-        self._jobs.wait(job.id, timeout)
+        (self._openings if job.kind == "opening" else self._jobs).wait(job.id, timeout)
         with self._read() as connection:
             return stored_jobs.get(connection, job.id)
 
@@ -291,7 +298,16 @@ class Service:
         with suppress(Conflict):
             self._jobs.start(self._write(name, begin))
 
+    def _purge(self) -> None:
+        def nothing_but_erasing(tx: Transaction) -> None:
+            tx.erases = True
+
+        self._write("purge", nothing_but_erasing)
+
     def _run_job(self, job: JobView) -> None:
+        if job.kind == "opening":
+            drafts.run_opening(self.desk, job)
+            return
         if job.kind == "release":
             releasing.run(self.desk, job)
             return

@@ -180,23 +180,6 @@ class Background(UseCase[Serves, Asked[P, JobView]], Generic[P]):
         return replace(self._change.of(server), then=server.start)
 
 
-class Prepared(UseCase[HasDesk, Asked[P, T]], Generic[P, T]):
-    """A change that needs time before its transaction; the function returns what is done in it."""
-
-    def __init__(self, name: str, function: Callable[Concatenate[Desk, P], Operation[T]]) -> None:
-        self._name = name
-        self._function = function
-        self.__doc__ = function.__doc__
-
-    def of(self, server: HasDesk) -> Asked[P, T]:
-        """The change, prepared with the desk."""
-
-        def prepare(*args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-            return self._function(server.desk, *args, **kwargs)
-
-        return Asked(self._name, prepare, server.desk.write)
-
-
 @dataclass(frozen=True, slots=True)
 class Submitted(Generic[P, T]):
     """What many participants send at once."""

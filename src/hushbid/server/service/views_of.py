@@ -126,6 +126,7 @@ def campaign_view(connection: Connection, campaign: Campaign) -> CampaignView:
         allocated_at=campaign.allocated_at,
         released_at=campaign.released_at,
         people={state.value: count for state, (count, _, _) in sorted(totals.items())},
+        planned_people=campaign.planned_people,
         spending=None if campaign.spending is None else Spending(**plain_values(campaign.spending)),
         total_payment=campaign.total_payment,
         due=sum(owed for _, owed, _ in totals.values()),
@@ -281,6 +282,7 @@ def menu_view(campaign: Campaign, group: str | None, stratum: str | None) -> Men
     menu: dict[str, Any] = plain_values(campaign.menus)[menu_name(group, stratum)]
     return MenuView(
         reports=tuple(menu["reports"]),
+        usual=menu["usual"],
         privacy_loss=tuple(menu["privacy_loss"]),
         payment=tuple(menu["payment"]),
         chance=tuple(menu["chance"]),

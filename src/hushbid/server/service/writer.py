@@ -5,12 +5,16 @@ answers: an acknowledgement always follows the commit that makes it durable, and
 waited for it. The keys to answers that are sealed in it are durable before the commit, and what an operation wants done
 after it, such as destroying a key that nothing needs any more, is done before the answer. An operation that is refused
 undoes its own changes only, by a savepoint; the frequent ones do without, because they check everything before they
-write. Should one of those fail while it writes, the whole group is undone and every operation is run again in a
-transaction of its own; so it is if the connection was lost before the commit. If a commit fails, nobody is told that
-anything happened.
+write. After a commit that erased something the database's log is emptied, before anybody is answered; if a reader is in
+the way, a later commit that erases, or the next tick, does it.
+
+Should an operation that checks first fail while it writes, the whole group is undone and every operation is run again
+in a transaction of its own; so it is if the connection was lost before the commit. If a commit fails, nobody is told
+that anything happened.
 """
 
 import queue
+import sqlite3
 import threading
 from collections.abc import Callable
 from concurrent.futures import Future
@@ -21,6 +25,7 @@ from sqlalchemy import RootTransaction
 from sqlalchemy.exc import SQLAlchemyError
 
 from hushbid.errors import HushbidError, ServerFailed
+from hushbid.server.faults import log_fault
 from hushbid.server.installation import Installation
 from hushbid.server.store import participants
 from hushbid.server.store.database import Clock, Database, Memory, Transaction
@@ -41,6 +46,7 @@ class _Waiting:
     result: Any = None
     refused: Exception | None = None
     then: tuple[Callable[[], None], ...] = ()
+    erases: bool = False
 
 
 class _RunAgain(Exception):
@@ -119,6 +125,7 @@ class Writer:
     def _alone(self, one: _Waiting) -> None:
         one.result = one.refused = None
         one.then = ()
+        one.erases = False
         try:
             self._commit([one])
         except _RunAgain as problem:
@@ -157,6 +164,8 @@ class Writer:
             return
         # step 4: what follows, and only now the answers
         self._pass(group, "after-commit")
+        if any(one.erases and one.refused is None for one in group):
+            self._purge()
         for one in group:
             self._answer(one)
 
@@ -172,6 +181,13 @@ class Writer:
             return
         one.future.set_result(one.result)
 
+    def _purge(self) -> None:
+        """Empty the database's log; the changes are durable already, so a failure only means that it is done later."""
+        try:
+            self._database.purge()
+        except (HushbidError, SQLAlchemyError, sqlite3.Error) as problem:
+            log_fault(problem, "purge")
+
     def _undo(self, transaction: RootTransaction) -> None:
         try:
             transaction.rollback()
@@ -185,7 +201,7 @@ class Writer:
         if one.checks_first:  # refused before it wrote anything: nothing to undo
             try:
                 one.result = one.operation(tx)
-                one.then = tuple(tx.then)
+                one.then, one.erases = tuple(tx.then), tx.erases
             except Exception as problem:
                 if tx.wrote or isinstance(problem, SQLAlchemyError):
                     raise
@@ -196,7 +212,7 @@ class Writer:
         with self._database.savepoint() as undo:
             try:
                 one.result = one.operation(tx)
-                one.then = tuple(tx.then)
+                one.then, one.erases = tuple(tx.then), tx.erases
                 memory.write(connection)
             except Exception as problem:  # noqa: BLE001 - it is the caller's; only this operation is undone
                 undo()

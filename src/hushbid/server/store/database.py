@@ -6,6 +6,9 @@ advisory lock, which goes when the session goes. Reads use connections of their 
 Operations of one transaction share a `Memory`: what they have read and know to be still true, and changes that are
 written together. The writer writes them out after an operation that runs in a savepoint, before it, and before the
 commit; so the frequent operations, of which many run in a row, cost a few statements for all of them.
+
+What is deleted is overwritten in an SQLite file, but older pages stay in its write-ahead log until `Database.purge`
+empties that. PostgreSQL keeps old versions of a row, and its log, for as long as it sees fit: nothing here hastens it.
 """
 
 import os
@@ -31,6 +34,9 @@ from hushbid.server.store.schema import stamp
 Clock = Callable[[], datetime]
 _ADVISORY_LOCK = 0x68757368626964  # "hushbid"
 _BUSY_SECONDS = 30
+_PURGE_MILLISECONDS = 200
+"""How long to wait for readers who still see an older state, before the log is emptied at a later time."""
+
 _TAKEN = "Another server is running on this database: stop it first, or give this one a database of its own."
 
 
@@ -54,6 +60,8 @@ class Database:
         self._reading = self._engine(QueuePool, pool_size=8, max_overflow=8)
         self._writing = self._engine(NullPool)
         self._writer: Connection | None = None
+        self.needs_purge = self.is_sqlite
+        """Whether deleted values may still stand in the write-ahead log; after a crash nobody knows."""
         try:
             if self.is_sqlite:
                 _create_private(Path(str(self.url.database)))  # before SQLite would, for its owner's eyes only
@@ -121,6 +129,24 @@ class Database:
                 connection.invalidate()
             finally:
                 connection.close()
+
+    def purge(self) -> None:
+        """Move everything from SQLite's write-ahead log into the file, and empty the log; for the writer's thread only.
+
+        Outside a transaction. A reader who still sees an older state is waited for briefly; after that `needs_purge`
+        stays true, and the caller tries again later.
+        """
+        if not self.is_sqlite:
+            return
+        self.needs_purge = True
+        driver = self.writer.connection.driver_connection
+        assert driver is not None
+        driver.execute(f"PRAGMA busy_timeout = {_PURGE_MILLISECONDS}")
+        try:
+            busy, *_ = driver.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            self.needs_purge = bool(busy)
+        finally:
+            driver.execute(f"PRAGMA busy_timeout = {1000 * _BUSY_SECONDS}")
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
@@ -277,6 +303,9 @@ class Transaction:
     memory: Memory = field(default_factory=Memory)
     wrote: bool = False
     """Whether an operation that checks first has begun to write."""
+
+    erases: bool = False
+    """Whether it deletes what must not stay in the database's log either; set by the operation."""
 
     then: list[Callable[[], None]] = field(default_factory=list)
     """What is done once the changes are durable, before anybody is told; after a crash it is for the next start."""

@@ -39,6 +39,11 @@ def running(connection: Connection) -> list[JobView]:
     return [_job(row) for row in connection.execute(query)]
 
 
+def remove_all(connection: Connection, campaign_id: str) -> None:
+    """Remove a campaign's jobs."""
+    connection.execute(delete(jobs).where(jobs.c.campaign_id == campaign_id))
+
+
 def remembered(connection: Connection, key: str) -> tuple[str, bytes] | None:
     """The request that was carried out under a key, and the answer to it."""
     row = connection.execute(select(idempotency).where(idempotency.c.key == key)).one_or_none()

@@ -207,6 +207,7 @@ campaigns = Table(
     Column("root", Text),
     Column("tree_size", Integer),
     Column("root_event", Integer),
+    Column("planned_people", Integer),
     Index(None, "state"),
     Index(None, "created_at", "id"),
 )

@@ -1,6 +1,6 @@
 /**
  * The choice: a slider beside the field, and what an answer means, at once. The numbers are the server's menu, read in
- * the same way: straight between its points (hushbid.server.pages.choice). Nothing is sent until the form is, and
+ * the same way: loss, chance and rent straight between its points (hushbid.server.pages.choice). Nothing is sent until the form is, and
  * before that this browser keeps what she was shown, beyond which it delivers nothing later on.
  */
 import { amount, fixed, outOf100, percent, readNumber } from "./numbers.js";
@@ -19,7 +19,8 @@ const { menu, step, largest, currency, decimals } = {
   decimals: Number(form.dataset.decimals),
 };
 const lowest = menu.reports[0] * step;
-const highest = menu.reports[menu.reports.length - 1] * step;
+const highest = menu.reports[menu.usual[0] - 1] * step; // that the buyer expects; the menu goes on
+const rents = menu.payment.map((payment, at) => payment - menu.reports[at] * menu.loss[at]);
 const scale = 1000;
 const alike = 2; // so many points of the menu apart say the same
 
@@ -36,7 +37,8 @@ function between(report, values) {
 /** What an answer leads to, as `consequence` computes it in Python. */
 export function consequence(report) {
   if (report > largest) return { chance: 0, loss: 0, payment: 0, mean: 0, given: 0 };
-  const [chance, given, mean] = [menu.chance, menu.loss, menu.payment].map((values) => between(report, values));
+  const [chance, given, rent] = [menu.chance, menu.loss, rents].map((values) => between(report, values));
+  const mean = report * given + rent;
   return { chance, mean, given, loss: chance > 0 ? given / chance : 0, payment: chance > 0 ? mean / chance : 0 };
 }
 

@@ -1,7 +1,8 @@
 /**
  * Answers as they are, kept in this browser until the offer is known, because she asked for it: in localStorage, under
  * the campaign and the participant, and nowhere else. They are never sent. They go as soon as noise was added to them,
- * when she erases them, and when her page says that nothing of hers is wanted.
+ * when she erases them, when her page says that nothing of hers is wanted, and, with those of every other campaign on
+ * this server, when she leaves or ends this device from another one (forget.js).
  *
  * And what a page asks, a number or questions, for the scripts that keep answers and that deliver them: in fields that
  * belong to no form and have no names.
@@ -9,7 +10,8 @@
 import { readNumber } from "./numbers.js";
 import { clamp } from "./privatize.js";
 
-const nameOf = ({ campaign, participant }) => `hushbid-answers ${campaign} ${participant}`;
+const PREFIX = "hushbid-answers ";
+const nameOf = ({ campaign, participant }) => `${PREFIX}${campaign} ${participant}`;
 
 /** Keep answers in the place of those kept before; false if this browser cannot. */
 export function keepAnswers(place, answers) {
@@ -34,6 +36,15 @@ export function keptAnswers(place) {
 export function eraseAnswers(place) {
   try {
     localStorage.removeItem(nameOf(place));
+  } catch {
+    // a browser that keeps nothing has nothing to forget
+  }
+}
+
+/** Erase the answers of every campaign on this server that this browser keeps. */
+export function eraseAllAnswers() {
+  try {
+    for (const name of Object.keys(localStorage)) if (name.startsWith(PREFIX)) localStorage.removeItem(name);
   } catch {
     // a browser that keeps nothing has nothing to forget
   }
