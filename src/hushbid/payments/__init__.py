@@ -22,6 +22,7 @@ In reading order:
 
 - `rule`: what a rule must offer, and what comes back
 - `rent_integrals`: the integral in the cases above
+- `rent_sums`: bounds that use monotonicity alone, for where values have lost their digits
 - `rent_bounds`: how it is enclosed where it takes halving
 - `virtual_cost_table`: ``ψ`` and its inverse there
 """
