@@ -23,6 +23,9 @@ class Replies:
     mse: FloatArray
     """The mean squared error of the estimate."""
 
+    blur: float = 0.0
+    """By how much a loss may be off beyond rounding, where a level has lost its digits beside the costs."""
+
     @property
     def value(self) -> FloatArray:
         """The value function: concave and nondecreasing in the person's cost, with their privacy loss as its slope.

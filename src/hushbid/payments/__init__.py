@@ -27,7 +27,8 @@ In reading order:
 - `virtual_cost_table`: ``ψ`` and its inverse there
 """
 
+from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_integrals import rent_of_rule, rents
 from hushbid.payments.rule import RentBounds, Rents, Replies, RuleWithPotential, rounding
 
-__all__ = ["RentBounds", "Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents", "rounding"]
+__all__ = ["FINEST", "RentBounds", "Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents", "rounding"]

@@ -27,6 +27,9 @@ _ROUNDS = 120
 _POINTS, _PARTS = 64, 16
 """So many points at once are worth a call; an interval is cut into so many parts at the most."""
 
+_CRUMBS = 1e-9
+"""A smaller share of all losses may be bought from nobody."""
+
 _BESIDE = 1e-12
 """How far beside a corner its two levels are looked for."""
 
@@ -206,4 +209,25 @@ def _polished(variants: Variants, seen: Lines, bound: FloatArray) -> Found:
     first = order[np.flatnonzero(np.diff(near.which[order], prepend=-1))]
     out_level, out_rate = np.zeros(count), np.zeros(count)
     out_level[near.which[first]], out_rate[near.which[first]] = level[first], rate[first]
+    out_level = _without_crumbs(variants, out_level, out_rate)
     return Found(Points(out_level, out_rate, variants.totals(out_level, out_rate), base), least, bound, seen)
+
+
+def _without_crumbs(variants: Variants, level: FloatArray, rate: FloatArray) -> FloatArray:
+    """The levels, lowered where next to nothing is bought from those inside and nothing is best.
+
+    Where everybody cheaper is at the cap the search ends a little beside that corner, where the next person sells. The
+    sign of the optimality condition decides: one more unit of ``S = Σe`` saves ``2·MSE/S``, the level, and is bought
+    from those only whose cost is below it.
+    """
+    totals = variants.totals(level, rate)
+    crumbs = rate * totals.gain
+    with np.errstate(divide="ignore", invalid="ignore"):
+        saved = 2.0 * (2.0 + totals.squares) / totals.used**3 - variants.crowd.base
+    perhaps = np.flatnonzero((crumbs > 0.0) & (crumbs < _CRUMBS * totals.used) & (saved < level))
+    if perhaps.size:
+        after = variants.totals(saved[perhaps], rate[perhaps], perhaps)
+        same = (after.mass == 0.0) & (after.used == totals.used[perhaps])
+        level = level.copy()
+        level[perhaps[same]] = saved[perhaps[same]]
+    return level

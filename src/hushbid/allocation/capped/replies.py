@@ -73,7 +73,7 @@ class CappedReplies:
             return np.asarray(found * (scaled.scale / root))
 
         most = scaled.caps if isinstance(scaled.caps, float) else scaled.caps[rows]
-        return Replies(every_value, np.minimum(loss / root, most), mse * scaled.unit)
+        return Replies(every_value, np.minimum(loss / root, most), mse * scaled.unit, self._now.blur / root)
 
     def _is_bought(self, number: float) -> bool:
         """Whether there is a level now: an accuracy that is reached, for money, or a budget that can be spent."""
