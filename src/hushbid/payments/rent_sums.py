@@ -18,7 +18,7 @@ from hushbid.arrays import FloatArray, IndexArray
 from hushbid.payments.rule import ROUNDING, RuleWithPotential
 from hushbid.priors import Prior
 
-_MOST_EVALUATIONS = 1 << 18
+_MOST_EVALUATIONS = 1 << 15
 _MOST_ROUNDS = 100
 
 
