@@ -76,11 +76,12 @@ def test_bounds_hold_the_integral_of_the_losses_alone(number: int) -> None:
     found = market.acquire(bids, limits=limits)
     rule, prior = found.population.rule(found.virtual_costs), market.prior
     assert isinstance(prior, Prior)
+    virtual_cost = prior.virtual_cost
     lower, upper = found.rent_bounds
     for row in np.flatnonzero(found.privacy_loss)[::3].tolist():
 
         def loss(bid: np.ndarray[Any, Any], row: int = row) -> np.ndarray[Any, Any]:
-            return rule.at(np.full(bid.size, row), np.asarray(prior.virtual_cost(bid))).loss  # type: ignore[union-attr]
+            return rule.at(np.full(bid.size, row), np.asarray(virtual_cost(bid))).loss
 
         exact = rent_of_rule(loss, float(bids[row]), 2.0, tolerance=1e-5, most_evaluations=3000)
         assert lower[row] <= exact.upper[0]
@@ -106,7 +107,7 @@ def test_payments_less_exact_than_the_tolerance_are_flagged_in_outcome_record_an
     (flag,) = outcome.flags
     assert Record.of(outcome, stamps=["wave 2"]).stamps == ("wave 2", flag)
     assert flag in outcome.summary().casefold()
-    for language, number in (("en", 1), ("de", 1)):
-        report = build_report(outcome, language=language)  # type: ignore[arg-type]
-        assert len(report.notices) == number
-        assert (flag[1:] in report.notices[0]) == (language == "en")
+    languages: tuple[Any, ...] = ("en", "de")
+    for language in languages:
+        (notice,) = build_report(outcome, language=language).notices
+        assert (flag[1:] in notice) == (language == "en")

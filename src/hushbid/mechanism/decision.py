@@ -271,6 +271,8 @@ def _slack(
     bought: IndexArray,
 ) -> float:
     """By how much the rounding of losses can change a payment."""
+    if bought.size == 0:
+        return 0.0
     # levels that have lost their digits beside the costs: over all bids at which somebody sells, as z ≤ ψ(z) ≤ τ
     dearest = float(costs[bought].max())
     blurred = rule.at(bought[:1], costs[bought[:1]]).blur * min(
