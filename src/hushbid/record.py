@@ -10,7 +10,7 @@ A record of version 2 is a JSON object (docs/reference/record.md describes every
     people               ids and group labels; each may be null
     money                payments in whole minor units of a currency, or null
     release              the released estimate and how it was made, or null
-    stamps, notes        safeguards that were overridden; anything else worth saying
+    stamps, notes        safeguards that were overridden, flags of the outcome; anything else worth saying
     versions             of the programs that made it
     hash                 of everything else, in the canonical form
 
@@ -89,7 +89,7 @@ class Record:
     """The released estimate; None if nothing has been released."""
 
     stamps: tuple[str, ...]
-    """Safeguards that somebody overrode, for instance "prior fitted on participants"."""
+    """Safeguards that were overridden, for instance "prior fitted on participants", and the flags of the outcome."""
 
     notes: tuple[str, ...]
     """Anything else worth saying."""
@@ -138,7 +138,7 @@ class Record:
             people=_People(ids=_texts(ids, "ids", n), groups=_texts(groups, "groups", n)),
             money=money,
             release=release,
-            stamps=_texts(stamps, "stamps", None) or (),
+            stamps=_texts(dict.fromkeys([*stamps, *outcome.flags]), "stamps", None) or (),
             notes=_texts(notes, "notes", None) or (),
             versions=_versions(),
         )

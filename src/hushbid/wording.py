@@ -214,6 +214,11 @@ def people(n: int) -> str:
     return "1 person" if n == 1 else f"{count(n)} people"
 
 
+def as_sentence(text: str) -> str:
+    """A stamp or a flag as a sentence."""
+    return f"{text[0].upper()}{text[1:]}."
+
+
 def with_unit(text: str, unit: str) -> str:
     """A number and its unit, which stay together."""
     return f"{text}{NBSP}{unit}" if unit else text

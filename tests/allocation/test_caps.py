@@ -13,7 +13,7 @@ from hushbid.allocation import Accuracy, Budget, Goal, Price, ReplyRule, allocat
 from hushbid.allocation.capped import optimum, solve
 from hushbid.allocation.capped.near import Present
 from hushbid.errors import InputError, MarketError
-from hushbid.estimation import best_weights
+from hushbid.estimation import Strata, best_weights
 
 GOALS = ["price", "accuracy", "budget"]
 
@@ -324,3 +324,30 @@ def test_somebody_who_asks_for_far_more_than_all_others_is_as_good_as_not_there(
             beside = allocate([*near, far, far], goal=Price(100.0), max_loss=1.0)
             assert beside.privacy_loss.tolist() == [*alone.privacy_loss.tolist(), 0.0, 0.0]
             assert beside.lower_bound == pytest.approx(beside.objective, rel=1e-9)
+
+
+@pytest.mark.parametrize("stratified", [False, True])
+def test_nobody_sells_whose_cost_is_above_what_their_loss_would_save(stratified: bool) -> None:
+    rng = np.random.default_rng(11)
+    corners = 0
+    for market in range(1900):
+        people = int(rng.integers(2, 12))
+        costs, cap = rng.uniform(1.0, 3.0, people), 10.0 ** rng.uniform(-2.0, 0.5)
+        caps = np.full(people, cap) if rng.random() < 0.5 else cap * rng.uniform(0.3, 3.0, people)
+        weight = (people * cap) ** 3 * 10.0 ** rng.uniform(-1.5, 1.0)
+        if market not in {477, 666, 795, 1173, 1438, 1511, 1830, 1846, 1884}:  # where the optimum is at a corner
+            continue
+        strata = None
+        if stratified:  # the same market twice
+            costs, caps = np.tile(costs, 2), np.tile(caps, 2)
+            weight *= 8.0
+            strata = Strata(codes=np.repeat([0, 1], people), weights=np.array([0.5, 0.5]), names=("a", "b"))
+        found = allocate(costs, goal=Price(weight), max_loss=caps, strata=strata)
+        loss = found.privacy_loss
+        saved = 2.0 * weight * found.mse / loss.sum()
+        assert (costs[loss > 0.0] <= saved * (1.0 + 1e-9)).all()
+        assert found.active == np.count_nonzero(costs <= saved)
+        corners += int((loss[loss > 0.0] >= caps[loss > 0.0] * (1.0 - 1e-9)).all())
+        rule = replies(costs, setting="central", goal=Price(weight), max_loss=caps, strata=strata)
+        np.testing.assert_allclose(rule.at(np.arange(costs.size), costs).loss, loss, rtol=1e-9, atol=0.0)
+    assert corners == 9

@@ -1,6 +1,7 @@
 """Accuracy and budget in the central setting: against solvers that know nothing of levels, and the rule they make."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,10 @@ from hypothesis import strategies as st
 from scipy.optimize import minimize
 
 from hushbid.allocation import Accuracy, Allocation, Budget, Goal, allocate, replies
+from hushbid.allocation.level_replies import LevelReplies
 from hushbid.errors import InputError, MarketError, Unreachable
+from hushbid.mechanism import Market
+from hushbid.priors import Uniform
 
 
 def error_of(losses: np.ndarray, variance: np.ndarray) -> float:
@@ -205,3 +209,18 @@ def test_a_budget_has_a_potential_for_who_asks_for_nothing_beside_somebody_who_a
     assert np.isfinite(found.value).all()
     # in between all of the budget is hers, at a loss of 5/x
     assert np.diff(found.value)[1:] == pytest.approx(5.0 * np.log([1e37, 1e3]), rel=1e-12)
+
+
+def test_losses_under_a_budget_are_known_without_value_functions(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    build = LevelReplies.__init__
+
+    def counted(self: LevelReplies, *how: Any) -> None:
+        made.append(self)
+        build(self, *how)
+
+    monkeypatch.setattr(LevelReplies, "__init__", counted)
+    bids = np.random.default_rng(0).uniform(0.0, 1.0, 2000)
+    # from the lowest bid, 0, each person's value function would be a rule of its own
+    Market(prior=Uniform(0, 1), goal=Budget(20.0)).acquire(bids)
+    assert len(made) == 1

@@ -9,12 +9,14 @@ at cost ``x`` is ``(2/B)·u·b·(τ_o − x)/(b + u·x)``, whose integral is ele
 """
 
 import math
+from collections.abc import Callable
+from functools import cached_property, partial
 
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Goal
-from hushbid.allocation.levels import Buyable, Equation, find_level, free_loss, solve_level
-from hushbid.allocation.problem import LEAST, MOST, Problem, workable
+from hushbid.allocation.levels import Buyable, Equation, find_level, free_loss
+from hushbid.allocation.problem import LEAST, MOST, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
@@ -28,7 +30,10 @@ _FAR_BELOW = 1e-6
 """A cost below this share of the least is not counted from it."""
 
 _CLOSE = 1e-9
-"""A level this close to her own cost, relative to it, is compared with it through the sums of the others."""
+"""A level this close to her own cost, relative to the costs, is compared with it through the sums of the others."""
+
+Answer = tuple[Callable[[], FloatArray], FloatArray, FloatArray]
+"""What computes the value function of each pair; loss and error of each."""
 
 
 class LevelReplies:
@@ -56,17 +61,43 @@ class LevelReplies:
         self._place = np.full(costs.size, order.size)
         self._place[order] = np.arange(order.size)
         self._positive = int(np.count_nonzero(self._offset + self._base > 0.0))
+        self._cheapest = int(costs.argmin())
+        """Without this person the base is another one, and levels hardly above it are lost in its digits."""
+
+    @cached_property
+    def _without_cheapest(self) -> "LevelReplies | None":
+        """The same purchase among the others; None where they are not cheaper than nothing, or as cheap."""
+        others = self._costs.copy()
+        others[self._cheapest] = math.inf
+        if not self._base < float(others.min()) < math.inf:
+            return None
+        return LevelReplies(others, self._variance, self._equation.goal)
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """What is bought if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         costs = workable(costs, LEAST, MOST)
-        value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
+        first = np.flatnonzero(rows == self._cheapest)
+        if first.size and isinstance(self._equation.goal, Accuracy) and self._without_cheapest is not None:
+            rest = np.flatnonzero(rows != self._cheapest)
+            parts = self._without_cheapest.at(rows[first], costs[first]), self._at(rows[rest], costs[rest])
+            order = np.argsort(np.append(first, rest))
+            value, loss, mse = (
+                np.append(*(getattr(part, name) for part in parts))[order] for name in ("value", "loss", "mse")
+            )
+            return Replies(value, loss, mse)
+        return self._at(rows, costs)
+
+    def _at(self, rows: IndexArray, costs: FloatArray) -> Replies:
+        """The same, all from the present base."""
+        loss, mse = np.empty(rows.size), np.empty(rows.size)
+        values: list[Callable[[], FloatArray]] = []
         solve = self._for_accuracy if isinstance(self._equation.goal, Accuracy) else self._for_budget
         for start in range(0, rows.size, _CHUNK):
             part = slice(start, start + _CHUNK)
             pairs = _Pairs(self, rows[part], costs[part])
-            value[part], loss[part], mse[part] = solve(pairs)
-        return Replies(value, loss, mse)
+            value, loss[part], mse[part] = solve(pairs)
+            values.append(value)
+        return Replies(lambda: np.concatenate([np.zeros(0), *(value() for value in values)]), loss, mse)
 
     def _contenders(self) -> IndexArray:
         """Everybody who may be active whoever else moves or leaves: those below a level that is passed without her.
@@ -93,13 +124,21 @@ class LevelReplies:
 
     # -- one level for each pair ---------------------------------------------------------------------------------------
 
-    def _for_accuracy(self, pairs: "_Pairs") -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _for_accuracy(self, pairs: "_Pairs") -> Answer:
         unit, goal = self._equation.unit, self._equation.goal
         level, sums = pairs.levels()
         gain, paid = sums.gain(level), sums.paid(self._base, level)
+        above = np.maximum(
+            np.where(pairs.to < math.inf, level - np.where(pairs.to < math.inf, pairs.to, 0.0), 0.0), 0.0
+        )
+        # below everybody else their cost and level, counted from the others, would be lost in the digits
+        below = np.flatnonzero((pairs.to < 0.0) & (level < math.inf))
+        if below.size:
+            above[below] = np.maximum(pairs.above(below, sums.count), 0.0)
+            gain[below], paid[below] = pairs.sums_from(below, sums.count, above[below])
         with np.errstate(divide="ignore", invalid="ignore"):
             value = np.sqrt(2.0 * paid / unit)
-            loss = pairs.mass * np.maximum(level - pairs.to, 0.0) * np.sqrt(2.0 / (unit * paid))
+            loss = pairs.mass * above * np.sqrt(2.0 / (unit * paid))
         lost = ~(level < math.inf)  # without her it cannot be reached
         value, loss = np.where(lost, np.inf, value), np.where(lost | ~(gain > 0.0), 0.0, loss)
         if self._base == 0.0 or (pairs.to + self._base <= 0.0).any():  # people who ask for nothing may be enough
@@ -111,13 +150,7 @@ class LevelReplies:
             loss[some] = own[some] * free_loss(self._equation, free[some])
             value = np.where(without_pay, 0.0, value)
             lost &= ~without_pay
-        # far below everybody else her cost, counted from theirs, would be lost in the digits
-        for j in np.flatnonzero(~lost & (pairs.costs < 0.5 * self._base)).tolist():
-            moved = self._costs.copy()
-            moved[pairs.rows[j]] = pairs.costs[j]
-            found = solve_level(Problem(moved, self._variance, goal, None, float(pairs.costs[j])))
-            value[j], loss[j] = found.objective, found.privacy_loss[pairs.rows[j]]
-        return value, loss, np.where(lost, np.inf, goal.number**2)
+        return lambda: value, loss, np.where(lost, np.inf, goal.number**2)
 
     def _free_mass(self, pairs: "_Pairs") -> FloatArray:
         """The mass of all who ask for nothing, in each pair."""
@@ -126,7 +159,7 @@ class LevelReplies:
         came: FloatArray = here - left + pairs.mass * (pairs.costs == 0.0)
         return came
 
-    def _for_budget(self, pairs: "_Pairs") -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _for_budget(self, pairs: "_Pairs") -> Answer:
         unit, amount = self._equation.unit, self._equation.goal.number
         level, sums = pairs.levels()
         gain = sums.gain(level)
@@ -144,16 +177,20 @@ class LevelReplies:
             above = self._equation.half / (mass * cost)
             loss[alone] = amount / cost
             mse[alone] = unit * (cost + above) / (mass * above + self._free_mass(pairs)[alone] * (cost + above))
+        return partial(self._budget_value, pairs, level, sums.count), loss, mse
+
+    # -- the potential of one person's loss under a budget -------------------------------------------------------------
+
+    def _budget_value(self, pairs: "_Pairs", level: FloatArray, below: IndexArray) -> FloatArray:
+        """The value function of each person, at their level."""
         # far below everybody else her cost, counted from theirs, would be lost in the digits
         far = pairs.costs < _FAR_BELOW * self._base
-        value = self._potential(pairs, np.where(far, math.inf, level), sums.count)
+        value = self._potential(pairs, np.where(far, math.inf, level), below)
         for j in np.flatnonzero(far).tolist():
             moved, row, cost = self._costs.copy(), pairs.rows[j : j + 1], pairs.costs[j : j + 1]
             moved[row] = cost
             value[j] = LevelReplies(moved, self._variance, self._equation.goal).at(row, cost).value[0]
-        return value, loss, mse
-
-    # -- the potential of one person's loss under a budget -------------------------------------------------------------
+        return value
 
     def _potential(self, pairs: "_Pairs", level: FloatArray, below: IndexArray) -> FloatArray:
         """Minus the integral of her loss over all higher costs, piece by piece."""
@@ -183,13 +220,19 @@ class LevelReplies:
         alone: BoolArray = others == 0
         return alone
 
-    def _others(self, pairs: "_Pairs", who: IndexArray, count: IndexArray) -> tuple[FloatArray, FloatArray]:
-        """``b`` and ``b·(τ_o − base)`` of the first ``count`` people without her."""
+    def _moments(self, pairs: "_Pairs", who: IndexArray, count: IndexArray) -> tuple[FloatArray, ...]:
+        """Mass, first and second moments of the first ``count`` people without her."""
         here = np.where(self._place[pairs.rows[who]] < count, pairs.mass[who], 0.0)
         own = pairs.own[who]
-        total = self._total[count] - here
-        first = self._first[count] - here * own
-        second = self._second[count] - here * own * own
+        return (
+            self._total[count] - here,
+            self._first[count] - here * own,
+            self._second[count] - here * own * own,
+        )
+
+    def _others(self, pairs: "_Pairs", who: IndexArray, count: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """``b`` and ``b·(τ_o − base)`` of the first ``count`` people without her."""
+        total, first, second = self._moments(pairs, who, count)
         b = np.maximum(self._base * total + first, 0.0)
         return b, self._equation.half + self._base * first + np.maximum(second, 0.0)
 
@@ -280,7 +323,7 @@ class _Pairs:
         sums = self.sums(rule._level if rule._level + rule._base > 0.0 else beyond)  # one level for all to begin with
         for _ in range(_ROUNDS):
             new = rule._equation.root(rule._base, sums.total, sums.first, sums.second)
-            new = new if isinstance(rule._equation.goal, Accuracy) else self._told_apart(new, sums.count)
+            new = self._told_apart(new, sums.count)
             # too few to have a level of their own: from everybody on; nothing is below zero
             new = np.where((new == math.inf) & (level < beyond), beyond, new)
             new = np.where(level + rule._base <= 0.0, level, new)
@@ -299,19 +342,37 @@ class _Pairs:
         return some[np.abs(level[some] - to) <= _CLOSE * (self.rule._base + to)]
 
     def above(self, who: IndexArray, count: IndexArray) -> FloatArray:
-        """How far above her cost a budget's level is, from the others only: her own terms cancel, however large."""
-        b, scaled = self.rule._others(self, who, np.broadcast_to(count, self.rows.shape)[who])
-        to = self.to[who]
-        found: FloatArray = (scaled - b * to) / (b + self.mass[who] * (self.rule._base + to))
+        """How far above their cost the level is, from the others only: their own terms cancel, however large."""
+        rule, to, count = self.rule, self.to[who], np.broadcast_to(count, self.rows.shape)[who]
+        found: FloatArray
+        if isinstance(rule._equation.goal, Accuracy):
+            total, first, _ = rule._moments(self, who, count)
+            ratio = rule._equation.ratio
+            slope = ratio * (total + self.mass[who]) - 1.0
+            with np.errstate(divide="ignore", invalid="ignore"):
+                found = (self.costs[who] - ratio * (total * to - first)) / slope
+            return np.where(slope > 0.0, found, math.inf)
+        b, scaled = rule._others(self, who, count)
+        found = (scaled - b * to) / (b + self.mass[who] * (rule._base + to))
         return found
 
+    def sums_from(self, who: IndexArray, count: IndexArray, above: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """``G`` and ``W`` where the level is so far above their cost."""
+        rule, level = self.rule, self.to[who] + above
+        total, first, second = rule._moments(self, who, np.broadcast_to(count, self.rows.shape)[who])
+        others = np.maximum(total * level - first, 0.0)
+        own = self.mass[who] * above
+        paid = rule._base * others + np.maximum(level * first - second, 0.0) + self.costs[who] * own
+        return others + own, paid
+
     def _told_apart(self, level: FloatArray, count: IndexArray) -> FloatArray:
-        """The levels of a budget, those close to her cost put on the right side of it."""
+        """The levels, those close to her cost put on the right side of it."""
         close = self.close_to(level)
         close = close[self.to[close] + self.rule._base > 0.0]
         if close.size:
             above, to = self.above(close, count), self.to[close]
-            level[close] = np.where(above > 0.0, np.maximum(to + above, np.nextafter(to, np.inf)), to + above)
+            over = np.maximum(to + above, np.nextafter(to, np.inf))
+            level[close] = np.where(above > 0.0, over, np.minimum(level[close], to))
         return level
 
     def _same_below(self, level: FloatArray, new: FloatArray, count: IndexArray) -> BoolArray:

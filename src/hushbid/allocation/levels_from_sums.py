@@ -15,7 +15,7 @@ import numpy as np
 
 from hushbid.allocation.central_from_sums import Bracket, Levels, most_lost
 from hushbid.allocation.goals import Accuracy, Goal
-from hushbid.allocation.level_replies import LevelReplies, _Pairs
+from hushbid.allocation.level_replies import Answer, LevelReplies, _Pairs
 from hushbid.allocation.levels import Buyable, Equation
 from hushbid.allocation.lower_bounds import error_at_level, expense_at_level
 from hushbid.allocation.sums import ExactSums
@@ -266,10 +266,10 @@ class SummedLevelReplies(LevelReplies):
         if self._offset.size:
             alone = (self._offset[place] == costs - self._base) & (summed._people[place] == 1)
             self._place[alone] = place[alone]
-        self._positive, self._finite = people, True
+        self._positive, self._finite, self._cheapest = people, True, -1
         self._edges = np.concatenate([[-math.inf], self._offset, [math.inf]])
 
-    def _for_accuracy(self, pairs: _Pairs) -> tuple[FloatArray, FloatArray, FloatArray]:
+    def _for_accuracy(self, pairs: _Pairs) -> Answer:
         equation, present = self._equation, self._level
         level, sums = pairs.levels()
         paid = sums.paid(self._base, level)
@@ -288,4 +288,5 @@ class SummedLevelReplies(LevelReplies):
             loss = np.maximum(level - pairs.to, 0.0) * np.sqrt(2.0 / (equation.unit * paid))
         lost = ~(level < math.inf)  # without her it cannot be reached
         square = np.full(lost.size, equation.goal.number**2)
-        return np.where(lost, np.inf, value), np.where(lost, 0.0, loss), np.where(lost, np.inf, square)
+        value = np.where(lost, np.inf, value)
+        return lambda: value, np.where(lost, 0.0, loss), np.where(lost, np.inf, square)

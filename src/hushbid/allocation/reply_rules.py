@@ -14,14 +14,25 @@ from hushbid.arrays import FloatArray, IndexArray
 class Replies:
     """The optimum for each of many (person, virtual cost) pairs, in units where the data range has width 1."""
 
-    value: FloatArray
-    """The optimal objective: concave and nondecreasing in the person's cost, with her privacy loss as its slope."""
+    values: FloatArray | Callable[[], FloatArray]
+    """The value function, or what computes it: under a budget that is far more work than the losses."""
 
     loss: FloatArray
     """The person's own privacy loss."""
 
     mse: FloatArray
     """The mean squared error of the estimate."""
+
+    blur: float = 0.0
+    """By how much a loss may be off beyond rounding, where a level has lost its digits beside the costs."""
+
+    @property
+    def value(self) -> FloatArray:
+        """The value function: concave and nondecreasing in the person's cost, with their privacy loss as its slope.
+
+        For a price or an accuracy it is the optimal objective. It is computed each time it is asked for.
+        """
+        return self.values() if callable(self.values) else self.values
 
 
 class ReplyRule(Protocol):

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM, FEWEST_PEOPLE
-from hushbid.mechanism.decision import Decision
+from hushbid.mechanism.decision import LESS_EXACT, Decision, is_less_exact
 from hushbid.mechanism.planning import Planned
 from hushbid.mechanism.summary import asked_words, error_words, nothing_words
 from hushbid.mechanism.survey import QuestionError
@@ -18,7 +18,7 @@ from hushbid.mechanism.terms import Terms
 from hushbid.notebook import WITHHELD, Table, card
 from hushbid.priors.forms import prior_words
 from hushbid.questions import Choice, Number, Question
-from hushbid.wording import at_most, count, number, people, percent
+from hushbid.wording import as_sentence, at_most, count, number, people, percent
 
 ErrorRow = tuple[str, str]
 """What is estimated, empty if there is nothing else, and how far it may be off."""
@@ -91,6 +91,8 @@ def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -
         notes.append("Who values the estimate more than giving data costs her pays.")
     if np.isinf(outcome.privacy_loss).any():
         notes.append("Who reported no cost would lose all privacy.")
+    if is_less_exact(outcome, market.tolerance):
+        notes.append(as_sentence(LESS_EXACT))
     return card("Outcome", facts=facts, tables=tables, notes=notes)
 
 

@@ -21,10 +21,19 @@ from hushbid.held import Doubles
 from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.population import Group, Population, TieKey
 from hushbid.mechanism.shared_menu import SharedMenu
-from hushbid.payments import RentBounds, Rents, rents, rounding
+from hushbid.payments import FINEST, RentBounds, Rents, rents, rounding
 from hushbid.tables import Library, frame_of
 
 _SAMPLE = 256
+
+LESS_EXACT = (
+    "less exact payments: rounding leaves an error above the market's tolerance, and a misreport may gain as much as"
+    " the stated incentive error"
+)
+"""The flag of a decision whose payments are not as exact as the market asks for."""
+
+_WIDTH = 1.5
+"""Enclosures of rents are aimed at this many times the tolerance, so that an estimate inside is right to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -122,6 +131,17 @@ class Decision:
             f"{type(self).__name__}(people={self.reports.size}, active={self.active}, mse={self.mse:g},"
             f" total={self.total_payment:g})"
         )
+
+
+def is_less_exact(decision: Decision, tolerance: float) -> bool:
+    """Whether a payment may be off by more than the tolerance of the largest payment, as enclosures are aimed at it.
+
+    It is not refused: a bidder could then stop the campaign.
+    """
+    if decision.active == 0:
+        return False
+    largest = max(float(decision.payments.max()), -float(decision.payments.min()))
+    return 0.5 * decision.incentive_error > _WIDTH * max(tolerance, FINEST) * largest
 
 
 def decide(
@@ -251,10 +271,17 @@ def _slack(
     bought: IndexArray,
 ) -> float:
     """By how much the rounding of losses can change a payment."""
+    if bought.size == 0:
+        return 0.0
+    # levels that have lost their digits beside the costs: over all bids at which somebody sells, as z ≤ ψ(z) ≤ τ
+    dearest = float(costs[bought].max())
+    blurred = rule.at(bought[:1], costs[bought[:1]]).blur * min(
+        max(group.prior.support[1] for group in population.groups), 2.0 * dearest
+    )
     if not isinstance(population.goal, Price):
-        return _level_slack(population, costs, rule, bought)
+        return blurred + _level_slack(population, costs, rule, bought)
     weights = allocation.weights
-    return max(
+    return blurred + max(
         rounding(
             loss_rounding=population.setting.loss_rounding,
             error_weight=allocation.error_weight * square,

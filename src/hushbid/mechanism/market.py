@@ -30,7 +30,7 @@ from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.errors import InputError, MarketError, NothingDelivered, RecordError, ReportError, UnknownFamily
 from hushbid.held import thawed
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
-from hushbid.mechanism.decision import Decision, decide, fields_of_plain
+from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
 from hushbid.mechanism.each import goal_of, joined, keys_of, named, part_of, prior_of, rows_by_stratum, taken
 from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Planned, plan
@@ -337,6 +337,11 @@ class Outcome(Decision):
         if self._optimum is None and self.active and alone:
             object.__setattr__(self, "_optimum", self.population.allocation(self.virtual_costs, self.tie_order))
         return self._optimum
+
+    @property
+    def flags(self) -> tuple[str, ...]:
+        """What its record and report warn of: payments that rounding leaves less exact than the market asks for."""
+        return (LESS_EXACT,) if is_less_exact(self, self.market.tolerance) else ()
 
     @property
     def cap_cost(self) -> float:

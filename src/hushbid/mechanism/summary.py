@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from hushbid.allocation import Accuracy, HardBudget, Price
-from hushbid.mechanism.decision import Decision
+from hushbid.mechanism.decision import LESS_EXACT, Decision, is_less_exact
 from hushbid.mechanism.terms import Terms
-from hushbid.wording import at_most, people
+from hushbid.wording import as_sentence, at_most, people
 
 
 def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: float) -> str:
@@ -46,6 +46,8 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
             advice = ": choose a prior without free people, or ask a Number(bounds=(0, 1)) and set max_privacy_loss"
         lines.append(f"{exposed} reported no cost and would lose all privacy{advice}.")
     lines.append(f"No misreport can gain more than {at_most(outcome.incentive_error):g}.")
+    if is_less_exact(outcome, market.tolerance):
+        lines.append(as_sentence(LESS_EXACT))
     return "\n".join(lines)
 
 

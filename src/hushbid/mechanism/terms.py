@@ -134,7 +134,8 @@ class Terms:
 
     tolerance: float = 1e-6
     """How far a payment may be from the exact one, relative to the largest payment, where rounding allows it (about
-    1e-8 with smooth priors); `Outcome.incentive_error` says what was reached."""
+    1e-8 with smooth priors); `Outcome.incentive_error` says what was reached, and
+    `Outcome.flags` warns where that is less."""
 
     _strata: Strata | None = field(default=None, init=False, repr=False)
     """Everybody's stratum as a number, and all strata's weights; kept, as it is asked for again and again."""

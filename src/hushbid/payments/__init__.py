@@ -22,11 +22,13 @@ In reading order:
 
 - `rule`: what a rule must offer, and what comes back
 - `rent_integrals`: the integral in the cases above
+- `rent_sums`: bounds that use monotonicity alone, for where values have lost their digits
 - `rent_bounds`: how it is enclosed where it takes halving
 - `virtual_cost_table`: ``ψ`` and its inverse there
 """
 
+from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_integrals import rent_of_rule, rents
 from hushbid.payments.rule import RentBounds, Rents, Replies, RuleWithPotential, rounding
 
-__all__ = ["RentBounds", "Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents", "rounding"]
+__all__ = ["FINEST", "RentBounds", "Rents", "Replies", "RuleWithPotential", "rent_of_rule", "rents", "rounding"]

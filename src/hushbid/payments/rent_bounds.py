@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.payments.rent_sums import Bounds, monotone
 from hushbid.payments.rule import ROUNDING, RuleWithPotential
 from hushbid.payments.virtual_cost_table import PSI_ERROR, Ladder
 
@@ -14,7 +15,7 @@ _PEOPLE = 1024
 """How many people are worked on together: few calls of NumPy each, and intervals that stay in the processor's cache."""
 
 _PIECES = 256
-_FINEST = 1e-8
+FINEST = 1e-8
 """Smaller tolerances are not aimed at: there the error of virtual costs decides."""
 
 
@@ -60,7 +61,7 @@ class Enclosures:
         """Enclose everybody's rent, to the tolerance relative to the largest payment where the table allows it."""
         start = self._start()
         # an estimate lies about two thirds of the way: at a width of 1.5 its error is the tolerance
-        self.allowed = 1.5 * max(tolerance, _FINEST) * self._largest(start, besides)
+        self.allowed = 1.5 * max(tolerance, FINEST) * self._largest(start, besides)
         self._settle_all(start)
 
     def too_wide(self) -> IndexArray:
@@ -204,9 +205,8 @@ class Enclosures:
         if usable.all() and not endless.any():
             return self._enclose_by_shape(part, dz, dx, convex, excess)
         # elsewhere lower and upper sums: all that monotonicity gives
-        some = dz > 0.0
-        low, high = np.where(some, part.e1, 0.0) * dz, np.where(some, part.e0, 0.0) * dz
-        best, slack = 0.5 * (low + np.minimum(high, 1e300)), np.zeros(dz.size)
+        sums = monotone(dz, part.e0, part.e1)
+        low, high, best, slack = sums.lower, sums.upper, sums.estimate, np.zeros(dz.size)
         convex, excess = np.broadcast_to(convex, dz.shape), np.broadcast_to(excess, dz.shape)
         k = np.flatnonzero(usable & ~endless)
         if k.size:
@@ -243,14 +243,12 @@ class Enclosures:
         step = part.e0 * (bend - part.z0) + part.e1 * (part.z1 - bend)
         # room for rounded values, for ψ's error, and for ψ not quite convex or concave
         slack = (ROUNDING * np.abs(part.v1) + PSI_ERROR * area * part.x1 / dx) * slope
-        low = np.maximum(np.minimum(chebyshev, step) * (1.0 - 2.0 * excess) - slack, part.e1 * dz)
-        high = np.minimum(np.maximum(chebyshev, step) * (1.0 + 4.0 * excess) + slack, part.e0 * dz)
-        np.maximum(high, low, out=high)
+        low = np.minimum(chebyshev, step) * (1.0 - 2.0 * excess) - slack
+        high = np.maximum(chebyshev, step) * (1.0 + 4.0 * excess) + slack
         # For linear ε and dz/dx the truth lies two thirds of the way from Chebyshev's bound to the other.
         best = chebyshev + (2.0 / 3.0) * (step - chebyshev)
-        np.maximum(best, low, out=best)
-        np.minimum(best, high, out=best)
-        return low, high, best, slack
+        found = Bounds(low, high, best).intersected(monotone(dz, part.e0, part.e1))
+        return found.lower, found.upper, found.estimate, slack
 
 
 def _from_zero(part: _Parts, convex: BoolArray, excess: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
-from hushbid.payments.rent_bounds import Enclosures
+from hushbid.payments.rent_bounds import FINEST, Enclosures
+from hushbid.payments.rent_sums import Bounds, Halving
 from hushbid.payments.rule import ROUNDING, Rents, RuleWithPotential
 from hushbid.payments.virtual_cost_table import Ladder, tail_of
 from hushbid.priors import Prior
@@ -88,7 +89,7 @@ def _by_integration(
     top = prior.support[1]
     # uniform and the like: two optimal values
     if prior.is_linear:
-        return _closed_form(rule, rows, prior.virtual_cost(reports), float(prior.virtual_cost(top)), prior.slope or 1.0)
+        return _closed_form(rule, prior, rows, reports, besides, tolerance)
     ladder, costs = Ladder.reaching(rule, prior, rows, reports), prior.virtual_cost(reports)
     found = Enclosures(rule, ladder, rows, reports, costs)
     found.run(besides, tolerance)
@@ -100,8 +101,17 @@ def _by_integration(
         ladder = ladder.finer(prior)
         if not found.narrowed(wide, ladder):
             break
-    lower, upper, estimate = found.sums
-    return Rents(lower=lower, upper=upper + tail, estimate=estimate + tail, evaluations=found.evaluations)
+    bounds, evaluations = Bounds(*found.sums), found.evaluations
+    wide = found.too_wide()
+    if wide.size:  # those whose values have too few digits
+        halving = Halving(rule, prior, rows[wide], None)
+        whole = halving.whole(reports[wide], np.full(wide.size, max(float(ladder.z[-1]), float(reports[wide].max()))))
+        narrow = Bounds(*found.sums[:, wide]).intersected(halving.run(whole, found.allowed))
+        bounds.lower[wide], bounds.upper[wide], bounds.estimate[wide] = narrow.lower, narrow.upper, narrow.estimate
+        evaluations += halving.evaluations
+    return Rents(
+        lower=bounds.lower, upper=bounds.upper + tail, estimate=bounds.estimate + tail, evaluations=evaluations
+    )
 
 
 def rent_of_rule(
@@ -155,12 +165,33 @@ def _monotone(loss: FloatArray) -> FloatArray:
     return np.minimum.accumulate(loss)
 
 
-def _closed_form(rule: RuleWithPotential, rows: IndexArray, costs: FloatArray, top: float, slope: float) -> Rents:
-    """ψ affine: the integral is a difference of two optimal values over the slope."""
-    now, last = rule.at(rows, costs).value, rule.at(rows, np.full(rows.size, top)).value
-    estimate = np.maximum(last - now, 0.0) / slope
-    slack = ROUNDING * np.abs(last) / slope
-    return Rents(lower=estimate - slack, upper=estimate + slack, estimate=estimate, evaluations=2 * rows.size)
+def _closed_form(
+    rule: RuleWithPotential,
+    prior: Prior,
+    rows: IndexArray,
+    reports: FloatArray,
+    besides: FloatArray,
+    tolerance: float,
+) -> Rents:
+    """ψ affine: the integral is a difference of two optimal values over the slope, if they have digits enough."""
+    found = Halving(rule, prior, rows, prior.slope or 1.0)
+    whole = found.whole(reports, np.full(rows.size, prior.support[1]))
+    bounds = whole.bounds(found.slope)
+    wide = np.flatnonzero(bounds.upper - bounds.lower > (allowed := _allowed(besides + bounds.lower, tolerance)))
+    evaluations = found.evaluations
+    if wide.size:
+        found = Halving(rule, prior, rows[wide], found.slope)
+        part = whole.take(wide)
+        part.who = np.arange(wide.size)
+        narrow = found.run(part, allowed)
+        bounds.lower[wide], bounds.upper[wide], bounds.estimate[wide] = narrow.lower, narrow.upper, narrow.estimate
+        evaluations += found.evaluations
+    return Rents(lower=bounds.lower, upper=bounds.upper, estimate=bounds.estimate, evaluations=evaluations)
+
+
+def _allowed(paid: FloatArray, tolerance: float) -> float:
+    """How wide an enclosure may be, if people are paid at least so much."""
+    return 1.5 * max(tolerance, FINEST) * max(float(paid.max()), 0.0)
 
 
 def _capped(

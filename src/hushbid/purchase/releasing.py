@@ -151,6 +151,8 @@ def stamps_of(decided: Decided, asked: Asked | None = None, answer: Answer | Non
         stamps.append(f"prior fitted on participants: {known} of those who report were in the pilot")
     if answer is not None and math.isinf(decided.figures.largest_privacy_loss):
         stamps.append(_INFINITE)
+    if decided.everybody is not None:
+        stamps += decided.everybody.outcome.flags
     return stamps
 
 

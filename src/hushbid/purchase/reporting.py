@@ -16,6 +16,7 @@ from hushbid.purchase.writing import SIMULATED
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 from hushbid.report.language import ENGLISH
+from hushbid.wording import as_sentence
 
 _CAMPAIGN = "campaign: "
 _OURS = re.compile(r"prior: \{|campaign: |question: |wave: \d+$|campaign file sha256: [0-9a-f]{64}$")
@@ -97,7 +98,7 @@ def notices_of(record: Record) -> list[str]:
     return [
         *([MADE_UP_NOTICE] if made_up else []),
         *own,
-        *(f"{stamp[0].upper()}{stamp[1:]}." for stamp in stamps),
+        *map(as_sentence, stamps),
         *([SIMULATED] if SIMULATED not in left else []),
     ]
 

@@ -23,6 +23,7 @@ from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, Report, build_report, render_report
 from hushbid.tables import Raw, table_writer
+from hushbid.wording import as_sentence
 
 if TYPE_CHECKING:
     from hushbid.engine import Priced
@@ -143,7 +144,7 @@ def report_of(
     notices = [MADE_UP_NOTICE, *campaign.notices] if campaign.made_up else list(campaign.notices)
     if not campaign.made_up and answer is not None:
         told = wave_stamps(campaign.wave, answer.waves_before)
-        notices += [f"{stamp[0].upper()}{stamp[1:]}." for stamp in told]
+        notices += map(as_sentence, told)
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notices.append(SIMULATED)
     return build_report(

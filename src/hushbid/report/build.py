@@ -18,6 +18,7 @@ from hushbid.report.language import ENGLISH, combination, retold, say, speaking
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import GroupRow, too_few
+from hushbid.wording import as_sentence
 
 
 class Section(Protocol):
@@ -211,7 +212,7 @@ def build_report(
             unit=_unit(outcome) or plain(unit),
             currency=material.currency,
             date=plain(date),
-            notices=tuple(retold(plain(notice)) for notice in notices),
+            notices=tuple(retold(plain(notice)) for notice in [*notices, *(as_sentence(f) for f in outcome.flags)]),
             setting=outcome.market.setting,
             people=outcome.reports.size,
             bought_from=outcome.active,

@@ -6,7 +6,9 @@ she is never out, and her potential counts from a fixed cost at which she is not
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -54,8 +56,8 @@ class BudgetReplies:
         """Whether the most accurate losses cost more than the budget."""
         return float(self._bills.sum()) > self._scaled.aim.number
 
-    def answer(self, rows: IndexArray, costs: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Potential, loss and error of each pair."""
+    def answer(self, rows: IndexArray, costs: FloatArray) -> tuple[Callable[[], FloatArray], FloatArray, FloatArray]:
+        """What computes the value function of each pair; loss and error of each."""
         who, which = np.unique(rows, return_inverse=True)
         limits = self._limits(who)
         budget = self._scaled.aim.number
@@ -75,7 +77,7 @@ class BudgetReplies:
             loss[unsolved] = np.where(known, left, variants.moved.losses(points.level, points.rate))
             mse[unsolved] = points.mse
             level[unsolved], rate[unsolved] = points.level, points.rate
-        value = self._potential(who, which, limits, x, there, level, rate)
+        value = partial(self._potential, who, which, limits, x, there, level, rate)
         return value, np.where(loss < _ENDLESS, loss, math.inf), mse
 
     def _limits(self, who: IndexArray) -> _Limits:

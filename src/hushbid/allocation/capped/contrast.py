@@ -19,6 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.capped.parts import Lines, Parts, balanced, fill
+from hushbid.allocation.capped.price import without_crumbs
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _STEPS = 24
@@ -112,7 +113,7 @@ def best_seen(parts: Parts, seen: Lines) -> tuple[FloatArray, FloatArray, FloatA
     first = order[np.flatnonzero(np.diff(near.which[order], prepend=-1))]
     out_at, out_levels = np.zeros(parts.count), np.zeros((len(parts.sizes), parts.count))
     out_at[near.which[first]], out_levels[:, near.which[first]] = at[first], levels[:, first]
-    return out_at, out_levels, least
+    return out_at, without_crumbs(parts, out_levels, 0.5 * out_at**2), least
 
 
 def value_at(parts: Parts, at: FloatArray, levels: FloatArray) -> tuple[FloatArray, FloatArray]:

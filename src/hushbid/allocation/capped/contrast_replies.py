@@ -49,7 +49,7 @@ class CappedContrastReplies:
         found = Optimum.of(divided)
         self._outline, self._at, self._now = found.outline, found.at, [Present(one) for one in divided.each]
         for one, level in zip(self._now, found.levels, strict=True):
-            one.level, one.rate = level, 0.5 * found.at**2
+            one.stand(level, 0.5 * found.at**2)
         self._basins: list[Basin | None] = [None] * len(self._now)
         if found.seen is not None:
             self._basins = basins(found.parts, found.seen, found.levels, 0.5 * found.at**2)
@@ -86,7 +86,7 @@ class CappedContrastReplies:
         # beyond the limits her loss stays the same, and the potential goes on as a line
         beyond = np.flatnonzero((within != costs) & (loss > 0.0))
         value[beyond] += loss[beyond] * (costs[beyond] - within[beyond])
-        return Replies(value, loss, mse)
+        return Replies(value, loss, mse, max(one.blur for one in self._now) / root)
 
     def _answer(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answer:
         """Pairs of one stratum, if somebody is paid."""

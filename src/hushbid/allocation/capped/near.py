@@ -21,6 +21,7 @@ _IN_CACHE = 1 << 16
 _FIRST = 2.0
 _WIDER = 4.0
 _FEW = 64
+_DIGITS = 16.0 * float(np.finfo(float).eps)
 _EVERY = 16
 """Of so many populations that differ by one person's cost only, one is searched."""
 
@@ -48,6 +49,16 @@ class Present:
     def stand(self, level: float, rate: float) -> None:
         """Tell the level and the rate of the optimum."""
         self.level, self.rate, self.known = level, rate, True
+
+    @property
+    def blur(self) -> float:
+        """By how much losses may be off: they are the distance of the level from a cost, which may have few digits."""
+        people = self.crowd.people
+        inside, _ = people.groups(self.level, self.rate)
+        if not self.known or not inside.any():  # everybody is at the cap, or out
+            return 0.0
+        steepest = self.rate * float(people.mass.max())
+        return min(_DIGITS * (self.scaled.base + self.level) * steepest, float(people.cap.max()))
 
     @property
     def step(self) -> int:

@@ -18,7 +18,7 @@ import numpy as np
 
 from hushbid.allocation.capped.crowds import Variants
 from hushbid.allocation.capped.levels import Aim, Points, newton
-from hushbid.allocation.capped.parts import Lines, Parts, fill
+from hushbid.allocation.capped.parts import Lines, Parts, balanced, fill
 from hushbid.arrays import BoolArray, FloatArray
 
 PRICE = Aim("price", 1.0)
@@ -26,6 +26,12 @@ _GAP = 1e-10
 _ROUNDS = 120
 _POINTS, _PARTS = 64, 16
 """So many points at once are worth a call; an interval is cut into so many parts at the most."""
+
+_CRUMBS = 1e-9
+"""A smaller share of all losses may be due to nobody."""
+
+_DIGITS = 1e-14
+"""A smaller share is rounding."""
 
 _BESIDE = 1e-12
 """How far beside a corner its two levels are looked for."""
@@ -206,4 +212,37 @@ def _polished(variants: Variants, seen: Lines, bound: FloatArray) -> Found:
     first = order[np.flatnonzero(np.diff(near.which[order], prepend=-1))]
     out_level, out_rate = np.zeros(count), np.zeros(count)
     out_level[near.which[first]], out_rate[near.which[first]] = level[first], rate[first]
+    out_level = without_crumbs(Parts.whole(variants), out_level[None], out_rate)[0]
     return Found(Points(out_level, out_rate, variants.totals(out_level, out_rate), base), least, bound, seen)
+
+
+def without_crumbs(parts: Parts, levels: FloatArray, rate: FloatArray) -> FloatArray:
+    """The levels of all strata, lowered where next to nothing is bought from those inside and nothing is best.
+
+    Where everybody cheaper is at the cap the search ends a little beside that corner, where the next person sells. The
+    sign of the optimality condition decides: one more unit of ``S`` costs ``Σ λ_g·τ_g`` and saves ``2·MSE/S``.
+    """
+    levels, every = levels.copy(), np.arange(rate.size)
+    for first in range(0, rate.size, parts.step):
+        some = every[first : first + parts.step]
+        totals = [one.totals(level[some], rate[some], some) for one, level in zip(parts.each, levels, strict=True)]
+        whole, error, _ = balanced(parts, rate[some], list(levels[:, some]), totals)
+        costs = sum(
+            size * (one.crowd.base + level[some])
+            for size, one, level in zip(parts.sizes, parts.each, levels, strict=True)
+        )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            too_dear = costs > 2.0 * error / whole * (1.0 + _CRUMBS)
+        for g, (one, at) in enumerate(zip(parts.each, totals, strict=True)):
+            bought = rate[some] * at.gain
+            crumbs = (bought < _CRUMBS * at.used) & too_dear | (bought < _DIGITS * at.used)
+            few = np.flatnonzero(crumbs & (at.mass > 0.0))
+            if few.size == 0:
+                continue
+            # below the cost of everybody inside, where those at the cap stay there
+            level = levels[g, some[few]] - 4.0 * at.gain[few] / at.mass[few]
+            level -= _DIGITS * (one.crowd.base + level)
+            after = one.totals(level, rate[some[few]], some[few])
+            same = (after.mass == 0.0) & (np.abs(after.used - at.used[few]) <= _DIGITS * at.used[few])
+            levels[g, some[few[same]]] = level[same]
+    return levels

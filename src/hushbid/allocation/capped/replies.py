@@ -6,6 +6,7 @@ the bounds of the search, that whoever's cost is raised there is one only; where
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -55,16 +56,24 @@ class CappedReplies:
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         scaled, costs = self._scaled, self._scaled.workable(costs)
-        value, loss, mse = np.empty(rows.size), np.empty(rows.size), np.empty(rows.size)
+        loss, mse = np.empty(rows.size), np.empty(rows.size)
+        values: list[FloatArray | Callable[[], FloatArray]] = [np.zeros(0)]
+        answer: Callable[[IndexArray, FloatArray], tuple[FloatArray | Callable[[], FloatArray], FloatArray, FloatArray]]
         answer = self._for_price if scaled.aim.kind == "price" else self._for_accuracy
         if self._budget is not None:
             answer = self._budget.answer
         for first in range(0, rows.size, CHUNK):
             part = slice(first, first + CHUNK)
-            value[part], loss[part], mse[part] = answer(rows[part], costs[part])
+            value, loss[part], mse[part] = answer(rows[part], costs[part])
+            values.append(value)
         root = math.sqrt(scaled.unit)
+
+        def every_value() -> FloatArray:
+            found = np.concatenate([one() if callable(one) else one for one in values])
+            return np.asarray(found * (scaled.scale / root))
+
         most = scaled.caps if isinstance(scaled.caps, float) else scaled.caps[rows]
-        return Replies(value * (scaled.scale / root), np.minimum(loss / root, most), mse * scaled.unit)
+        return Replies(every_value, np.minimum(loss / root, most), mse * scaled.unit, self._now.blur / root)
 
     def _is_bought(self, number: float) -> bool:
         """Whether there is a level now: an accuracy that is reached, for money, or a budget that can be spent."""
