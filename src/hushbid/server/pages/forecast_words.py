@@ -6,7 +6,7 @@ and answers is allowed for, those at worst.
 """
 
 import math
-from typing import Any
+from dataclasses import dataclass, field
 
 from hushbid.questions import Number
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
@@ -17,21 +17,37 @@ from hushbid.server.pages.visit import Visit
 _SHOWN_DIGITS = 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What the page shows of a forecast. Every part is there, whether there is a forecast or not."""
+
+    problem: str | None = None
+    """Why there is none, or nothing if there is one."""
+
+    sentences: tuple[str, ...] = ()
+    errors: tuple[tuple[str, str], ...] = ()
+    """The name of each question of a survey, and its error."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    """The numbers behind the sentences, by the place that shows them; empty if there are none."""
+
+
 def forecast_words(
     visit: Visit, settings: CampaignSettings, preview: Preview | None, found: WhatIf, *, uncapped: bool
-) -> dict[str, Any]:
-    """Sentences, the error of each question, and the numbers behind them, by the place on the page that shows each."""
+) -> Forecast:
+    """Sentences, the error of each question, and the numbers behind them."""
     words = _Words(visit, settings)
     sentences = words.sentences(found)
     if uncapped:
         sentences.append(visit.texts("what_if.uncapped", sure=visit.write.sure(settings.largest_loss)))
-    errors = []
+    errors: list[tuple[str, str]] = []
     if settings.questions and found.errors is not None:
         errors = [
-            [one.name, words.error(place, error)]
+            (one.name, words.error(place, error))
             for place, (one, error) in enumerate(zip(settings.questions, found.errors, strict=True))
         ]
-    return {"sentences": sentences, "errors": errors, "texts": {} if preview is None else words.numbers(preview)}
+    numbers = {} if preview is None else words.numbers(preview)
+    return Forecast(sentences=tuple(sentences), errors=tuple(errors), texts=numbers)
 
 
 class _Words:
