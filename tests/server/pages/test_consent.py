@@ -410,8 +410,14 @@ KINDS: dict[str, tuple[dict[str, Any], Any]] = {
     "fees and payout": ({"participation_fee": 150, "payout": "iban", "public_estimate": True}, 2),
     "everything stated": (
         {
-            **{**TWO, **STRATA, "consent": CONSENT, "participation_fee": 150, "fee_after_withdrawal": True},
-            **{"observer": "your <b>employer</b>", "statement": "Do you smoke?", "retention_days": 30},
+            **TWO,
+            **STRATA,
+            "consent": CONSENT,
+            "participation_fee": 150,
+            "fee_after_withdrawal": True,
+            "observer": "your <b>employer</b>",
+            "statement": "Do you smoke?",
+            "retention_days": 30,
             "deadlines": True,
         },
         [("a", None, "old"), ("b", None, "young & new")],

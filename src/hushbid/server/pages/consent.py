@@ -1,7 +1,7 @@
 """What the consent page says, passage by passage: the very words whose hash is the version that she agrees to.
 
-The page shows the document that is stored when she agrees (`hushbid.server.domain.agreement`) and nothing beside it: the
-template gets no other texts. Each sentence follows from settings: which of them is said when is decided here, and
+The page shows the document that is stored when she agrees (`hushbid.server.domain.agreement`) and nothing beside it:
+the template gets no other texts. Each sentence follows from settings: which of them is said when is decided here, and
 tests/server/pages/test_consent.py names for each the test of what it promises.
 
 The risk is told as a contrast, with and without taking part, after Nanayakkara, Smart, Cummings, Kaptchuk and Redmiles
