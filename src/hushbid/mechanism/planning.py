@@ -93,6 +93,7 @@ class Planned:
             f" from {figure(found.share_bought.mean() * self.n)} of them, at most {figure(found.largest_loss.mean())}"
             " of privacy loss each.",
             spending,
+            "A plan takes nobody to set a limit of their own, and everybody who sells to deliver; else errors are larger.",
         ]
         if self.protection:
             lines += ["", "what protection costs, and the error at worst if the relation is that of a column"]

@@ -39,6 +39,7 @@ _INFINITE = "infinite privacy loss accepted"
 _MADE_UP = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
 _QUESTION, _WAVE = "question: ", "wave: "
 _UNSAID = "the mean"
+_UNUSABLE = "no usable result (the interval covers more than half of the range); "
 """What is asked if nobody says what."""
 
 _OLD_FOLDER = "claims"
@@ -406,9 +407,10 @@ def estimate_text(release: Release, level: float, quantity: str = "the mean", un
     half_width = release.error.half_width(level)
     value, lower, upper = interval(release.one_estimate, half_width, release.range)
     _, near, far = interval(release.one_estimate, release.error.normal_half_width(level), release.range)
-    sentence = _unusable(is_unusable(release.one_estimate, half_width, release.range), level) + (
-        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to {upper};"
-        f" by normal approximation {near} to {far}."
+    first = _UNUSABLE if is_unusable(release.one_estimate, half_width, release.range) else ""
+    sentence = (
+        f"Estimate of {quantity}: {first}{value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to"
+        f" {upper}; by normal approximation {near} to {far}."
     )
     return sentence + f" {gone}" * (release.absent > 0) + f"\n{shares}" * bool(shares)
 
@@ -421,8 +423,7 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     between = (scale * answer.range[0], scale * answer.range[1])
     told = [interval(scale * value, scale * half_width, between) for value in answer.values]
     normal = [interval(scale * value, scale * error.normal_half_width(level), between)[1:] for value in answer.values]
-    unusable = any(is_unusable(value, half_width, answer.range) for value in answer.values)
-    first = _unusable(unusable, level)
+    first = _UNUSABLE if any(is_unusable(value, half_width, answer.range) for value in answer.values) else ""
     if scale > 1.0:  # the nearest shares that can be; intervals are around what was drawn
         shown = answer.projected if answer.is_share else [cut_to(one, one, answer.range)[0] for one in answer.values]
         decimals = decimals_for(scale * half_width)
@@ -433,25 +434,17 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
             f"{name} {value} % ({lower} to {upper} %; by normal approximation {near} to {far} %)"
             for name, (value, lower, upper), (near, far) in zip(question.answers, told, normal, strict=True)
         )
-        return f"{first}Shares of {question.name}{of_what}, with {level_text(level)} intervals: {each}."
+        return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {first}{each}."
     [(value, lower, upper)], [(near, far)] = told, normal
     if not isinstance(question, Number):
         return (
-            f"{first}Estimate of the share of yes to {question.name}{of_what}: {value} %, {level_text(level)} interval"
+            f"Estimate of the share of yes to {question.name}{of_what}: {first}{value} %, {level_text(level)} interval"
             f" {lower} to {upper} %; by normal approximation {near} to {far} %."
         )
     unit = f" {question.unit}" if question.unit else ""
-    what = question.name
-    return first + (
-        f"Estimate of {what}{of_what}: {value}{unit}, {level_text(level)} interval {lower} to {upper}; by normal"
-        f" approximation {near} to {far}."
-    )
-
-
-def _unusable(unusable: bool, level: float) -> str:
-    """What is said first where an interval covers most of what was known before."""
     return (
-        f"No usable result: the {level_text(level)} interval covers more than half of the range. " if unusable else ""
+        f"Estimate of {question.name}{of_what}: {first}{value}{unit}, {level_text(level)} interval {lower} to {upper};"
+        f" by normal approximation {near} to {far}."
     )
 
 

@@ -75,7 +75,7 @@ def test_every_interval_on_a_page_holds_for_what_was_delivered(shared: Live, thi
 
 
 def test_an_average_carries_no_digits_far_below_its_error(shared: Live, thinned: Play) -> None:
-    shown = re.search(r"Drawn was (\S+) hours", page(shared, f"/campaigns/{thinned.id}", name="ann"))
+    shown = re.search(r"The estimate is (\S+) hours", page(shared, f"/campaigns/{thinned.id}", name="ann"))
     assert shown is not None
     assert len(shown[1].partition(".")[2]) <= 1, shown[1]
     assert "No usable result" in page(shared, "/campaigns", name="ann")
