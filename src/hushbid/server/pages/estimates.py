@@ -138,7 +138,9 @@ def _shown(
             _, near = margin_texts(w, release["estimate"], normal["value"], bounds)
             sentence = f"{sentence} {t('estimate.normal_staff', half=f'{near}{behind}')}"
     shown = f"{value}{after}"
-    if unusable:
+    if unusable and half is None:
+        sentence = f"{t('estimate.drawn', value=shown)} {sentence}"
+    elif unusable:
         ends = {"low": w.number(bounds[0], 6), "high": f"{w.number(bounds[1], 6)}{after}"}
         sentence = f"{t('estimate.unusable_why', **ends)} {t('estimate.drawn', value=shown)} {sentence}"
     picture = pictures.estimate_bar(t, w, release["estimate"], width, bounds, value=value, half=half, place=place)
