@@ -170,6 +170,16 @@ def cut_to(low: float, high: float, between: Range | None) -> Range:
     return min(max(low, least), most), max(min(high, most), least)
 
 
+def is_unusable(estimate: float, half_width: float, between: Range) -> bool:
+    """Whether an interval, cut to the range that was known before, covers more than half of it.
+
+    >>> is_unusable(3.0, 11.0, (0, 12)), is_unusable(3.0, 2.0, (0, 12)), is_unusable(-0.2, 0.4, (0, 1))
+    (True, False, False)
+    """
+    low, high = cut_to(estimate - half_width, estimate + half_width, between)
+    return not high - low <= (between[1] - between[0]) / 2.0
+
+
 def interval(estimate: float, half_width: float, between: Range | None = None) -> tuple[str, str, str]:
     """Estimate, lower and upper end as texts; the ends are rounded outwards, so that what is shown still holds.
 

@@ -22,6 +22,7 @@ BY_CHANCE = ("Estimate of ", "Shares of ", "Holds: everything")
 def without_chance(line: str) -> str:
     """A line of output; one that noise decides keeps its words and loses its numbers."""
     if line.startswith(BY_CHANCE):
+        line = line.replace("no usable result (the interval covers more than half of the range); ", "")
         return re.sub(r"\b[0-9a-f]{64}\b|[-−]?\d+(\.\d+)?", "#", line.replace("95 %", "95%"))
     line = re.sub(r"[\d,.]+ at the very worst", "# at the very worst", line)  # a bound, which may become sharper
     return re.sub(r"(\d\.\d{6})\d+", r"\1", line)  # the last digits differ between processors

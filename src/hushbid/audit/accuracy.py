@@ -19,6 +19,8 @@ from hushbid.errors import InputError
 from hushbid.estimation import is_central
 
 _TOLERANCE = 5.0
+_HALF_WIDTH = 1.96
+"""Standard errors in half of a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,13 +105,15 @@ class AccuracyCheck:
         verdict = "Rejected" if self.rejected else "Not rejected"
         related = ""
         if self.worst is not None:
+            margin = _HALF_WIDTH * self.worst.mse_uncertainty
             related = (
-                f"; if price and datum are related, {self.worst.simulated_mse:.6g} ± {self.worst.mse_uncertainty:.2g}"
+                f"; if price and datum are related, {self.worst.simulated_mse:.6g} ± {margin:.2g}"
                 f" against {self.worst.formula_mse:.6g} at worst, coverage {self.worst.coverage:.4f}"
             )
         about = f"{self.question}: " if self.question else ""
+        margin = _HALF_WIDTH * self.mse_uncertainty
         return (
-            f"{about}{verdict}: simulated MSE {self.simulated_mse:.6g} ± {self.mse_uncertainty:.2g} against"
+            f"{about}{verdict}: simulated MSE {self.simulated_mse:.6g} ± {margin:.2g} against"
             f" {self.formula_mse:.6g}, coverage {self.coverage:.4f} against {self.level}{related}"
             f" ({self.repetitions} repetitions)."
         )

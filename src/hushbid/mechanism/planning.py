@@ -95,6 +95,7 @@ class Planned:
             f" from {figure(found.share_bought.mean() * self.n)} of them, at most {figure(found.largest_loss.mean())}"
             " of privacy loss each.",
             spending,
+            "Counted without people's own limits and without people who do not deliver: both make errors larger.",
         ]
         if self.protection:
             lines += ["", "what protection costs, and the error at worst if the relation is that of a column"]

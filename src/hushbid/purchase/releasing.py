@@ -28,7 +28,7 @@ from hushbid.purchase.deciding import Decided, Step, record_writer
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
 from hushbid.questions import Choice, Number
 from hushbid.record import Record, read
-from hushbid.wording import at_most, estimate_figures, interval, level_text
+from hushbid.wording import at_most, cut_to, decimals_for, estimate_figures, fixed, interval, is_unusable, level_text
 
 MADE_UP_NOTICE = (
     "This campaign is made up: nobody in it was promised anything. Its estimate is drawn anew at every run, which would"
@@ -39,6 +39,7 @@ _INFINITE = "infinite privacy loss accepted"
 _MADE_UP = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
 _QUESTION, _WAVE = "question: ", "wave: "
 _UNSAID = "the mean"
+_UNUSABLE = "no usable result (the interval covers more than half of the range); "
 """What is asked if nobody says what."""
 
 _OLD_FOLDER = "claims"
@@ -405,11 +406,13 @@ def estimate_text(release: Release, level: float, quantity: str = "the mean", un
         )
     if release.strata is not None and quantity == _UNSAID:
         quantity = release.strata.words
-    value, lower, upper = interval(release.one_estimate, release.error.half_width(level), release.range)
+    half_width = release.error.half_width(level)
+    value, lower, upper = interval(release.one_estimate, half_width, release.range)
     _, near, far = interval(release.one_estimate, release.error.normal_half_width(level), release.range)
+    first = _UNUSABLE if is_unusable(release.one_estimate, half_width, release.range) else ""
     sentence = (
-        f"Estimate of {quantity}: {value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to {upper};"
-        f" by normal approximation {near} to {far}."
+        f"Estimate of {quantity}: {first}{value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to"
+        f" {upper}; by normal approximation {near} to {far}."
     )
     return sentence + f" {gone}" * (release.absent > 0) + f"\n{shares}" * bool(shares)
 
@@ -418,20 +421,32 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     """One question in a line: what was found, and its intervals."""
     question, error = answer.question, answer.error
     of_what = "" if answer.strata is None or answer.strata.are_shares else f", {answer.strata.words}"
-    told = [interval(value, error.half_width(level), answer.range) for value in answer.values]
-    normal = [interval(value, error.normal_half_width(level), answer.range)[1:] for value in answer.values]
+    half_width, scale = error.half_width(level), 1.0 if isinstance(question, Number) else 100.0
+    between = (scale * answer.range[0], scale * answer.range[1])
+    told = [interval(scale * value, scale * half_width, between) for value in answer.values]
+    normal = [interval(scale * value, scale * error.normal_half_width(level), between)[1:] for value in answer.values]
+    first = _UNUSABLE if any(is_unusable(value, half_width, answer.range) for value in answer.values) else ""
+    if scale > 1.0:  # the nearest shares that can be; intervals are around what was drawn
+        shown = answer.projected if answer.is_share else [cut_to(one, one, answer.range)[0] for one in answer.values]
+        decimals = decimals_for(scale * half_width)
+        ends = [(lower, upper) for _, lower, upper in told]
+        told = [(fixed(scale * share, decimals), *pair) for share, pair in zip(shown, ends, strict=True)]
     if isinstance(question, Choice):
         each = "; ".join(
-            f"{name} {value} ({lower} to {upper}; by normal approximation {near} to {far})"
+            f"{name} {value} % ({lower} to {upper} %; by normal approximation {near} to {far} %)"
             for name, (value, lower, upper), (near, far) in zip(question.answers, told, normal, strict=True)
         )
-        return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {each}."
+        return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {first}{each}."
     [(value, lower, upper)], [(near, far)] = told, normal
-    unit = f" {question.unit}" if isinstance(question, Number) and question.unit else ""
-    what = question.name if isinstance(question, Number) else f"the share of yes to {question.name}"
+    if not isinstance(question, Number):
+        return (
+            f"Estimate of the share of yes to {question.name}{of_what}: {first}{value} %, {level_text(level)} interval"
+            f" {lower} to {upper} %; by normal approximation {near} to {far} %."
+        )
+    unit = f" {question.unit}" if question.unit else ""
     return (
-        f"Estimate of {what}{of_what}: {value}{unit}, {level_text(level)} interval {lower} to {upper}; by normal"
-        f" approximation {near} to {far}."
+        f"Estimate of {question.name}{of_what}: {first}{value}{unit}, {level_text(level)} interval {lower} to {upper};"
+        f" by normal approximation {near} to {far}."
     )
 
 

@@ -18,7 +18,7 @@ from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import coarse
 from hushbid.report.svg import NARROW, Chart, Drawing, Scale, Table, axis_x, box, label, rule, shortened
-from hushbid.wording import cut_to, decimals_for
+from hushbid.wording import cut_to, decimals_for, is_unusable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,22 +35,29 @@ class AnswerFacts:
     """What is estimated, as it stands in a title: its mean, or the share of yes."""
 
     unit: str
-    """Of its answers; may be empty."""
+    """Of its answers, % for shares; may be empty."""
+
+    error_unit: str
+    """Of its errors: percentage points for shares."""
 
     asked: str
     """How it was asked, in words."""
 
     bounds: tuple[float, float]
-    """The public range of an answer, and where strata are combined of their combination."""
+    """The public range of an answer, and where strata are combined of their combination; of shares in per cent, as is
+    everything here."""
 
     values: tuple[float, ...]
-    """The estimate, or the share of each answer; empty before a release."""
+    """The estimate, or the share of each answer, as it was drawn; empty before a release."""
+
+    shown: tuple[float, ...]
+    """The same, of shares the nearest that can be."""
 
     answers: tuple[str, ...]
     """What the values are of, for a choice; empty otherwise."""
 
-    projected: tuple[float, ...]
-    """Of a choice, the nearest shares that can be; empty otherwise, and where values are no shares."""
+    projected: bool
+    """Whether the shares of a choice that are shown add up to one."""
 
     level: float
     """How sure an interval is."""
@@ -66,6 +73,11 @@ class AnswerFacts:
 
     worst_standard_error: float
     """The same at worst, if they are related as closely as was allowed for."""
+
+    @property
+    def unusable(self) -> bool:
+        """Whether an interval covers more than half of the range."""
+        return any(is_unusable(value, self.half_width, self.bounds) for value in self.values)
 
 
 def answer_facts(material: Material) -> tuple[AnswerFacts, ...]:
@@ -99,21 +111,29 @@ def _facts(
     of_what = (
         "" if combined is None or combined.are_shares else f", {plain(combination(combined.names, combined.weights))}"
     )
-    shares = answer.projected if answer is not None and isinstance(question, Choice) and answer.is_share else ()
+    number_asked = isinstance(question, Number)
+    scale = 1.0 if number_asked else 100.0
+    between = bounds if combined is None else combined.range_of(bounds)
+    values = () if answer is None else answer.values
+    shown = values
+    if answer is not None and not number_asked:
+        shown = answer.projected if answer.is_share else tuple(cut_to(one, one, between)[0] for one in values)
 
     def rounded(value: float) -> float:
-        return coarse(value, people)
+        return scale * coarse(value, people)
 
     return AnswerFacts(
         place=place,
         name=plain(question.name),
         what=(say("the share of yes to ") if isinstance(question, YesNo) else "") + plain(question.name) + of_what,
-        unit=plain(question.unit) if isinstance(question, Number) else "",
+        unit=plain(question.unit) if isinstance(question, Number) else "%",
+        error_unit=plain(question.unit) if isinstance(question, Number) else say("percentage points"),
         asked=_asked(question, layout, place - 1, material.outcome.market.strategy.response),
-        bounds=bounds if combined is None else combined.range_of(bounds),
-        values=() if answer is None else answer.values,
+        bounds=(scale * between[0], scale * between[1]),
+        values=tuple(scale * one for one in values),
+        shown=tuple(scale * one for one in shown),
         answers=tuple(plain(one) for one in question.answers) if isinstance(question, Choice) else (),
-        projected=shares,
+        projected=answer is not None and isinstance(question, Choice) and answer.is_share,
         level=material.level,
         half_width=math.inf if error is None else rounded(error.half_width(material.level)),
         normal_half_width=math.inf if error is None else rounded(error.normal_half_width(material.level)),
@@ -144,18 +164,15 @@ def _asked(question: Question, layout: Layout, row: int, by_coin: bool) -> str:
 
 def shares_chart(facts: AnswerFacts) -> Chart:
     """The shares of a choice, each with its interval."""
-    named = zip(facts.answers, facts.values, strict=True)
-    rows = [(name, *interval(value, facts.half_width, facts.bounds)) for name, value in named]
+    decimals, cells = decimals_for(facts.half_width), list[tuple[str, ...]]()
+    for name, value, share in zip(facts.answers, facts.values, facts.shown, strict=True):
+        drawn, low, high = interval(value, facts.half_width, facts.bounds)
+        cells.append((name, fixed(share, decimals), low, high, drawn))
     told = [
-        say("{name} {share}, {low} to {high}", name=name, share=text, low=low, high=high)
-        for name, text, low, high in rows
+        say("{name} {share} %, {low} to {high} %", name=name, share=text, low=low, high=high)
+        for name, text, low, high, _ in cells
     ]
-    head: tuple[str, ...] = (say("Answer"), say("Share"), say("From"), say("To"))
-    cells: list[tuple[str, ...]] = list(rows)
-    if facts.projected:
-        head = (*head, say("Nearest shares that can be"))
-        likely = zip(rows, facts.projected, strict=True)
-        cells = [(*row, fixed(share, max(decimals_for(facts.half_width), 1))) for row, share in likely]
+    head = (say("Answer"), say("Share, %"), say("From"), say("To"), say("As it was drawn"))
     return Chart(
         name=f"question-{facts.place}",
         title=say("{what}: the share of each answer", what=facts.what),
@@ -169,16 +186,16 @@ def _bars(facts: AnswerFacts, width: float) -> Drawing:
     """One row for each answer: its name, a bar up to its share, and its interval as a line."""
     narrow = width == NARROW
     left, edge, room = (0.0 if narrow else 190.0), 10.0, (44.0 if narrow else 34.0)
-    ends = [*facts.bounds, *facts.values]
+    ends = [*facts.bounds, *facts.shown]
     scale = Scale(min(ends), max(ends), left + edge, width - edge)
     marks: list[Markup] = []
-    for place, (name, value) in enumerate(zip(facts.answers, facts.values, strict=True)):
+    for place, (name, value, share) in enumerate(zip(facts.answers, facts.values, facts.shown, strict=True)):
         top = room * place + (16.0 if narrow else 0.0)
         if narrow:
             marks.append(label(0, top - 2, shortened(name, width), "strong"))
         else:
             marks.append(label(left - 4, top + 20, shortened(name, left - 10), anchor="end"))
-        start, end = sorted((scale(0.0), scale(value)))
+        start, end = sorted((scale(0.0), scale(share)))
         cut = cut_to(value - facts.half_width, value + facts.half_width, facts.bounds)
         middle, reach = top + 14.0, (scale(cut[0]), scale(cut[1]))
         marks += [
@@ -188,5 +205,5 @@ def _bars(facts: AnswerFacts, width: float) -> Drawing:
             rule(reach[1], middle - 5, reach[1], middle + 5, "mark"),
         ]
     bottom = room * len(facts.answers) + 12.0
-    marks += axis_x(scale, bottom, say("share"), wanted=4 if narrow else 8)
+    marks += axis_x(scale, bottom, say("share, %"), wanted=4 if narrow else 8)
     return Drawing(width=width, height=bottom + 46, marks=tuple(marks))

@@ -11,7 +11,7 @@ import pytest
 from hushbid.errors import InputError
 from hushbid.priors import Exponential, LogNormal, Uniform
 from hushbid.priors.fitting import fit_priors
-from hushbid.questions import Choice, Number, YesNo
+from hushbid.questions import MOST_QUESTIONS, Choice, Number, YesNo
 from hushbid.server.domain.consent import Consent
 from hushbid.server.domain.forms import MOST_FORMS
 from hushbid.server.domain.settings import CampaignSettings
@@ -309,3 +309,10 @@ def test_the_how_to_names_the_numbers_of_the_form() -> None:
     assert f"even odds become at most {EN.sure(1.0)}".replace("\u00a0", " ") in page
     assert f"up to {MOST_BYTES >> 20} MB" in page
     assert f"(up to {MOST_FORMS};" in page
+
+
+def test_a_question_too_many_erases_none() -> None:
+    full = {"questions": str(MOST_QUESTIONS), **{f"q-{place}-name": f"Q{place}" for place in range(MOST_QUESTIONS)}}
+    after = pressed(full, "question-add:choice")
+    assert after is not None
+    assert {name: after[0][name] for name in full} == full

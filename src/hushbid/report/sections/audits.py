@@ -26,6 +26,9 @@ ENOUGH_POWER = 0.8
 """An audit that would miss a planted fault more often than one time in five is called weak."""
 
 _ACCURACY_TOLERANCE = 5.0
+_HALF_WIDTH = 1.96
+"""Standard errors in half of a 95 % interval."""
+
 _WRONG_PAYMENTS = 0.1
 
 Verdict = Literal["failed", "clear", "weak"]
@@ -172,7 +175,7 @@ def _compared(audit: AccuracyCheck) -> str:
     """The simulated error beside the stated one."""
     written = {
         "simulated": number(audit.simulated_mse, 4),
-        "uncertainty": number(audit.mse_uncertainty, 2),
+        "uncertainty": number(_HALF_WIDTH * audit.mse_uncertainty, 2),
         "stated": number(audit.formula_mse, 4),
     }
     if audit.rejected:

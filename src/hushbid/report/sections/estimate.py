@@ -25,7 +25,7 @@ from hushbid.report.svg import (
     label,
     rule,
 )
-from hushbid.wording import cut_to, decimals_for, with_unit
+from hushbid.wording import cut_to, decimals_for, is_unusable, with_unit
 
 ANCHOR, TITLE = "estimate", "The estimate"
 _BANDS = (0.5, 0.8)
@@ -81,6 +81,11 @@ class EstimateFacts:
         """Whether there is an estimate, or a survey's answers."""
         return self.value is not None or any(one.values for one in self.answers)
 
+    @property
+    def unusable(self) -> bool:
+        """Whether the interval covers more than half of the range."""
+        return self.value is not None and is_unusable(self.value, self.half_width, self.bounds)
+
 
 def facts_of(material: Material) -> EstimateFacts:
     """The estimate, rounded coarsely where few people are behind it."""
@@ -112,7 +117,7 @@ def answer_chart(facts: answers_chart.AnswerFacts) -> Chart:
     if facts.answers:
         return answers_chart.shares_chart(facts)
     alone = EstimateFacts(
-        value=facts.values[0],
+        value=facts.shown[0],
         bounds=facts.bounds,
         level=facts.level,
         half_width=facts.half_width,

@@ -6,7 +6,8 @@ language::
     format, version      "hushbid-consent", 1
     campaign, language   whose, and of the pages or of the program
     stated               the settings that concern her, doubles as texts; the analyst's own text in that language
-    told                 what the page said, passage by passage: a heading, and texts that may stand beside a term
+    told                 every other word of the page, passage by passage: a heading, texts that may stand beside a
+                         term, and the shape in which the page shows them
 
 Its version is the SHA-256 of its canonical form (docs/reference/receipts.md). Whoever has the document can compute it;
 the server keeps every document that somebody agreed to, as long as it keeps the campaign.
@@ -14,7 +15,7 @@ the server keeps every document that somebody agreed to, as long as it keeps the
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 from hushbid.documents import content_hash, time_text
 from hushbid.errors import InputError
@@ -31,9 +32,15 @@ _AS_THEY_ARE = (
 )
 
 
+Shape = Literal["facts", "sees", "steps", "list", "questions", "plain", "contrast", "act"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Passage:
     """One part of what a page tells her."""
+
+    shape: Shape = "plain"
+    """How the page shows it."""
 
     heading: str
     """Above it; may be empty."""
@@ -43,7 +50,8 @@ class Passage:
 
     def to_dict(self) -> dict[str, Any]:
         """As it stands in the document."""
-        return {"heading": self.heading, "texts": [{"term": term, "text": text} for term, text in self.texts]}
+        texts = [{"term": term, "text": text} for term, text in self.texts]
+        return {"shape": self.shape, "heading": self.heading, "texts": texts}
 
 
 def document_of(

@@ -67,6 +67,9 @@ class QuestionPreview(View):
     worst_standard_error: float | None
     """The same at worst, under the relation that the campaign is protected against."""
 
+    half_width: float | None
+    """Half the width of a 95 % interval before it is cut to the range, on average: what a result shows behind ±."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview(View):
@@ -81,6 +84,10 @@ class Preview(View):
 
     worst_standard_error: float | None
     """The same at worst, under the relation between prices and data that the campaign is protected against."""
+
+    half_width: float | None
+    """Half the width of a 95 % interval before it is cut to the range, on average. Like every figure here it takes
+    everybody to deliver, and nobody to state a limit."""
 
     questions: tuple[QuestionPreview, ...]
     """The errors of each question's estimate; empty where one number is asked for."""

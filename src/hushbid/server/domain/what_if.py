@@ -13,6 +13,9 @@ class WhatIf:
     errors: tuple[float, ...] | None
     """What they lead to, one for the number or one for each question; None if the goal is out of reach of so many."""
 
+    margins: tuple[float, ...] = ()
+    """How many of its standard errors half a 95 % interval of each estimate is, before it is cut to the range."""
+
     cost: int | None
     """What that costs on average, fees included, in minor units."""
 

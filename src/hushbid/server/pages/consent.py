@@ -1,8 +1,8 @@
 """What the consent page says, passage by passage: the very words whose hash is the version that she agrees to.
 
-The page shows these passages and nothing else but what the campaign states itself (title, questions, the analyst's own
-texts); the pictures show the numbers that stand beside them. Each sentence follows from settings: which of them is said
-when is decided here, and tests/server/pages/test_consent.py names for each the test of what it promises.
+The page shows the document that is stored when she agrees (`hushbid.server.domain.agreement`) and nothing beside it:
+the template gets no other texts. Each sentence follows from settings: which of them is said when is decided here, and
+tests/server/pages/test_consent.py names for each the test of what it promises.
 
 The risk is told as a contrast, with and without taking part, after Nanayakkara, Smart, Cummings, Kaptchuk and Redmiles
 (USENIX Security 2023): a named observer, a question with a yes or a no, and a starting guess of 50 out of 100, from
@@ -10,8 +10,10 @@ which nobody gets beyond e^ε/(1 + e^ε) through what she gives, since odds chan
 """
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import partial
 from typing import Any
 
 from markupsafe import Markup
@@ -20,96 +22,115 @@ from hushbid.server.domain.agreement import Passage
 from hushbid.server.domain.views import MenuView, ParticipationView
 from hushbid.server.pages import pictures
 from hushbid.server.pages.numbers import Writing
-from hushbid.server.pages.texts import Texts
+from hushbid.server.pages.texts import Texts, languages
 from hushbid.server.service import Service
 
 _Line = tuple[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
-    """What somebody could find out about her, with and without what she gives."""
-
-    imagine: str
-    statement: str
-    start: str
-    without: _Line
-    taking_part: _Line
-    notes: tuple[str, ...]
-    dots: tuple[Markup, Markup]
-
-    @property
-    def lines(self) -> tuple[_Line, ...]:
-        """All its words, in the order of the page."""
-        bare = tuple(("", one) for one in (self.imagine, self.statement, self.start))
-        return (*bare, self.without, self.taking_part, *(("", note) for note in self.notes))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """The consent page's own words."""
+    """The consent page's own words, and the document that holds them."""
 
-    short: Passage
-    asks: Passage
-    risk: Passage
-    contrast: Contrast
-    sees: Passage
-    how: Passage
-    kept: Passage
-    rights: Passage
-    stated: Mapping[str, Any]
-    """What the campaign states itself."""
-
-    version: str = ""
-    """Of all of it."""
-
-    @property
-    def passages(self) -> tuple[Passage, ...]:
-        """Everything that she agrees to, in the order of the page; what has no text is not there."""
-        every = (self.short, self.asks, self.how, self.risk, self.sees, self.kept, self.rights)
-        return tuple(one for one in every if one.texts)
+    passages: tuple[Passage, ...]
+    document: Mapping[str, Any]
+    version: str
 
 
-def told(t: Texts, view: ParticipationView, stated: Mapping[str, Any], menu: MenuView) -> Told:
-    """What the page says in a language to somebody with that view and menu; ``stated`` is what the campaign states."""
+def passages(t: Texts, view: ParticipationView, stated: Mapping[str, Any], menu: MenuView) -> tuple[Passage, ...]:
+    """Everything that the page says in a language to somebody with that view and menu, in its order.
+
+    ``stated`` is what the campaign states itself. What has no text is not there.
+    """
     w, key = Writing(t), _key_told(t, view.retention_days)
-    contrast = contrast_of(t, stated, view.max_privacy_loss, several=len(view.questions) > 1)
-    return Told(
-        short=Passage(heading=t("told.short"), texts=_short(t, w, view, stated, menu)),
-        asks=Passage(heading=t("told.asks"), texts=_asks(t, stated["consent"])),
-        how=Passage(heading=t("told.how"), texts=_how(t, view)),
-        risk=Passage(heading=t("risk.heading"), texts=contrast.lines),
-        contrast=contrast,
-        sees=Passage(heading=t("sees.heading"), texts=_sees(t, view, stated, key)),
-        kept=Passage(heading=t("kept.heading"), texts=_kept(t, view, stated, key)),
-        rights=Passage(heading=t("consent.rights"), texts=tuple(("", one) for one in _rights(t, view))),
-        stated=stated,
+    risk = contrast_of(t, stated, view.max_privacy_loss, several=len(view.questions) > 1)
+    every = (
+        Passage(shape="facts", heading=t("told.short"), texts=_short(t, w, view, stated, menu)),
+        Passage(shape="facts", heading=t("told.asks"), texts=_asks(t, stated["consent"])),
+        *_asked(t, w, view),
+        Passage(shape="steps", heading=t("told.how"), texts=_how(t, view)),
+        risk,
+        Passage(shape="sees", heading=t("sees.heading"), texts=_sees(t, view, stated, key)),
+        Passage(shape="facts", heading=t("kept.heading"), texts=_kept(t, view, stated, key)),
+        Passage(shape="list", heading=t("consent.rights"), texts=tuple(("", one) for one in _rights(t, view))),
+        Passage(shape="act", heading="", texts=(("", t("consent.agree")),)),
     )
+    return tuple(one for one in every if one.texts)
 
 
 def told_by(service: Service, secret: str, t: Texts, view: ParticipationView) -> Told:
-    """What the page says to whoever holds a secret, with its version."""
+    """What the page says to whoever holds a secret, as the document that she agrees to, with its version."""
     stated = service.consent(secret, language=t.language).document["stated"]
-    found = told(t, view, stated, service.menu(secret))
-    return replace(found, version=service.consent(secret, language=t.language, told=found.passages).version)
+    said = passages(t, view, stated, service.menu(secret))
+    found = service.consent(secret, language=t.language, told=said)
+    return Told(passages=said, document=found.document, version=found.version)
 
 
-def contrast_of(t: Texts, stated: Mapping[str, Any], loss: float, *, several: bool, brief: bool = False) -> Contrast:
-    """The contrast for a privacy loss; ``brief`` where she has read the notes before."""
+def article(document: Mapping[str, Any], *moments: datetime | None) -> dict[str, Any]:
+    """All that the template of a document needs: its words, with these moments also as markup, and its pictures."""
+    write = Writing(languages()[document["language"]])
+    [risk] = [one["texts"] for one in document["told"] if one["shape"] == "contrast"]
+    return {
+        "document": document,
+        "shown": partial(write.timed, moments=moments),
+        "dots": contrast_dots(risk, float(document["stated"]["largest_loss"])),
+    }
+
+
+def contrast_of(t: Texts, stated: Mapping[str, Any], loss: float, *, several: bool, brief: bool = False) -> Passage:
+    """The contrast for a privacy loss; ``brief`` where she has read the notes before.
+
+    An observer, what they ask, where they start; without and with taking part, each with the words of its picture;
+    then notes.
+    """
     w = Writing(t)
-    most = w.out_of_100(loss)
     notes = [t("risk.limit"), *([t("risk.all")] if several else [])]
     if not brief:
         notes += [t("risk.others"), t("risk.factor", factor=w.at_most(math.exp(loss), 2))]
-    return Contrast(
-        imagine=t("risk.imagine", observer=stated["observer"] or t("risk.observer")),
-        statement=stated["statement"] or t("risk.statement"),
-        start=t("risk.start"),
-        without=(t("risk.without"), t("risk.without_text")),
-        taking_part=(t("risk.with"), t("risk.with_text", most=most)),
-        notes=tuple(notes),
-        dots=(pictures.dots(t, w, 0.0, name="without"), pictures.dots(t, w, loss, name="with")),
+    texts = (
+        ("", t("risk.imagine", observer=stated["observer"] or t("risk.observer"))),
+        ("", stated["statement"] or t("risk.statement")),
+        ("", t("risk.start")),
+        (t("risk.without"), t("risk.without_text")),
+        (t("risk.picture", number=w.out_of_100(0.0)), t("risk.picture_text")),
+        (t("risk.with"), t("risk.with_text", most=w.out_of_100(loss))),
+        (t("risk.picture", number=w.out_of_100(loss)), t("risk.picture_text")),
+        *(("", note) for note in notes),
     )
+    return Passage(shape="contrast", heading=t("risk.heading"), texts=texts)
+
+
+def contrast_dots(texts: Sequence[Mapping[str, str]], loss: float) -> tuple[Markup, Markup]:
+    """The two pictures of a contrast, with its own words for those who do not see them."""
+    without, taking_part = ((texts[place]["term"], texts[place]["text"]) for place in (4, 6))
+    return pictures.dots(0.0, without, name="without"), pictures.dots(loss, taking_part, name="with")
+
+
+def _asked(t: Texts, w: Writing, view: ParticipationView) -> tuple[Passage, ...]:
+    """The questions of a survey, and the stratum that she was put into."""
+    questions = [(str(one["name"]), _kind_of(t, w, one)) for one in view.questions]
+    if questions:
+        questions.append(("", t("asked.all")))
+    group = []
+    if view.strata:
+        weights = [(name, weight) for part in view.strata.values() for name, weight in part.items()]
+        combined = "; ".join(f"{name}: {w.number(weight, 9)}" for name, weight in weights)
+        group = [("", t("strata.hers", stratum=view.stratum, weights=combined))]
+    return (
+        Passage(shape="questions", heading=t("asked.heading"), texts=tuple(questions)),
+        Passage(shape="plain", heading="", texts=tuple(group)),
+    )
+
+
+def _kind_of(t: Texts, w: Writing, question: Mapping[str, Any]) -> str:
+    """Which answers a question takes."""
+    if question["kind"] == "yes_no":
+        return t("asked.yes_no")
+    if question["kind"] == "choice":
+        return t("asked.choice", answers=", ".join(question["answers"]))
+    low, high = (w.number(end, 12) for end in question["bounds"])
+    unit = f" ({question['unit']})" if question["unit"] else ""
+    return f"{t('offer.range', low=low, high=high)}{unit}"
 
 
 def _short(

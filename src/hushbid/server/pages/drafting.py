@@ -7,7 +7,7 @@ address shows what is wrong, field by field; ``look=yes`` shows the forecast.
 
 import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,7 @@ from hushbid.server.domain.forms import KeptForm, is_form_id
 from hushbid.server.domain.views import CampaignView
 from hushbid.server.pages import pictures
 from hushbid.server.pages.carrying import log_in_with
-from hushbid.server.pages.forecast_words import forecast_words
+from hushbid.server.pages.forecast_words import Forecast, forecast_words
 from hushbid.server.pages.form_goal import OWN, PRIVACY, RELATIONS
 from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
 from hushbid.server.pages.form_questions import KINDS, PARTS, pressed, question_count, stratum_count
@@ -154,7 +154,8 @@ async def live_preview(request: Request) -> Response:
     form = await visit.form()
     latest: dict[str, int] = request.app.state.__dict__.setdefault("previews", {})
     number = latest[visit.who.id] = latest.get(visit.who.id, 0) + 1
-    return answer(await _forecast(visit, typed_fields(form.all()), wanted=lambda: latest[visit.who.id] == number))
+    found = await _forecast(visit, typed_fields(form.all()), wanted=lambda: latest[visit.who.id] == number)
+    return answer(asdict(found))
 
 
 async def _sent(request: Request, campaign: str | None, *, pilot: bool = False) -> Response:
@@ -296,21 +297,21 @@ def _price_chart(visit: Visit, typed: Mapping[str, str]) -> Any:
     return pictures.price_chart(visit.texts, visit.write, low, high, currency=currency, decimals=decimals)
 
 
-async def _forecast(visit: Visit, typed: Mapping[str, str], *, wanted: Any = lambda: True) -> dict[str, Any]:
+async def _forecast(visit: Visit, typed: Mapping[str, str], *, wanted: Any = lambda: True) -> Forecast:
     """The forecast in words, or why there is none; texts that people will read need not be there yet."""
     given = filled(_named(typed), visit.write, least=_least(visit))
     if given.settings is None:
-        return {"problem": visit.texts("preview.incomplete")}
+        return Forecast(problem=visit.texts("preview.incomplete"))
     settings, people, service = given.settings, given.people, visit.app.service
     try:
         found = await visit.app.compute(
             visit.who, lambda: service.answers_ahead(settings, people) if wanted() else None
         )
     except HushbidError as refused:
-        return {"problem": told(refused, typed, visit.texts)[1]}
+        return Forecast(problem=told(refused, typed, visit.texts)[1])
     if found is None:
-        return {"problem": None}
-    return {"problem": None, **forecast_words(visit, settings, *found, uncapped=given.uncapped)}
+        return Forecast()
+    return forecast_words(visit, settings, *found, uncapped=given.uncapped)
 
 
 def _named(typed: Mapping[str, str]) -> dict[str, str]:

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_CEILING, ROUND_HALF_EVEN, Decimal
 from typing import Any
 
@@ -11,6 +11,7 @@ from markupsafe import Markup
 from hushbid.server.pages import pictures
 from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.texts import Texts
+from hushbid.wording import cut_to, is_unusable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,7 +22,13 @@ class ShownEstimate:
     """Of which question; empty where one number was asked for."""
 
     value: str
-    """Rounded to what its error leaves, with its unit."""
+    """Rounded to what its error leaves, with its unit, shares in per cent; or that there is no usable result."""
+
+    drawn: str
+    """The number itself, usable or not."""
+
+    unusable: bool
+    """Whether the interval covers more than half of the range."""
 
     sentence: str
     """How far off it may be."""
@@ -41,20 +48,64 @@ def shown_estimates(
 
 
 def _answered(t: Texts, w: Writing, answer: Mapping[str, Any], place: int) -> ShownEstimate:
-    """What was found for one question: a mean, the share of yes, or the share of every answer."""
+    """What was found for one question: a mean, the share of yes, or the share of every answer in the buyer's order."""
     question = answer["question"]
     name, between = question["name"], answer.get("range", question.get("bounds", (0.0, 1.0)))
     if question["kind"] == "number":
         return _shown(t, w, answer, between, question["unit"], name=name, place=place)
     if question["kind"] == "yes_no":
-        return _shown(t, w, answer, between, "", name=t("estimate.yes", name=name), place=place)
-    first, *others = (
-        (word, _shown(t, w, {**answer, "estimate": share}, between, "")) for word, share in answer["shares"].items()
-    )
-    value = "; ".join(f"{word} {shown.value}" for word, shown in (first, *others))
+        found = _share(t, w, answer, answer["estimate"], answer.get("projected"), between, place=place)
+        return replace(found, name=t("estimate.yes", name=name))
+    likely = answer.get("projected", {})
+    shares = {word: answer["shares"][word] for word in question["answers"]}
+    first, *others = ((word, _share(t, w, answer, share, likely.get(word), between)) for word, share in shares.items())
+    usable = not any(shown.unusable for _, shown in (first, *others))
+    value = "; ".join(f"{word} {shown.drawn}" for word, shown in (first, *others))
+    sentence = first[1].sentence
+    if any(likely.get(word, share) != share for word, share in shares.items()):
+        drawn = "; ".join(f"{word} {_percent(w, answer, share, between)}" for word, share in shares.items())
+        sentence = f"{sentence} {t('estimate.projected', drawn=drawn)}"
     return ShownEstimate(
-        name=t("estimate.shares", name=name), value=value, sentence=first[1].sentence, picture=Markup()
+        name=t("estimate.shares", name=name),
+        value=value if usable else t("estimate.unusable"),
+        drawn=value,
+        unusable=not usable,
+        sentence=sentence if usable else f"{sentence} {t('estimate.drawn', value=value)}",
+        picture=Markup(),
     )
+
+
+def _share(
+    t: Texts,
+    w: Writing,
+    answer: Mapping[str, Any],
+    share: float,
+    projected: float | None,
+    between: Sequence[float],
+    *,
+    place: int = 0,
+) -> ShownEstimate:
+    """A share in per cent, as the nearest that can be."""
+    possible = cut_to(share, share, (between[0], between[1]))[0] if projected is None else projected
+    hundred = {**answer, "estimate": 100.0 * possible}
+    for name in ("half_width", "delivered_half_width", "normal_half_width"):
+        if (margin := answer.get(name)) is not None and margin["value"] is not None:
+            hundred[name] = {**margin, "value": 100.0 * margin["value"]}
+    bounds = [100.0 * end for end in between]
+    return _shown(t, w, hundred, bounds, "%", margin_unit=t("what_if.points"), drawn=100.0 * share, place=place)
+
+
+def _percent(w: Writing, answer: Mapping[str, Any], share: float, between: Sequence[float]) -> str:
+    half = _margin_in(answer)["value"]
+    width = 100.0 * (between[1] - between[0])
+    value, _ = margin_texts(w, 100.0 * share, None if half is None else 100.0 * half, (0.0, width))
+    return f"{value} %"
+
+
+def _margin_in(release: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Half the interval: to staff the one for what was delivered."""
+    margin: Mapping[str, Any] = release.get("delivered_half_width", release["half_width"])
+    return margin
 
 
 def _shown(
@@ -65,32 +116,49 @@ def _shown(
     unit: str,
     *,
     name: str = "",
+    margin_unit: str | None = None,
+    drawn: float | None = None,
     place: int = 0,
 ) -> ShownEstimate:
-    for_staff = "delivered_half_width" in release
-    margin = release["delivered_half_width" if for_staff else "half_width"]
+    """``drawn`` is what was drawn, where something else is shown; the interval is around it."""
+    for_staff, margin = "delivered_half_width" in release, _margin_in(release)
     value, half = margin_texts(w, release["estimate"], margin["value"], bounds)
     after = f" {unit}" if unit else ""
+    behind = after if margin_unit is None else f" {margin_unit}"
+    width = math.inf if half is None else float(margin["value"])
+    around = release["estimate"] if drawn is None else drawn
+    unusable = is_unusable(around, width, (bounds[0], bounds[1]))
     if half is None:
         sentence = t("estimate.anywhere")
     else:
         kind = "estimate.interval_staff" if for_staff else "estimate.interval"
-        sentence = t(kind, half=f"{half}{after}", level=w.percent(margin["level"]))
+        sentence = t(kind, half=f"{half}{behind}", level=w.percent(margin["level"]))
         # what was stored by an earlier version has none
         if for_staff and (normal := release.get("normal_half_width")) is not None:
             _, near = margin_texts(w, release["estimate"], normal["value"], bounds)
-            sentence = f"{sentence} {t('estimate.normal_staff', half=f'{near}{after}')}"
-    width = math.inf if half is None else float(margin["value"])
+            sentence = f"{sentence} {t('estimate.normal_staff', half=f'{near}{behind}')}"
+    shown = f"{value}{after}"
+    if unusable and half is None:
+        sentence = f"{t('estimate.drawn', value=shown)} {sentence}"
+    elif unusable:
+        ends = {"low": w.number(bounds[0], 6), "high": f"{w.number(bounds[1], 6)}{after}"}
+        sentence = f"{t('estimate.unusable_why', **ends)} {t('estimate.drawn', value=shown)} {sentence}"
     picture = pictures.estimate_bar(t, w, release["estimate"], width, bounds, value=value, half=half, place=place)
-    return ShownEstimate(name=name, value=f"{value}{after}", sentence=sentence, picture=picture)
+    return ShownEstimate(
+        name=name,
+        value=t("estimate.unusable") if unusable else shown,
+        drawn=shown,
+        unusable=unusable,
+        sentence=sentence,
+        picture=picture,
+    )
 
 
 def estimate_value(w: Writing, release: Mapping[str, Any], bounds: Sequence[float] | None, unit: str) -> str | None:
     """The estimate alone, as staff see it in a list; None where there are several."""
     if bounds is None:
         return None
-    value, _ = margin_texts(w, release["estimate"], release["delivered_half_width"]["value"], bounds)
-    return f"{value} {unit}" if unit else value
+    return _shown(w.texts, w, release, release.get("range", bounds), unit).value
 
 
 def margin_texts(

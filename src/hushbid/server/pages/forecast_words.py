@@ -1,37 +1,55 @@
 """A forecast in words: what so many people and so much money lead to, and what it takes to get more.
 
 Every number comes from simulated campaigns (`hushbid.server.service.what_if`, `hushbid.server.service.forecast`) and is
-said with "about"; amounts and numbers of people are rounded up. Errors are standard errors; where a relation of prices
-and answers is allowed for, those at worst.
+said with "about"; amounts and numbers of people are rounded up. ± is what results show: half a 95 % interval before it
+is cut to the range; for other errors than the forecast one, as many standard errors as for that one.
 """
 
 import math
-from typing import Any
+from dataclasses import dataclass, field
 
 from hushbid.questions import Number
 from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.domain.views import Preview
 from hushbid.server.domain.what_if import WhatIf
+from hushbid.server.pages.numbers import Writing
+from hushbid.server.pages.texts import Texts
 from hushbid.server.pages.visit import Visit
 
 _SHOWN_DIGITS = 2
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What the page shows of a forecast. Every part is there, whether there is a forecast or not."""
+
+    problem: str | None = None
+    """Why there is none, or nothing if there is one."""
+
+    sentences: tuple[str, ...] = ()
+    errors: tuple[tuple[str, str], ...] = ()
+    """The name of each question of a survey, and its error."""
+
+    texts: dict[str, str] = field(default_factory=dict)
+    """The numbers behind the sentences, by the place that shows them; empty if there are none."""
+
+
 def forecast_words(
     visit: Visit, settings: CampaignSettings, preview: Preview | None, found: WhatIf, *, uncapped: bool
-) -> dict[str, Any]:
-    """Sentences, the error of each question, and the numbers behind them, by the place on the page that shows each."""
+) -> Forecast:
+    """Sentences, the error of each question, and the numbers behind them."""
     words = _Words(visit, settings)
     sentences = words.sentences(found)
     if uncapped:
         sentences.append(visit.texts("what_if.uncapped", sure=visit.write.sure(settings.largest_loss)))
-    errors = []
+    errors: list[tuple[str, str]] = []
     if settings.questions and found.errors is not None:
         errors = [
-            [one.name, words.error(place, error)]
+            (one.name, words.error(found, place, error))
             for place, (one, error) in enumerate(zip(settings.questions, found.errors, strict=True))
         ]
-    return {"sentences": sentences, "errors": errors, "texts": {} if preview is None else words.numbers(preview)}
+    numbers = {} if preview is None else words.numbers(preview)
+    return Forecast(sentences=tuple(sentences), errors=tuple(errors), texts=numbers)
 
 
 class _Words:
@@ -45,7 +63,7 @@ class _Words:
         people = self.write.number(found.people, 9)
         if found.errors is None or found.cost is None:
             return [self._out_of_reach(found, people)]
-        told = {"people": people, "errors": self.errors(found.errors), "cost": self.money(found.cost)}
+        told = {"people": people, "errors": self.errors(found, found.errors), "cost": self.money(found.cost)}
         kind, several = "get", "_each" if len(found.errors) > 1 else ""
         if self.settings.standard_error is not None:
             kind = "costs" if found.cost_of_twice is None else "costs_twice"
@@ -53,11 +71,12 @@ class _Words:
             told |= {"twice": self.write.number(2 * found.people, 9), "other": self.money(found.cost_of_twice)}
         basis = "plus_minus_worst" if self.settings.max_relation else "plus_minus"
         first = self.t(f"what_if.{kind}{several}", **told)
-        return [first, self._more(found, people), self.t(f"what_if.{basis}")]
+        left_out = "limits_left_out" if self.settings.limits else "missing_left_out"
+        return [first, self._more(found, people), self.t(f"what_if.{basis}"), self.t(f"what_if.{left_out}")]
 
     def _more(self, found: WhatIf, people: str) -> str:
         """What half the error takes."""
-        targets = self.t("what_if.half_each") if len(found.targets) > 1 else self.errors(found.targets)
+        targets = self.t("what_if.half_each") if len(found.targets) > 1 else self.errors(found, found.targets)
         many, cost, both = found.people_for_targets, found.cost_for_targets, found.both_for_targets
         told = {"targets": targets, "people": people}
         if many is not None and cost is not None:
@@ -95,17 +114,13 @@ class _Words:
             "ceiling": self.t("preview.above_ceiling") if found.above_ceiling else "",
         }
 
-    def errors(self, errors: tuple[float, ...]) -> str:
-        """The error of a single question."""
-        return self.error(0, errors[0])
+    def errors(self, found: WhatIf, errors: tuple[float, ...]) -> str:
+        """What a standard error of a single question means."""
+        return self.error(found, 0, errors[0])
 
-    def error(self, place: int, error: float) -> str:
-        """The error of a question in its unit; of shares in percentage points."""
-        asked = self.settings.questions[place] if self.settings.questions else None
-        if asked is not None and not isinstance(asked, Number):
-            return f"± {self.write.number(100.0 * error, _SHOWN_DIGITS)} {self.t('what_if.points')}"
-        unit = self.settings.unit if asked is None else asked.unit if isinstance(asked, Number) else ""
-        return f"± {self.write.number(error, _SHOWN_DIGITS)}{' ' * bool(unit)}{unit}"
+    def error(self, found: WhatIf, place: int, standard_error: float) -> str:
+        """Half the interval that a standard error of a question means, in its unit."""
+        return half_width_words(self.t, self.write, self.settings, place, found.margins[place] * standard_error)
 
     def money(self, minor: int, *, most: int | None = None) -> str:
         """A simulated amount: three digits, rounded up."""
@@ -118,3 +133,12 @@ class _Words:
 
     def _exactly(self, minor: int) -> str:
         return self.write.money(minor, self.settings.currency, self.settings.decimals)
+
+
+def half_width_words(t: Texts, w: Writing, settings: CampaignSettings, place: int, half_width: float) -> str:
+    """Half an interval of one question in its unit, behind ±; of shares in percentage points."""
+    asked = settings.questions[place] if settings.questions else None
+    if asked is not None and not isinstance(asked, Number):
+        return f"± {w.number(100.0 * half_width, _SHOWN_DIGITS)} {t('what_if.points')}"
+    unit = settings.unit if asked is None else asked.unit
+    return f"± {w.number(half_width, _SHOWN_DIGITS)}{' ' * bool(unit)}{unit}"

@@ -58,7 +58,7 @@ def pressed(typed: Mapping[str, str], action: str) -> tuple[dict[str, str], str]
     if what in ("question-add", "question-remove", "question-up", "question-down"):
         rows = [_row(typed, "q", k, PARTS) for k in range(question_count(typed))]
         after, at = _changed(rows, what.partition("-")[2], place, MOST_QUESTIONS)
-        if what == "question-add":
+        if len(after) > len(rows):
             after[-1:] = [{**dict.fromkeys(PARTS, ""), "kind": place if place in KINDS else "number"}]
         return _with_rows(typed, "q", "questions", after or [dict.fromkeys(PARTS, "") | {"kind": "number"}]), f"q-{at}"
     if what in ("stratum-add", "stratum-remove"):

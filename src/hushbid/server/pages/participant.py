@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from functools import partial
 from typing import Any, TypeVar
 
 from fastapi import APIRouter, Request, Response
@@ -88,7 +87,7 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
     }
     if stage == "invited":
         told = await _ask(visit, lambda service: consent.told_by(service, visit.token, visit.texts, view))
-        values["shown"] = partial(visit.write.timed, moments=(view.report_by, view.deliver_by))
+        values |= consent.article(told.document, view.report_by, view.deliver_by)
         return visit.page("participant/consent.html", status=status, here="/p", told=told, **values, **more)
     if stage == "offer":
         assert view.promised is not None
@@ -148,7 +147,8 @@ async def agreed_to(request: Request) -> Response:
     found = await _ask(visit, lambda service: service.agreed_to(visit.token))
     if found is None or view.agreement is None:
         return visit.go("/p")
-    return visit.page("participant/agreement.html", view=view, document=found)
+    shown = consent.article(found, view.report_by, view.deliver_by)
+    return visit.page("participant/agreement.html", view=view, **shown)
 
 
 async def sample_page(visit: Visit, page: str) -> Response:
@@ -311,6 +311,7 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
     suggested = given.report if given.report is not None else menu.reports[menu.usual // 2]
     price = given.report * step if given.report is not None else None
     write = visit.write
+    risk = consent.contrast_of(visit.texts, stated, step, several=several, brief=True).to_dict()["texts"]
     return visit.page(
         "participant/choice.html",
         status=status,
@@ -327,7 +328,8 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
         around=choice.around(menu, suggested, step, largest=largest),
         truth=suggested,
         halves=choice.steps_below_and_above(step, view.max_privacy_loss),
-        contrast=consent.contrast_of(visit.texts, stated, step, several=several, brief=True),
+        contrast=risk,
+        dots=consent.contrast_dots(risk, step),
         chart=pictures.menu_chart(visit.texts, write, menu, step, price=price, currency=view.currency),
     )
 

@@ -44,8 +44,11 @@ STATE_COLOURS = {
 """How each state of a person is coloured; also the order in which they are drawn."""
 
 
-def dots(t: Texts, w: Writing, privacy_loss: float, *, name: str) -> Markup:
-    """A hundred chances: the fifty of a toss-up, those that may be added at most, as the words say, and the rest."""
+def dots(privacy_loss: float, said: tuple[str, str], *, name: str) -> Markup:
+    """A hundred chances: the fifty of a toss-up, those that may be added at most, and the rest.
+
+    ``said`` is a title and a description, for those who do not see it.
+    """
     most = math.ceil(100.0 * sureness(privacy_loss) - 1e-9)
     marks: list[Markup] = []
     for place in range(100):
@@ -55,8 +58,8 @@ def dots(t: Texts, w: Writing, privacy_loss: float, *, name: str) -> Markup:
     return _shown(
         Drawing(width=10 * _GAP, height=10 * _GAP, marks=tuple(marks)),
         name=f"dots-{name}",
-        title=t("risk.picture", number=w.out_of_100(privacy_loss)),
-        description=t("risk.picture_text"),
+        title=said[0],
+        description=said[1],
         class_="dots",
     )
 

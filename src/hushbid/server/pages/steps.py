@@ -7,6 +7,7 @@ can be copied whatever its state.
 import secrets
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
@@ -19,6 +20,7 @@ from hushbid.server.domain.text import LONGEST_TITLE
 from hushbid.server.domain.views import CampaignView, JobView, Principal
 from hushbid.server.pages import aside, pictures
 from hushbid.server.pages.estimates import shown_estimates
+from hushbid.server.pages.forecast_words import half_width_words
 from hushbid.server.pages.form_prices import prior_typed
 from hushbid.server.pages.numbers import Unreadable
 from hushbid.server.pages.settings_form import as_typed
@@ -264,6 +266,7 @@ async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, A
         reason_problem=told if at_field else None,
         tab="overview",
         money=visit.money_of(view.settings),
+        half_width=partial(half_width_words, visit.texts, visit.write, view.settings),
     )
 
 

@@ -16,8 +16,12 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hushbid.arrays import FloatArray
+from hushbid.disclosure.error import PUBLIC_LEVEL
+from hushbid.disclosure.preparing import planned_error, planned_errors
 from hushbid.errors import InputError
 from hushbid.mechanism import Market, Population, decide
+from hushbid.mechanism.decision import Decision
+from hushbid.mechanism.market import Outcome, plan_of
 from hushbid.mechanism.schedule import end_of_buying, even_quantiles, expected_menu, own_schedule
 from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
@@ -41,6 +45,8 @@ _DEAREST = 1e12
 _AT_ONCE = 5
 _SKETCHED_REPETITIONS, _SKETCHED_POINTS, _SKETCHED_PEOPLE = 8, 17, 2_000
 _HIGH = 0.95
+_MARGINS = 5
+"""For so many simulated campaigns intervals are computed: they differ little between campaigns."""
 _MOST_PAID = 1e15
 _KEPT = 16
 """How many campaigns' forecasts are kept."""
@@ -83,6 +89,7 @@ def _previewed(asked: "_Asked") -> Preview:
     paid: list[float] = []
     errors: list[tuple[float, float, float]] = []
     bought: list[float] = []
+    margins: list[tuple[float, ...]] = []
     end = time.monotonic() + effort.seconds
     rough = _rough(population)
     # as many campaigns as the time allows, but never too few
@@ -91,17 +98,21 @@ def _previewed(asked: "_Asked") -> Preview:
         paid.append(decided.total_payment)
         errors.append((decided.mse, decided.worst_mse, math.fsum(np.square(decided.weights))))
         bought.append(decided.active / len(groups))
+        if decided.active and len(margins) < _MARGINS:
+            margins.append(_half_widths(market, decided))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
     worst = worst_payment(population, above_support=True, limits=settings.limits is True)
     spending = _spending(settings, len(groups), np.array(paid), worst)
     error, worst_error, squares = (float(one) for one in np.mean(np.array(errors), axis=0))
     ceiling = settings.spending_ceiling
+    half_widths = _known(np.mean(np.array(margins), axis=0)) if margins and math.isfinite(error) else None
     return Preview(
         spending=spending,
         standard_error=None if market.survey else _root(error),
         worst_standard_error=None if market.survey else _root(worst_error),
-        questions=_by_question(market, population, error, squares),
+        half_width=None if market.survey or half_widths is None else half_widths[0],
+        questions=_by_question(market, population, error, squares, half_widths),
         share_bought=float(np.mean(bought)),
         largest_loss=settings.largest_loss,
         above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
@@ -112,7 +123,21 @@ def _root(squared: float) -> float | None:
     return math.sqrt(squared) if math.isfinite(squared) else None
 
 
-def _by_question(market: Market, population: Population, mse: float, squares: float) -> tuple[QuestionPreview, ...]:
+def _known(values: FloatArray) -> tuple[float, ...] | None:
+    return _numbers(values) if np.isfinite(values).all() else None
+
+
+def _half_widths(market: Market, decided: Decision) -> tuple[float, ...]:
+    """Half the 95 % interval of the estimate, or of every question's, if everybody delivers."""
+    outcome = Outcome(market=market, **{name: getattr(decided, name) for name in Decision.__slots__})
+    plan = plan_of(outcome, key="forecast")
+    errors = [planned_error(plan)] if market.survey is None else planned_errors(plan)
+    return tuple(one.half_width(PUBLIC_LEVEL) for one in errors)
+
+
+def _by_question(
+    market: Market, population: Population, mse: float, squares: float, half_widths: Sequence[float] | None
+) -> tuple[QuestionPreview, ...]:
     """The errors of a survey's questions, from the mean error of all of them together and the mean ``Σw²``."""
     if market.survey is None or market.layout is None:
         return ()
@@ -126,9 +151,12 @@ def _by_question(market: Market, population: Population, mse: float, squares: fl
     )
     return tuple(
         QuestionPreview(
-            name=one.question.name, standard_error=_root(one.mse), worst_standard_error=_root(one.worst_mse)
+            name=one.question.name,
+            standard_error=_root(one.mse),
+            worst_standard_error=_root(one.worst_mse),
+            half_width=None if half_widths is None else half_widths[place],
         )
-        for one in found
+        for place, one in enumerate(found)
     )
 
 

@@ -96,7 +96,8 @@ def what_if(settings: CampaignSettings, people: int, preview: Preview | None, se
         in_time = time.monotonic() <= end
         return WhatIf(people=people, errors=None, cost=None, least_people=least, in_time=in_time, repetitions=_DRAWS)
     errors = _errors(preview)
-    if errors is None:
+    margins = _margins(preview, errors)
+    if errors is None or margins is None:
         return WhatIf(people=people, errors=None, cost=None, repetitions=_DRAWS)
     targets = tuple(two_digits(one / 2.0) for one in errors)
     exact = with_errors(settings, targets)
@@ -110,6 +111,7 @@ def what_if(settings: CampaignSettings, people: int, preview: Preview | None, se
     return WhatIf(
         people=people,
         errors=errors,
+        margins=margins,
         cost=preview.spending.expected,
         targets=targets,
         people_for_targets=more,
@@ -146,6 +148,15 @@ def _errors(preview: Preview) -> tuple[float, ...] | None:
         found = [preview.worst_standard_error]
     known = [one for one in found if one is not None]
     return tuple(known) if len(known) == len(found) else None
+
+
+def _margins(preview: Preview, errors: tuple[float, ...] | None) -> tuple[float, ...] | None:
+    """How many standard errors half an interval is, of each estimate; None where there are none."""
+    found = [one.half_width for one in preview.questions] if preview.questions else [preview.half_width]
+    known = [one for one in found if one is not None]
+    if errors is None or len(known) < len(found):
+        return None
+    return tuple(half / error if error > 0.0 else 1.0 for half, error in zip(known, errors, strict=True))
 
 
 def _meets(settings: CampaignSettings, people: int, targets: Sequence[float]) -> object:

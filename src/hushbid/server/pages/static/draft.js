@@ -101,7 +101,7 @@ async function look() {
   note.textContent = panel.dataset.busy;
   panel.setAttribute("aria-busy", "true");
   try {
-    const { problem, sentences = [], errors = [], texts = {} } = await post("/campaigns/preview", { signal: asking.signal });
+    const { problem, sentences, errors, texts } = await post("/campaigns/preview", { signal: asking.signal });
     paragraphs(document.getElementById("preview-words"), sentences);
     pairs(document.getElementById("preview-errors"), errors);
     for (const place of panel.querySelectorAll("[data-shows]")) place.textContent = texts[place.dataset.shows] ?? "–";

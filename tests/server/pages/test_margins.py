@@ -1,0 +1,75 @@
+"""± is half of a 95 % interval wherever it stands, and what an interval makes useless is called so first."""
+
+import math
+import re
+from typing import Any
+
+import pytest
+
+from hushbid.documents import parsed
+from hushbid.record import Record
+from hushbid.server.pages.estimates import shown_estimates
+from hushbid.server.pages.numbers import Writing
+from hushbid.server.pages.texts import languages
+from tests.server.api.support import Live
+from tests.server.pages.support import Visitor, words
+from tests.server.support import PASSWORD, drafted
+
+MARGIN = re.compile(r"± ([\d.,]+)")
+
+
+def test_the_margin_of_a_forecast_is_the_margin_of_the_result(shared: Live) -> None:
+    play = drafted(shared.service, 60, buyer_weight=5_000.0, unit="hours")
+    with Visitor(shared.url) as ann:
+        ann.log_in("ann", PASSWORD)
+        opening = words(ann.get(f"/campaigns/{play.id}/steps/open"))
+        typed = {**ann.fields(f"/campaigns/{play.id}/edit"), "people": "60"}
+        live = ann.client.post("/campaigns/preview", data=typed).json()
+        assert not any("standard error" in one for one in live["sentences"])
+        shared.service.open(play.who, play.id)
+        play.report()
+        assert play.decide().state == "done"
+        play.deliver()
+        assert play.release().state == "done"
+        result = words(ann.get(f"/campaigns/{play.id}"))
+    release = Record.from_dict(parsed(shared.service.record(play.who, play.id))).release
+    assert release is not None
+    real, standard_error = release.error.half_width(0.95), release.standard_error
+    assert real > 1.9 * standard_error, "or the test shows nothing"
+    forecast, opened, shown = (float(MARGIN.findall(text)[0]) for text in (live["sentences"][0], opening, result))
+    assert shown == pytest.approx(real, rel=0.1)
+    assert forecast == opened == pytest.approx(real, rel=0.2)
+
+
+def released(estimate: float, half: float | None, **more: Any) -> dict[str, Any]:
+    return {"estimate": estimate, "half_width": {"level": 0.95, "value": half}, **more}
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_a_result_whose_interval_covers_most_of_the_range_is_called_unusable_first(language: str) -> None:
+    t = languages()[language]
+    w = Writing(t)
+    for estimate, half, usable in ((3.0, 11.0, False), (3.0, 2.0, True), (6.0, 3.5, False), (11.0, 3.5, True)):
+        [shown] = shown_estimates(t, w, released(estimate, half), (0.0, 12.0), "hours")
+        assert (shown.value == t("estimate.unusable")) != usable
+        assert shown.drawn in (shown.value if usable else shown.sentence)
+    [bare] = shown_estimates(t, w, released(3.0, None), (0.0, 12.0), "hours")
+    assert bare.value == t("estimate.unusable")
+
+
+def test_shares_are_possible_percentages_in_the_buyers_order() -> None:
+    t = languages()["en"]
+    drawn, likely = {"b": 0.7, "a": -0.2, "c": 0.5}, {"a": 0.0, "b": 0.6, "c": 0.4}
+    choice = {"kind": "choice", "name": "Shift", "answers": ["c", "b", "a"]}
+    smoke = {"kind": "yes_no", "name": "Smoke?"}
+    margin = {"level": 0.95, "value": 0.2}
+    answers = [
+        {"question": choice, "shares": drawn, "projected": likely, "half_width": margin},
+        {"question": smoke, "estimate": -0.1, "projected": 0.0, "half_width": margin},
+    ]
+    shift, yes = shown_estimates(t, Writing(t), {"answers": answers}, None, "")
+    assert shift.value == "c 40 %; b 60 %; a 0 %"
+    assert "c 50 %; b 70 %; a \u221220 %" in shift.sentence
+    assert "± 20 percentage points" in shift.sentence
+    assert yes.value == "0 %"
+    assert not math.isnan(float(MARGIN.findall(yes.sentence)[0]))
