@@ -70,7 +70,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store() -> Path:
-    return Path(os.environ["HUSHBID_CLAIMS"])
+    return Path(os.environ["HUSHBID_LEDGER"])
 
 
 def run(folder: Path, *options: object) -> Any:
@@ -370,7 +370,7 @@ def test_claims_of_the_old_naming_are_refused_wherever_they_are_found(ending: st
     (store / old).write_text("{}")
     assert "an estimate that an earlier version drew" in refused(home)
     with pytest.raises(AlreadyReleased, match="earlier version"):
-        release([0.1, 0.2, 0.3], claims=store)
+        release([0.1, 0.2, 0.3], ledger=store)
     assert [path.name for path in store.iterdir()] == [old]
 
 
@@ -435,7 +435,7 @@ def test_a_store_that_cannot_be_used_is_told_and_nothing_is_written(
 ) -> None:
     (tmp_path / "file").write_text("")
     place = {"a file": tmp_path / "file", "in a file": tmp_path / "file" / "below", "relative": "claims"}[kind]
-    monkeypatch.setenv("HUSHBID_CLAIMS", str(place))
+    monkeypatch.setenv("HUSHBID_LEDGER", str(place))
     sentence = "must be an absolute path" if kind == "relative" else "cannot be used"
     assert sentence in refused(home)
     assert not (home / "out").exists()
@@ -608,13 +608,13 @@ def test_a_wave_that_nobody_counts_to_is_refused_where_it_is_given(home: Path, s
     asked = without_ids(home)
     assert "--wave" in refused(home, *asked, "--wave", "1000001")
     with pytest.raises(InputError, match="wave must be a whole number from 1 to 1000000"):
-        release([0.1, 0.2, 0.3], wave=1_000_001, claims=store)
+        release([0.1, 0.2, 0.3], wave=1_000_001, ledger=store)
     assert not store.exists()
 
 
 def test_a_store_that_is_a_file_is_called_one(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("HUSHBID_CLAIMS", str(tmp_path / "file"))
+    monkeypatch.setenv("HUSHBID_LEDGER", str(tmp_path / "file"))
     assert "cannot be used: it is a file, or lies in one." in refused(home)
 
 

@@ -44,7 +44,7 @@ noise.draw_many = draw_many
 {sabotage}
 
 plan = ReleasePlan.of([0.5, 1.0, 2.0], setting="central", bounds=(0, 1), label="killed")
-release = release_plan(plan, [0.2, 0.4, 0.6], claims=sys.argv[1])
+release = release_plan(plan, [0.2, 0.4, 0.6], folder=sys.argv[1])
 print(release.estimate, draws, flush=True)
 """
 
@@ -203,10 +203,10 @@ def test_a_file_where_the_folder_should_be_is_a_clear_error_and_nothing_is_drawn
     (tmp_path / "file").write_text("")
     plan = ReleasePlan.of([1.0, 2.0], setting="central", bounds=(0.0, 1.0), label=f"file for a folder {below}")
     with pytest.raises(ReleaseError, match=r"cannot be used: it is a file, or lies in one\.$"):
-        release_plan(plan, [0.1, 0.2], claims=tmp_path / "file" / below)
+        release_plan(plan, [0.1, 0.2], folder=tmp_path / "file" / below)
     with pytest.raises(ReleaseError, match=r"cannot be used: it is a file, or lies in one\.$"):
         privatize(0.5, 1.0, (0, 1), store=tmp_path / "file" / below / "mine")
-    assert release_plan(plan, [0.1, 0.2], claims=tmp_path / "claims").key == plan.key
+    assert release_plan(plan, [0.1, 0.2], folder=tmp_path / "claims").key == plan.key
 
 
 @pytest.mark.parametrize(
@@ -232,10 +232,10 @@ def test_whatever_the_system_refuses_is_told_and_a_later_attempt_draws(
     with monkeypatch.context() as broken:
         broken.setattr(os, call, refuse)
         with pytest.raises(ReleaseError, match=f"cannot be used: {os.strerror(number)}") as told:
-            release_plan(plan, [0.1, 0.2], claims=folder)
+            release_plan(plan, [0.1, 0.2], folder=folder)
     assert str(told.value).startswith(f"The folder {folder}")
-    first = release_plan(plan, [0.1, 0.2], claims=folder)
-    assert release_plan(plan, [0.9, 0.9], claims=folder).estimate == first.estimate
+    first = release_plan(plan, [0.1, 0.2], folder=folder)
+    assert release_plan(plan, [0.9, 0.9], folder=folder).estimate == first.estimate
 
 
 def test_a_failed_link_is_reported_and_the_draft_is_used_next_time(

@@ -191,9 +191,9 @@ def test_wrong_data_are_refused_before_anything_is_drawn_or_claimed(tmp_path: Pa
     plan = plan_of([1.0, 1.0])
     for data in ([0.5], [0.5, "x"], 3):
         with pytest.raises(DataError):
-            release_plan(plan, data, claims=tmp_path)
+            release_plan(plan, data, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
-    assert release_plan(plan, [0.5, 0.5], claims=tmp_path).key == plan.key
+    assert release_plan(plan, [0.5, 0.5], folder=tmp_path).key == plan.key
 
 
 def test_public_depends_on_the_data_only_through_the_noisy_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -316,31 +316,31 @@ def test_a_second_release_in_the_same_process_is_refused() -> None:
 
 def test_asking_again_with_claims_returns_the_stored_one_whatever_the_data(tmp_path: Path) -> None:
     plan = plan_of([1.0, 2.0])
-    first = release_plan(plan, [0.1, 0.2], claims=tmp_path)
-    second = release_plan(plan, [0.9, None], claims=str(tmp_path))
-    third = release_plan(plan, "not even data", claims=tmp_path)
+    first = release_plan(plan, [0.1, 0.2], folder=tmp_path)
+    second = release_plan(plan, [0.9, None], folder=str(tmp_path))
+    third = release_plan(plan, "not even data", folder=tmp_path)
     assert first.to_dict() == second.to_dict() == third.to_dict()
 
 
 def test_no_way_round_the_memory_through_another_folder_or_none(tmp_path: Path) -> None:
     plan = plan_of([1.0])
-    release_plan(plan, [0.1], claims=tmp_path / "one")
+    release_plan(plan, [0.1], folder=tmp_path / "one")
     for elsewhere in (None, tmp_path / "two"):
         with pytest.raises(AlreadyReleased):
-            release_plan(plan, [0.1], claims=elsewhere)
+            release_plan(plan, [0.1], folder=elsewhere)
     plan = plan_of([1.0])
     release_plan(plan, [0.1])
     with pytest.raises(AlreadyReleased):
-        release_plan(plan, [0.1], claims=tmp_path / "one")
+        release_plan(plan, [0.1], folder=tmp_path / "one")
     assert not (tmp_path / "one" / f"{plan.key}.json").exists()
 
 
 def test_a_lost_folder_is_not_drawn_anew_by_the_process_that_remembers(tmp_path: Path) -> None:
     plan = plan_of([1.0])
-    release_plan(plan, [0.1], claims=tmp_path)
+    release_plan(plan, [0.1], folder=tmp_path)
     (tmp_path / f"{plan.key}.json").unlink()
     with pytest.raises(AlreadyReleased):
-        release_plan(plan, [0.1], claims=tmp_path)
+        release_plan(plan, [0.1], folder=tmp_path)
 
 
 def test_a_stored_release_counts_as_shown_in_the_process_that_reads_it(
@@ -348,9 +348,9 @@ def test_a_stored_release_counts_as_shown_in_the_process_that_reads_it(
 ) -> None:
 
     plan = plan_of([1.0])
-    release_plan(plan, [0.1], claims=tmp_path)
+    release_plan(plan, [0.1], folder=tmp_path)
     monkeypatch.setattr(once, "_drawn", {})  # as a new process would start
-    release_plan(plan, [0.1], claims=tmp_path)
+    release_plan(plan, [0.1], folder=tmp_path)
     with pytest.raises(AlreadyReleased):
         release_plan(plan, [0.1])
 
@@ -366,8 +366,8 @@ def test_a_drawing_that_fails_was_shown_to_nobody_and_may_be_tried_again(
         with monkeypatch.context() as broken:
             broken.setattr(noise, "draw_many", fail)
             with pytest.raises(RuntimeError, match="no entropy"):
-                release_plan(plan, [0.1], claims=folder)
-    assert release_plan(plan, [0.1], claims=tmp_path).key == plan.key
+                release_plan(plan, [0.1], folder=folder)
+    assert release_plan(plan, [0.1], folder=tmp_path).key == plan.key
 
 
 def test_a_drawing_that_could_not_be_stored_may_only_be_completed_where_its_draft_is(
@@ -381,13 +381,13 @@ def test_a_drawing_that_could_not_be_stored_may_only_be_completed_where_its_draf
         with monkeypatch.context() as broken:
             broken.setattr(once_files, step, full)
             with pytest.raises(ReleaseError, match="No space left"):
-                release_plan(plan, [0.1], claims=tmp_path)
+                release_plan(plan, [0.1], folder=tmp_path)
         for elsewhere in (None, tmp_path / "other"):
             with pytest.raises(AlreadyReleased):
-                release_plan(plan, [0.1], claims=elsewhere)
+                release_plan(plan, [0.1], folder=elsewhere)
     [draft] = tmp_path.glob("*.draft")
     drawn = json.loads(draft.read_text())["drawing"]["estimate"]
-    assert release_plan(plan, [0.1], claims=tmp_path).estimate == drawn
+    assert release_plan(plan, [0.1], folder=tmp_path).estimate == drawn
 
 
 def test_many_threads_see_one_release(tmp_path: Path) -> None:
@@ -397,7 +397,7 @@ def test_many_threads_see_one_release(tmp_path: Path) -> None:
 
     def ask(folder: Path | None) -> None:
         try:
-            seen.append(release_plan(plan, [0.5, 0.5], claims=folder).estimate)
+            seen.append(release_plan(plan, [0.5, 0.5], folder=folder).estimate)
         except AlreadyReleased as refusal:
             refused.append(refusal)
 

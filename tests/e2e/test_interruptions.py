@@ -48,7 +48,7 @@ def test_a_stopped_run_leaves_nothing_half_written_and_draws_once(number: signal
     assert there in ([], FINAL_FILES) or (number is signal.SIGKILL and "record.json" not in there)
     if number is not signal.SIGKILL and folder.exists():
         assert not list(folder.glob(".*"))  # temporary files are gone
-    store = Path(os.environ["HUSHBID_CLAIMS"])
+    store = Path(os.environ["HUSHBID_LEDGER"])
     drawn = [json.loads(path.read_text())["drawing"]["release"]["estimate"] for path in store.glob("*.json")]
     succeeds("run", "sleep.toml", "--no-audit", *(["--force"] if there == FINAL_FILES else []), cwd=home)
     assert len(list(store.glob("*.json"))) == 1

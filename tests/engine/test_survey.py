@@ -129,19 +129,19 @@ def test_errors_promises_and_counts_are_those_of_memory(goal: dict[str, Any]) ->
 def test_memory_and_engines_find_each_others_surveys_and_never_draw_again(tmp_path: Path) -> None:
     outcome, ids = MARKET.acquire(REPORTS), np.arange(N)
     answers = {"sleep": SLEEP, "smokes": SMOKES, "shift": SHIFT}
-    drawn = hushbid.release(outcome, answers, ids=ids, question="work", claims=tmp_path / "memory")
-    shown = release(price(people(), MARKET), claims=tmp_path / "memory", question="work")
+    drawn = hushbid.release(outcome, answers, ids=ids, question="work", ledger=tmp_path / "memory")
+    shown = release(price(people(), MARKET), ledger=tmp_path / "memory", question="work")
     assert [one.values for one in shown.answers] == [one.values for one in drawn.answers]
     later = {**answers, "sleep": SLEEP + 1}
-    drawn = release(price(people(**later), MARKET), claims=tmp_path / "engine", question="rest")
-    shown = hushbid.release(outcome, later, ids=ids, question="rest", claims=tmp_path / "engine")
+    drawn = release(price(people(**later), MARKET), ledger=tmp_path / "engine", question="rest")
+    shown = hushbid.release(outcome, later, ids=ids, question="rest", ledger=tmp_path / "engine")
     assert [one.values for one in shown.answers] == [one.values for one in drawn.answers]
     assert (shown.privacy_loss <= outcome.privacy_loss).all()
     with pytest.raises(AlreadyReleased, match="other data"):
-        release(price(people(**{**later, "smokes": ~SMOKES}), MARKET), claims=tmp_path / "engine", question="rest")
+        release(price(people(**{**later, "smokes": ~SMOKES}), MARKET), ledger=tmp_path / "engine", question="rest")
     asks_more = replace(MARKET, questions=(*QUESTIONS[:2], replace(QUESTIONS[2], importance=3)))
     with pytest.raises(AlreadyReleased, match="other promises"):
-        release(price(people(**later), asks_more), claims=tmp_path / "engine", question="rest")
+        release(price(people(**later), asks_more), ledger=tmp_path / "engine", question="rest")
 
 
 def test_words_booleans_and_numbers_say_yes_and_no_alike_in_the_same_integers(kind: Kind) -> None:
