@@ -18,7 +18,7 @@ from tests.e2e.conftest import FINAL_FILES, MARKET, PEOPLE, change, contents, es
 def stopped(home: Path, at: int, number: int) -> subprocess.CompletedProcess[str]:
     """Run the campaign and let a signal arrive at the at-th step that makes something durable or gives it its name.
 
-    1 to 4 make the account's store and its key, 5 to 13 draw and store the estimate, 14 to 18 write the files, 19 to 23
+    1 to 4 make the release ledger and its key, 5 to 13 draw and store the estimate, 14 to 18 write the files, 19 to 23
     give them their names.
     """
     return hushbid("run", "sleep.toml", "--no-audit", cwd=home, stop=(at, int(number)))

@@ -300,7 +300,7 @@ def test_engines_and_one_record_or_release_for_all_are_refused_with_the_way_that
             run_by_stratum(file, reports=people, reading=reading)
     outcome = market.acquire(columns()["sensitivity"])
     with pytest.raises(InputError, match=r"outcome\.by_stratum\(\) by itself"):
-        hushbid.release(outcome, columns()["value"])
+        hushbid.release(outcome, columns()["value"], question="strata")
     for groups in (None, LABELS):
         with pytest.raises(RecordError, match=r"every outcome in outcome\.by_stratum\(\)"):
             Record.of(outcome, groups=groups)

@@ -64,7 +64,7 @@ def buy(
     kind: Kind | None = None,
     late: Literal["paid", "unpaid"] | None = None,
     name: str = "purchase",
-    question: str = "the mean",
+    question: str | None = None,
     wave: int = 1,
     made_up: bool = False,
     currency: str | None = None,
@@ -98,8 +98,8 @@ def buy(
     kind, late, wave, made_up
         As in a campaign file: see docs/reference/campaign-file.md.
     name, question
-        What the purchase is called, and what is asked. The question and the people's ids name the one estimate that is
-        ever drawn: asked again, it is shown again.
+        What the purchase is called, and what is asked, which is required to draw an estimate of real people. The
+        question and the people's ids name the one estimate that is ever drawn: asked again, it is shown again.
     currency, ceiling
         An ISO 4217 code, whose minor units payments are rounded up to, and the most that may be spent.
     accept_infinite_loss
@@ -128,10 +128,12 @@ def buy(
     if ceiling is not None and not as_number(ceiling, "ceiling") > 0.0:
         raise InputError(f"ceiling must be above 0, got {ceiling!r}.", field="ceiling")
     as_count(wave, "wave", least=1)
+    if question is None and not made_up and not (data is None and value is None):
+        raise InputError("question must say what is asked, since an estimate is drawn once for it.", field="question")
     wanted = Campaign(
         path=None,
         name=name,
-        quantity=question,
+        quantity="the mean" if question is None else question,
         unit="",
         wave=wave,
         made_up=made_up,
@@ -166,7 +168,8 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "market": (Market, "a Market"),
     "reading": (Reading, "a Reading"),
     **dict.fromkeys(("folder", "ledger"), (str | Path | None, "a path")),
-    **dict.fromkeys(("name", "question", "id", "sensitivity"), _TEXT),
+    **dict.fromkeys(("name", "id", "sensitivity"), _TEXT),
+    "question": (str | None, "a text"),
     **dict.fromkeys(("group", "limit"), (str | None, "the name of a column")),
     **dict.fromkeys(("made_up", "accept_infinite_loss", "force"), _TRUTH),
 }
