@@ -68,7 +68,7 @@ def test_a_question_of_a_survey_is_not_drawn_again_alone_nor_as_another_kind() -
     words = ["yes" if one else "no" for one in smokes]
     shift = ["day", "night", "both", "day", "day", "night"]
     asked = (HOURS, YesNo(name="smokes"), Choice(name="shift", answers=("day", "night", "both")))
-    ask(survey(*asked), {"sleep": SLEEP, "smokes": words, "shift": shift}, "work")
+    ask(survey(*asked), {"sleep": SLEEP, "smokes": [bool(one) for one in smokes], "shift": shift}, "work")
     unit = ReleasePlan.of(np.linspace(0.5, 1.0, N), setting="central", bounds=(0, 1))
     attempts: list[tuple[ReleasePlan, Any]] = [
         (number(), SLEEP),

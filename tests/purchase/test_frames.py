@@ -136,8 +136,8 @@ def test_a_survey_takes_truth_values_categories_and_gaps(kind: str) -> None:
     assert [answer.name for answer in found.release.answers] == names
     with pytest.raises(InputError, match=r"value must name one column for each question \(3\), got 5"):
         hushbid.buy(table, market, value=5, question="q")  # type: ignore[arg-type]
+    wrong = columns(sleep=columns()["value"], smokes=[{"a": 1}] * N, works=works)
     with pytest.raises(DataError, match="'smokes' must hold yes or no, or nothing, but rows 0, 1, 2, 3, 4 and 35 more"):
-        wrong = columns(sleep=columns()["value"], smokes=[{"a": 1}] * N, works=works)
         hushbid.buy(wrong, market, value=names, question="q")
     assert found.to_frame("pandas").shape[0] == N
     frame = found.release.to_frame()

@@ -164,10 +164,10 @@ def refuse_released(folder: Path, ask: Ask, *, by_losses: bool = False) -> None:
         entry = drawing_of(folder, ours.name)
         if entry is not None:
             raise _drawn(folder, ours.name, entry).not_synthetic()
-        _refuse_neighbours(folder, ours)
         for mark in _seen(folder, "*") if by_losses else ():
             if ours.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
                 raise mark.drawn.not_synthetic()
+        _refuse_neighbours(folder, ours)
 
 
 def _settle(
