@@ -17,7 +17,7 @@ from hushbid.disclosure.contrast_from_sums import (
 )
 from hushbid.disclosure.once import release_summed
 from hushbid.disclosure.once_question import Ask, person_digests, tallied
-from hushbid.disclosure.preparing import number_forms, planned_errors, with_rows
+from hushbid.disclosure.preparing import answer_forms, planned_errors, with_rows
 from hushbid.disclosure.preparing_from_sums import SummedPlan
 from hushbid.disclosure.promises import strata_terms
 from hushbid.disclosure.survey import weigh as weigh_survey
@@ -159,7 +159,7 @@ def test_memory_and_sums_share_a_claim_and_other_strata_are_refused(tmp_path: Pa
     figures, digests = summed(plan), person_digests(ids)
 
     def asked(strata: Strata) -> Ask:
-        forms = number_forms(DATA, np.ones(40, dtype=bool))
+        forms = answer_forms(DATA[:, np.newaxis], np.ones(40, dtype=bool))
         return Ask(
             question="difference",
             wave=1,

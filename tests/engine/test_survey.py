@@ -14,7 +14,7 @@ from hushbid.disclosure import release_made_up as drawn_in_memory
 from hushbid.disclosure import survey
 from hushbid.disclosure.grid import DATA_BITS
 from hushbid.disclosure.once_question import person_digests, tallied
-from hushbid.disclosure.preparing import row_forms
+from hushbid.disclosure.preparing import answer_forms
 from hushbid.disclosure.survey_from_sums import SurveySums
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
@@ -73,14 +73,16 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
             [one / memory.people.weight for one in theirs], rel=1e-9
         )
     # what is asked of whom
-    asked = asked_of(there, data_columns(there, None), question="", wave=1)
-    forms = row_forms(TABLE, (plan.promised > 0) & ~OPEN)
+    asked = asked_of(there, data_columns(there, None), question="work", wave=1)
+    forms = answer_forms(TABLE, (plan.promised > 0) & ~OPEN, plan.questions)
     expected = tallied(person_digests([str(k) for k in range(N)]), plan.promised, plan.variance, forms)
     assert (asked.tally.people, asked.tally.data, asked.tally.answers) == (
         expected.people,
         expected.data,
         expected.answers,
     )
+    columns = [(one.data, one.answers, one.varies) for one in expected.columns]
+    assert [(one.data, one.answers, one.varies) for one in asked.tally.columns] == columns
     assert asked.tally.marked == pytest.approx(expected.marked, rel=1e-9)
     assert asked.tally.marked_variances == pytest.approx(expected.marked_variances, rel=1e-9)
     assert asked.bounds == plan.bounds
@@ -151,7 +153,7 @@ def test_words_booleans_and_numbers_say_yes_and_no_alike_in_the_same_integers(ki
     for smokes in written[:1] if kind.name == "spark" else written:
         priced = price(kind.make(people(smokes=smokes).slice(0, 300)), MARKET)
         assert sums_of(priced) == sums_of(expected)
-        tallies = [asked_of(one, data_columns(one, None), question="", wave=1).tally for one in (priced, expected)]
+        tallies = [asked_of(one, data_columns(one, None), question="work", wave=1).tally for one in (priced, expected)]
         assert tallies[0].data == tallies[1].data
 
 
