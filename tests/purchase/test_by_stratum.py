@@ -251,7 +251,7 @@ def test_an_estimate_for_each_is_another_promise_than_one_for_all_unless_it_is_d
     run_campaign(campaign(tmp_path, **shares), reports=columns(), audit=False)
     apart = bought(campaign(tmp_path))  # about other sets of people
     assert [part.answer is not None and part.answer.before for part in apart.parts.values()] == [False] * 3
-    with pytest.raises(AlreadyReleased, match="these very data"):
+    with pytest.raises(AlreadyReleased, match="already produced"):
         bought(
             campaign(tmp_path, standard_error="standard_error = 2", name='name = "One"'),
             columns(region=["all"] * N),

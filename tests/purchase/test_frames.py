@@ -324,7 +324,7 @@ def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
 )
 def test_an_argument_of_another_kind_is_refused_by_its_name(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told) as refused:
-        hushbid.buy(columns(), **{"market": MARKET, **wrong})
+        hushbid.buy(columns(), **{"market": MARKET, "question": "q", **wrong})
     assert refused.value.field == next(iter(wrong))
 
 
