@@ -134,7 +134,7 @@ def test_memory_and_engines_find_each_others_surveys_and_never_draw_again(tmp_pa
     drawn = hushbid.release(outcome, answers, ids=ids, question="work", ledger=tmp_path / "memory")
     shown = release(price(people(), MARKET), ledger=tmp_path / "memory", question="work")
     assert [one.values for one in shown.answers] == [one.values for one in drawn.answers]
-    later = {**answers, "sleep": SLEEP + 1}
+    later = {"sleep": SLEEP + 1, "smokes": np.roll(SMOKES, 1), "shift": SHIFT[::-1]}
     drawn = release(price(people(**later), MARKET), ledger=tmp_path / "engine", question="rest")
     shown = hushbid.release(outcome, later, ids=ids, question="rest", ledger=tmp_path / "engine")
     assert [one.values for one in shown.answers] == [one.values for one in drawn.answers]
