@@ -123,7 +123,7 @@ def people(folder: Path) -> None:
 
 def campaign(folder: Path, end: str, *options: str) -> None:
     """Run the campaign from the beginning, in an account that has never asked anything."""
-    for made in (folder / "results", folder / "claims"):
+    for made in (folder / "results", folder / "ledger"):
         shutil.rmtree(made, ignore_errors=True)
     process(folder, "-m", "hushbid", "run", f"{end}.toml", *options)
 
@@ -132,7 +132,7 @@ def process(folder: Path, *arguments: str) -> None:
     """Python in a process of its own, which finds what it compiled before, as usual."""
     variables = {
         **os.environ,
-        "HUSHBID_CLAIMS": str(folder / "claims"),
+        "HUSHBID_LEDGER": str(folder / "ledger"),
         "PYTHONPYCACHEPREFIX": str(folder / "compiled"),
     }
     variables.pop("PYTHONDONTWRITEBYTECODE", None)

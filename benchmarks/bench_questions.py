@@ -5,10 +5,9 @@ from functools import partial
 
 import numpy as np
 
-from benchmarks.bench_release import fresh
 from benchmarks.harness import Row, time_ratio
 from hushbid import Market, Uniform, YesNo
-from hushbid.disclosure import release_plan
+from hushbid.disclosure import release_made_up
 from hushbid.mechanism.market import plan_of
 
 PEOPLE, QUESTIONS = 10**6, 10
@@ -39,9 +38,9 @@ def compared(people: int = PEOPLE, *, repeats: int = 5) -> Iterator[Row]:
     few, many = (plan_of(market.acquire(reports)) for market in (one, ten))
     yield time_ratio(
         f"release, {QUESTIONS} questions, {sizes}",
-        lambda: release_plan(fresh(many), answers),
+        lambda: release_made_up(many, answers),
         against="1 question",
-        theirs=lambda: release_plan(fresh(few), answers[:, :1]),
+        theirs=lambda: release_made_up(few, answers[:, :1]),
         limit=RELEASE_LIMIT,
         repeats=repeats,
     )

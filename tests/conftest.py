@@ -139,7 +139,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def _clear_after_the_killed(room: Path) -> None:
     """Remove the stores of test runs that were stopped before they could."""
-    for place in room.glob("hushbid-claims-*-*"):
+    for place in room.glob("hushbid-ledger-*-*"):
         try:
             os.kill(int(place.name.split("-")[2]), 0)
         except ProcessLookupError:
@@ -149,9 +149,9 @@ def _clear_after_the_killed(room: Path) -> None:
 
 
 _clear_after_the_killed(Path(tempfile.gettempdir()))
-_STORES = tempfile.TemporaryDirectory(prefix=f"hushbid-claims-{os.getpid()}-")
+_STORES = tempfile.TemporaryDirectory(prefix=f"hushbid-ledger-{os.getpid()}-")
 _number = itertools.count()
-os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / "session")
+os.environ["HUSHBID_LEDGER"] = str(Path(_STORES.name) / "session")
 
 # Nobody outside this machine is asked anything, so no client needs to read the certificates of the whole world.
 os.environ.pop("SSL_CERT_FILE", None)
@@ -161,7 +161,7 @@ os.environ["SSL_CERT_DIR"] = _STORES.name
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Every test is an account of its own: nobody has asked anything yet, and nobody's real store is touched."""
-    os.environ["HUSHBID_CLAIMS"] = str(Path(_STORES.name) / str(next(_number)))
+    os.environ["HUSHBID_LEDGER"] = str(Path(_STORES.name) / str(next(_number)))
     for module, memory in (("once", "_drawn"), ("once", "_asked")):
         if f"hushbid.disclosure.{module}" in sys.modules:
             getattr(sys.modules[f"hushbid.disclosure.{module}"], memory).clear()

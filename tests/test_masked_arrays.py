@@ -71,6 +71,8 @@ def test_masked_messages_are_missing_and_a_masked_value_cannot_be_sent() -> None
     )
     sent = [privatize(0.4, float(loss), (0, 1)).to_json() for loss in outcome.privacy_loss]
     assert outcome.active == 2
-    assert release(outcome, np.ma.array(sent, dtype=object, mask=[False, True])).privacy_loss[1] == 0.0
+    assert (
+        release(outcome, np.ma.array(sent, dtype=object, mask=[False, True]), question="masked").privacy_loss[1] == 0.0
+    )
     with pytest.raises(DataError, match="missing"):
         privatize(np.ma.masked, 1.0, (0, 1))  # type: ignore[arg-type]

@@ -50,7 +50,11 @@ EUROS = Money.of(np.array([0.5, 0.25, 0.1]), 1e-9, currency="EUR", decimals=2)
 @pytest.fixture(scope="session")
 def record(outcome: Outcome) -> Record:
     return Record.of(
-        outcome, release(outcome, [0.2, 0.7, 0.4]), ids=["ann", "bob", "Zoë"], currency="EUR", stamps=["a stamp"]
+        outcome,
+        release(outcome, [0.2, 0.7, 0.4], question="record"),
+        ids=["ann", "bob", "Zoë"],
+        currency="EUR",
+        stamps=["a stamp"],
     )
 
 
@@ -398,7 +402,7 @@ def test_the_local_setting_is_recorded_with_its_messages_losses(tmp_path: Path) 
     market = Market(prior=Uniform(1, 2), setting="local", user_weight=0.0, buyer_weight=100.0)
     outcome = market.acquire([1.1, 1.2, 1.4])
     data = [privatize(0.5, float(loss), market.bounds) if loss > 0 else None for loss in outcome.privacy_loss]
-    found = read(Record.of(outcome, release(outcome, data)).write(tmp_path / "record.json"))
+    found = read(Record.of(outcome, release(outcome, data, question="read back")).write(tmp_path / "record.json"))
     assert found.release is not None
     assert found.release.privacy_loss.tolist() == outcome.privacy_loss.tolist()
     assert found.money is None

@@ -79,7 +79,7 @@ def _try(python: Path, home: Path, wheel: Path, tests: list[str]) -> None:
     quiet = ("--quiet", "--python", own)
     _run(_uv(), "pip", "install", *quiet, "--system-certs", "--require-hashes", "-r", lock)
     _run(_uv(), "pip", "install", *quiet, "--offline", f"hushbid[release] @ {wheel.as_uri()}")
-    ours = {"HUSHBID_CLAIMS": str(home / "claims"), "PYTHONWARNINGS": "error"}
+    ours = {"HUSHBID_LEDGER": str(home / "ledger"), "PYTHONWARNINGS": "error"}
     _run(home / "bin" / "hushbid", "demo", "--people", "200", "--out", home / "demo", quiet=True, **ours)
     _run(home / "bin" / "hushbid", "verify", home / "demo" / "record.json", quiet=True, **ours)
     if tests:

@@ -58,7 +58,7 @@ def test_a_goal_that_differs_is_named_and_both_are_as_a_run_decides(home: Path) 
     found = told("a.toml", "b.toml")
     shown = hushbid("compare", "a.toml", "b.toml").stdout
     assert sorted(home.rglob("*")) == before  # nothing is written
-    assert not Path(os.environ["HUSHBID_CLAIMS"]).exists()  # nor drawn
+    assert not Path(os.environ["HUSHBID_LEDGER"]).exists()  # nor drawn
     assert found["differences"] == {
         "name": ["a", "b"],
         "market.budget": [20.0, None],

@@ -12,6 +12,7 @@ import stat
 import subprocess
 import sys
 from collections.abc import Callable
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from click.testing import CliRunner
 
 import hushbid
 from hushbid.cli import main
-from hushbid.disclosure import once_question, once_store
+from hushbid.disclosure import once_marks, once_question
 from hushbid.errors import AlreadyReleased, InputError
 
 N = 12
@@ -70,7 +71,7 @@ def home(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store() -> Path:
-    return Path(os.environ["HUSHBID_CLAIMS"])
+    return Path(os.environ["HUSHBID_LEDGER"])
 
 
 def run(folder: Path, *options: object) -> Any:
@@ -120,7 +121,7 @@ OUTCOME = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), buyer_weigh
 
 
 def release(data: list[float | None], **options: Any) -> float:
-    return hushbid.release(OUTCOME, data, **options).estimate
+    return hushbid.release(OUTCOME, data, **{"question": "mean", **options}).estimate
 
 
 # -- what does not make it another question ----------------------------------------------------------------------------
@@ -212,11 +213,11 @@ OTHER: dict[str, tuple[Callable[[Path], Path], str]] = {
     ),
     "the words of the question": (
         lambda home: write(home, text=CAMPAIGN.replace("mean sleep", "average sleep")),
-        "these very data under another question or wave",
+        "These data already produced an estimate (question 'mean sleep', wave 1, ",
     ),
     "the wave, on the same data": (
         lambda home: write(home, text="wave = 2\n" + CAMPAIGN),
-        "these very data under another question or wave",
+        "These data already produced an estimate (question 'mean sleep', wave 1, ",
     ),
 }
 
@@ -235,7 +236,7 @@ def test_leaving_out_somebody_who_was_not_bought_from_does_not_draw_again(home: 
     (home / "reports.csv").write_text(reports + "idle,3.5\n")  # above the prior's support
     assert run(home)["bought_from"] == N
     (home / "reports.csv").write_text(reports)
-    assert "or with other people beside them" in refused(home)
+    assert "These data already produced an estimate" in refused(home)
 
 
 def test_a_second_question_to_the_same_people_has_its_own_answer(home: Path, store: Path) -> None:
@@ -309,6 +310,26 @@ def test_made_up_campaigns_are_drawn_again_and_every_artefact_says_so(home: Path
     assert "STAMPED in the record: made up: nobody" in told
 
 
+def test_made_up_draws_nothing_from_what_the_ledger_knows_as_real(home: Path) -> None:
+    run(home)
+    change(home, ('name = "Sleep"', 'name = "Sleep"\nmade_up = true'))
+    assert "(question 'mean sleep', wave 1, " in refused(home)
+    change(home, ("mean sleep", "mean rest"))
+    assert "These data already produced an estimate (question 'mean sleep'" in refused(home)
+
+
+def test_a_record_of_an_estimate_that_the_ledger_does_not_know_is_not_replaced(home: Path, tmp_path: Path) -> None:
+    first = run(home)
+    forget()  # as in a container: the results stay, the state directory is new
+    told = refused(home, "run", "sleep.toml", "--no-audit", "--force", "--ledger", tmp_path / "new")
+    assert "holds an estimate of these people (question 'mean sleep', wave 1)" in told
+    assert f"Created a release ledger: {tmp_path / 'new'}." in told
+    with contextlib.chdir(home):
+        again = CliRunner().invoke(main, ["run", "sleep.toml", "--no-audit", "--force", "--json"])
+    assert json.loads(again.stdout)["estimate"]["estimate"] == first["estimate"]["estimate"]
+    assert "Created" not in again.stderr
+
+
 def test_a_made_up_record_stays_one_when_its_estimate_is_drawn_later(home: Path, store: Path) -> None:
     data = home / "sleep.toml"
     data.write_text("made_up = true\n" + CAMPAIGN.replace('[data]\nfile = "data.csv"\n', ""))
@@ -364,13 +385,13 @@ def test_claims_of_the_old_naming_are_refused_wherever_they_are_found(ending: st
     old = f"{'0123456789abcdef' * 4}.{ending}"
     (home / "out" / "claims").mkdir(parents=True)
     (home / "out" / "claims" / old).write_text("{}")
-    assert "an estimate that an earlier version drew" in refused(home)
+    assert "estimates of an earlier version" in refused(home)
     shutil.rmtree(home / "out")
     store.mkdir()
     (store / old).write_text("{}")
-    assert "an estimate that an earlier version drew" in refused(home)
+    assert "estimates of an earlier version" in refused(home)
     with pytest.raises(AlreadyReleased, match="earlier version"):
-        release([0.1, 0.2, 0.3], claims=store)
+        release([0.1, 0.2, 0.3], ledger=store)
     assert [path.name for path in store.iterdir()] == [old]
 
 
@@ -379,7 +400,7 @@ def test_claims_of_the_old_naming_are_refused_wherever_they_are_found(ending: st
 
 def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -> None:
     run(home)
-    key = store / "store.key"
+    key = store / "ledger.key"
     assert stat.S_IMODE(key.stat().st_mode) == 0o600
     assert stat.S_IMODE(store.stat().st_mode) == 0o700
     [claim] = store.glob("*.json")
@@ -391,22 +412,26 @@ def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -
         setting="central",
         bounds=(0.0, 12.0),
         tally=once_question.tallied(
-            once_question.person_digests([f"p{k}" for k in range(N)]), np.ones(N), 2.0, [None] * N
+            once_question.person_digests([f"p{k}" for k in range(N)]),
+            np.ones(N),
+            2.0,
+            once_question.Forms(rows=[None] * N),
         ),
     )
-    assert once_store.Marks.of(ask, key.read_bytes()).name == claim.stem
-    assert once_store.Marks.of(ask, bytes(32)).name != claim.stem
+    for secret, same in ((key.read_bytes(), True), (bytes(32), False)):
+        marks = once_marks.Marks.of(ask, once_marks.Keyed(secret), date(2026, 5, 3), answers=False)
+        assert (marks.name == claim.stem) is same
     content = claim.read_text()
     assert not any(f'"p{k}"' in content or repr(SLEEP[k]) in content for k in range(N))
 
 
 def test_a_store_that_lost_or_damaged_its_key_refuses(home: Path, store: Path) -> None:
     run(home)
-    (store / "store.key").write_bytes(b"short")
+    (store / "ledger.key").write_bytes(b"short")
     assert "is damaged: it must hold 32 bytes" in refused(home)
-    (store / "store.key").unlink()
-    assert "holds claims but has lost store.key" in refused(home)
-    assert not (store / "store.key").exists()
+    (store / "ledger.key").unlink()
+    assert "holds entries but has lost ledger.key" in refused(home)
+    assert not (store / "ledger.key").exists()
 
 
 def test_a_damaged_claim_is_neither_shown_nor_replaced(home: Path, store: Path) -> None:
@@ -435,7 +460,7 @@ def test_a_store_that_cannot_be_used_is_told_and_nothing_is_written(
 ) -> None:
     (tmp_path / "file").write_text("")
     place = {"a file": tmp_path / "file", "in a file": tmp_path / "file" / "below", "relative": "claims"}[kind]
-    monkeypatch.setenv("HUSHBID_CLAIMS", str(place))
+    monkeypatch.setenv("HUSHBID_LEDGER", str(place))
     sentence = "must be an absolute path" if kind == "relative" else "cannot be used"
     assert sentence in refused(home)
     assert not (home / "out").exists()
@@ -450,7 +475,7 @@ def test_a_mark_of_somebody_who_died_before_drawing_is_in_nobodys_way(home: Path
     change(home, ("mean sleep", "average sleep"))
     assert run(home)["drawn_before"] is False
     change(home, ("average sleep", "mean sleep"))
-    assert "these very data" in refused(home)
+    assert "These data already produced" in refused(home)
 
 
 AT_ONCE = """
@@ -519,7 +544,9 @@ def test_a_record_without_ids_is_released_once_too(home: Path, store: Path) -> N
     found = [json.loads(one.stdout) for one in told]
     assert found[0]["estimate"] == found[1]["estimate"]
     assert [one["drawn_before"] for one in found] == [False, True]
-    assert "these very data" in refused(home, "release", "r.json", "data.csv", "--force", "--question", "mean rest")
+    assert "These data already produced" in refused(
+        home, "release", "r.json", "data.csv", "--force", "--question", "mean rest"
+    )
     (home / "data.csv").write_text("value\n" + "".join(f"{value + 1e-9!r}\n" for value in SLEEP))
     assert "people without ids" in refused(home, "release", "r.json", "data.csv", "--force")
     assert len(list(store.glob("data-*.json"))) == 1
@@ -540,7 +567,7 @@ def test_a_campaign_is_not_drawn_again_from_files_without_its_ids(home: Path, st
     run(home)
     asked = without_ids(home)
     forget()
-    assert "these very data" in refused(home, *asked)
+    assert "promised the same" in refused(home, *asked)
     assert len(list(store.glob("*.json"))) == 1
 
 
@@ -562,7 +589,7 @@ def test_an_estimate_that_was_stored_and_is_gone_is_not_drawn_again(changed: str
     forget()
     if changed == "the question":
         change(home, ("mean sleep", "average sleep"))
-    sentence = "was stored and is gone" if changed == "nothing" else "these very data"
+    sentence = "was stored and is gone" if changed == "nothing" else "These data already produced"
     assert sentence in refused(home)
     assert not list(store.glob("*.json"))
 
@@ -593,7 +620,7 @@ def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str
     path.write_bytes(hushbid.disclosure.once_files._sealed(forged))
     forget()
     assert re.search(
-        r"(claim|stored release) of this version|is damaged|other people|must have format|fields of its version",
+        r"(entry|stored release) of this version|is damaged|other people|must have format|fields of its version",
         refused(home),
     )
     assert [one.name for one in store.glob("*.json")] == [path.name]
@@ -608,13 +635,13 @@ def test_a_wave_that_nobody_counts_to_is_refused_where_it_is_given(home: Path, s
     asked = without_ids(home)
     assert "--wave" in refused(home, *asked, "--wave", "1000001")
     with pytest.raises(InputError, match="wave must be a whole number from 1 to 1000000"):
-        release([0.1, 0.2, 0.3], wave=1_000_001, claims=store)
+        release([0.1, 0.2, 0.3], wave=1_000_001, ledger=store)
     assert not store.exists()
 
 
 def test_a_store_that_is_a_file_is_called_one(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
-    monkeypatch.setenv("HUSHBID_CLAIMS", str(tmp_path / "file"))
+    monkeypatch.setenv("HUSHBID_LEDGER", str(tmp_path / "file"))
     assert "cannot be used: it is a file, or lies in one." in refused(home)
 
 

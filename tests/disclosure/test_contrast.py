@@ -409,7 +409,7 @@ def test_the_same_question_with_other_weights_or_strata_is_another_promise(tmp_p
             variance=4.0,
             strata=None if strata is None else strata.of(np.arange(12)[order]),
         )
-        asked = {"question": "difference", "ids": ids[order], "claims": tmp_path}
+        asked = {"question": "difference", "ids": ids[order], "ledger": tmp_path}
         return release_once(plan, data[order], **asked).release  # type: ignore[arg-type]
 
     first = ask(STRATA)

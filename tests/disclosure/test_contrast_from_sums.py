@@ -17,7 +17,7 @@ from hushbid.disclosure.contrast_from_sums import (
 )
 from hushbid.disclosure.once import release_summed
 from hushbid.disclosure.once_question import Ask, person_digests, tallied
-from hushbid.disclosure.preparing import number_forms, planned_errors, with_rows
+from hushbid.disclosure.preparing import answer_forms, planned_errors, with_rows
 from hushbid.disclosure.preparing_from_sums import SummedPlan
 from hushbid.disclosure.promises import strata_terms
 from hushbid.disclosure.survey import weigh as weigh_survey
@@ -159,7 +159,7 @@ def test_memory_and_sums_share_a_claim_and_other_strata_are_refused(tmp_path: Pa
     figures, digests = summed(plan), person_digests(ids)
 
     def asked(strata: Strata) -> Ask:
-        forms = number_forms(DATA, np.ones(40, dtype=bool))
+        forms = answer_forms(DATA[:, np.newaxis], np.ones(40, dtype=bool))
         return Ask(
             question="difference",
             wave=1,
@@ -171,8 +171,8 @@ def test_memory_and_sums_share_a_claim_and_other_strata_are_refused(tmp_path: Pa
         )
 
     draw = prepare_summed_contrast(figures, figures.sums(plan.delivered, DATA, STRATA.codes))
-    first = release_summed(asked(STRATA), draw, claims=tmp_path).release
-    again = release_once(plan, DATA, question="difference", ids=ids, claims=tmp_path)
+    first = release_summed(asked(STRATA), draw, ledger=tmp_path).release
+    again = release_once(plan, DATA, question="difference", ids=ids, ledger=tmp_path)
     assert again.before
     assert again.release.estimate == first.estimate
     assert again.release.strata == plan.combined
@@ -182,4 +182,4 @@ def test_memory_and_sums_share_a_claim_and_other_strata_are_refused(tmp_path: Pa
     ]
     for other in (Strata(codes=swapped, weights=STRATA.weights), Strata(codes=STRATA.codes, weights=[0.6, -1.0, 0.5])):
         with pytest.raises(AlreadyReleased, match="other promises"):
-            release_summed(asked(other), draw, claims=tmp_path)
+            release_summed(asked(other), draw, ledger=tmp_path)

@@ -19,13 +19,13 @@ def forget() -> None:
 
 
 def test_the_store_is_the_accounts_own_unless_it_is_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("HUSHBID_CLAIMS")
+    monkeypatch.delenv("HUSHBID_LEDGER")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert once_store.account() == tmp_path / "hushbid" / "claims"
+    assert once_store.account() == tmp_path / "hushbid" / "ledger"
     for unset in ("", "relative"):
         monkeypatch.setenv("XDG_STATE_HOME", unset)
         monkeypatch.setenv("HOME", "/home/somebody")
-        assert once_store.account() == Path("/home/somebody/.local/state/hushbid/claims")
+        assert once_store.account() == Path("/home/somebody/.local/state/hushbid/ledger")
 
 
 OUTCOME = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), buyer_weight=50, user_weight=0).acquire(
@@ -34,18 +34,19 @@ OUTCOME = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), buyer_weigh
 
 
 def release(data: list[float | None], **options: Any) -> float:
-    return hushbid.release(OUTCOME, data, **options).estimate
+    return hushbid.release(OUTCOME, data, **{"question": "mean", **options}).estimate
 
 
-def test_in_python_the_process_remembers_questions_and_people() -> None:
+def test_in_python_the_users_ledger_remembers_questions_and_people_in_every_process() -> None:
     ids = ["a", "b", "c"]
-    release([0.1, 0.2, 0.3], question="sleep", ids=ids)
+    first = release([0.1, 0.2, 0.3], question="sleep", ids=ids)
     release([0.4, 0.5, 0.6], question="weight", ids=ids)
     release([0.1, 0.2, 0.3], question="sleep", ids=["x", "y", "z"])
     release([0.7, 0.8, 0.9], question="sleep", ids=ids, wave=2)
+    forget()
+    assert release([0.1, 0.2, 0.3], question="sleep", ids=ids) == first
     for data, question, who in (
-        ([0.1, 0.2, 0.3], "sleep", ids),
-        ([0.3, 0.2, 0.1], "sleep", ids[::-1]),
+        ([0.3, 0.2, 0.1], "sleep", ids[::-1]),  # other privacy losses
         ([0.9, 0.9, 0.9], " Sleep ", ids),
         ([0.1, 0.2, 0.3], "slumber", ids),
     ):
@@ -59,20 +60,19 @@ def test_in_python_the_process_remembers_questions_and_people() -> None:
 def test_without_ids_people_are_known_by_their_data_and_by_what_they_were_promised(
     folder: bool, tmp_path: Path
 ) -> None:
-    options: dict[str, Any] = {"claims": tmp_path} if folder else {}
+    options: dict[str, Any] = {"ledger": tmp_path} if folder else {}
     first = release([0.1, 0.2, 0.3], **options)
-    if folder:
-        assert release([0.1, 0.2, 0.3], **options) == first
-    for data, question in (([0.1, 0.2, 0.4], ""), ([0.1, 0.2, None], ""), ([0.1, 0.2, 0.3], "another")):
+    assert release([0.1, 0.2, 0.3], **options) == first
+    for data, question in (([0.1, 0.2, 0.4], "mean"), ([0.1, 0.2, None], "mean"), ([0.1, 0.2, 0.3], "another")):
         with pytest.raises(AlreadyReleased):
             release(data, question=question, **options)
     assert release([0.4, 0.5, 0.6], question="another", **options) != first
 
 
 def test_numbers_and_their_texts_are_the_same_ids(tmp_path: Path) -> None:
-    first = release([0.1, 0.2, 0.3], ids=[7, 8, 9], claims=tmp_path)
-    assert release([0.1, 0.2, 0.3], ids=np.array([7, 8, 9]), claims=tmp_path) == first
-    assert release([0.1, 0.2, 0.3], ids=["7", " 8", "9"], claims=tmp_path) == first
+    first = release([0.1, 0.2, 0.3], ids=[7, 8, 9], ledger=tmp_path)
+    assert release([0.1, 0.2, 0.3], ids=np.array([7, 8, 9]), ledger=tmp_path) == first
+    assert release([0.1, 0.2, 0.3], ids=["7", " 8", "9"], ledger=tmp_path) == first
 
 
 @pytest.mark.parametrize(
@@ -89,7 +89,7 @@ def test_numbers_and_their_texts_are_the_same_ids(tmp_path: Path) -> None:
 def test_ids_that_name_nobody_or_somebody_twice_are_refused_before_anything_is_drawn(
     ids: list[object], told: str, tmp_path: Path
 ) -> None:
-    for options in ({}, {"claims": tmp_path}):
+    for options in ({}, {"ledger": tmp_path}):
         with pytest.raises(InputError, match=told):
             release([0.15, 0.25, 0.35], question="who", ids=ids, **options)
     assert not list(tmp_path.iterdir())
@@ -99,7 +99,7 @@ def test_messages_are_compared_by_what_they_say_and_not_by_how_it_is_written(tmp
     local = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), setting="local", buyer_weight=50, user_weight=0)
     outcome = local.acquire([1.1, 1.2, 1.3])
     sent = [hushbid.privatize(0.5, float(loss), (0, 1)).to_json() if loss else None for loss in outcome.privacy_loss]
-    options: dict[str, Any] = {"question": "sleep", "ids": ["a", "b", "c"], "claims": tmp_path}
+    options: dict[str, Any] = {"question": "sleep", "ids": ["a", "b", "c"], "ledger": tmp_path}
     first = hushbid.release(outcome, sent, **options)
     rewritten = [None if text is None else json.dumps(json.loads(text), indent=1) for text in sent]
     assert hushbid.release(outcome, rewritten, **options).estimate == first.estimate
@@ -116,26 +116,28 @@ def test_leaving_out_ids_or_adding_them_does_not_draw_again(
 ) -> None:
     start = 0.001 * (1 + folder + 2 * named_first + 4 * len(again))  # data of its own for the process's memory
     data, ids = [start, 0.5, 0.9], {"ids": [f"{start}a", f"{start}b", f"{start}c"]}
-    options: dict[str, Any] = {"claims": tmp_path} if folder else {}
+    options: dict[str, Any] = {"ledger": tmp_path} if folder else {}
     question, first, then = f"ids {start}", (ids if named_first else {}), ({} if named_first else ids)
     release(data, question=question, **first, **options)
     asked = f"not {question}" if again == "another question" else question
     if again == "one datum changed":
         data = [start + 1e-9, 0.5, 0.9]
-    with pytest.raises(AlreadyReleased, match=r"ids"):
+    if folder:
+        forget()
+    with pytest.raises(AlreadyReleased, match=r"already produced|without ids"):
         release(data[::-1] if not named_first and folder else data, question=asked, **then, **options)
 
 
 def test_other_people_with_ids_may_answer_alike(tmp_path: Path) -> None:
-    first = release([0.0, 1.0, 1.0], question="yes", ids=["u", "v", "w"], claims=tmp_path)
-    assert release([0.0, 1.0, 1.0], question="yes", ids=["x", "y", "z"], claims=tmp_path) != first
-    assert release([0.0, 1.0, 1.0], question="yes", ids=["u", "v", "w"], claims=tmp_path) == first
+    first = release([0.0, 1.0, 1.0], question="yes", ids=["u", "v", "w"], ledger=tmp_path)
+    assert release([0.0, 1.0, 1.0], question="yes", ids=["x", "y", "z"], ledger=tmp_path) != first
+    assert release([0.0, 1.0, 1.0], question="yes", ids=["u", "v", "w"], ledger=tmp_path) == first
 
 
 def test_without_ids_a_neighbour_that_was_stored_and_is_gone_is_missed(tmp_path: Path) -> None:
-    release([0.11, 0.21, 0.31], question="gone", claims=tmp_path)
+    release([0.11, 0.21, 0.31], question="gone", ledger=tmp_path)
     [claim] = tmp_path.glob("*.json")
     claim.unlink()
     forget()
     with pytest.raises(hushbid.errors.ReleaseError, match="was stored and is gone"):
-        release([0.11, 0.21, 0.32], question="gone", claims=tmp_path)
+        release([0.11, 0.21, 0.32], question="gone", ledger=tmp_path)

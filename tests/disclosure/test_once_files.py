@@ -17,7 +17,7 @@ import pytest
 
 from hushbid import durable
 from hushbid.disclosure import ReleasePlan, once_files, privatize, release_plan
-from hushbid.errors import ReleaseError
+from hushbid.errors import ReleaseError, Unwritable
 
 RELEASE = """
 import os, signal, sys
@@ -44,7 +44,7 @@ noise.draw_many = draw_many
 {sabotage}
 
 plan = ReleasePlan.of([0.5, 1.0, 2.0], setting="central", bounds=(0, 1), label="killed")
-release = release_plan(plan, [0.2, 0.4, 0.6], claims=sys.argv[1])
+release = release_plan(plan, [0.2, 0.4, 0.6], folder=sys.argv[1])
 print(release.estimate, draws, flush=True)
 """
 
@@ -194,7 +194,7 @@ def test_the_claim_is_durable_before_anything_is_drawn(tmp_path: Path, monkeypat
 
 def test_a_folder_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    with pytest.raises(ReleaseError, match="cannot be used"):
+    with pytest.raises(Unwritable, match="cannot be used"):
         once_files.drawn_once(tmp_path / "file", "name", lambda: {"estimate": 1.0})
 
 
@@ -202,11 +202,11 @@ def test_a_folder_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
 def test_a_file_where_the_folder_should_be_is_a_clear_error_and_nothing_is_drawn(below: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     plan = ReleasePlan.of([1.0, 2.0], setting="central", bounds=(0.0, 1.0), label=f"file for a folder {below}")
-    with pytest.raises(ReleaseError, match=r"cannot be used: it is a file, or lies in one\.$"):
-        release_plan(plan, [0.1, 0.2], claims=tmp_path / "file" / below)
-    with pytest.raises(ReleaseError, match=r"cannot be used: it is a file, or lies in one\.$"):
+    with pytest.raises(Unwritable, match=r"cannot be used: it is a file, or lies in one\.$"):
+        release_plan(plan, [0.1, 0.2], folder=tmp_path / "file" / below)
+    with pytest.raises(Unwritable, match=r"cannot be used: it is a file, or lies in one\.$"):
         privatize(0.5, 1.0, (0, 1), store=tmp_path / "file" / below / "mine")
-    assert release_plan(plan, [0.1, 0.2], claims=tmp_path / "claims").key == plan.key
+    assert release_plan(plan, [0.1, 0.2], folder=tmp_path / "claims").key == plan.key
 
 
 @pytest.mark.parametrize(
@@ -231,11 +231,11 @@ def test_whatever_the_system_refuses_is_told_and_a_later_attempt_draws(
     folder = tmp_path / "claims"
     with monkeypatch.context() as broken:
         broken.setattr(os, call, refuse)
-        with pytest.raises(ReleaseError, match=f"cannot be used: {os.strerror(number)}") as told:
-            release_plan(plan, [0.1, 0.2], claims=folder)
+        with pytest.raises(Unwritable, match=f"cannot be used: {os.strerror(number)}") as told:
+            release_plan(plan, [0.1, 0.2], folder=folder)
     assert str(told.value).startswith(f"The folder {folder}")
-    first = release_plan(plan, [0.1, 0.2], claims=folder)
-    assert release_plan(plan, [0.9, 0.9], claims=folder).estimate == first.estimate
+    first = release_plan(plan, [0.1, 0.2], folder=folder)
+    assert release_plan(plan, [0.9, 0.9], folder=folder).estimate == first.estimate
 
 
 def test_a_failed_link_is_reported_and_the_draft_is_used_next_time(
@@ -246,7 +246,7 @@ def test_a_failed_link_is_reported_and_the_draft_is_used_next_time(
 
     with monkeypatch.context() as broken:
         broken.setattr(os, "link", refuse)
-        with pytest.raises(ReleaseError, match="Operation not permitted"):
+        with pytest.raises(Unwritable, match="Operation not permitted"):
             once_files.drawn_once(tmp_path, "name", lambda: {"estimate": 1.0})
     assert once_files.drawn_once(tmp_path, "name", lambda: {"estimate": 2.0}) == {"estimate": 1.0}
 

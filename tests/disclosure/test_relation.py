@@ -212,7 +212,7 @@ def test_the_same_question_has_one_answer_whatever_the_relation(tmp_path: Path) 
 
     def ask(relation: Relation | None, folder: str = "claims") -> Release:
         plan = made("asked", relation=relation)
-        return release_once(plan, data, question="Sleep?", ids=ids, claims=tmp_path / folder).release
+        return release_once(plan, data, question="Sleep?", ids=ids, ledger=tmp_path / folder).release
 
     first = ask(RELATION)
     assert ask(RELATION).estimate == first.estimate

@@ -31,6 +31,7 @@ from hushbid.errors import (
     NothingDelivered,
     RecordError,
     ReleaseError,
+    Unwritable,
 )
 from hushbid.estimation import Setting, best_weights
 from hushbid.mechanism import Market
@@ -191,9 +192,9 @@ def test_wrong_data_are_refused_before_anything_is_drawn_or_claimed(tmp_path: Pa
     plan = plan_of([1.0, 1.0])
     for data in ([0.5], [0.5, "x"], 3):
         with pytest.raises(DataError):
-            release_plan(plan, data, claims=tmp_path)
+            release_plan(plan, data, folder=tmp_path)
     assert list(tmp_path.iterdir()) == []
-    assert release_plan(plan, [0.5, 0.5], claims=tmp_path).key == plan.key
+    assert release_plan(plan, [0.5, 0.5], folder=tmp_path).key == plan.key
 
 
 def test_public_depends_on_the_data_only_through_the_noisy_estimate(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -304,43 +305,41 @@ def test_anybody_can_verify_the_promises_from_the_dict_alone() -> None:
 # Once
 
 
-def test_a_second_release_in_the_same_process_is_refused() -> None:
+def test_without_a_folder_the_users_ledger_keeps_it_and_nothing_is_drawn_twice() -> None:
     plan = plan_of([1.0, 2.0])
-    release_plan(plan, [0.1, 0.2])
-    with pytest.raises(AlreadyReleased, match="drawn once"):
-        release_plan(plan, [0.1, 0.2])
+    first = release_plan(plan, [0.1, 0.2])
     twin = ReleasePlan.of([1.0, 2.0], setting="central", bounds=(0, 1), key=plan.key)
-    with pytest.raises(AlreadyReleased):
-        release_plan(twin, [0.9, 0.9])
+    once._drawn.clear()  # as a new process would start
+    assert release_plan(twin, [0.9, 0.9]).to_dict() == first.to_dict()
 
 
-def test_asking_again_with_claims_returns_the_stored_one_whatever_the_data(tmp_path: Path) -> None:
+def test_asking_again_with_a_folder_returns_the_stored_one_whatever_the_data(tmp_path: Path) -> None:
     plan = plan_of([1.0, 2.0])
-    first = release_plan(plan, [0.1, 0.2], claims=tmp_path)
-    second = release_plan(plan, [0.9, None], claims=str(tmp_path))
-    third = release_plan(plan, "not even data", claims=tmp_path)
+    first = release_plan(plan, [0.1, 0.2], folder=tmp_path)
+    second = release_plan(plan, [0.9, None], folder=str(tmp_path))
+    third = release_plan(plan, "not even data", folder=tmp_path)
     assert first.to_dict() == second.to_dict() == third.to_dict()
 
 
 def test_no_way_round_the_memory_through_another_folder_or_none(tmp_path: Path) -> None:
     plan = plan_of([1.0])
-    release_plan(plan, [0.1], claims=tmp_path / "one")
+    release_plan(plan, [0.1], folder=tmp_path / "one")
     for elsewhere in (None, tmp_path / "two"):
         with pytest.raises(AlreadyReleased):
-            release_plan(plan, [0.1], claims=elsewhere)
+            release_plan(plan, [0.1], folder=elsewhere)
     plan = plan_of([1.0])
     release_plan(plan, [0.1])
     with pytest.raises(AlreadyReleased):
-        release_plan(plan, [0.1], claims=tmp_path / "one")
+        release_plan(plan, [0.1], folder=tmp_path / "one")
     assert not (tmp_path / "one" / f"{plan.key}.json").exists()
 
 
 def test_a_lost_folder_is_not_drawn_anew_by_the_process_that_remembers(tmp_path: Path) -> None:
     plan = plan_of([1.0])
-    release_plan(plan, [0.1], claims=tmp_path)
+    release_plan(plan, [0.1], folder=tmp_path)
     (tmp_path / f"{plan.key}.json").unlink()
     with pytest.raises(AlreadyReleased):
-        release_plan(plan, [0.1], claims=tmp_path)
+        release_plan(plan, [0.1], folder=tmp_path)
 
 
 def test_a_stored_release_counts_as_shown_in_the_process_that_reads_it(
@@ -348,9 +347,9 @@ def test_a_stored_release_counts_as_shown_in_the_process_that_reads_it(
 ) -> None:
 
     plan = plan_of([1.0])
-    release_plan(plan, [0.1], claims=tmp_path)
+    release_plan(plan, [0.1], folder=tmp_path)
     monkeypatch.setattr(once, "_drawn", {})  # as a new process would start
-    release_plan(plan, [0.1], claims=tmp_path)
+    release_plan(plan, [0.1], folder=tmp_path)
     with pytest.raises(AlreadyReleased):
         release_plan(plan, [0.1])
 
@@ -366,8 +365,8 @@ def test_a_drawing_that_fails_was_shown_to_nobody_and_may_be_tried_again(
         with monkeypatch.context() as broken:
             broken.setattr(noise, "draw_many", fail)
             with pytest.raises(RuntimeError, match="no entropy"):
-                release_plan(plan, [0.1], claims=folder)
-    assert release_plan(plan, [0.1], claims=tmp_path).key == plan.key
+                release_plan(plan, [0.1], folder=folder)
+    assert release_plan(plan, [0.1], folder=tmp_path).key == plan.key
 
 
 def test_a_drawing_that_could_not_be_stored_may_only_be_completed_where_its_draft_is(
@@ -380,14 +379,14 @@ def test_a_drawing_that_could_not_be_stored_may_only_be_completed_where_its_draf
     for step in ("create", "sync"):  # before and after the draft is complete
         with monkeypatch.context() as broken:
             broken.setattr(once_files, step, full)
-            with pytest.raises(ReleaseError, match="No space left"):
-                release_plan(plan, [0.1], claims=tmp_path)
+            with pytest.raises(Unwritable, match="No space left"):
+                release_plan(plan, [0.1], folder=tmp_path)
         for elsewhere in (None, tmp_path / "other"):
             with pytest.raises(AlreadyReleased):
-                release_plan(plan, [0.1], claims=elsewhere)
+                release_plan(plan, [0.1], folder=elsewhere)
     [draft] = tmp_path.glob("*.draft")
     drawn = json.loads(draft.read_text())["drawing"]["estimate"]
-    assert release_plan(plan, [0.1], claims=tmp_path).estimate == drawn
+    assert release_plan(plan, [0.1], folder=tmp_path).estimate == drawn
 
 
 def test_many_threads_see_one_release(tmp_path: Path) -> None:
@@ -397,11 +396,11 @@ def test_many_threads_see_one_release(tmp_path: Path) -> None:
 
     def ask(folder: Path | None) -> None:
         try:
-            seen.append(release_plan(plan, [0.5, 0.5], claims=folder).estimate)
+            seen.append(release_plan(plan, [0.5, 0.5], folder=folder).estimate)
         except AlreadyReleased as refusal:
             refused.append(refusal)
 
-    for folder, expected in ((tmp_path, 8), (None, 1)):
+    for folder in (tmp_path, None):
         plan = plan_of([1.0, 1.0])
         seen.clear()
         refused.clear()
@@ -411,7 +410,7 @@ def test_many_threads_see_one_release(tmp_path: Path) -> None:
         for thread in threads:
             thread.join()
         assert len(set(seen)) == 1
-        assert (len(seen), len(refused)) == (expected, 8 - expected)
+        assert (len(seen), len(refused)) == (8, 0)
 
 
 # Local

@@ -357,7 +357,7 @@ def test_asking_again_returns_what_was_drawn_and_other_questions_are_refused(tmp
 
     def ask(questions: Any, rows: Any = ROWS, **more: Any) -> Any:
         plan = plan_of([0.5, 1.0, 1.0], questions, **more)
-        return release_once(plan, rows, question="Q", ids=ids, claims=tmp_path)
+        return release_once(plan, rows, question="Q", ids=ids, ledger=tmp_path)
 
     first = ask(MIXED)
     again = ask(MIXED)
@@ -377,8 +377,8 @@ def test_asking_again_returns_what_was_drawn_and_other_questions_are_refused(tmp
 def test_answers_that_come_late_are_not_used(tmp_path: Path) -> None:
     plan = plan_of([0.5, 1.0, 1.0])
     early = [ROWS[0], [1, 1, None, 0.5], ROWS[2]]
-    first = release_once(plan, early, question="late", ids="abc", claims=tmp_path)
-    later = release_once(plan, ROWS, question="late", ids="abc", claims=tmp_path)
+    first = release_once(plan, early, question="late", ids="abc", ledger=tmp_path)
+    later = release_once(plan, ROWS, question="late", ids="abc", ledger=tmp_path)
     assert later.late == (1,)
     assert later.release.answers == first.release.answers
 

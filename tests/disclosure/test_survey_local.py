@@ -190,13 +190,13 @@ def test_answers_are_privatized_once(tmp_path: Path) -> None:
 def test_a_survey_of_messages_is_released_once(tmp_path: Path) -> None:
     plan = plan_of([0.5, 1.0])
     sent = [privatize_answers(ROW, loss, MIXED) for loss in (0.5, 1.0)]
-    first = release_once(plan, sent, question="local", ids="ab", claims=tmp_path)
-    again = release_once(plan, [one.to_json() for one in sent], question="local", ids="ab", claims=tmp_path)
+    first = release_once(plan, sent, question="local", ids="ab", ledger=tmp_path)
+    again = release_once(plan, [one.to_json() for one in sent], question="local", ids="ab", ledger=tmp_path)
     assert again.before
     assert again.release.answers == first.release.answers
     anew = [sent[0], privatize_answers(ROW, 1.0, MIXED)]
     with pytest.raises(AlreadyReleased):
-        release_once(plan, anew, question="local", ids="ab", claims=tmp_path)
+        release_once(plan, anew, question="local", ids="ab", ledger=tmp_path)
 
 
 @pytest.mark.parametrize("loss", [0.0, -1.0, math.nan, 2.0**25, "x"])

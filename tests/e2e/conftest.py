@@ -110,7 +110,7 @@ def hushbid(
             "arguments": [str(one) for one in arguments],
             "cwd": str(cwd),
             "streams": [str(stream) for stream in streams],
-            "variables": {"HUSHBID_STORE": str(cwd / "store"), "HUSHBID_CLAIMS": os.environ["HUSHBID_CLAIMS"]},
+            "variables": {"HUSHBID_STORE": str(cwd / "store"), "HUSHBID_LEDGER": os.environ["HUSHBID_LEDGER"]},
             "stop": stop,
             "noise": noise,
         }

@@ -62,7 +62,7 @@ def test_no_flag_and_no_other_decisions_draw_a_second_estimate(home: Path) -> No
     succeeds("run", "sleep.toml", "--no-audit", cwd=home)
     before = contents(home / "sleep")
     change(home / "sleep.toml", "buyer_weight = 500", "buyer_weight = 501")
-    assert "would cost them their privacy twice" in refused("run", "sleep.toml", "--no-audit", "--force", cwd=home)
+    assert "would double the privacy loss" in refused("run", "sleep.toml", "--no-audit", "--force", cwd=home)
     assert contents(home / "sleep") == before
 
 

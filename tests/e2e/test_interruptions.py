@@ -18,7 +18,7 @@ from tests.e2e.conftest import FINAL_FILES, MARKET, PEOPLE, change, contents, es
 def stopped(home: Path, at: int, number: int) -> subprocess.CompletedProcess[str]:
     """Run the campaign and let a signal arrive at the at-th step that makes something durable or gives it its name.
 
-    1 to 4 make the account's store and its key, 5 to 13 draw and store the estimate, 14 to 18 write the files, 19 to 23
+    1 to 4 make the release ledger and its key, 5 to 13 draw and store the estimate, 14 to 18 write the files, 19 to 23
     give them their names.
     """
     return hushbid("run", "sleep.toml", "--no-audit", cwd=home, stop=(at, int(number)))
@@ -48,7 +48,7 @@ def test_a_stopped_run_leaves_nothing_half_written_and_draws_once(number: signal
     assert there in ([], FINAL_FILES) or (number is signal.SIGKILL and "record.json" not in there)
     if number is not signal.SIGKILL and folder.exists():
         assert not list(folder.glob(".*"))  # temporary files are gone
-    store = Path(os.environ["HUSHBID_CLAIMS"])
+    store = Path(os.environ["HUSHBID_LEDGER"])
     drawn = [json.loads(path.read_text())["drawing"]["release"]["estimate"] for path in store.glob("*.json")]
     succeeds("run", "sleep.toml", "--no-audit", *(["--force"] if there == FINAL_FILES else []), cwd=home)
     assert len(list(store.glob("*.json"))) == 1

@@ -69,7 +69,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     prior = LogNormal(0.0, 0.5)
     market = Market(prior=prior, bounds=(0.0, 24.0), user_weight=0.0, buyer_weight=10.0, max_privacy_loss=0.4)
     outcome = market.acquire(prior.sample(400, rng=rng))
-    estimate = release(outcome, np.clip(rng.normal(7.5, 1.5, size=400), 0, 24))
+    estimate = release(outcome, np.clip(rng.normal(7.5, 1.5, size=400), 0, 24), question="sleep")
     plan = plan_of(outcome)
     audits = [
         check_privacy(plan, user=int(np.argmax(outcome.privacy_loss)), samples=2000),

@@ -12,7 +12,7 @@ import pytest
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import id_texts
-from hushbid.disclosure.once_question import person_digests, tallied
+from hushbid.disclosure.once_question import Forms, person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
 from hushbid.engine.delivered import data_columns
@@ -105,7 +105,7 @@ def bought(path: Path, where: str) -> tuple[list[bool], int]:
         found = read_people(str(path), id_column="id", sensitivity="sensitivity", group=None)
         losses = MARKET.acquire(found.reports, tie_key=found.tie_keys(MARKET)).privacy_loss
         digests = person_digests(id_texts(found.ids or ()))
-        return (losses > 0.0).tolist(), tallied(digests, losses, 1.0, [None] * PEOPLE).people
+        return (losses > 0.0).tolist(), tallied(digests, losses, 1.0, Forms(rows=[None] * PEOPLE)).people
     population: Any = pq.read_table(path) if where == "arrow" else str(path)
     priced = price(population, MARKET, engine="auto" if where in ("arrow", "parquet") else where)
     priced.write_parquet(path.with_name("priced.parquet"))
@@ -125,7 +125,7 @@ def test_the_same_people_are_bought_from_and_have_the_same_claim_wherever_their_
     losses = MARKET.acquire(np.full(PEOPLE, 1.25), tie_key=tie_keys(names)).privacy_loss
     assert 0 < sum(found) < PEOPLE
     assert found == (losses > 0.0).tolist()
-    assert people == tallied(person_digests(names), losses, 1.0, [None] * PEOPLE).people
+    assert people == tallied(person_digests(names), losses, 1.0, Forms(rows=[None] * PEOPLE)).people
 
 
 @pytest.mark.parametrize("where", WHERE)

@@ -16,7 +16,7 @@ from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.disclosure import release_made_up as drawn_in_memory
 from hushbid.disclosure.once_files import _sealed
 from hushbid.disclosure.once_question import person_digests, tallied
-from hushbid.disclosure.preparing import number_forms
+from hushbid.disclosure.preparing import answer_forms
 from hushbid.disclosure.preparing_from_sums import Sums
 from hushbid.engine import price, release
 from hushbid.engine.delivered import data_columns
@@ -55,8 +55,8 @@ def test_the_integers_below_the_noise_are_the_same_on_every_engine(kind: Kind) -
 
 def test_a_release_is_drawn_once_and_lies_near_the_mean(tmp_path: Path) -> None:
     priced = price(people(), MARKET)
-    first = release(priced, "datum", claims=tmp_path / "claims")
-    again = release(price(people(), MARKET), "datum", claims=tmp_path / "claims")
+    first = release(priced, "datum", question="mean", ledger=tmp_path / "claims")
+    again = release(price(people(), MARKET), "datum", question="mean", ledger=tmp_path / "claims")
     assert first.to_dict() == again.to_dict()
     assert abs(first.estimate - 20.0) < 10 * first.standard_error
     assert first.standard_error == pytest.approx(np.sqrt(priced.summary.mse), rel=1e-4)
@@ -66,34 +66,34 @@ def test_drop_outs_and_values_outside_the_range_are_counted(tmp_path: Path) -> N
     cheap = np.argsort(REPORTS)
     data = DATA.copy()
     data[cheap[:3]], data[cheap[5]] = np.nan, 99.0
-    found = release(price(people(data), MARKET), "datum", claims=tmp_path)
+    found = release(price(people(data), MARKET), "datum", question="mean", ledger=tmp_path)
     assert (found.absent, found.clamped) == (3, 1)
 
 
 def test_nothing_to_release_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(NothingDelivered, match="None of the"):
-        release(price(people(np.full(N, np.nan)), MARKET), "datum", claims=tmp_path)
+        release(price(people(np.full(N, np.nan)), MARKET), "datum", question="mean", ledger=tmp_path)
     with pytest.raises(InputError, match="no column 'age'"):
-        release(price(people(), MARKET), "age", claims=tmp_path)
+        release(price(people(), MARKET), "age", question="mean", ledger=tmp_path)
 
 
 def test_another_column_is_another_question_or_is_refused(tmp_path: Path) -> None:
     table = people().append_column("age", [DATA / 2])
-    first = release(price(table, MARKET), "datum", claims=tmp_path)
+    first = release(price(table, MARKET), "datum", question="mean", ledger=tmp_path)
     with pytest.raises(AlreadyReleased, match="drawn from other data"):
-        release(price(table, MARKET), "age", claims=tmp_path)
-    other = release(price(table, MARKET), "age", claims=tmp_path, question="mean age")
+        release(price(table, MARKET), "age", question="mean", ledger=tmp_path)
+    other = release(price(table, MARKET), "age", ledger=tmp_path, question="mean age")
     assert other.estimate != first.estimate
-    assert release(price(table, MARKET), "age", claims=tmp_path, question=" Mean  Age").estimate == other.estimate
+    assert release(price(table, MARKET), "age", ledger=tmp_path, question=" Mean  Age").estimate == other.estimate
 
 
 def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kind: Kind) -> None:
     data = DATA.copy()
     data[::7] = np.nan
     priced = price(kind.make(people(data)), MARKET, gather=100, window=50)
-    found = asked_of(priced, data_columns(priced, "datum"), question="", wave=1).tally
+    found = asked_of(priced, data_columns(priced, "datum"), question="mean", wave=1).tally
     losses = MARKET.acquire(REPORTS).privacy_loss
-    forms = number_forms(data, (losses > 0) & ~np.isnan(data))
+    forms = answer_forms(data[:, np.newaxis], (losses > 0) & ~np.isnan(data))
     expected = tallied(person_digests([str(k) for k in range(N)]), losses, 20.0, forms)
     assert (found.people, found.data, found.delivered) == (expected.people, expected.data, expected.delivered)
     assert found.losses == pytest.approx(expected.losses, rel=1e-9)
@@ -105,23 +105,23 @@ def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kin
 
 def test_memory_and_engines_find_each_others_claims_and_never_draw_again(tmp_path: Path) -> None:
     ids, outcome = np.arange(N), MARKET.acquire(REPORTS)
-    drawn = hushbid.release(outcome, DATA, ids=ids, question="sleep", claims=tmp_path / "memory first")
-    shown = release(price(people(), MARKET), "datum", question="sleep", claims=tmp_path / "memory first")
+    drawn = hushbid.release(outcome, DATA, ids=ids, question="sleep", ledger=tmp_path / "memory first")
+    shown = release(price(people(), MARKET), "datum", question="sleep", ledger=tmp_path / "memory first")
     assert (shown.estimate, shown.delivered) == (drawn.estimate, outcome.active)
     assert shown.interval() == drawn.interval()
     data = np.where(ids % 100 == 0, np.nan, DATA + 1.0)
-    drawn = release(price(people(data), MARKET), "datum", question="weight", claims=tmp_path / "engine first")
-    shown = hushbid.release(outcome, data, ids=ids, question="weight", claims=tmp_path / "engine first")
+    drawn = release(price(people(data), MARKET), "datum", question="weight", ledger=tmp_path / "engine first")
+    shown = hushbid.release(outcome, data, ids=ids, question="weight", ledger=tmp_path / "engine first")
     assert (shown.estimate, shown.absent, shown.delivered) == (drawn.estimate, drawn.absent, drawn.delivered)
     assert (shown.privacy_loss <= outcome.privacy_loss).all()
     assert (shown.privacy_loss[list(shown.dropped_out)] == 0.0).all()
     assert shown.check.people == N
     with pytest.raises(AlreadyReleased, match="which sums cannot tell apart"):
-        hushbid.release(outcome, DATA + 1.0, ids=ids, question="weight", claims=tmp_path / "engine first")
+        hushbid.release(outcome, DATA + 1.0, ids=ids, question="weight", ledger=tmp_path / "engine first")
 
 
 def test_on_an_engine_other_promises_and_other_data_are_refused(tmp_path: Path) -> None:
-    release(price(people(), MARKET), "datum", claims=tmp_path)
+    release(price(people(), MARKET), "datum", question="mean", ledger=tmp_path)
     dearer = REPORTS.copy()
     cheap = np.argsort(REPORTS)
     dearer[cheap[[0, 9]]] = dearer[cheap[[9, 0]]]  # two people change places: every plain sum stays
@@ -134,7 +134,7 @@ def test_on_an_engine_other_promises_and_other_data_are_refused(tmp_path: Path) 
         (people(np.where(np.arange(N) == cheap[0], np.nan, DATA)), MARKET, "other data"),
     ):
         with pytest.raises(AlreadyReleased, match=sentence):
-            release(price(table, market), "datum", claims=tmp_path)
+            release(price(table, market), "datum", question="mean", ledger=tmp_path)
     assert len(list(tmp_path.glob("*.json"))) == 1
 
 
@@ -143,28 +143,28 @@ def test_on_an_engine_another_variance_is_another_promise_though_every_loss_is_a
     rows = people().slice(0, n)
     priced = price(rows, market)
     assert priced.summary.active == n
-    release(priced, "datum", claims=tmp_path)
+    release(priced, "datum", question="mean", ledger=tmp_path)
     other = price(rows, replace(market, variance=35.0))
     assert other.summary.total_privacy_loss == priced.summary.total_privacy_loss
     with pytest.raises(AlreadyReleased, match="other promises"):
-        release(other, "datum", claims=tmp_path)
-    release(price(rows, market), "datum", claims=tmp_path)
+        release(other, "datum", question="mean", ledger=tmp_path)
+    release(price(rows, market), "datum", question="mean", ledger=tmp_path)
 
 
 def test_on_an_engine_variances_that_change_places_are_other_promises(tmp_path: Path) -> None:
     market, n = replace(MARKET, max_privacy_loss=1e-4), 200
     spread = np.linspace(4.0, 36.0, n)
     tables = [people().slice(0, n).append_column("spread", [one]) for one in (spread, spread[::-1])]
-    release(price(tables[0], market, variance="spread"), "datum", claims=tmp_path)
+    release(price(tables[0], market, variance="spread"), "datum", question="mean", ledger=tmp_path)
     with pytest.raises(AlreadyReleased, match="other promises"):
-        release(price(tables[1], market, variance="spread"), "datum", claims=tmp_path)
+        release(price(tables[1], market, variance="spread"), "datum", question="mean", ledger=tmp_path)
 
 
 def test_on_an_engine_leaving_out_the_ids_does_not_draw_again(tmp_path: Path) -> None:
     rows = people().slice(0, 200)
-    release(price(rows, MARKET), "datum", question="sleep", claims=tmp_path)
-    with pytest.raises(AlreadyReleased, match="these very data"):
-        release(price(rows.drop_columns(["id"]), MARKET), "datum", question="sleep", claims=tmp_path)
+    release(price(rows, MARKET), "datum", question="sleep", ledger=tmp_path)
+    with pytest.raises(AlreadyReleased, match="promised the same"):
+        release(price(rows.drop_columns(["id"]), MARKET), "datum", question="sleep", ledger=tmp_path)
 
 
 @pytest.mark.parametrize("empty", [None, "", " "])
@@ -172,19 +172,19 @@ def test_on_an_engine_a_missing_id_is_no_id_and_nothing_is_drawn(empty: str | No
     rows = people().slice(0, 200)
     named = rows.set_column(0, "id", pa.array([empty, *(f"p{k}" for k in range(199))], pa.string()))
     with pytest.raises(InputError, match="Column 'id' must name everybody"):
-        release(price(kind.make(named), MARKET), "datum", claims=tmp_path / "claims")
+        release(price(kind.make(named), MARKET), "datum", question="mean", ledger=tmp_path / "claims")
     assert not (tmp_path / "claims").exists()
 
 
 def test_a_claim_that_holds_no_release_of_an_engine_is_refused_with_a_sentence(tmp_path: Path) -> None:
     rows = people().slice(0, 200)
-    release(price(rows, MARKET), "datum", claims=tmp_path)
+    release(price(rows, MARKET), "datum", question="mean", ledger=tmp_path)
     [path] = tmp_path.glob("*.json")
     claim = json.loads(path.read_text())["drawing"]
     for forged in ({}, {**claim["release"], "error": {}}, {**claim["release"], "estimate": "x"}):
         path.write_bytes(_sealed({**claim, "release": forged}))
-        with pytest.raises((ReleaseError, RecordError), match=r"release|no claim of"):
-            release(price(rows, MARKET), "datum", claims=tmp_path)
+        with pytest.raises((ReleaseError, RecordError), match=r"release|no entry of"):
+            release(price(rows, MARKET), "datum", question="mean", ledger=tmp_path)
 
 
 def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_path: Path) -> None:
@@ -196,7 +196,7 @@ def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_pat
     data[np.argsort(-outcome.privacy_loss)[:5]] = np.nan
     table = people(data).append_column("spread", [spread])
     found = release_made_up(price(table, MARKET, variance="spread"), "datum").release
-    expected = hushbid.release(outcome, data, claims=tmp_path / "memory")
+    expected = hushbid.release(outcome, data, question="mean", ledger=tmp_path / "memory")
     assert found.absent == 5
     for name in ("error", "planned_error"):
         ours, theirs = asdict(getattr(found, name)), asdict(getattr(expected, name))
@@ -212,7 +212,7 @@ def test_under_a_relation_the_errors_are_those_of_memory_and_so_is_the_claim(tmp
     )
     outcome, data = market.acquire(REPORTS), DATA.copy()
     data[np.argsort(-outcome.privacy_loss)[:40]] = np.nan
-    found = release(price(people(data), market), "datum", question="related", claims=tmp_path / "engine first")
+    found = release(price(people(data), market), "datum", question="related", ledger=tmp_path / "engine first")
     alone = drawn_in_memory(plan_of(outcome), data).release
     for name in ("error", "planned_error"):
         ours, theirs = asdict(getattr(found, name)), asdict(getattr(alone, name))
@@ -220,11 +220,11 @@ def test_under_a_relation_the_errors_are_those_of_memory_and_so_is_the_claim(tmp
             assert ours[field] == pytest.approx(theirs[field], rel=1e-7), (name, field)
     assert found.worst_standard_error > found.standard_error
     # one claim for both; another relation is another promise
-    again = hushbid.release(outcome, data, ids=np.arange(N), question="related", claims=tmp_path / "engine first")
+    again = hushbid.release(outcome, data, ids=np.arange(N), question="related", ledger=tmp_path / "engine first")
     assert again.estimate == found.estimate
     other = price(people(data), replace(market, population=9001))
     with pytest.raises(AlreadyReleased, match="relation or privacy losses"):
-        release(other, "datum", question="related", claims=tmp_path / "engine first")
+        release(other, "datum", question="related", ledger=tmp_path / "engine first")
 
 
 def test_in_the_local_setting_the_messages_of_the_few_who_matter_are_combined(kind: Kind, tmp_path: Path) -> None:
@@ -237,7 +237,7 @@ def test_in_the_local_setting_the_messages_of_the_few_who_matter_are_combined(ki
         messages[row] = json.dumps(hushbid.privatize(DATA[row], float(losses[row]), (10, 30)).to_dict())
     sent = table.append_column("message", pa.array(messages, pa.string()))
     priced = price(kind.make(sent), market)
-    found = release(priced, "message", claims=tmp_path / "claims")
+    found = release(priced, "message", question="mean", ledger=tmp_path / "claims")
     kept = np.where(np.arange(500) == asked[0], 0.0, losses)
     plan = ReleasePlan.of(kept, setting="local", bounds=(10, 30), variance=20.0, label=kind.name)
     assert (found.delivered, found.absent) == (asked.size - 1, 1)
@@ -246,10 +246,10 @@ def test_in_the_local_setting_the_messages_of_the_few_who_matter_are_combined(ki
     states[asked[0]] = "no"
     assert paid["delivered"].to_pylist() == states.tolist()
     assert np.array_equal(paid["payment_minor"].to_numpy() > 0, states == "yes")
-    assert found.estimate == pytest.approx(release_plan(plan, messages, claims=tmp_path / "memory").estimate, abs=1e-9)
+    assert found.estimate == pytest.approx(release_plan(plan, messages, folder=tmp_path / "memory").estimate, abs=1e-9)
     nothing = price(table.append_column("message", pa.array([None] * 500, pa.string())), market)
     with pytest.raises(NothingDelivered, match="None of the"):
-        release(nothing, "message", claims=tmp_path / "nothing")
+        release(nothing, "message", question="mean", ledger=tmp_path / "nothing")
 
 
 def test_no_weight_and_no_sum_overflows_however_unequal_the_losses() -> None:

@@ -256,7 +256,9 @@ def test_an_engine_draws_from_the_integers_that_memory_draws_from(
 @pytest.mark.parametrize("relation", [0.0, 0.02])
 def test_a_release_is_near_the_combination_and_says_how_near_as_memory_does(relation: float, tmp_path: Any) -> None:
     stated = replace(LARGE, max_relation=relation)
-    found = release(price(people(), stated, stratum="region", **SUMMED), "datum", claims=tmp_path / "engine")
+    found = release(
+        price(people(), stated, stratum="region", **SUMMED), "datum", question="mean", ledger=tmp_path / "engine"
+    )
     outcome = replace(stated, strata=WHERE).acquire(REPORTS)
     memory = drawn_in_memory(plan_of(outcome), DATA).release
     truth = sum(weight * DATA[name == WHERE].mean() for name, weight in CONTRAST.items())
@@ -272,19 +274,19 @@ def test_a_release_is_near_the_combination_and_says_how_near_as_memory_does(rela
 def test_memory_and_engine_know_each_others_claims_and_other_strata_are_another_question(tmp_path: Any) -> None:
     outcome = replace(LARGE, strata=WHERE).acquire(REPORTS)
     ids = np.arange(900) * 7 + 3
-    first = release_in_memory(outcome, DATA, claims=tmp_path, ids=[str(one) for one in ids])
-    again = release(price(people(), LARGE, stratum="region"), "datum", claims=tmp_path)
+    first = release_in_memory(outcome, DATA, ledger=tmp_path, ids=[str(one) for one in ids])
+    again = release(price(people(), LARGE, stratum="region"), "datum", question="mean", ledger=tmp_path)
     assert again.one_estimate == first.one_estimate
     whole, moved = people(), np.random.default_rng(83).permutation(WHERE)
     other = whole.set_column(whole.column_names.index("region"), "region", pa.array(moved))
     with pytest.raises(AlreadyReleased):
-        release(price(other, LARGE, stratum="region"), "datum", claims=tmp_path)
+        release(price(other, LARGE, stratum="region"), "datum", question="mean", ledger=tmp_path)
 
 
 def test_a_stratum_of_which_nobody_delivers_is_named(tmp_path: Any) -> None:
     data = np.where(WHERE == "west", np.nan, DATA)
     with pytest.raises(NothingDelivered, match="stratum 'west'"):
-        release(price(people(data), LARGE, stratum="region"), "datum", claims=tmp_path)
+        release(price(people(data), LARGE, stratum="region"), "datum", question="mean", ledger=tmp_path)
 
 
 def test_everybody_is_taken_to_the_driver_with_her_stratum() -> None:
@@ -301,7 +303,7 @@ def test_local_messages_are_combined_by_stratum_as_in_memory(tmp_path: Any) -> N
         None if loss == 0.0 else privatize(float(datum), float(loss), (0, 1)).to_json()
         for datum, loss in zip(DATA, outcome.privacy_loss, strict=True)
     ]
-    found = release(price(people(sent), stated, stratum="region"), "datum", claims=tmp_path / "engine")
+    found = release(price(people(sent), stated, stratum="region"), "datum", question="mean", ledger=tmp_path / "engine")
     memory = drawn_in_memory(plan_of(outcome), sent).release
     assert found.one_estimate == pytest.approx(memory.one_estimate, rel=1e-9)
     assert found.error.mse == pytest.approx(memory.error.mse, rel=1e-9)
@@ -313,7 +315,7 @@ def test_a_survey_of_strata_is_released_from_sums(tmp_path: Any) -> None:
     stated = market(Price(3e6), weights=CONTRAST, questions=asked, max_relation=0.01)
     tea = np.random.default_rng(84).integers(0, 2, 900)
     whole = table(REPORTS, region=WHERE, age=10 * DATA, tea=tea)
-    found = release(price(whole, stated, stratum="region", **SUMMED), claims=tmp_path)
+    found = release(price(whole, stated, stratum="region", **SUMMED), question="mean", ledger=tmp_path)
     outcome = replace(stated, strata=WHERE).acquire(REPORTS)
     for answer, error, data in zip(found.answers, outcome.question_errors(), (10 * DATA, tea), strict=True):
         truth = sum(weight * data[name == WHERE].mean() for name, weight in CONTRAST.items())

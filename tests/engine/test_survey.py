@@ -14,7 +14,7 @@ from hushbid.disclosure import release_made_up as drawn_in_memory
 from hushbid.disclosure import survey
 from hushbid.disclosure.grid import DATA_BITS
 from hushbid.disclosure.once_question import person_digests, tallied
-from hushbid.disclosure.preparing import row_forms
+from hushbid.disclosure.preparing import answer_forms
 from hushbid.disclosure.survey_from_sums import SurveySums
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
@@ -73,14 +73,16 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
             [one / memory.people.weight for one in theirs], rel=1e-9
         )
     # what is asked of whom
-    asked = asked_of(there, data_columns(there, None), question="", wave=1)
-    forms = row_forms(TABLE, (plan.promised > 0) & ~OPEN)
+    asked = asked_of(there, data_columns(there, None), question="work", wave=1)
+    forms = answer_forms(TABLE, (plan.promised > 0) & ~OPEN, plan.questions)
     expected = tallied(person_digests([str(k) for k in range(N)]), plan.promised, plan.variance, forms)
     assert (asked.tally.people, asked.tally.data, asked.tally.answers) == (
         expected.people,
         expected.data,
         expected.answers,
     )
+    columns = [(one.data, one.answers, one.varies) for one in expected.columns]
+    assert [(one.data, one.answers, one.varies) for one in asked.tally.columns] == columns
     assert asked.tally.marked == pytest.approx(expected.marked, rel=1e-9)
     assert asked.tally.marked_variances == pytest.approx(expected.marked_variances, rel=1e-9)
     assert asked.bounds == plan.bounds
@@ -129,19 +131,19 @@ def test_errors_promises_and_counts_are_those_of_memory(goal: dict[str, Any]) ->
 def test_memory_and_engines_find_each_others_surveys_and_never_draw_again(tmp_path: Path) -> None:
     outcome, ids = MARKET.acquire(REPORTS), np.arange(N)
     answers = {"sleep": SLEEP, "smokes": SMOKES, "shift": SHIFT}
-    drawn = hushbid.release(outcome, answers, ids=ids, question="work", claims=tmp_path / "memory")
-    shown = release(price(people(), MARKET), claims=tmp_path / "memory", question="work")
+    drawn = hushbid.release(outcome, answers, ids=ids, question="work", ledger=tmp_path / "memory")
+    shown = release(price(people(), MARKET), ledger=tmp_path / "memory", question="work")
     assert [one.values for one in shown.answers] == [one.values for one in drawn.answers]
-    later = {**answers, "sleep": SLEEP + 1}
-    drawn = release(price(people(**later), MARKET), claims=tmp_path / "engine", question="rest")
-    shown = hushbid.release(outcome, later, ids=ids, question="rest", claims=tmp_path / "engine")
+    later = {"sleep": SLEEP + 1, "smokes": np.roll(SMOKES, 1), "shift": SHIFT[::-1]}
+    drawn = release(price(people(**later), MARKET), ledger=tmp_path / "engine", question="rest")
+    shown = hushbid.release(outcome, later, ids=ids, question="rest", ledger=tmp_path / "engine")
     assert [one.values for one in shown.answers] == [one.values for one in drawn.answers]
     assert (shown.privacy_loss <= outcome.privacy_loss).all()
     with pytest.raises(AlreadyReleased, match="other data"):
-        release(price(people(**{**later, "smokes": ~SMOKES}), MARKET), claims=tmp_path / "engine", question="rest")
+        release(price(people(**{**later, "smokes": ~SMOKES}), MARKET), ledger=tmp_path / "engine", question="rest")
     asks_more = replace(MARKET, questions=(*QUESTIONS[:2], replace(QUESTIONS[2], importance=3)))
     with pytest.raises(AlreadyReleased, match="other promises"):
-        release(price(people(**later), asks_more), claims=tmp_path / "engine", question="rest")
+        release(price(people(**later), asks_more), ledger=tmp_path / "engine", question="rest")
 
 
 def test_words_booleans_and_numbers_say_yes_and_no_alike_in_the_same_integers(kind: Kind) -> None:
@@ -151,7 +153,7 @@ def test_words_booleans_and_numbers_say_yes_and_no_alike_in_the_same_integers(ki
     for smokes in written[:1] if kind.name == "spark" else written:
         priced = price(kind.make(people(smokes=smokes).slice(0, 300)), MARKET)
         assert sums_of(priced) == sums_of(expected)
-        tallies = [asked_of(one, data_columns(one, None), question="", wave=1).tally for one in (priced, expected)]
+        tallies = [asked_of(one, data_columns(one, None), question="work", wave=1).tally for one in (priced, expected)]
         assert tallies[0].data == tallies[1].data
 
 

@@ -102,7 +102,7 @@ def test_losses_too_small_to_release_are_not_decided_and_paid(setting):
     assert one_sentence(caught.value)
     capped = market(setting=setting, buyer_weight=1e6, max_privacy_loss=2.0**-53).acquire(REPORTS)
     sent = [privatize(0.5, float(loss), (0, 1)) if loss else None for loss in capped.privacy_loss]
-    assert math.isfinite(release(capped, [0.5] * 5 if setting == "central" else sent).estimate)
+    assert math.isfinite(release(capped, [0.5] * 5 if setting == "central" else sent, question="capped").estimate)
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])

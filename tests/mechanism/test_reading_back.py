@@ -90,7 +90,7 @@ def test_whatever_is_read_back_says_the_same(seed: int) -> None:
     values: list[Any] = [0.5] * n
     if market.setting == "local":
         values = [privatize(0.5, loss, market.bounds) if loss else None for loss in before.privacy_loss.tolist()]
-    record = Record.of(before, release(before, values), currency="EUR")
+    record = Record.of(before, release(before, values, question="read back"), currency="EUR")
     again = Record.from_dict(json.loads(record.to_bytes()))
     assert not differing(record, again)
     assert verify(again).ok, verify(again).summary()

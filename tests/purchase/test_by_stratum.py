@@ -251,7 +251,7 @@ def test_an_estimate_for_each_is_another_promise_than_one_for_all_unless_it_is_d
     run_campaign(campaign(tmp_path, **shares), reports=columns(), audit=False)
     apart = bought(campaign(tmp_path))  # about other sets of people
     assert [part.answer is not None and part.answer.before for part in apart.parts.values()] == [False] * 3
-    with pytest.raises(AlreadyReleased, match="these very data"):
+    with pytest.raises(AlreadyReleased, match="already produced"):
         bought(
             campaign(tmp_path, standard_error="standard_error = 2", name='name = "One"'),
             columns(region=["all"] * N),
@@ -300,7 +300,7 @@ def test_engines_and_one_record_or_release_for_all_are_refused_with_the_way_that
             run_by_stratum(file, reports=people, reading=reading)
     outcome = market.acquire(columns()["sensitivity"])
     with pytest.raises(InputError, match=r"outcome\.by_stratum\(\) by itself"):
-        hushbid.release(outcome, columns()["value"])
+        hushbid.release(outcome, columns()["value"], question="strata")
     for groups in (None, LABELS):
         with pytest.raises(RecordError, match=r"every outcome in outcome\.by_stratum\(\)"):
             Record.of(outcome, groups=groups)

@@ -135,9 +135,10 @@ def test_a_survey_takes_truth_values_categories_and_gaps(kind: str) -> None:
     assert found.release is not None
     assert [answer.name for answer in found.release.answers] == names
     with pytest.raises(InputError, match=r"value must name one column for each question \(3\), got 5"):
-        hushbid.buy(table, market, value=5)  # type: ignore[arg-type]
+        hushbid.buy(table, market, value=5, question="q")  # type: ignore[arg-type]
+    wrong = columns(sleep=columns()["value"], smokes=[{"a": 1}] * N, works=works)
     with pytest.raises(DataError, match="'smokes' must hold yes or no, or nothing, but rows 0, 1, 2, 3, 4 and 35 more"):
-        hushbid.buy(columns(sleep=columns()["value"], smokes=[{"a": 1}] * N, works=works), market, value=names)
+        hushbid.buy(wrong, market, value=names, question="q")
     assert found.to_frame("pandas").shape[0] == N
     frame = found.release.to_frame()
     assert frame["answer"].tolist()[-2:] == ["days", "nights"]
@@ -323,7 +324,7 @@ def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
 )
 def test_an_argument_of_another_kind_is_refused_by_its_name(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told) as refused:
-        hushbid.buy(columns(), **{"market": MARKET, **wrong})
+        hushbid.buy(columns(), **{"market": MARKET, "question": "q", **wrong})
     assert refused.value.field == next(iter(wrong))
 
 

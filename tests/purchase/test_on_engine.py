@@ -254,7 +254,7 @@ def test_a_made_up_campaign_on_an_engine_is_drawn_again_and_says_so(home: Path) 
     (home / "sleep.toml").write_text("made_up = true\n" + CAMPAIGN)
     found = [succeeds("run", "sleep.toml", "--engine", "duckdb", "--force", "--no-audit", cwd=home) for _ in range(2)]
     assert found[0]["estimate"]["estimate"] != found[1]["estimate"]["estimate"]
-    assert not Path(os.environ["HUSHBID_CLAIMS"]).exists()
+    assert not Path(os.environ["HUSHBID_LEDGER"]).exists()
     for name in ("decisions", "payments"):
         assert set(pq.read_table(home / "sleep" / f"{name}.parquet")["made_up"].to_pylist()) == {"yes"}
     for name in ("estimate", "summary"):

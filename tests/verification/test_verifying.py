@@ -79,7 +79,9 @@ def released(outcome: Outcome, absent: tuple[int, ...] = (), **more: Any) -> Rel
     if outcome.market.setting == "local":
         losses = outcome.privacy_loss.tolist()
         data = [privatize(x, loss, (low, high)) if loss > 0 else None for x, loss in zip(data, losses, strict=True)]
-    return release(outcome, [None if row in absent else x for row, x in enumerate(data)], **more)
+    return release(
+        outcome, [None if row in absent else x for row, x in enumerate(data)], **{"question": "verified", **more}
+    )
 
 
 @cache
@@ -202,7 +204,7 @@ def test_a_record_without_noise_holds(setting: str) -> None:
     if setting == "local":
         losses = outcome.privacy_loss.tolist()
         data = [privatize(0.5, loss, (0, 1), accept_infinite_loss=True) if loss > 0 else None for loss in losses]
-    record = Record.of(outcome, release(outcome, data, accept_infinite_loss=True))
+    record = Record.of(outcome, release(outcome, data, question="verified", accept_infinite_loss=True))
     assert math.inf in record.outcome.privacy_loss
     assert verify(Record.from_dict(json.loads(json.dumps(record.to_dict())))).ok, verify(record).summary()
 

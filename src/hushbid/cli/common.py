@@ -3,7 +3,8 @@
 import json
 import math
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ import click
 from click.core import ParameterSource
 
 from hushbid.cli import COMMANDS, DEBUG
+from hushbid.errors import HushbidError
 from hushbid.wording import NBSP, printable
 
 if TYPE_CHECKING:
@@ -95,6 +97,35 @@ class OneFile(click.Path):
         if not Path(str(value)).name:
             self.fail(f"must be the name of a file, got {str(value)!r}.", param, ctx)
         return super().convert(value, param, ctx)
+
+
+LEDGER = click.option(
+    "--ledger",
+    type=click.Path(path_type=Path),
+    metavar="FOLDER",
+    help="Folder of the release ledger, which keeps every estimate drawn.  [default: HUSHBID_LEDGER, or the user's]",
+)
+
+
+@contextmanager
+def announced_ledger(given: Path | None) -> Iterator[None]:
+    """Say on standard error that a release ledger was created: an estimate drawn elsewhere is not in it."""
+    from hushbid.disclosure.once_store import is_ledger, ledger_folder
+
+    try:
+        folder = ledger_folder(given)
+        before = is_ledger(folder)
+    except HushbidError:  # refused where something is drawn
+        before = True
+    try:
+        yield
+    finally:
+        if not before and is_ledger(folder):
+            click.echo(
+                f"Created a release ledger: {folder}. Keep it, and treat it as confidential as the data: without it the"
+                " same question could be drawn again.",
+                err=True,
+            )
 
 
 def is_stated(name: str) -> bool:

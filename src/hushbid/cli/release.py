@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from hushbid.cli.common import Number, OneFile, Steps, Whole, tell
+from hushbid.cli.common import LEDGER, Number, OneFile, Steps, Whole, announced_ledger, tell
 from hushbid.cli.common import command as make_command
 from hushbid.durable import refuse_clashes, refuse_existing
 
@@ -40,12 +40,13 @@ from hushbid.durable import refuse_clashes, refuse_existing
 )
 @click.option("--accept-infinite-loss", is_flag=True, help="Use the data of people whose loss is infinite.")
 @click.option("--out", type=OneFile(), metavar="FILE", help="Record with the estimate in it.")
+@LEDGER
 @click.option("--force", is_flag=True, help="Replace the file. The estimate is not drawn again.")
 def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     """Draw the estimate that a record paid for, once.
 
     RECORD was written by "price --record" or by "run" without data; DATA is a CSV, Parquet or Excel file, or - for
-    standard input. The estimate is kept in the account's store, under what is asked of whom, and asking again gives the
+    standard input. The estimate is kept in the release ledger, under what is asked of whom, and asking again gives the
     same one. A record that holds it is written to RECORD's name with .released.json at its end.
     """
     from hushbid.purchase.releasing import release_recorded
@@ -54,6 +55,6 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     refuse_clashes([out], [record, data])
     if not given["force"]:
         refuse_existing([out])
-    with Steps(4) as step:
+    with announced_ledger(given["ledger"]), Steps(4) as step:
         released = release_recorded(record, data, out=out, step=step, **given)
     tell(released.facts(), released.text(), as_json=as_json)

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import LEDGER, OneFile, Steps, announced_ledger, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.engine_options import EngineOptions, engine_options
 
@@ -18,15 +18,16 @@ if TYPE_CHECKING:
 @click.argument("campaign", type=OneFile())
 @engine_options
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Attack our own claims for the report.")
+@LEDGER
 @click.option("--force", is_flag=True, help="Write the files again. The estimate is not drawn again.")
-def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_json: bool) -> None:
+def command(campaign: Path, how: EngineOptions, audit: bool, ledger: Path | None, force: bool, as_json: bool) -> None:
     """Buy: from a campaign file to decisions, an estimate, a record and a report.
 
     The file is described in docs/reference/campaign-file.md. Without data the command stops after the decisions; run it
     again once the data are there. The same question to the same people has one estimate: it is drawn once, kept in the
-    account's store (HUSHBID_CLAIMS moves it), and shown again whenever it is asked for; only campaigns that say they
-    are made up are exempt. Large Parquet files are priced in batches; above a million people a summary then takes the
-    place of the record and the report.
+    release ledger, and shown again whenever it is asked for; only campaigns that say they are made up are exempt.
+    Large Parquet files are priced in batches; above a million people a summary then takes the place of the record and
+    the report.
     """
     from hushbid.purchase.buying import run_campaign, steps_of
     from hushbid.purchase.campaign_file import read_campaign
@@ -36,8 +37,8 @@ def command(campaign: Path, how: EngineOptions, audit: bool, force: bool, as_jso
     run: Callable[..., Purchase | PurchaseByStratum] = run_campaign
     if wanted.each:
         from hushbid.purchase.by_stratum import run_by_stratum as run
-    with Steps(steps_of(reading)) as step:
-        purchase = run(wanted, reading=reading, audit=audit, force=force, step=step)
+    with announced_ledger(ledger), Steps(steps_of(reading)) as step:
+        purchase = run(wanted, reading=reading, audit=audit, ledger=ledger, force=force, step=step)
     tell(purchase.facts(), purchase.text(), as_json=as_json)
     if purchase.failed:
         click.get_current_context().exit(1)

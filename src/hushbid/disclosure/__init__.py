@@ -14,8 +14,8 @@ a notebook, ``central`` and ``local`` are the two settings. A survey's ``answers
 ``survey_message`` is what a device sends; a single yes/no question is sent by randomised response, ``response_local``,
 as a ``response_message``. ``preparing`` checks everything and leaves only the drawing, ``preparing_from_sums``,
 ``survey_from_sums`` and ``contrast_from_sums`` do so where an engine added up. That it is drawn once: ``once_files``
-are the files of one drawing, ``once_question`` says what is asked of whom, ``once_store`` is where an account keeps
-what was ever drawn for it, and ``once`` answers.
+are the files of one drawing, ``once_question`` says what is asked of whom and ``once_marks`` says it under a key,
+``once_store`` is the release ledger, which keeps what was ever drawn, and ``once`` answers.
 """
 
 from hushbid.disclosure.error import ErrorModel

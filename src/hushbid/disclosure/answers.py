@@ -20,7 +20,8 @@ from hushbid.questions import Choice, Number, Question, YesNo
 
 Column = Sequence[Any] | NDArray[Any]
 _FORMS = "columns by question, or one row per person with one answer per question"
-_YES_NO = {"yes": 1.0, "true": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "0": 0.0}
+YES_NO = {"yes": 1.0, "true": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "0": 0.0}
+"""How yes and no are written, in any capitals."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +41,7 @@ class Words:
 def words_of(question: Question) -> Words:
     """The words for the answers to a choice or a yes/no question."""
     if not isinstance(question, Choice):
-        return Words(codes=_YES_NO, allowed="yes or no", capitals=False)
+        return Words(codes=YES_NO, allowed="yes or no", capitals=False)
     codes = {answer: float(place) for place, answer in enumerate(question.answers)}
     return Words(codes=codes, allowed=f"one of its {len(codes)} answers", capitals=True)
 

@@ -1,36 +1,43 @@
-"""Drawn once: one estimate for one question to the same people, whoever asks, from wherever, and however often.
+"""Draw one estimate for one question to the same people, from any process and folder, however often it is asked.
 
-`release_once` and `release_summed` know a question and whom it is asked; `release_plan` leaves it to the caller under
-which key an estimate is drawn once: a campaign server takes the campaign's name. Whatever is drawn goes through
-`draw_first`, which remembers what this process has drawn, and with a folder through `hushbid.disclosure.once_files`.
+`release_once` and `release_summed` know a question and whom it is asked, and keep what they draw in the release ledger;
+`release_plan` leaves it to the caller under which key an estimate is drawn once: a campaign server takes the campaign's
+name. Whatever is drawn goes through `hushbid.disclosure.once_files`, and through `draw_first`, which remembers what
+this process has drawn, so that a second ledger does not draw again either. `release_made_up` and `simulate_releases`
+draw as often as they are called, and refuse what the ledger knows from a real release.
 """
 
 import secrets
 import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 import numpy as np
 
 from hushbid.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
 from hushbid.disclosure.once_files import drawn_once, stored
+from hushbid.disclosure.once_marks import Keyed, Marks, refuse_alike
 from hushbid.disclosure.once_question import (
     Ask,
+    Forms,
     as_question,
     as_wave,
     canonical_order,
     person_digests,
     tallied,
 )
-from hushbid.disclosure.once_store import Marks, Settled, refuse_neighbour, settle
-from hushbid.disclosure.preparing import prepare, with_rows, without_rows
+from hushbid.disclosure.once_store import Settled, is_ledger, ledger_folder, refuse_former, refuse_released, settle
+from hushbid.disclosure.preparing import Prepared, prepare, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
 
 _OR_LATE = ", or came after it was drawn, which sums cannot tell apart (engine='memory' can)"
-_process_key = secrets.token_bytes(32)
+_PLANS, _SYNTHETIC = "plans", "synthetic"
+"""What `release_plan` draws is kept in this folder of the ledger."""
+_process_key = Keyed(secrets.token_bytes(32), slow=False)
 _asked: dict[str, Marks] = {}
 """What this process has asked, by the names that its own key gives."""
 _asked_lock = threading.Lock()
@@ -68,27 +75,26 @@ class Named:
 
 
 def release_plan(
-    plan: ReleasePlan, data: object, *, claims: str | Path | None = None, accept_infinite_loss: bool = False
+    plan: ReleasePlan, data: object, *, folder: str | Path | None = None, accept_infinite_loss: bool = False
 ) -> Release:
     """Draw the estimate of a plan: once under its key.
 
     ``data`` holds one entry per person in the plan's order, None or NaN where it is missing: numbers in the central
     setting, messages made by ``privatize`` in the local one. Values outside the range are clamped and counted.
 
-    With ``claims``, a folder, the release is stored there before it is returned; asking again, in any process, returns
-    that one, whatever data are passed. Without, this process remembers, and asking again raises ``AlreadyReleased``.
+    The release is stored in ``folder``, by default one inside the release ledger, before it is returned; asking again,
+    in any process, returns that one, whatever data are passed.
 
-    If somebody's planned loss is infinite the release is refused, unless ``accept_infinite_loss`` is true. Then, in the
+    If a planned loss is infinite the release is refused, unless ``accept_infinite_loss`` is true. Then, in the
     central setting, the estimate is the mean of those people's data alone (weighted by precision), without noise; in
     the local setting their messages carry none.
     """
-    if claims is None:
-        return draw_first(plan.key, prepare(plan, data, accept_infinite_loss).draw)
+    place = ledger_folder() / _PLANS if folder is None else Path(folder)
     # a stored one is returned before data are looked at
-    found = stored(Path(claims), plan.key)
+    found = stored(place, plan.key)
     if found is None:
-        folder, draw = Path(claims).resolve(), prepare(plan, data, accept_infinite_loss).draw
-        found = drawn_once(folder, plan.key, lambda: draw_first(plan.key, draw, folder).held())
+        place, draw = place.resolve(), prepare(plan, data, accept_infinite_loss).draw
+        found = drawn_once(place, plan.key, lambda: draw_first(plan.key, draw, place).held())
     release = Release.from_dict(found)
     was_shown(plan.key)
     return release
@@ -98,52 +104,41 @@ def release_once(
     plan: ReleasePlan,
     data: object,
     *,
-    question: str = "",
+    question: str,
     wave: int = 1,
     ids: Iterable[object] | Named | None = None,
-    claims: str | Path | None = None,
+    ledger: str | Path | None = None,
     accept_infinite_loss: bool = False,
     simulated: bool = False,
+    before_first: Callable[[], None] = lambda: None,
 ) -> Answer:
     """Draw the estimate of a question to some people, once, whatever the plan's key is.
 
-    With ``claims``, a folder, what was drawn is stored there before it is returned. Asking the same people the same
-    again, with the same promises and the same data, returns it; other promises or other data are refused. Without ids,
-    people are known by their data, and what was drawn from these with ids is not drawn again without. Without
-    ``claims`` the process remembers, and asking again is refused.
+    What was drawn is stored in the release ledger, ``ledger`` or else the user's, before it is returned. Asking the
+    same people the same again, with the same promises and the same data, returns it; other promises or other data are
+    refused. Without ids, people are known by their data and by what they were promised.
+
+    ``before_first`` is called if the ledger does not know the question, before anything is drawn; it may refuse.
     """
     prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)  # refusals come first
     people, forms = _as_people(ids, plan.people), prepared.forms()
     # stored in an order of its own: the order of rows does not make another question
     codes = None if plan.strata is None else plan.strata.codes
-    order = canonical_order(people, plan.promised, forms, codes)
-    ask = Ask(
-        question=as_question(question),
-        wave=as_wave(wave),
-        by_ids=people is not None,
-        setting=plan.setting,
-        bounds=plan.bounds,
-        tally=tallied(people, plan.promised, plan.variance, forms, codes),
-        relation=plan.relation,
-        survey=() if plan.layout is None else tuple(survey_terms(plan.questions, plan.layout)),
-        strata=() if plan.strata is None else tuple(strata_terms(plan.strata, plan.relation)),
-        exact=_exact(plan)[:, order].tobytes() if not plan.from_engine else None,
-    )
-    ours = Marks.of(ask, _process_key)
-    if claims is None:
-        release = _remembered(ours, prepared.draw, None)  # no folder: the process remembers, and asks no second time
-        return Answer(release=release, before=False, late=(), waves_before=0)
-    folder = Path(claims).resolve()
+    order = canonical_order(people, plan.promised, forms.rows, codes)
+    ask = _ask_of(plan, people, forms, question, wave)
+    if not plan.from_engine:
+        ask = replace(ask, exact=_exact(plan)[:, order].tobytes())
+    ours, folder = _process_marks(ask), ledger_folder(ledger)
 
     def draw(name: str) -> dict[str, object]:
         return _listed(_remembered(ours, prepared.draw, folder), order).held()
 
-    settled = settle(folder, ask, draw)  # drawn now, or found
+    settled = settle(folder, ask, draw, before_first)  # drawn now, or found
     kept, late = _stored_release(settled), tuple[int, ...]()
     if kept.summed is not None:
         # drawn from sums: who these people are is known here, if the data are the same
         if not settled.same_data:
-            raise other_data(_OR_LATE)
+            raise settled.drawn.other_data(_OR_LATE)
         kept = with_rows(kept, plan, prepared.present)
     else:
         kept = _listed(_of_people(kept, settled.name, plan.people), _inverse(order))  # back to the caller's order
@@ -154,16 +149,22 @@ def release_once(
     )
 
 
-def release_summed(ask: Ask, draw: Callable[[str], Release], *, claims: str | Path) -> Answer:
+def release_summed(
+    ask: Ask,
+    draw: Callable[[str], Release],
+    *,
+    ledger: str | Path | None = None,
+    before_first: Callable[[], None] = lambda: None,
+) -> Answer:
     """Draw the estimate of a question to people of whom only sums are known, once.
 
     What is stored may have been drawn with everybody's figures. Other data are refused, and so are data that came late,
     which sums cannot tell from other data.
     """
-    folder, ours = Path(claims).resolve(), Marks.of(ask, _process_key)
-    settled = settle(folder, ask, lambda name: _remembered(ours, lambda: draw(name), folder).held())
+    folder, ours = ledger_folder(ledger), _process_marks(ask)
+    settled = settle(folder, ask, lambda name: _remembered(ours, lambda: draw(name), folder).held(), before_first)
     if not settled.same_data:
-        raise other_data(_OR_LATE)
+        raise settled.drawn.other_data(_OR_LATE)
     kept = _stored_release(settled)
     _shown(ours)
     kept = replace(kept if kept.summed is not None else without_rows(kept), key=settled.name)
@@ -171,25 +172,83 @@ def release_summed(ask: Ask, draw: Callable[[str], Release], *, claims: str | Pa
 
 
 def release_made_up(
-    plan: ReleasePlan, data: object, *, accept_infinite_loss: bool = False, simulated: bool = False
+    plan: ReleasePlan,
+    data: object,
+    *,
+    question: str = _SYNTHETIC,
+    wave: int = 1,
+    ids: Iterable[object] | None = None,
+    ledger: str | Path | None = None,
+    accept_infinite_loss: bool = False,
+    simulated: bool = False,
 ) -> Answer:
-    """An estimate from people who do not exist: drawn anew at every call, and nothing is kept."""
-    release = prepare(plan, data, accept_infinite_loss, simulated=simulated).draw()
-    return Answer(release=release, before=False, late=(), waves_before=0)
+    """Draw an estimate from synthetic people: a new one at every call, of which nothing is kept.
+
+    People or data that the release ledger knows from a real release are refused.
+    """
+    prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)
+    _refuse_real(plan, prepared, ledger, question=question, wave=wave, ids=ids)
+    return Answer(release=prepared.draw(), before=False, late=(), waves_before=0)
 
 
-def other_data(also: str = "") -> AlreadyReleased:
-    """The refusal to take other data than those an estimate was drawn from."""
-    return AlreadyReleased(
-        f"The estimate was drawn from other data: somebody's datum is another one now, or is gone{also}. It was drawn"
-        " once, so ask again with those data. Another question has another text; a later wave says so: wave = 2."
+def refuse_real_sums(ask: Callable[[], Ask], ledger: str | Path | None) -> None:
+    """Refuse people or data that the release ledger knows from a real release, where only sums are known."""
+    folder = ledger_folder(ledger)
+    refuse_former(folder)
+    if is_ledger(folder):
+        refuse_released(folder, ask())
+
+
+def simulate_synthetic(
+    plan: ReleasePlan, synthetic_data: object, repetitions: int, *, ledger: str | Path | None = None
+) -> FloatArray:
+    """Draw so many independent estimates, after `simulate_plan`, unless the release ledger knows these promises.
+
+    An outcome whose privacy losses were promised in a real release is a real one, whatever its data are.
+    """
+    prepared = prepare(plan, synthetic_data, accept_infinite_loss=True, simulated=True)
+    _refuse_real(plan, prepared, ledger, by_losses=True)
+    return simulate_plan(plan, synthetic_data, repetitions)
+
+
+def _refuse_real(
+    plan: ReleasePlan,
+    prepared: Prepared,
+    ledger: str | Path | None,
+    *,
+    question: str = _SYNTHETIC,
+    wave: int = 1,
+    ids: Iterable[object] | None = None,
+    by_losses: bool = False,
+) -> None:
+    folder = ledger_folder(ledger)
+    refuse_former(folder)
+    if not is_ledger(folder):
+        return  # nothing was ever drawn, and hashing takes a while
+    ask = _ask_of(plan, _as_people(ids, plan.people), prepared.forms(), question, wave)
+    refuse_released(folder, ask, by_losses=by_losses)
+
+
+def _ask_of(plan: ReleasePlan, people: HashArray | None, forms: Forms, question: str, wave: int) -> Ask:
+    as_question(question)  # refused as it was written
+    codes = None if plan.strata is None else plan.strata.codes
+    return Ask(
+        question=question,
+        wave=as_wave(wave),
+        by_ids=people is not None,
+        setting=plan.setting,
+        bounds=plan.bounds,
+        tally=tallied(people, plan.promised, plan.variance, forms, codes),
+        relation=plan.relation,
+        survey=() if plan.layout is None else tuple(survey_terms(plan.questions, plan.layout)),
+        strata=() if plan.strata is None else tuple(strata_terms(plan.strata, plan.relation)),
     )
 
 
 def _stored_release(settled: Settled) -> Release:
     if settled.release.get("format") != FORMAT:
         stated = settled.release.get("format")
-        raise ReleaseError(f"The claim holds no stored release of this version, but {stated!r}; nothing is drawn.")
+        raise ReleaseError(f"The entry holds no stored release of this version, but {stated!r}; nothing is drawn.")
     return Release.from_dict(settled.release)
 
 
@@ -232,16 +291,13 @@ def _exact(plan: ReleasePlan) -> FloatArray:
 
 
 def _late(
-    kept: Release, people: HashArray | None, plan: ReleasePlan, forms: list[bytes | None], settled: Settled
+    kept: Release, people: HashArray | None, plan: ReleasePlan, forms: Forms, settled: Settled
 ) -> tuple[int, ...]:
     """Whose data came after the drawing; if these are not all that is new, the data are other ones."""
     # new data are those of people who had not delivered; without them all must be as it was
-    late = tuple(row for row in kept.dropped_out if forms[row] is not None)
-    rest = list(forms)
-    for row in late:
-        rest[row] = None
-    if not settled.fits(tallied(people, plan.promised, plan.variance, rest).data):
-        raise other_data()
+    late = tuple(row for row in kept.dropped_out if forms.rows[row] is not None)
+    if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(late)).data):
+        raise settled.drawn.other_data()
     return late
 
 
@@ -262,13 +318,17 @@ def _inverse(order: IndexArray) -> IndexArray:
 # -- what the process remembers ----------------------------------------------------------------------------------------
 
 
-def _remembered(ours: Marks, draw: Callable[[], Release], folder: Path | None) -> Release:
+def _process_marks(ask: Ask) -> Marks:
+    return Marks.of(ask, _process_key, datetime.now(UTC).date(), answers=True)
+
+
+def _remembered(ours: Marks, draw: Callable[[], Release], folder: Path) -> Release:
     """Draw, unless this process has asked the same, or has drawn from the same data."""
     with _asked_lock:
         # the same people or data under another name
         for name, other in _asked.items():
             if name != ours.name:
-                refuse_neighbour(ours, name, other.data_prints(), other.promises())
+                refuse_alike(ours, other)
         known = _asked.setdefault(ours.name, ours) is not ours
     try:
         return draw_first(ours.name, draw, folder)
@@ -292,7 +352,7 @@ def was_shown(key: str) -> None:
         _drawn[key] = None
 
 
-def draw_first(key: str, draw: Callable[[], Release], folder: Path | None = None) -> Release:
+def draw_first(key: str, draw: Callable[[], Release], folder: Path) -> Release:
     """Draw, unless this process has. A drawing that failed was shown to nobody and does not count.
 
     One that could not be stored may be repeated for the same folder only, where its draft may still be found.
@@ -300,10 +360,10 @@ def draw_first(key: str, draw: Callable[[], Release], folder: Path | None = None
     with _drawn_lock:
         # noted before drawing: of two threads one draws
         known = key in _drawn
-        if known and (folder is None or _drawn[key] != folder):
+        if known and _drawn[key] != folder:
             raise AlreadyReleased(
-                "This was released before, and an estimate is drawn once; with a claims folder, asking again returns"
-                " what is stored. Another question to the same people has its own text."
+                "This process released this before, with another ledger or folder, and an estimate is drawn once: ask"
+                " again there. Another question to the same people has its own text."
             )
         _drawn[key] = folder
     try:

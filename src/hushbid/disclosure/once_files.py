@@ -31,7 +31,7 @@ from hushbid.durable import (
     require_locks,
     sync,
 )
-from hushbid.errors import AlreadyReleased, RecordError, ReleaseError
+from hushbid.errors import AlreadyReleased, RecordError, ReleaseError, Unwritable
 from hushbid.held import held_in
 
 _TAIL = b"}\n"
@@ -75,23 +75,23 @@ def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -
 @contextmanager
 def locked_file(path: Path) -> Iterator[None]:
     """Hold the lock of a file, which stays; waits for whoever holds it, and the dead hold none."""
-    require_locks("A claims folder", ReleaseError)
+    require_locks("A release ledger", ReleaseError)
     with locked(open_lock(path)):
         yield
 
 
 @contextmanager
 def usable(folder: Path) -> Iterator[None]:
-    """A folder that is a file, may not be read or written, or is full, is told in a sentence."""
+    """Refuse a folder that is a file, may not be read or written, or is full, in a sentence."""
     if "\0" in str(folder):
         raise ReleaseError("The name of a folder must not hold a zero character.")
     try:
         yield
     except NotADirectoryError as problem:
-        raise ReleaseError(f"The folder {folder} cannot be used: it is a file, or lies in one.") from problem
+        raise Unwritable(f"The folder {folder} cannot be used: it is a file, or lies in one.") from problem
     except OSError as problem:
         why = problem.strerror or type(problem).__name__
-        raise ReleaseError(f"The folder {folder} cannot be used: {why}.") from problem
+        raise Unwritable(f"The folder {folder} cannot be used: {why}.") from problem
 
 
 def _stored(folder: Path, name: str) -> dict[str, Any] | None:
@@ -108,7 +108,7 @@ def _stored(folder: Path, name: str) -> dict[str, Any] | None:
 
 @contextmanager
 def _claimed(folder: Path, name: str) -> Iterator[None]:
-    require_locks("A claims folder", ReleaseError)
+    require_locks("A release ledger", ReleaseError)
     claim = open_durable_lock(folder / f"{name}.claim")  # durable before anything is drawn
     with locked(claim):  # waits for a live claimant; a dead one holds no lock
         yield

@@ -1,15 +1,16 @@
-"""What is asked of whom: what a claim on an estimate is named by, and what it is compared by.
+"""What is asked of whom: what an entry of the release ledger is named by, and what it is compared by.
 
 People are the sum of a hash of each id, so they have no order and add up batch by batch wherever the rows are; so are
-the data of those who delivered, each hashed with the id it belongs to. Losses are two plain sums, one of them weighted
+the data of those who delivered, each hashed with the id it belongs to: whole rows, and each question's column by
+itself, so that a column is recognised whatever is asked beside it. Losses are two plain sums, one of them weighted
 by the person's hash: engines differ in the last bits, which a sum forgives, and a loss that moves from one person to
 another moves the weighted one. Variances are two sums of the same kind; strata, which are whole numbers, are a sum of
-hashes with ids as data are. Nothing here is keyed or stored:
-`hushbid.disclosure.once_store` keys what it keeps.
+hashes with ids as data are. Nothing here is keyed or stored: `hushbid.disclosure.once_marks` keys what is kept.
 """
 
 import hashlib
 import unicodedata
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -23,6 +24,51 @@ from hushbid.estimation import Setting
 LAST_WAVE = 1_000_000
 _MODULUS = 1 << 256
 _PERSON, _DATUM, _STRATUM = b"hushbid person", b"hushbid datum", b"hushbid stratum"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forms:
+    """Everybody's data in a form in which two can be compared; None where nothing was asked for or delivered."""
+
+    rows: list[bytes | None]
+    """All that a person delivered."""
+
+    columns: tuple[list[bytes | None], ...] = ()
+    """The same of each question; empty where there is one, or where people sent messages."""
+
+    def without(self, rows: Iterable[int]) -> "Forms":
+        """The same rows as if some people had not delivered; without columns."""
+        rest = list(self.rows)
+        for row in rows:
+            rest[row] = None
+        return Forms(rows=rest)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnTally:
+    """What people delivered to one question; tallies add up."""
+
+    data: int = 0
+    """The sum of a hash of each id and datum."""
+
+    answers: int = 0
+    """The sum of a hash of each datum alone; equal to ``data`` without ids. It is looked up, and stored only there."""
+
+    example: bytes = b""
+    """A hash of one datum; empty where nobody delivered."""
+
+    varies: bool = False
+    """Whether people delivered different data."""
+
+    def __add__(self, other: "ColumnTally") -> "ColumnTally":
+        """Both together."""
+        both = {self.example, other.example} - {b""}
+        return ColumnTally(
+            data=(self.data + other.data) % _MODULUS,
+            answers=(self.answers + other.answers) % _MODULUS,
+            example=self.example or other.example,
+            varies=self.varies or other.varies or len(both) > 1,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +97,10 @@ class Tally:
     """The sum of a hash of each id and stratum; of strata alone without ids, and 0 where there are none."""
 
     answers: int = 0
-    """As ``data``, of data alone, so that these are recognised when ids are left out; equal to ``data`` without ids."""
+    """As ``data``, of data alone, to recognise what was drawn before without ids; equal to ``data`` without ids."""
+
+    columns: tuple[ColumnTally, ...] = ()
+    """Of each question; empty where nothing was added up yet."""
 
     delivered: int = 0
     """How many these were."""
@@ -67,6 +116,7 @@ class Tally:
             data=(self.data + other.data) % _MODULUS,
             strata=(self.strata + other.strata) % _MODULUS,
             answers=(self.answers + other.answers) % _MODULUS,
+            columns=_added(self.columns, other.columns),
             delivered=self.delivered + other.delivered,
         )
 
@@ -76,7 +126,7 @@ class Ask:
     """One question to some people, and what was promised to them for an answer."""
 
     question: str
-    """What is asked, as `as_question` writes it."""
+    """What is asked, as it was written; two are compared as `as_question` writes them."""
 
     wave: int
     """Which time it is asked of these people."""
@@ -114,7 +164,10 @@ def as_question(question: object) -> str:
     """
     if not isinstance(question, str):
         raise InputError(f"question must be a text, got {type(question).__name__}.", field="question")
-    return " ".join(unicodedata.normalize("NFC", question.casefold()).split())
+    found = " ".join(unicodedata.normalize("NFC", question.casefold()).split())
+    if not found:
+        raise InputError("question must say what is asked, got an empty text.", field="question")
+    return found
 
 
 def as_wave(wave: object) -> int:
@@ -137,17 +190,15 @@ def tallied(
     people: HashArray | None,
     losses: FloatArray,
     variance: FloatArray | float,
-    data: Sequence[bytes | None],
+    data: Forms,
     strata: IndexArray | None = None,
 ) -> Tally:
-    """Some rows: hashes of ids (None: no ids), losses, variances, forms of data (None: not asked or delivered), strata.
+    """Add up some rows: hashes of ids (None: no ids), losses, variances, forms of data, strata.
 
     Strata are numbered as the combination lists them; None where it is one mean.
     """
     names = b"" if people is None else people.astype("<u8").tobytes()
-    there = [(row, datum) for row, datum in enumerate(data) if datum is not None]
-    answers = _total(_digests((datum for _, datum in there), _DATUM))
-    named = (names[32 * row : 32 * row + 32] + datum for row, datum in there)
+    whole = _column(names, data.rows)
     spreads = np.broadcast_to(np.log1p(variance), losses.shape)
     # ε/(1 + ε): bounded, so that one huge loss does not hide the others in a sum
     sizes = np.where(np.isinf(losses), 1.0, losses / (1.0 + np.where(np.isinf(losses), 0.0, losses)))
@@ -159,11 +210,39 @@ def tallied(
         marked=rounded_sum(sizes * shares),
         variances=rounded_sum(spreads),
         marked_variances=rounded_sum(spreads * shares),
-        data=answers if people is None else _total(_digests(named, _DATUM)),
+        data=whole.data,
         strata=0 if strata is None else _total(_digests(_named_codes(names, strata), _STRATUM)),
-        answers=answers,
-        delivered=len(there),
+        answers=whole.answers,
+        columns=tuple(_column(names, column) for column in data.columns) or (whole,),
+        delivered=sum(datum is not None for datum in data.rows),
     )
+
+
+def _column(names: bytes, data: Sequence[bytes | None]) -> ColumnTally:
+    """Add up one column, after the hashes of ids, if there are any."""
+    counts = Counter(datum for datum in data if datum is not None)
+    if not counts:
+        return ColumnTally()
+    if 4 * len(counts) < len(data):  # few different answers: each is hashed once
+        hashed = _digests(counts, _DATUM).astype("<u8").tobytes()
+        each = (int.from_bytes(hashed[32 * k : 32 * k + 32], "little") for k in range(len(counts)))
+        answers = sum(count * one for count, one in zip(counts.values(), each, strict=True)) % _MODULUS
+    else:
+        answers = _total(_digests((datum for datum in data if datum is not None), _DATUM))
+    named = (names[32 * row : 32 * row + 32] + datum for row, datum in enumerate(data) if datum is not None)
+    return ColumnTally(
+        data=_total(_digests(named, _DATUM)) if names else answers,
+        answers=answers,
+        example=_digests([next(iter(counts))], _DATUM).tobytes(),
+        varies=len(counts) > 1,
+    )
+
+
+def _added(ours: tuple[ColumnTally, ...], others: tuple[ColumnTally, ...]) -> tuple[ColumnTally, ...]:
+    """The columns of two tallies together; one may have nothing yet."""
+    if not (ours and others):
+        return ours or others
+    return tuple(one + other for one, other in zip(ours, others, strict=True))
 
 
 def _named_codes(names: bytes, strata: IndexArray) -> Iterable[bytes]:

@@ -4,6 +4,8 @@ That it is drawn once is the business of `hushbid.disclosure.once`.
 """
 
 import math
+import struct
+import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -12,18 +14,19 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
 from hushbid.disclosure import central, local, response_local, survey, survey_local
-from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.answers import YES_NO, as_answers
 from hushbid.disclosure.contrast import blend_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.message import PrivatizedValue
+from hushbid.disclosure.once_question import Forms
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
 from hushbid.disclosure.response_message import RandomisedResponse
 from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import is_central
-from hushbid.questions import Number
+from hushbid.questions import Choice, Number, Question
 
 _BLOCK = 200_000
 
@@ -39,8 +42,8 @@ class Prepared:
     present: BoolArray
     """Who was asked and delivered."""
 
-    forms: Callable[[], list[bytes | None]]
-    """A form of everybody's datum in which two can be compared; None where nothing was asked for or delivered."""
+    forms: Callable[[], Forms]
+    """Everybody's data in a form in which two can be compared."""
 
 
 def planned_error(plan: ReleasePlan) -> ErrorModel:
@@ -148,7 +151,7 @@ def _prepare_central(plan: ReleasePlan, data: object) -> Prepared:
     return Prepared(
         draw=lambda: _release(plan, estimate=summed.estimates([total])[0], **facts),
         present=present,
-        forms=lambda: number_forms(column, present),
+        forms=lambda: answer_forms(column[:, np.newaxis], present),
     )
 
 
@@ -172,7 +175,7 @@ def _prepare_survey(plan: ReleasePlan, data: object, *, simulated: bool) -> Prep
     return Prepared(
         draw=lambda: _release(plan, answers=summed.answers(summed.draw([totals])[0]), **facts),
         present=present,
-        forms=lambda: row_forms(table, present),
+        forms=lambda: answer_forms(table, present, plan.questions),
     )
 
 
@@ -202,7 +205,7 @@ def _prepare_simulated_survey(plan: ReleasePlan, data: object) -> Prepared:
                 messages[row] = survey_local.draw_answers(table[row], loss, plan.questions, layout)
         return _prepare_local_survey(plan, messages).draw()
 
-    return Prepared(draw=draw, present=present, forms=lambda: row_forms(table, present))
+    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present, plan.questions))
 
 
 def _prepare_local(plan: ReleasePlan, data: object) -> Prepared:
@@ -239,7 +242,7 @@ def _received(
         dropped_out=_dropped_out(plan, present),
     )
     return Prepared(
-        draw=lambda: release, present=present, forms=lambda: [message_form(message) for message in messages]
+        draw=lambda: release, present=present, forms=lambda: Forms(rows=[message_form(message) for message in messages])
     )
 
 
@@ -253,7 +256,7 @@ def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
             messages[row] = local.privatize(float(column[row]), loss, plan.bounds, accept_infinite_loss=True)
         return _prepare_local(plan, messages).draw()
 
-    return Prepared(draw=draw, present=present, forms=lambda: number_forms(column, present))
+    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(column[:, np.newaxis], present))
 
 
 def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Release:
@@ -281,13 +284,36 @@ def without_rows(release: Release) -> Release:
     return replace(release, privacy_loss=np.empty(0), dropped_out=(), summed=counts)
 
 
-def number_forms(column: FloatArray, present: BoolArray) -> list[bytes | None]:
-    """The numbers of those who delivered, to the last bit."""
-    return row_forms(column[:, np.newaxis], present)
+def answer_forms(table: FloatArray, present: BoolArray, questions: Sequence[Question] = ()) -> Forms:
+    """Return what those who delivered answered, to the last bit: rows and, of several questions, columns."""
+    columns = tuple(
+        _column_forms(table[:, place], present, questions[place] if questions else None)
+        for place in range(table.shape[1])
+    )
+    if len(columns) == 1:
+        return Forms(rows=columns[0])
+    return Forms(rows=_float_forms(table, present), columns=columns)
 
 
-def row_forms(table: FloatArray, present: BoolArray) -> list[bytes | None]:
-    """The answers of those who delivered, to the last bit."""
+def _column_forms(column: FloatArray, present: BoolArray, question: Question | None) -> list[bytes | None]:
+    """Numbers, and for a choice the words: listing its answers in another order makes no other data."""
+    if not isinstance(question, Choice):
+        return _float_forms(column[:, np.newaxis], present)
+    words = [_word_form(answer) for answer in question.answers]
+    return [words[int(code)] if there else None for code, there in zip(column, present.tolist(), strict=True)]
+
+
+def _word_form(answer: str) -> bytes:
+    """An answer of a choice; a number, yes and no as where these are asked for."""
+    word = " ".join(unicodedata.normalize("NFC", answer.casefold()).split())
+    try:
+        value = YES_NO[word] if word in YES_NO else float(word)
+    except ValueError:
+        return f"an answer: {word}".encode("utf-8", "surrogatepass")
+    return struct.pack("<d", value + 0.0)
+
+
+def _float_forms(table: FloatArray, present: BoolArray) -> list[bytes | None]:
     content, size = (table[present] + 0.0).astype("<f8").tobytes(), 8 * table.shape[1]
     found: list[bytes | None] = [None] * present.size
     for place, row in enumerate(np.flatnonzero(present).tolist()):

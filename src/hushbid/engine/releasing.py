@@ -4,7 +4,7 @@ Central: exact integer sums on the engine, of one number or of a survey's answer
 noise once, on the driver, never
 inside a lazy plan that might be evaluated twice. Local: people send noisy messages, of which those of the few who
 matter go to the driver. And for both, what is asked of whom: the sums by which memory and engines know each other's
-claims.
+entries in the release ledger.
 """
 
 import math
@@ -24,9 +24,9 @@ from hushbid.disclosure.contrast_from_sums import (
     prepare_summed_survey_contrast,
 )
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.once import release_summed
-from hushbid.disclosure.once_question import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.preparing import message_form, prepare, row_forms, without_rows
+from hushbid.disclosure.once import refuse_real_sums, release_summed
+from hushbid.disclosure.once_question import Ask, Forms, Tally, as_question, as_wave, person_digests, tallied
+from hushbid.disclosure.preparing import answer_forms, message_form, prepare, without_rows
 from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prepare_summed
 from hushbid.disclosure.promises import strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
@@ -48,7 +48,7 @@ from hushbid.mechanism import Market
 
 
 def release(
-    priced: Priced, data: DataNames = None, *, claims: str | Path, question: str = "", wave: int = 1
+    priced: Priced, data: DataNames = None, *, question: str, wave: int = 1, ledger: str | Path | None = None
 ) -> Release:
     """Release the estimate that a pricing paid for, from a column of the same table (null: did not deliver).
 
@@ -56,23 +56,47 @@ def release(
     survey has one for each question, in their order; by default they are called as the questions are. There choices
     are texts, and yes and no are those words, booleans, or 1 and 0.
 
-    It is drawn once for a question and these people: ``claims``, a folder, keeps it, and asking again with the same
-    promises and data returns the stored one, also if memory drew it. Other promises and other data are refused; so are
-    data that came late, which sums cannot tell from other data.
+    It is drawn once for a question and these people: the release ledger, ``ledger`` or else the user's, keeps it, and
+    asking again with the same promises and data returns the stored one, also if memory drew it. Other promises and
+    other data are refused; so are data that came late, which sums cannot tell from other data.
     """
-    return answer(priced, data, claims=claims, question=question, wave=wave).release
+    return answer(priced, data, question=question, wave=wave, ledger=ledger).release
 
 
-def answer(priced: Priced, data: DataNames, *, claims: str | Path, question: str, wave: int) -> Answer:
-    """The release of an estimate, and how it came about: drawn now, or kept from before."""
+def answer(
+    priced: Priced,
+    data: DataNames,
+    *,
+    question: str,
+    wave: int,
+    ledger: str | Path | None = None,
+    before_first: Callable[[], None] = lambda: None,
+) -> Answer:
+    """Return an estimate, and how it came about: drawn now, or kept from before.
+
+    ``before_first`` is called if the ledger does not know it, before anything is drawn; it may refuse.
+    """
     columns = data_columns(priced, data)
     draw = _prepared(priced, columns)
-    return release_summed(asked_of(priced, columns, question=question, wave=wave), draw, claims=claims)
+    ask = asked_of(priced, columns, question=question, wave=wave)
+    return release_summed(ask, draw, ledger=ledger, before_first=before_first)
 
 
-def release_made_up(priced: Priced, data: DataNames = None) -> Answer:
-    """An estimate from people who do not exist: drawn anew at every call, and nothing is kept."""
-    draw = _prepared(priced, data_columns(priced, data))
+def release_made_up(
+    priced: Priced,
+    data: DataNames = None,
+    *,
+    question: str = "synthetic",
+    wave: int = 1,
+    ledger: str | Path | None = None,
+) -> Answer:
+    """Draw an estimate from synthetic people: a new one at every call, of which nothing is kept.
+
+    People or data that the release ledger knows from a real release are refused.
+    """
+    columns = data_columns(priced, data)
+    draw = _prepared(priced, columns)
+    refuse_real_sums(lambda: asked_of(priced, columns, question=question, wave=wave), ledger)
     return Answer(release=draw("made-up"), before=False, late=(), waves_before=0)
 
 
@@ -272,15 +296,17 @@ class AskKernel:
         variance = self.variance if rows.variance is None else rows.variance
         return tallied(found, losses, variance, self._forms(batch, start, good, losses > 0.0), rows.strata)
 
-    def _forms(self, batch: Batch, start: int | None, good: IndexArray, asked: BoolArray) -> list[bytes | None]:
+    def _forms(self, batch: Batch, start: int | None, good: IndexArray, asked: BoolArray) -> Forms:
         if not self.data.messages:
             table = self.data.read(batch, start)[good]
-            return row_forms(table, asked & ~np.isnan(table[:, 0]))
+            return answer_forms(table, asked & ~np.isnan(table[:, 0]), self.data.questions)
         texts = batch.column(self.data.names[0])
-        return [
-            _message_form(texts[row].as_py()) if wanted else None
-            for row, wanted in zip(good.tolist(), asked.tolist(), strict=True)
-        ]
+        return Forms(
+            rows=[
+                _message_form(texts[row].as_py()) if wanted else None
+                for row, wanted in zip(good.tolist(), asked.tolist(), strict=True)
+            ]
+        )
 
 
 def _message_form(text: object) -> bytes | None:
@@ -295,12 +321,13 @@ def _message_form(text: object) -> bytes | None:
 
 def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> Ask:
     """A question to the people of a priced table, from one pass."""
+    as_question(question)  # refused as it was written
     market, layout = priced.market, priced.market.layout
     strata, relation = priced._population.strata, _relation(priced)
     spread = float(np.max(np.asarray(market.stated_variance)))
     kernel = AskKernel(priced._kernel, data, spread)
     return Ask(
-        question=as_question(question),
+        question=question,
         wave=as_wave(wave),
         by_ids=priced._kernel.people.id is not None,
         setting=market.setting,

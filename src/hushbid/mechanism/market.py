@@ -25,7 +25,8 @@ from numpy.typing import ArrayLike
 from hushbid.allocation import Accuracy, Allocation, Goal, HardBudget, ReplyRule
 from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row, rounded_sum
 from hushbid.codec import header_problem
-from hushbid.disclosure import Release, ReleasePlan, release_once, simulate_plan
+from hushbid.disclosure import Release, ReleasePlan, release_once
+from hushbid.disclosure.once import simulate_synthetic
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.errors import InputError, MarketError, NothingDelivered, RecordError, ReportError, UnknownFamily
 from hushbid.held import thawed
@@ -498,10 +499,10 @@ def release(
     outcome: Outcome,
     data: object,
     *,
-    question: str = "",
+    question: str,
     wave: int = 1,
     ids: Iterable[object] | None = None,
-    claims: str | Path | None = None,
+    ledger: str | Path | None = None,
     accept_infinite_loss: bool = False,
 ) -> Release:
     """Release the estimate an outcome paid for, or a survey's answers: once, with exactly the promised privacy.
@@ -513,9 +514,10 @@ def release(
     are known by their data.
     The same question to the same people has one answer, whatever else changes; ``wave=2`` asks them again, later.
 
-    With ``claims``, a folder, asking again with the same promises and data returns the stored release, also after a
-    crash; data that came too late are not used, and those people stay among ``dropped_out``. Without it this process
-    remembers, and nothing else does: asking again raises.
+    The release is stored before it is returned, in the release ledger: the folder ``ledger``, or else the one that
+    ``HUSHBID_LEDGER`` names, or else the user's. Asking again with the same promises and data returns the stored
+    release, in any process; data that came too late are not used, and those people stay among ``dropped_out``.
+    To draw repeatedly from synthetic data, use `simulate_releases`.
     """
     return release_once(
         plan_of(outcome),
@@ -523,17 +525,22 @@ def release(
         question=question,
         wave=wave,
         ids=ids,
-        claims=claims,
+        ledger=ledger,
         accept_infinite_loss=accept_infinite_loss,
     ).release
 
 
-def simulate_releases(outcome: Outcome, data: object, repetitions: int) -> FloatArray:
-    """Estimates from so many independent draws of the same noise, on made-up data only: two of them are not private.
+def simulate_releases(
+    outcome: Outcome, synthetic_data: object, repetitions: int, *, ledger: str | Path | None = None
+) -> FloatArray:
+    """Return estimates from so many independent draws of the same noise, of synthetic people only.
 
-    Of a survey each is a row: the values of all questions, in their order, one for each answer of a choice.
+    Two draws are not private, so an outcome whose privacy losses the release ledger knows from a real release is
+    refused, and so are data that it knows: make another outcome, from simulated reports. ``synthetic_data`` are numbers
+    in both settings. Of a survey each estimate is a row: the values of all questions, in their order, one for each
+    answer of a choice.
     """
-    return simulate_plan(plan_of(outcome), data, repetitions)
+    return simulate_synthetic(plan_of(outcome), synthetic_data, repetitions, ledger=ledger)
 
 
 def plan_of(
@@ -541,7 +548,7 @@ def plan_of(
 ) -> ReleasePlan:
     """The promises of an outcome, to all or to those in ``rows``, without reports and payments.
 
-    The one release is claimed under ``key``, by default the outcome's own.
+    The one release is kept under ``key``, by default the outcome's own.
     """
     if outcome.market.each:
         raise InputError(

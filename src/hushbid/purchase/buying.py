@@ -2,7 +2,7 @@
 
 `buy` takes people and a market, `run_campaign` a campaign file; both go the same way. Everything is computed before
 anything takes its name, and then appears together. The one exception is the estimate: it is drawn once and kept in the
-account's store, under what is asked of whom, before anybody sees it, so that whatever happens afterwards, and whatever
+release ledger, under what is asked of whom, before it is shown, so that whatever happens afterwards, and whatever
 options and folders are given, asking again gives the same one.
 """
 
@@ -17,6 +17,7 @@ import numpy as np
 from hushbid.arrays import as_count, as_number
 from hushbid.disclosure import Answer
 from hushbid.disclosure.once import named
+from hushbid.disclosure.once_store import ledger_folder
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
@@ -26,7 +27,7 @@ from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource, data_
 from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of
 from hushbid.purchase.people import AT_ONCE, Delivered, Kind, People, Reading, read_answers, read_data
-from hushbid.purchase.releasing import Asked, answer_from, stamps_of, store_beside
+from hushbid.purchase.releasing import Asked, Place, answer_from, stamps_of
 from hushbid.purchase.results import Purchase
 from hushbid.purchase.writing import Names, notes_of, report_of, write_documents, write_tables
 from hushbid.report import AuditLine
@@ -63,7 +64,7 @@ def buy(
     kind: Kind | None = None,
     late: Literal["paid", "unpaid"] | None = None,
     name: str = "purchase",
-    question: str = "the mean",
+    question: str | None = None,
     wave: int = 1,
     made_up: bool = False,
     currency: str | None = None,
@@ -71,6 +72,7 @@ def buy(
     accept_infinite_loss: bool = False,
     reading: Reading = AT_ONCE,
     folder: str | Path | None = None,
+    ledger: str | Path | None = None,
     force: bool = False,
 ) -> Purchase:
     """Buy from people in files, arrays or frames: decide, and, if there are data, draw the one estimate.
@@ -96,8 +98,8 @@ def buy(
     kind, late, wave, made_up
         As in a campaign file: see docs/reference/campaign-file.md.
     name, question
-        What the purchase is called, and what is asked. The question and the people's ids name the one estimate that is
-        ever drawn: asked again, it is shown again.
+        What the purchase is called, and what is asked, which is required to draw an estimate of real people. The
+        question and the people's ids name the one estimate that is ever drawn: asked again, it is shown again.
     currency, ceiling
         An ISO 4217 code, whose minor units payments are rounded up to, and the most that may be spent.
     accept_infinite_loss
@@ -107,6 +109,8 @@ def buy(
     folder, force
         Where to write tables, record and report, as ``hushbid run`` does; nothing is written if it is left out.
         ``force`` replaces files.
+    ledger
+        The folder of the release ledger, which keeps the estimate: by default ``HUSHBID_LEDGER``, or the user's.
 
     >>> from hushbid import Market, Uniform
     >>> people = {"id": ["ann", "bob", "cem"], "sensitivity": [1.1, 1.2, 1.9]}
@@ -114,8 +118,8 @@ def buy(
     >>> bought.to_frame("pandas")[["id", "payment", "currency"]].values.tolist()
     [['ann', 2.73, 'EUR'], ['bob', 2.13, 'EUR'], ['cem', 0.0, 'EUR']]
     """
-    given: dict[str, object] = {"market": market, "reading": reading, "folder": folder, "name": name}
-    given |= {"question": question, "id": id, "sensitivity": sensitivity, "group": group, "limit": limit}
+    given: dict[str, object] = {"market": market, "reading": reading, "folder": folder, "ledger": ledger}
+    given |= {"name": name, "question": question, "id": id, "sensitivity": sensitivity, "group": group, "limit": limit}
     given |= {"made_up": made_up, "accept_infinite_loss": accept_infinite_loss, "force": force}
     _refuse_other_kinds(given)
     shared = data is None or data is people
@@ -124,10 +128,12 @@ def buy(
     if ceiling is not None and not as_number(ceiling, "ceiling") > 0.0:
         raise InputError(f"ceiling must be above 0, got {ceiling!r}.", field="ceiling")
     as_count(wave, "wave", least=1)
+    if question is None and not made_up and not (data is None and value is None):
+        raise InputError("question must say what is asked, since an estimate is drawn once for it.", field="question")
     wanted = Campaign(
         path=None,
         name=name,
-        quantity=question,
+        quantity="the mean" if question is None else question,
         unit="",
         wave=wave,
         made_up=made_up,
@@ -146,15 +152,24 @@ def buy(
         accept_pilot_overlap=False,
         accept_infinite_loss=accept_infinite_loss,
     )
-    return _conduct(wanted, reading, audit=False, force=force, estimate_needed=True, step=_silent)
+    return _conduct(
+        wanted,
+        reading,
+        ledger=None if ledger is None else ledger_folder(ledger),
+        audit=False,
+        force=force,
+        estimate_needed=True,
+        step=_silent,
+    )
 
 
 _TEXT, _TRUTH = (str, "a text"), (bool | np.bool_, "True or False")
 _KINDS: dict[str, tuple[Any, str]] = {
     "market": (Market, "a Market"),
     "reading": (Reading, "a Reading"),
-    "folder": (str | Path | None, "a path"),
-    **dict.fromkeys(("name", "question", "id", "sensitivity"), _TEXT),
+    **dict.fromkeys(("folder", "ledger"), (str | Path | None, "a path")),
+    **dict.fromkeys(("name", "id", "sensitivity"), _TEXT),
+    "question": (str | None, "a text"),
     **dict.fromkeys(("group", "limit"), (str | None, "the name of a column")),
     **dict.fromkeys(("made_up", "accept_infinite_loss", "force"), _TRUTH),
 }
@@ -175,6 +190,7 @@ def run_campaign(
     data: Any = None,
     reading: Reading = AT_ONCE,
     audit: bool = True,
+    ledger: str | Path | None = None,
     force: bool = False,
     estimate_needed: bool = True,
     step: Step = _silent,
@@ -192,6 +208,8 @@ def run_campaign(
         Who reads the people, and what becomes of rows that cannot be priced.
     audit
         Whether our own claims are attacked for the report.
+    ledger
+        The folder of the release ledger; by default ``HUSHBID_LEDGER``, or the user's.
     force
         Files may be written again; the estimate is not drawn again.
     estimate_needed
@@ -202,11 +220,26 @@ def run_campaign(
     wanted = campaign
     if not isinstance(wanted, Campaign):
         wanted = read_campaign(Path(wanted), reports=read_again(reports), data=data)
-    return _conduct(wanted, reading, audit=audit, force=force, estimate_needed=estimate_needed, step=step)
+    return _conduct(
+        wanted,
+        reading,
+        ledger=None if ledger is None else ledger_folder(ledger),
+        audit=audit,
+        force=force,
+        estimate_needed=estimate_needed,
+        step=step,
+    )
 
 
 def _conduct(
-    wanted: Campaign, reading: Reading, *, audit: bool, force: bool, estimate_needed: bool, step: Step
+    wanted: Campaign,
+    reading: Reading,
+    *,
+    ledger: Path | None,
+    audit: bool,
+    force: bool,
+    estimate_needed: bool,
+    step: Step,
 ) -> Purchase:
     # refuse at once what cannot be done or would be lost
     if wanted.each:
@@ -230,7 +263,7 @@ def _conduct(
         found = Found()
         if wanted.data is not None and bought.decided.figures.active:
             try:
-                found = _answer(wanted, bought)
+                found = _answer(wanted, bought, place_of(ledger, names))
             except MissingExtra as problem:
                 if estimate_needed:
                     raise
@@ -375,12 +408,19 @@ def _same_table(one: Any, other: Any) -> bool:
 # -- the one estimate --------------------------------------------------------------------------------------------------
 
 
-def _answer(campaign: Campaign, bought: Bought) -> Found:
+def place_of(ledger: Path | None, names: Names | None) -> Place:
+    """Where an estimate is kept, and what results it would replace."""
+    if names is None:
+        return Place(ledger=ledger)
+    return Place(ledger=ledger, folder=names.record.parent, record=names.record, summary=names.summary)
+
+
+def _answer(campaign: Campaign, bought: Bought, place: Place) -> Found:
     source, everybody = campaign.data, bought.decided.everybody
     assert source is not None
     if everybody is None:
         assert bought.priced is not None
-        return Found(answer=_answer_from_sums(campaign, bought.priced, source.names))
+        return Found(answer=_answer_from_sums(campaign, bought.priced, source.names, place))
     people, asked = everybody.people, asked_of(campaign)
     # ids are hashed beside: that is Python's work, and reading data mostly is not
     with ThreadPoolExecutor(max_workers=1) as beside:
@@ -390,7 +430,7 @@ def _answer(campaign: Campaign, bought: Bought) -> Found:
             found = delivered_in(source, people, everybody.outcome.market)
         plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
         late_field = "late" if campaign.path is None else "data.late"
-        answer = answer_from(plan, found.data, asked, people, campaign.folder, names=names, late_field=late_field)
+        answer = answer_from(plan, found.data, asked, people, place, names=names, late_field=late_field)
     return Found(answer=answer, strangers=found.strangers, notes=found.notes)
 
 
@@ -413,10 +453,19 @@ def asked_of(campaign: Campaign) -> Asked:
     )
 
 
-def _answer_from_sums(campaign: Campaign, priced: "Priced", columns: tuple[str, ...]) -> Answer:
+def _answer_from_sums(campaign: Campaign, priced: "Priced", columns: tuple[str, ...], place: Place) -> Answer:
     from hushbid.engine import releasing as on_sums
 
+    question, wave, ledger = campaign.quantity, campaign.wave, place.ledger
     if campaign.made_up:
-        return on_sums.release_made_up(priced, columns)
-    claims = store_beside(campaign.folder)
-    return on_sums.answer(priced, columns, claims=claims, question=campaign.quantity, wave=campaign.wave)
+        return on_sums.release_made_up(priced, columns, question=question, wave=wave, ledger=ledger)
+    place.refuse_former()
+    asked, people = asked_of(campaign), priced.summary.people
+    return on_sums.answer(
+        priced,
+        columns,
+        question=question,
+        wave=wave,
+        ledger=ledger,
+        before_first=lambda: place.refuse_other_summary(asked, people),
+    )

@@ -2,7 +2,7 @@
 
 Whatever can be refused is refused before the first estimate is drawn: an accuracy out of reach in one stratum, payments
 above the ceiling for all together, rows and data that are none, names of which no folder can be made. Then each stratum
-has the ordinary files in a folder of its own, and its estimate is claimed by the question, the stratum and its people's
+has the ordinary files in a folder of its own, and its estimate is kept under the question, the stratum and its people's
 ids, so that record, release, verification and report know nothing of other strata; a table puts them side by side. All
 files appear together.
 """
@@ -17,6 +17,7 @@ import numpy as np
 
 from hushbid.arrays import IndexArray
 from hushbid.disclosure import ReleasePlan
+from hushbid.disclosure.once_store import ledger_folder
 from hushbid.disclosure.preparing import prepare
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.errors import HushbidError, InputError, NothingDelivered
@@ -28,7 +29,7 @@ from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide
 from hushbid.purchase.on_engine import NO_ENGINE
 from hushbid.purchase.people import AT_ONCE, Delivered, People, Reading, rows_of
-from hushbid.purchase.releasing import drawn_from, refuse_unsaid_late
+from hushbid.purchase.releasing import Place, drawn_from, refuse_unsaid_late
 from hushbid.purchase.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
 from hushbid.purchase.writing import Names
 from hushbid.tables import Raw, is_table, table_writer
@@ -50,6 +51,7 @@ def run_by_stratum(
     data: Any = None,
     reading: Reading = AT_ONCE,
     audit: bool = True,
+    ledger: str | Path | None = None,
     force: bool = False,
     step: Step = lambda told: None,
 ) -> PurchaseByStratum:
@@ -73,7 +75,7 @@ def run_by_stratum(
         refuse_clashes([table, *(path for part in parts for path in part.campaign.outputs)], wanted.inputs)
         step("releasing")
         delivered = _delivered(wanted, whole)
-        found = _found(wanted, whole, parts, delivered)
+        found = _found(wanted, whole, parts, delivered, None if ledger is None else ledger_folder(ledger))
         step("recording, attacking and writing")
         bought = {
             part.name: complete(
@@ -211,11 +213,14 @@ def _delivered(campaign: Campaign, whole: Decided) -> Delivered | None:
     return found
 
 
-def _found(campaign: Campaign, whole: Decided, parts: Sequence[_Part], delivered: Delivered | None) -> list[Found]:
+def _found(
+    campaign: Campaign, whole: Decided, parts: Sequence[_Part], delivered: Delivered | None, ledger: Path | None
+) -> list[Found]:
     """The estimate of each stratum."""
     if delivered is None or campaign.data is None:
         return [Found() for _ in parts]
-    found = [_found_in(part, delivered, campaign.folder) for part in parts]
+    places = [Place(ledger=ledger, folder=campaign.folder, record=part.folder / "record.json") for part in parts]
+    found = [_found_in(part, delivered, place) for part, place in zip(parts, places, strict=True)]
     late = [
         int(part.rows[row])
         for part, one in zip(parts, found, strict=True)
@@ -240,13 +245,13 @@ def _asked_in(market: Market) -> dict[str, Any]:
     return {"bounds": market.bounds}
 
 
-def _found_in(part: _Part, delivered: Delivered, folder: Path | None) -> Found:
+def _found_in(part: _Part, delivered: Delivered, place: Place) -> Found:
     """The estimate of one stratum; none if nobody in it delivered, which does not keep the others from theirs."""
     data = delivered.data
     mine = data[part.rows] if isinstance(data, np.ndarray) else [data[row] for row in part.rows.tolist()]
     plan, people = plan_of(part.everybody.outcome), part.everybody.people
     try:
-        return Found(answer=drawn_from(plan, mine, asked_of(part.campaign), people, folder))
+        return Found(answer=drawn_from(plan, mine, asked_of(part.campaign), people, place))
     except NothingDelivered as problem:
         return Found(missing=str(problem))
     except HushbidError as problem:

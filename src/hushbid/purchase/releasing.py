@@ -15,14 +15,15 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid import wording
-from hushbid.arrays import id_texts, rows_text
+from hushbid.arrays import FloatArray, id_texts, rows_text
 from hushbid.disclosure import Answer, ErrorModel, QuestionAnswer, Release, release_made_up, release_once
 from hushbid.disclosure.once import Named
 from hushbid.disclosure.once_question import LAST_WAVE, as_question
-from hushbid.disclosure.once_store import account, refuse_old_claims
+from hushbid.disclosure.once_store import ledger_folder, refuse_former
 from hushbid.disclosure.promises import ReleasePlan
+from hushbid.documents import parsed
 from hushbid.durable import Staging
-from hushbid.errors import InputError
+from hushbid.errors import AlreadyReleased, InputError, RecordError
 from hushbid.mechanism.market import plan_of
 from hushbid.purchase.deciding import Decided, Step, record_writer
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
@@ -42,7 +43,7 @@ _UNSAID = "the mean"
 _UNUSABLE = "no usable result (the interval covers more than half of the range); "
 """What is asked if nobody says what."""
 
-_OLD_FOLDER = "claims"
+_FORMER_FOLDER = "claims"
 _PUBLIC_LEVEL = 0.95
 
 
@@ -69,21 +70,78 @@ class Asked:
     """What is paid for data that came after the estimate was drawn; None if nobody said."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Place:
+    """Where an estimate is kept, and where results of an earlier run may be."""
+
+    ledger: Path | None
+    """The release ledger; None for the user's."""
+
+    folder: Path | None = None
+    """The folder of the results; None if none are written."""
+
+    record: Path | None = None
+    """The record that the results would replace."""
+
+    summary: Path | None = None
+    """What takes the place of a record where an engine decided about very many people."""
+
+    def refuse_former(self) -> None:
+        """Refuse results beside which an earlier version kept its claims."""
+        if self.folder is not None:
+            refuse_former(self.folder / _FORMER_FOLDER)
+
+    def refuse_other_estimate(self, asked: Asked, reports: FloatArray, ids: Sequence[str] | None) -> None:
+        """Refuse to replace a record of an estimate that the ledger, perhaps a new one, does not know."""
+        try:
+            found = None if self.record is None else read(self.record)
+        except (OSError, RecordError):  # there is none, or none that can be read
+            return
+        if found is None or found.release is None or is_made_up(found):
+            return
+        question, wave = asked_by(found, None, None)
+        same = ids is not None and found.ids is not None and set(ids) == set(id_texts(found.ids))
+        same = same or np.array_equal(np.sort(reports), np.sort(found.outcome.reports))
+        if same and (as_question(question), wave) == (as_question(asked.question), asked.wave):
+            raise self._unknown(self.record, asked)
+
+    def refuse_other_summary(self, asked: Asked, people: int) -> None:
+        """The same where a summary takes the place of a record."""
+        try:
+            found = {} if self.summary is None else parsed(self.summary.read_bytes())
+        except (OSError, RecordError):
+            return
+        release, decided = found.get("release"), found.get("decided")
+        if not isinstance(release, dict) or not isinstance(decided, dict) or release.get("made_up") is True:
+            return
+        stated = (as_question(str(found.get("question")) or _UNSAID), release.get("wave"), decided.get("people"))
+        if stated == (as_question(asked.question), asked.wave, people):
+            raise self._unknown(self.summary, asked)
+
+    def _unknown(self, path: Path | None, asked: Asked) -> AlreadyReleased:
+        return AlreadyReleased(
+            f"{path} holds an estimate of these people (question {asked.question!r}, wave {asked.wave}) that the"
+            f" release ledger {ledger_folder(self.ledger)} does not know. Drawing again would double the privacy loss."
+            " Use the ledger that it was drawn with (--ledger, or HUSHBID_LEDGER), or collect new data as wave"
+            f" {asked.wave + 1}."
+        )
+
+
 def answer_from(
     plan: ReleasePlan,
     data: object,
     asked: Asked,
     people: People,
-    folder: Path | None,
+    place: Place,
     *,
     names: Future[Named] | None = None,
     late_field: str = "late",
 ) -> Answer:
-    """The estimate, drawn once; if data came late, ``late_field`` has to say what is paid for them.
+    """Return the estimate, drawn once; if data came late, ``late_field`` has to say what is paid for them.
 
-    ``names`` are the people's ids, if somebody hashes them already.
+    ``names`` are the people's ids, if they are being hashed already.
     """
-    answer = drawn_from(plan, data, asked, people, folder, names)
+    answer = drawn_from(plan, data, asked, people, place, names)
     refuse_unsaid_late(answer.late, len(people), asked.late, late_field)
     return answer
 
@@ -93,34 +151,35 @@ def drawn_from(
     data: object,
     asked: Asked,
     people: People,
-    folder: Path | None,
+    place: Place,
     names: Future[Named] | None = None,
 ) -> Answer:
-    """Draw the estimate, once, and keep it in the account's store before anybody sees it.
-
-    ``folder`` is that of the results.
-    """
+    """Draw the estimate, once, and keep it in the release ledger before it is shown."""
     accepted, simulated = asked.accept_infinite_loss, asked.simulated
     with rows_of(people.source, people.lines):
         if asked.made_up:
-            return release_made_up(plan, data, accept_infinite_loss=accepted, simulated=simulated)
+            return release_made_up(
+                plan,
+                data,
+                question=asked.question,
+                wave=asked.wave,
+                ids=people.ids,
+                ledger=place.ledger,
+                accept_infinite_loss=accepted,
+                simulated=simulated,
+            )
+        place.refuse_former()
         return release_once(
             plan,
             data,
             question=asked.question,
             wave=asked.wave,
             ids=people.ids if names is None else names.result(),
-            claims=store_beside(folder),
+            ledger=place.ledger,
             accept_infinite_loss=accepted,
             simulated=simulated,
+            before_first=lambda: place.refuse_other_estimate(asked, people.reports, people.ids),
         )
-
-
-def store_beside(folder: Path | None) -> Path:
-    """The account's store; refused if an earlier version kept its claims in a folder of the results."""
-    if folder is not None:
-        refuse_old_claims(folder / _OLD_FOLDER)
-    return account()
 
 
 def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field: str) -> None:
@@ -254,6 +313,7 @@ def release_recorded(
     late: Literal["paid", "unpaid"] | None = None,
     accept_infinite_loss: bool = False,
     level: float = 0.95,
+    ledger: Path | None = None,
     force: bool = False,
     step: Step = lambda told: None,
 ) -> Released:
@@ -278,7 +338,8 @@ def release_recorded(
     step("reading the data")
     found = _delivered(record, data, people, id_column, value_column, kind)
     step("drawing")
-    answer = answer_from(plan_of(record.outcome), found.data, asked, people, path.parent)
+    place = Place(ledger=ledger, folder=path.parent, record=out)
+    answer = answer_from(plan_of(record.outcome), found.data, asked, people, place)
     step("writing")
     whole = record.with_release(answer.release, stamps=_stamps_of_release(record, asked, answer))
     with Staging(force=force) as files:

@@ -30,6 +30,7 @@ from hushbid.errors import (
     ReleaseError,
     ServerFailed,
     Throttled,
+    Unwritable,
 )
 from hushbid.server.domain.access import NoEntry, Reason
 from hushbid.server.faults import log_fault
@@ -49,6 +50,7 @@ _STATUSES: tuple[tuple[type[HushbidError], int, str], ...] = (
     (ReleaseError, 409, "conflict"),
     (Throttled, 429, "throttled"),
     (ServerFailed, 503, "server-failed"),
+    (Unwritable, 503, "server-failed"),
     (MissingExtra, 501, "missing-extra"),
     (CampaignError, 500, "server-failed"),
 )

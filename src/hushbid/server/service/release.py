@@ -123,7 +123,7 @@ def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people:
     begin_step(desk, job, _STEPS[1])
     try:
         # under the campaign's name: two campaigns with equal promises are still two
-        release = release_plan(plan_of(record.outcome, key=name), data, claims=installation.home.claims)
+        release = release_plan(plan_of(record.outcome, key=name), data, folder=installation.home.claims)
     except NothingDelivered:
         return None
     mark_standing(installation.home, name)
