@@ -242,7 +242,7 @@ class Facts:
         if isinstance(self.goal, Accuracy):
             return LevelRule(self.costs, self.variance, error=self.wanted)
         if isinstance(self.goal, Budget):
-            return LevelRule(self.costs, self.variance, expense=self.goal.amount)
+            return LevelRule(self.costs, self.variance, expense=self.goal.available)
         return CentralRule(self.costs, self.variance, weight, self.order)
 
     def _of_strata(self, strata: Strata, weight: float) -> Rule:
@@ -259,7 +259,7 @@ class Facts:
         if isinstance(self.goal, Accuracy):
             return ContrastRule(self.costs, self.variance, strata, error=self.wanted)
         if isinstance(self.goal, Budget):
-            return ContrastRule(self.costs, self.variance, strata, expense=self.goal.amount)
+            return ContrastRule(self.costs, self.variance, strata, expense=self.goal.available)
         return ContrastRule(self.costs, self.variance, strata, error_weight=weight)
 
     def rule_of_expense(self) -> Rule:
@@ -272,7 +272,7 @@ class Facts:
         if isinstance(self.goal, Accuracy):
             return CappedRule(self.costs, self.variance, self.caps, error=self.wanted)
         if isinstance(self.goal, Budget):
-            return CappedRule(self.costs, self.variance, self.caps, expense=self.goal.amount)
+            return CappedRule(self.costs, self.variance, self.caps, expense=self.goal.available)
         return CappedRule(self.costs, self.variance, self.caps, error_weight=error_weight)
 
     def _stated_strength(self) -> FloatArray:
