@@ -395,8 +395,10 @@ class Population:
         return replace(self, cap=math.inf)
 
     def with_limits(self, limits: FloatArray | None) -> "Population":
-        """The same people, who also stated what loss each accepts at most."""
-        return self if limits is None else replace(self, cap=np.minimum(self.cap, limits))
+        """The same people, who also stated what loss each accepts at most; 0 takes them out by an infinite cost."""
+        if limits is None:
+            return self
+        return replace(self, cap=np.minimum(self.cap, np.where(limits > 0.0, limits, math.inf)))
 
     def best_estimate(self, losses: FloatArray) -> tuple[FloatArray, float]:
         """The best weights for given losses, and their error with the planned variance; central with strata."""

@@ -12,8 +12,8 @@ It is computed for the *expected people*: the quantiles of each prior are cut in
 error and expense as one person with the loss ``m·ε``, the variance ``V/m`` and the cap ``m`` times as large. So the
 solvers of `hushbid.allocation` find the losses for a budget ``b``. A payment falls by ``dt = c·dε`` along the bids
 ``c``, to nothing where nothing is bought, or to ``ε`` times the top of the support; within a cell it is taken to be
-linear, and uncertain by a tenth, which makes the mean of what rounding adds a finite sum. With ``r(b)`` what rounding then adds for all people
-together, the reserve is ``B − b`` where ``b + r(b) = B``.
+linear, and uncertain by a tenth, which makes the mean of what rounding adds a finite sum. With ``r(b)`` what rounding
+then adds for all people together, the reserve is ``B − b`` where ``b + r(b) = B``.
 
 Where people have variances or caps of their own, it is computed with the mean variance and the largest cap. Limits that
 people state belong to their bids and do not enter.
@@ -36,7 +36,7 @@ from hushbid.priors import Prior
 LARGEST_SHARE = 0.05
 """A purchase is refused if rounding is expected to take more of the budget, unless the buyer accepts it."""
 
-ROUNDING_ACCEPTED = "rounding accepted"
+ROUNDING_ACCEPTED = "rounding accepted: it takes more than 5 % of the budget"
 """The stamp of a purchase whose buyer accepted more."""
 
 _EVEN = 384
@@ -55,8 +55,8 @@ _TOP = 0.999
 """Where a prior has no highest bid, all above this quantile are taken to bid it."""
 
 _UNSURE = 0.1
-"""A payment is known to this part of itself: who else bids what moves it. Of many equal ones, such as those of people at
-their cap, rounding adds half a coin each, not what the digits of one number say."""
+"""A payment is known to this part of itself: who else bids what moves it. Of many equal ones, such as those of people
+at their cap, rounding adds half a coin each, not what the digits of one number say."""
 
 _PRECISION = 1e-7
 """The reserve is computed to this part of the budget."""
@@ -98,7 +98,7 @@ def reserve_for(
 ) -> float:
     """What rounding up to the goal's coin is expected to add to the payments, of its amount.
 
-    ``variance`` is the one that the purchase is planned with and ``weights`` those of the strata, on a range of width 1.
+    ``variance`` is what the purchase is planned with and ``weights`` are those of the strata, on a range of width 1.
     """
     if goal.coin == 0.0:
         return 0.0

@@ -266,7 +266,7 @@ class Terms:
     def _limits(self, limits: object, n: int) -> FloatArray:
         """What people accept at most, checked."""
         self.require_limits()
-        found = as_limits(limits, "limits")
+        found = as_limits(limits, "limits", zero=True)
         if found.shape != (n,):
             raise InputError(f"limits must have one entry per person ({n}), got {found.size}.", field="limits")
         return found
@@ -382,7 +382,9 @@ class Terms:
         counts = self.max_relation > 0.0 or (isinstance(self.goal, Budget) and self.goal.coin > 0.0)
         if self.population is not None or not counts or people is None:
             return self
-        if self._strata is not None and people == self._strata.codes.size:
+        if self._strata is not None and isinstance(people, int):
+            if people != self._strata.codes.size:  # nobody said of which strata the others are
+                return self
             people = dict(zip(self._strata.names, rosters_of(None, self._strata), strict=True))
         return replace(self, population=people)
 
@@ -521,20 +523,21 @@ def _without_infinities(caps: Any) -> Any:
     return [None if cap == math.inf else cap for cap in caps] if isinstance(caps, list) else caps
 
 
-def as_limits(values: Any, name: str) -> FloatArray:
+def as_limits(values: Any, name: str, *, zero: bool = False) -> FloatArray:
     """One largest loss per person, infinite where there is none (in a list also None).
 
+    With ``zero`` it may be 0, for people who sell nothing.
     NaN is refused: taken for "none" it would let a slip of arithmetic lift somebody's limit.
     """
     if np.ndim(values) != 1:
         raise InputError(f"{name} must be one number per person, got shape {np.shape(values)}.", field=name)
     given = [math.inf if one is None else one for one in values] if isinstance(values, (list, tuple)) else values
     limits = np.array(as_floats(given, name), dtype=float)
-    bad = ~(limits >= SMALLEST_LOSS)
+    bad = ~((limits >= SMALLEST_LOSS) | (zero & (limits == 0.0)))
     if bad.any():
         raise InputError(
-            f"{name} must be at least 2**-53 = {SMALLEST_LOSS:.2g}, or infinite for none, but {rows_text(bad, 'is')}"
-            " not.",
+            f"{name} must be at least 2**-53 = {SMALLEST_LOSS:.2g}, {'0 to sell nothing, ' * zero}or infinite for none,"
+            f" but {rows_text(bad, 'is')} not.",
             field=name,
             row=first_row(bad),
         )

@@ -296,7 +296,10 @@ def not_checked(facts: Facts) -> str:
 def _caps(market: Market, outcome: Outcome) -> FloatArray:
     stated = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
     caps = np.array(np.broadcast_to(np.asarray(stated, dtype=float), outcome.reports.shape))
-    return caps if outcome.limits is None else np.minimum(caps, outcome.limits)
+    if outcome.limits is None:
+        return caps
+    # a limit of 0 takes a person out by an infinite cost
+    return np.minimum(caps, np.where(outcome.limits > 0.0, outcome.limits, math.inf))
 
 
 def error_of(facts: Facts) -> float:
