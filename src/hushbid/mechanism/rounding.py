@@ -76,9 +76,14 @@ class Kind:
     """The place of their stratum."""
 
 
+def takes_too_much(goal: object) -> bool:
+    """Whether rounding takes more than `LARGEST_SHARE` of a budget."""
+    return isinstance(goal, Budget) and (goal.reserve or 0.0) > LARGEST_SHARE * goal.amount
+
+
 def refuse_rounding(goal: object, people: int, *, accepted: bool) -> None:
     """Refuse a budget of which rounding takes more than `LARGEST_SHARE`, unless the buyer accepted that."""
-    if not isinstance(goal, Budget) or goal.reserve is None or goal.reserve <= LARGEST_SHARE * goal.amount or accepted:
+    if accepted or not isinstance(goal, Budget) or not takes_too_much(goal):
         return
     raise LimitExceeded(
         f"Rounding payments up to coins of {goal.coin:g} would take {goal.reserve:.6g} of the budget of"

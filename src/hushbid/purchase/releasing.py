@@ -15,7 +15,6 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid import wording
-from hushbid.allocation import Budget
 from hushbid.arrays import id_texts, rows_text
 from hushbid.disclosure import Answer, ErrorModel, QuestionAnswer, Release, release_made_up, release_once
 from hushbid.disclosure.once import Named
@@ -25,7 +24,7 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.durable import Staging
 from hushbid.errors import InputError
 from hushbid.mechanism.market import plan_of
-from hushbid.mechanism.rounding import LARGEST_SHARE, ROUNDING_ACCEPTED
+from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
 from hushbid.purchase.deciding import Decided, Step, record_writer
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
 from hushbid.questions import Choice, Number
@@ -151,8 +150,7 @@ def stamps_of(decided: Decided, asked: Asked | None = None, answer: Answer | Non
     known = decided.origin.get("overlap")
     if known:
         stamps.append(f"prior fitted on participants: {known} of those who report were in the pilot")
-    goal = decided.market.goal
-    if isinstance(goal, Budget) and (goal.reserve or 0.0) > LARGEST_SHARE * goal.amount:
+    if takes_too_much(decided.market.goal):
         stamps.append(ROUNDING_ACCEPTED)
     if answer is not None and math.isinf(decided.figures.largest_privacy_loss):
         stamps.append(_INFINITE)

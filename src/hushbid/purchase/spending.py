@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hushbid.allocation import Budget, Goal
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market, Simulation
 from hushbid.money import Currency
@@ -28,7 +29,8 @@ def forecast(market: Market, people: int, currency: Currency) -> str:
     """What such a campaign costs, in a sentence: expected, in 95 of 100 cases and at worst."""
     times, rng = max(20, min(200, _SIMULATED_REPORTS // people)), np.random.default_rng(1)
     if not market.each:
-        return Spending.of(roughly(market).simulate(people, times, rng=rng)).text(currency)
+        rounded = market.for_people(people).goal
+        return Spending.of(roughly(market).simulate(people, times, rng=rng), rounded).text(currency)
     # markets of their own, whose campaigns add up
     counts = Counter(market.strata)
     found = [roughly(one).simulate(counts[name], times, rng=rng) for name, one in market.by_stratum().items()]
@@ -64,14 +66,20 @@ class Spending:
     repetitions: int
     """How many campaigns were simulated."""
 
+    rounding: float | None = None
+    """What rounding up to whole coins adds to a budget's payments on average, in the first and the third number; None
+    where it was not computed."""
+
     @classmethod
-    def of(cls, found: Simulation) -> "Spending":
-        """From simulated campaigns."""
+    def of(cls, found: Simulation, goal: Goal | None = None) -> "Spending":
+        """From simulated campaigns; of a budget, the ``goal`` says what rounding is expected to add."""
         expected = found.expected("total_payment")
+        rounding = goal.reserve if isinstance(goal, Budget) and goal.coin > 0.0 else None
         return cls(
-            expected=expected.value,
+            expected=expected.value + (rounding or 0.0),
             expected_error=(expected.high - expected.low) / 2.0,
-            in_95_of_100=found.quantile("total_payment").value,
+            rounding=rounding,
+            in_95_of_100=found.quantile("total_payment").value + (rounding or 0.0),
             at_worst=found.worst_payment_bound,
             repetitions=found.repetitions,
         )
@@ -90,8 +98,11 @@ class Spending:
             if math.isfinite(self.at_worst)
             else "without any limit at the very worst, because the prior has no upper end"
         )
+        rounded = "before rounding up to whole coins"
+        if self.rounding is not None:
+            rounded = f"rounding up to whole coins adds {currency.text_of(self.rounding)} of it"
         return (
             f"If the prior is right, such a campaign costs {currency.text_of(self.expected)} on average"
             f" (± {currency.text_of(self.expected_error)}), up to {currency.text_of(self.in_95_of_100)} in 95 of 100"
-            f" cases, and {worst} ({self.repetitions} simulated campaigns, before rounding up to whole coins)."
+            f" cases, and {worst} ({self.repetitions} simulated campaigns, {rounded})."
         )

@@ -15,9 +15,11 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hushbid.allocation import Budget, Goal
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.mechanism import Market, Population, decide
+from hushbid.mechanism.rounding import takes_too_much
 from hushbid.mechanism.schedule import expected_menu, own_schedule
 from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
@@ -87,7 +89,7 @@ def _previewed(asked: "_Asked") -> Preview:
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
     worst = worst_payment(population, above_support=True, limits=settings.limits is True)
-    spending = _spending(settings, len(groups), np.array(paid), worst)
+    spending = _spending(settings, population.goal, len(groups), np.array(paid), worst)
     error, worst_error, squares = (float(one) for one in np.mean(np.array(errors), axis=0))
     ceiling = settings.spending_ceiling
     return Preview(
@@ -97,6 +99,7 @@ def _previewed(asked: "_Asked") -> Preview:
         questions=_by_question(market, population, error, squares),
         share_bought=float(np.mean(bought)),
         largest_loss=settings.largest_loss,
+        too_much_rounding=not settings.accept_rounding and takes_too_much(population.goal),
         above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
     )
 
@@ -199,21 +202,25 @@ def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: n
     )
 
 
-def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: float) -> Spending:
-    fees = settings.participation_fee * people
+def _spending(settings: CampaignSettings, goal: Goal, people: int, paid: FloatArray, worst: float) -> Spending:
+    fees, unit = settings.participation_fee * people, 10.0**settings.decimals
+    rounding = people  # each payment is rounded up by itself
+    if isinstance(goal, Budget):
+        rounding = math.ceil((goal.reserve or 0.0) * unit)
 
-    def minor(amount: float) -> int:
-        total = math.ceil(amount * 10.0**settings.decimals) + people + fees  # each payment is rounded up by itself
+    def minor(amount: float, *, more: int = rounding) -> int:
+        total = math.ceil(amount * unit) + more + fees
         return total if settings.hard_budget is None else min(total, settings.hard_budget)
 
     ordered = np.sort(paid)
     return Spending(
         people=people,
         fees=fees,
+        rounding=rounding,
         # rounding may lift simulated payments a little above what no payments exceed
         expected=minor(min(float(paid.mean()), worst)),
         in_95_of_100=minor(min(float(ordered[min(math.ceil(_HIGH * paid.size), paid.size) - 1]), worst)),
-        at_worst=minor(worst) if worst <= _MOST_PAID else None,
+        at_worst=minor(worst, more=people) if worst <= _MOST_PAID else None,
         repetitions=int(paid.size),
     )
 
