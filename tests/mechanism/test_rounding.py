@@ -1,11 +1,16 @@
 """What rounding payments up takes of a budget is known before anybody bids, kept, and refused if it is too much."""
 
+import json
 import math
+from pathlib import Path
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from hushbid import Budget, HardBudget, Market
+from hushbid.cli import main
+from hushbid.engine import price
 from hushbid.errors import InputError, LimitExceeded
 from hushbid.mechanism.rounding import Kind, reserve_for
 from hushbid.money import rounded_up
@@ -98,3 +103,32 @@ def test_a_budget_without_the_currencys_coin_has_no_record_in_it(goal: Budget | 
     with pytest.raises(InputError, match="coin"):
         Record.of(outcome, currency="EUR")
     assert Record.of(outcome).money is None
+
+
+def test_an_engine_keeps_the_same_reserve_as_memory_and_refuses_the_same() -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    priors, labels = {"a": Uniform(1, 2), "b": LogNormal(0.0, 0.5)}, ["a", "b", "b"] * 20
+    bids = np.random.default_rng(2).uniform(1.0, 2.0, 60)
+    people = pyarrow.table({"id": [str(row) for row in range(60)], "sensitivity": bids, "group": labels})
+    here = Market(prior=Grouped(priors, labels), goal=Budget(20, coin=CENT)).acquire(bids)
+    market = Market(prior=Grouped(priors, []), goal=Budget(20, coin=CENT))
+    priced = price(people, market, group="group")
+    assert priced.market.goal == here.market.goal
+    np.testing.assert_allclose(priced.frame["payment"].to_numpy(), here.payments, rtol=1e-6)
+    poor = Market(prior=Grouped(priors, []), goal=Budget(0.5, coin=CENT))
+    with pytest.raises(LimitExceeded, match="accept_rounding"):
+        price(people, poor, group="group")
+    assert price(people, poor, group="group", accept_rounding=True).market.goal.reserve > 0.025
+
+
+def test_the_command_refuses_what_rounding_would_take_and_says_what_is_kept(tmp_path: Path) -> None:
+    bids = tmp_path / "reports.csv"
+    bids.write_text("id,sensitivity\n" + "".join(f"p{row},{1 + row / 500}\n" for row in range(400)))
+    options = ["price", str(bids), "--prior", "uniform:1,2", "--currency", "EUR", "--json"]
+    refused = CliRunner().invoke(main, [*options, "--budget", "2", "--out", str(tmp_path / "a.csv")])
+    assert refused.exit_code != 0
+    assert not (tmp_path / "a.csv").exists()
+    taken = CliRunner().invoke(main, [*options, "--budget", "2", "--accept-rounding", "--out", str(tmp_path / "a.csv")])
+    facts = json.loads(taken.stdout)
+    assert facts["total_payment_minor"] == pytest.approx(200, rel=0.1)
+    assert facts["rounding_reserve"] > 0.1

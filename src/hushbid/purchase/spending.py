@@ -67,20 +67,21 @@ class Spending:
     """How many campaigns were simulated."""
 
     rounding: float | None = None
-    """What rounding up to whole coins adds to a budget's payments on average, in the first and the third number; None
-    where it was not computed."""
+    """What rounding up to whole coins adds to a budget's payments on average. It is part of the amounts above; of what
+    is spent at worst, a coin for each person is. None where it was not computed."""
 
     @classmethod
     def of(cls, found: Simulation, goal: Goal | None = None) -> "Spending":
         """From simulated campaigns; of a budget, the ``goal`` says what rounding is expected to add."""
         expected = found.expected("total_payment")
-        rounding = goal.reserve if isinstance(goal, Budget) and goal.coin > 0.0 else None
+        coins = goal.coin if isinstance(goal, Budget) else 0.0
+        rounding = goal.reserve if isinstance(goal, Budget) and coins > 0.0 else None
         return cls(
             expected=expected.value + (rounding or 0.0),
             expected_error=(expected.high - expected.low) / 2.0,
             rounding=rounding,
             in_95_of_100=found.quantile("total_payment").value + (rounding or 0.0),
-            at_worst=found.worst_payment_bound,
+            at_worst=found.worst_payment_bound + (coins * found.n if rounding is not None else 0.0),
             repetitions=found.repetitions,
         )
 
