@@ -181,7 +181,8 @@ class Population:
         codes, many = self.strata.codes, self.strata.count
         if not codes.size:
             return [[0] * len(self.groups) for _ in range(many)]
-        return np.array([np.bincount(codes[group.rows], minlength=many) for group in self.groups]).T.tolist()
+        by_group = [np.bincount(codes[group.rows], minlength=many).tolist() for group in self.groups]
+        return [list(one) for one in zip(*by_group, strict=True)]
 
     @property
     def evenness(self) -> float:
