@@ -20,7 +20,8 @@ from hushbid.verification.central_by_level import LevelRule
 from hushbid.verification.central_under_caps import CappedRule
 from hushbid.verification.contrast_by_threshold import ContrastRule
 from hushbid.verification.findings import Check, judged
-from hushbid.verification.stated_numbers import Facts, Rule
+from hushbid.verification.quadrature import Rule
+from hushbid.verification.stated_numbers import Facts
 
 _CELLS = 900
 _CLOSE = 0.03

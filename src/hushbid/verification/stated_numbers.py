@@ -299,7 +299,8 @@ def _caps(market: Market, outcome: Outcome) -> FloatArray:
     if outcome.limits is None:
         return caps
     # a limit of 0 takes a person out by an infinite cost
-    return np.minimum(caps, np.where(outcome.limits > 0.0, outcome.limits, math.inf))
+    found: FloatArray = np.minimum(caps, np.where(outcome.limits > 0.0, outcome.limits, math.inf))
+    return found
 
 
 def error_of(facts: Facts) -> float:
