@@ -37,7 +37,7 @@ def test_a_campaign_opens_exactly_up_to_its_ceiling(service: Service) -> None:
 
 
 def test_a_campaign_whose_budget_goes_into_rounding_opens_only_if_that_is_accepted(service: Service) -> None:
-    goal = {"budget": 20}  # 20 cents
+    goal = {"budget": 40, "currency": "JPY", "decimals": 0}
     play = drafted(service, 12, **goal)
     found = preview(campaign_settings(**goal), [None] * 12, QUICK)
     assert found.too_much_rounding
