@@ -33,7 +33,7 @@ GOLDEN_LOCAL = VECTORS / "record-v1-local.json"
 GOLDEN_2 = {
     "price": "f1e0a3a8b22dc3321d7e86e9487cccd791f2b14de8ac00896603afccd38f19bf",
     "accuracy": "97a0d8bf8c358dd8b053db1b5d3de5c94c5df2e228c478e4613d6e9e06b3cf9c",
-    "budget": "c8816529ec142f721127945f5eb135fc0ac450c9300a2662ffb4368bc23bc1b7",
+    "budget": "edc4cbec20c727b1cde0b3d2d2d5513069b84b335c314ada8c1ab3d4462b5d0f",
 }
 
 

@@ -27,6 +27,7 @@ from typing import Annotated, Any
 
 import numpy as np
 
+from hushbid.allocation.goals import Budget, HardBudget
 from hushbid.arrays import FloatArray, rounded_sum
 from hushbid.codec import Codec, Named, Number, Perhaps, header_problem
 from hushbid.disclosure import Release
@@ -128,6 +129,9 @@ class Record:
         n = outcome.reports.size
         if currency is not None and money is not None:
             raise InputError("give either currency or money, not both.", field="money")
+        if currency is not None:
+            check_currency(currency, decimals)
+        _refuse_uncoined(outcome.market.goal, decimals if money is None else money.decimals, currency or money)
         if currency is not None:
             money = Money.of(outcome.payments, outcome.incentive_error, currency=currency, decimals=decimals)
         made = _Content(
@@ -252,6 +256,18 @@ def totals(outcome: Outcome) -> dict[str, float]:
         if isinstance(value, np.ndarray):
             columns[name] = value
     return {**{name: _finite_sum(column) for name, column in columns.items()}, "bought_from": outcome.active}
+
+
+def _refuse_uncoined(goal: object, decimals: int, paid: object) -> None:
+    """Refuse to round payments up that were decided for a budget which knows of no such coin."""
+    if paid is None or not isinstance(goal, (Budget, HardBudget)) or goal.coin >= 10.0**-decimals * (1.0 - 1e-12):
+        return
+    kind = type(goal).__name__
+    raise InputError(
+        f"A {'hard ' * (kind == 'HardBudget')}budget that is paid in a currency must state its smallest coin, or"
+        f" rounding would exceed it: {kind}({goal.amount:.12g}, coin={10.0**-decimals:g}); got coin={goal.coin:g}.",
+        field="coin",
+    )
 
 
 def _finite_sum(column: FloatArray) -> float:

@@ -167,7 +167,7 @@ def test_each_problem_names_its_field(old: str, new: str, sentence: str, home: P
 @pytest.mark.parametrize(
     ("goal", "read"),
     [
-        ("budget = 2000", Budget(2000)),
+        ("budget = 2000", Budget(2000, coin=0.01)),
         ("hard_budget = 2000", HardBudget(2000, coin=0.01)),
         ("standard_error = 0.1", Accuracy(0.1)),
         ("buyer_weight = 100", Price(100)),

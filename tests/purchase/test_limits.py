@@ -33,15 +33,15 @@ def read(folder: Path, limits: list[str], **reading: str) -> People:
 
 
 def test_an_empty_cell_is_no_limit(tmp_path: Path) -> None:
-    found = read(tmp_path, ["0.5", "", "2"]).limits
+    found = read(tmp_path, ["0.5", "", "0"]).limits
     assert found is not None
-    assert found.tolist() == [0.5, np.inf, 2.0]
+    assert found.tolist() == [0.5, np.inf, 0.0]
 
 
-@pytest.mark.parametrize("wrong", ["0", "-1", "low", "nan"])
+@pytest.mark.parametrize("wrong", ["-1", "low", "nan"])
 def test_what_is_no_limit_is_refused_by_row_and_never_shown(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(
-        ReportError, match="column 'most' must hold a positive number or nothing, but row 1 does not"
+        ReportError, match="column 'most' must hold a number from 0 up or nothing, but row 1 does not"
     ) as told:
         read(tmp_path, ["0.5", wrong, "2"])
     assert (told.value.field, told.value.row) == ("most", 1)

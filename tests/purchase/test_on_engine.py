@@ -319,7 +319,18 @@ def test_a_prior_fitted_to_these_very_people_is_refused_on_an_engine_too(home: P
     pilot = "".join(f"p{k},{1 + k / 20}\n" for k in range(30))
     (home / "pilot.csv").write_text("id,sensitivity\n" + pilot)
     succeeds("fit-prior", "pilot.csv", "--out", "prior.json", cwd=home)
-    call = ("price", "people", "--prior", "prior.json", "--budget", "9", "--out", "x.parquet", "--on-bad-rows", "drop")
+    call = (
+        "price",
+        "people",
+        "--prior",
+        "prior.json",
+        "--budget",
+        "900",
+        "--out",
+        "x.parquet",
+        "--on-bad-rows",
+        "drop",
+    )
     assert "30 of the people took part who now report" in refused(*call, cwd=home)
     assert succeeds(*call, "--accept-pilot-overlap", cwd=home)["people"] > 0
 

@@ -35,7 +35,7 @@ def accuracy() -> Record:
 
 def budget() -> Record:
     """An expected total of 20, from people whose data differ in variance."""
-    market = Market(prior=LogNormal(0.0, 0.5), goal=Budget(20.0), variance=[0.1, 0.2, 0.05, 0.25])
+    market = Market(prior=LogNormal(0.0, 0.5), goal=Budget(20.0, coin=0.01), variance=[0.1, 0.2, 0.05, 0.25])
     outcome = market.acquire([0.3, 0.7, 1.2, 2.5])
     return Record.of(outcome, release(outcome, [0.2, 0.4, 0.6, 0.8], question="golden budget"), currency="EUR")
 

@@ -68,9 +68,9 @@ HONEST: list[tuple[str, Goal, float, int | None, Any]] = [
     ("uniform", Accuracy(0.75), 0.0, None, 0.1),
     ("lognormal", Accuracy(1.5), 0.3, None, "unequal"),
     ("groups", Accuracy(0.75), 0.3, None, 0.1),
-    ("steps", Budget(5.0), 0.0, None, "unequal"),
-    ("ironed", Budget(5.0), 0.5, 40, 0.1),
-    ("groups", Budget(5.0), 0.3, None, "unequal"),
+    ("steps", Budget(5.0, coin=0.0001), 0.0, None, "unequal"),
+    ("ironed", Budget(5.0, coin=0.0001), 0.5, 40, 0.1),
+    ("groups", Budget(5.0, coin=0.0001), 0.3, None, "unequal"),
     ("lognormal", Price(3.0), 0.5, None, "unequal"),
     ("uniform", HardBudget(5.0, 0.0001), 0.0, None, 0.1),
     ("lognormal", HardBudget(5.0, 0.0001), 0.3, None, "unequal"),
@@ -149,7 +149,7 @@ def test_one_rent_of_many_altered_by_a_thousandth_is_found(goal: Goal) -> None:
 
 SHARED = ("uniform", HardBudget(5.0, 0.0001), 0.3, 12)
 ACCURATE = ("uniform", Accuracy(0.75), 0.3, 12)
-BUDGETED = ("uniform", Budget(5.0), 0.3, 12)
+BUDGETED = ("uniform", Budget(5.0, coin=0.0001), 0.3, 12)
 PRICED = ("uniform", Price(3.0), 0.3, 12)
 
 

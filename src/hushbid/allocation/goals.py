@@ -48,6 +48,12 @@ class Goal(ABC):
             raise InputError(f"{name} must be from {1.0 / _LARGEST:g} to {_LARGEST:g}, got {number:g}.", field=name)
         object.__setattr__(self, name, number)
 
+    def _coin(self) -> None:
+        coin = as_number(getattr(self, "coin"), "coin")  # noqa: B009
+        if not 0.0 <= coin < math.inf:
+            raise InputError(f"coin must be 0 or a positive amount of money, got {coin:g}.", field="coin")
+        object.__setattr__(self, "coin", coin)
+
 
 @dataclass(frozen=True, slots=True)
 class Price(Goal):
@@ -124,12 +130,28 @@ class Accuracy(Goal):
 
 @dataclass(frozen=True, slots=True)
 class Budget(Goal):
-    """An amount that all payments come to on average over reports, for as small an error as possible."""
+    """An amount that all payments come to on average over reports, for as small an error as possible.
+
+    >>> Budget(2000, coin=0.01, reserve=3.5).available
+    1996.5
+    """
 
     amount: float
-    """The expected total payment, in money."""
+    """The expected total payment, in money; with a coin, of the payments rounded up."""
+
+    coin: float = 0.0
+    """The smallest coin, to which every payment is rounded up; 0 if payments are not rounded."""
+
+    reserve: float | None = None
+    """What rounding is expected to add, so much of the amount is kept for it. None until the number of people is
+    known: a market computes it (`hushbid.mechanism.rounding`)."""
 
     kind: ClassVar[str] = "budget"
+
+    @property
+    def available(self) -> float:
+        """What the decision spends on average before payments are rounded: the amount less the reserve."""
+        return self.amount - (self.reserve or 0.0)
 
     @property
     def words(self) -> str:
@@ -137,6 +159,15 @@ class Budget(Goal):
 
     def __post_init__(self) -> None:
         self._positive("amount")
+        self._coin()
+        if self.reserve is None:
+            object.__setattr__(self, "reserve", None if self.coin > 0.0 else 0.0)
+            return
+        reserve = as_number(self.reserve, "reserve")
+        if not 0.0 <= reserve < self.amount or (reserve > 0.0 and self.coin == 0.0):
+            told = "reserve must be 0 without a coin, and from 0 up to the amount with one"
+            raise InputError(f"{told}, got {reserve:g}.", field="reserve")
+        object.__setattr__(self, "reserve", reserve)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,10 +188,7 @@ class HardBudget(Goal):
 
     def __post_init__(self) -> None:
         self._positive("amount")
-        coin = as_number(self.coin, "coin")
-        if not 0.0 <= coin < math.inf:
-            raise InputError(f"coin must be 0 or a positive amount of money, got {coin:g}.", field="coin")
-        object.__setattr__(self, "coin", coin)
+        self._coin()
 
 
 GOALS: dict[str, type[Goal]] = {goal.kind: goal for goal in (Price, Accuracy, Budget, HardBudget)}
@@ -186,13 +214,13 @@ def name_of(goal: Goal) -> str:
 
 
 def goal_named(name: str, number: float | tuple[float, ...], *, coin: float = 0.0) -> Goal:
-    """The goal that a buyer states by its name in `STATED`; a hard budget is paid in whole coins.
+    """The goal that a buyer states by its name in `STATED`; budgets are paid in whole coins.
 
     >>> goal_named("hard_budget", 2000, coin=0.01)
     HardBudget(amount=2000.0, coin=0.01)
     """
     try:
-        given = (number, coin) if name == "hard_budget" else (number,)
+        given = (number, coin) if name in ("budget", "hard_budget") else (number,)
         return STATED[name](*given)
     except InputError as problem:
         told = str(problem).replace(f"{problem.field} must", f"{name} must", 1)

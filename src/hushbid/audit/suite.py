@@ -109,7 +109,9 @@ def _smaller(population: Population, rows: IndexArray) -> Population:
     share = rows.size / population.people
     if isinstance(goal, Accuracy):
         goal = Accuracy(goal.number / math.sqrt(share))
-    elif isinstance(goal, (Budget, HardBudget)):
+    elif isinstance(goal, Budget):
+        goal = Budget(goal.available * share)
+    elif isinstance(goal, HardBudget):
         goal = replace(goal, amount=goal.amount * share)
     if part.strata is None:
         return replace(part, goal=goal, roster=max(rows.size, round(population.roster * share)))

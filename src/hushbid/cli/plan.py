@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from hushbid.allocation.goals import Goal
     from hushbid.mechanism import Plan
     from hushbid.money import Currency
+    from hushbid.purchase.spending import Spending
 
 _POSITIVE = Number(min=0.0, min_open=True)
 
@@ -65,11 +66,21 @@ def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
 
 def _planned(found: "Plan", currency: "Currency") -> str:
     """What a campaign file says of the plan that it was written by."""
-    from hushbid.purchase.spending import Spending
-
     error = math.sqrt(found.simulation.expected("worst_mse").value)
     of_error = "" if found.question_errors else f", and its standard error is {figure(error)}"
-    return f"Planned for {people(found.n)}. {Spending.of(found.simulation).short_text(currency)}{of_error}."
+    return f"Planned for {people(found.n)}. {_spending(found).short_text(currency)}{of_error}."
+
+
+def _reserved(found: "Plan") -> "Goal":
+    """The goal for the planned number of people, with what rounding takes of a budget."""
+    return found.market.for_people(found.n).goal
+
+
+def _spending(found: "Plan") -> "Spending":
+    """What such a campaign costs, what rounding adds to a budget included."""
+    from hushbid.purchase.spending import Spending
+
+    return Spending.of(found.simulation, _reserved(found))
 
 
 def _plan(options: MarketOptions, given: dict[str, Any]) -> "Plan":
@@ -96,8 +107,6 @@ def _plan(options: MarketOptions, given: dict[str, Any]) -> "Plan":
 def _plain(found: "Plan", currency: "Currency") -> dict[str, Any]:
     from dataclasses import asdict
 
-    from hushbid.purchase.spending import Spending
-
     simulated, needed = found.simulation, found.needed
     questions = [
         {
@@ -120,7 +129,7 @@ def _plain(found: "Plan", currency: "Currency") -> dict[str, Any]:
         "share_bought_from": float(simulated.share_bought.mean()),
         "largest_loss": float(simulated.largest_loss.mean()),
         "currency": currency.code,
-        "total_payment": asdict(Spending.of(simulated)),
+        "total_payment": asdict(_spending(found)),
         "relations": list(found.relations),
         "protection": [asdict(row) for row in found.protection],
         "frontier": [
@@ -131,10 +140,16 @@ def _plain(found: "Plan", currency: "Currency") -> dict[str, Any]:
 
 
 def _text(found: "Plan", currency: "Currency") -> str:
+    from hushbid.mechanism.rounding import takes_too_much
     from hushbid.money import money
-    from hushbid.purchase.spending import Spending
 
-    spending = Spending.of(found.simulation).text(currency)
+    goal = _reserved(found)
+    spending = _spending(found).text(currency)
+    if takes_too_much(goal):
+        spending += (
+            " That is more than 5 % of the budget: such a purchase is refused unless accept_rounding says otherwise;"
+            " invite fewer people, or state a hard budget."
+        )
     return found.text(spending, paid=lambda amount: money(amount, currency), stated=_options)
 
 

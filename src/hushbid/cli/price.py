@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 @click.option("--limit-column", metavar="NAME", help="Column of the largest losses that people accept, if they say.")
 @click.option("--ceiling", type=Number(min=0.0, min_open=True), help="Refuse to spend more than this.")
 @click.option("--accept-pilot-overlap", is_flag=True, help="Use a prior fitted on some of these very people.")
+@click.option("--accept-rounding", is_flag=True, help="Buy although rounding takes more than 5 % of the budget.")
 @click.option(
     "--out",
     default=STREAM,
@@ -85,6 +86,7 @@ def _decided(options: MarketOptions, reading: "Reading", reports: str, given: di
         currency=options.currency(),
         ceiling=given["ceiling"],
         accept_pilot_overlap=given["accept_pilot_overlap"],
+        accept_rounding=given["accept_rounding"],
     )
     with Steps(steps_of(reading)) as step:
         return price_people(

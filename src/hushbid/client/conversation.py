@@ -306,8 +306,15 @@ def _require_currency(view: Participation, kept: Terms | None) -> None:
 def _limit(at_most: float | None, name: str = "at_most", *, least: float = math.ulp(0.0)) -> float | None:
     if at_most is None:
         return None
-    if isinstance(at_most, bool) or not isinstance(at_most, (int, float)) or not least <= at_most < math.inf:
-        what = "a positive number" if least < _LEAST_LIMIT else f"a finite number from {least:g} up"
+    nothing = least == _LEAST_LIMIT and at_most == 0
+    if (
+        isinstance(at_most, bool)
+        or not isinstance(at_most, (int, float))
+        or not (least <= at_most < math.inf or nothing)
+    ):
+        what = (
+            "a positive number" if least < _LEAST_LIMIT else f"0, to sell nothing, or a finite number from {least:g} up"
+        )
         raise InputError(f"{name} must be {what}, got {at_most!r}.", field=name)
     return float(at_most)
 

@@ -20,7 +20,7 @@ PROBLEMS = (
     "below the prior's support",
     "in no known group",
     "without a variance",
-    "with a limit or a cap that is not positive",
+    "with a negative limit or a cap that is not positive",
     "in no known stratum",
 )
 _ODD = (0x165667B19E3779F9, 0xD6E8FEB86659FD93)
@@ -35,7 +35,8 @@ class Rows:
     groups: IntArray | None
     variance: FloatArray | None
     limit: FloatArray | None
-    """The most that each may lose: her own limit, or the cap set for her if that is lower; infinite for neither."""
+    """The most that each may lose: her own limit, or the cap set for her if that is lower; infinite for neither, and 0
+    for whoever sells nothing, whose virtual cost is infinite."""
 
     strata: IntArray | None = None
     problem: NDArray[np.int8] | None
@@ -122,7 +123,7 @@ class People:
             variance, limit = (None if column is None else column[good] for column in (variance, limit))
         return Rows(
             reports=reports,
-            costs=self._costs(reports, groups),
+            costs=self._costs(reports, groups, limit),
             groups=groups,
             variance=variance,
             limit=limit,
@@ -145,22 +146,27 @@ class People:
             field=self.id,
         )
 
-    def _costs(self, reports: FloatArray, groups: IntArray | None) -> FloatArray:
+    def _costs(self, reports: FloatArray, groups: IntArray | None, limit: FloatArray | None) -> FloatArray:
         priors = self.prior_list
         if groups is None:
-            return np.asarray(priors[0].virtual_cost(reports)) + 0.0
-        costs = np.empty(reports.size)
-        for code, prior in enumerate(priors):
-            rows = groups == code
-            if rows.any():
-                costs[rows] = prior.virtual_cost(reports[rows])
+            costs = np.asarray(priors[0].virtual_cost(reports))
+        else:
+            costs = np.empty(reports.size)
+            for code, prior in enumerate(priors):
+                rows = groups == code
+                if rows.any():
+                    costs[rows] = prior.virtual_cost(reports[rows])
+        if limit is not None:
+            costs = np.where(limit > 0.0, costs, np.inf)
         return costs + 0.0  # no negative zero: bit patterns order the costs
 
     def _limits(self, batch: Batch) -> FloatArray | None:
-        """The lower of everybody's limit and cap; infinite where neither is stated."""
+        """The lower of everybody's limit and cap; infinite where neither is stated, negative where a cap is 0."""
         found = [floats_of(batch.column(name), name) for name in (self.limit, self.cap) if name is not None]
         if not found:
             return None
+        if self.cap is not None:
+            found[-1] = np.where(found[-1] == 0.0, -1.0, found[-1])
         lowest: FloatArray = np.min([np.where(np.isnan(one), np.inf, one) for one in found], axis=0)
         return lowest
 
@@ -176,14 +182,14 @@ class People:
         if variance is not None:
             fine = fine and bool(((variance >= 0.0) & (variance < np.inf)).all())
         if limit is not None:
-            fine = fine and bool((limit >= SMALLEST_LOSS).all())
+            fine = fine and bool(((limit >= SMALLEST_LOSS) | (limit == 0.0)).all())
         # the usual case costs no further array
         if fine:
             return None
         # later lines overwrite earlier ones: the first of the list is said
         problem = np.zeros(reports.size, dtype=np.int8)
         if limit is not None:
-            problem[limit < SMALLEST_LOSS] = 6
+            problem[(limit < SMALLEST_LOSS) & (limit != 0.0)] = 6
         if variance is not None:
             problem[~((variance >= 0.0) & (variance < np.inf))] = 5
         problem[reports < low] = 3

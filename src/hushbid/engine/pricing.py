@@ -38,6 +38,7 @@ from hushbid.errors import InputError, MarketError, OutputExists
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
 from hushbid.mechanism.impossible import refuse_without_sellers
+from hushbid.mechanism.rounding import refuse_rounding
 from hushbid.mechanism.setting import LOCAL
 from hushbid.mechanism.strata import refuse_empty
 from hushbid.mechanism.survey import QuestionError
@@ -80,7 +81,7 @@ class Priced:
     """Figures about the whole population."""
 
     market: Market
-    """The market, as it was given."""
+    """The market as it was given; a budget paid in coins also states what is kept of it for rounding."""
 
     _population: Population
     _engine: Engine
@@ -169,6 +170,7 @@ def price(
     gather: int = GATHER,
     window: int = WINDOW,
     one_by_one: int = 0,
+    accept_rounding: bool = False,
 ) -> Priced:
     """Decide how much privacy each person in a table gives up and what she is paid, wherever the table lives.
 
@@ -196,7 +198,7 @@ def price(
         The DuckDB connection that a relation belongs to, if it is not the default one.
     on_bad_rows
         What to do if a report is missing, not a number, negative or below the support (or a label or variance is
-        missing, or a limit not positive): fail before anything is priced, or leave such rows out, also of the result.
+        missing, or a limit negative): fail before anything is priced, or leave such rows out, also of the result.
     check_ids
         With ``"exact"``, fail if an id is missing or repeated.
     tie_seed
@@ -207,6 +209,8 @@ def price(
         Up to how many people are priced one by one on the driver, and taken there to finish the solution by sums.
     one_by_one
         A table of at most so many people is priced one by one whatever ``gather`` says, which a record of it needs.
+    accept_rounding
+        Price although rounding payments up to the coin of a `hushbid.Budget` is expected to take more than 5 % of it.
 
     >>> import pyarrow, hushbid.engine
     >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25, buyer_weight=1, user_weight=1)
@@ -235,6 +239,7 @@ def price(
     census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
     refuse_rows(run, census, on_bad_rows)
     counted = _counted(market, people, census)
+    refuse_rounding(counted.goal, counted.roster, accepted=accept_rounding)
     if check_ids == "exact":
         refuse_repeated_ids(run, census)
     gather = max(gather, census.people) if census.people <= one_by_one else gather
@@ -245,7 +250,7 @@ def price(
     priced = Priced(
         frame=opened.map(kernel, drop=census.bad > 0),
         summary=replace(summary, passes=run.passes, dropped=census.bad),
-        market=market,
+        market=(market if market.strata is not None else market.with_roster(census.rows)).with_reserve(counted),
         _population=counted,
         _engine=opened,
         _kernel=kernel,
@@ -261,8 +266,19 @@ def _counted(market: Market, people: People, census: Census) -> Population:
     counts = [one.people for one in census.strata]
     if market.strata is not None:
         refuse_empty("shares" if market.contrast is None else "contrast", people.strata, counts)
-    counted = market.for_count(census.people, counts if market.strata is not None else None)
-    if people.variance is None or market.max_relation == 0.0:
+    parts = census.strata if market.strata is not None else (census,)
+    counted = market.for_count(
+        census.people,
+        counts if market.strata is not None else None,
+        roster=census.rows,
+        counted=tuple(tuple(one.sizes.get(code, 0) for code in range(len(people.priors))) for one in parts),
+    )
+    if people.variance is None:
+        return counted
+    # what rounding takes goes by everybody's mean variance
+    reserved = replace(counted, own_error=census.mean_variance, goal=market.stated_goal).goal
+    counted = replace(counted, goal=reserved)
+    if market.max_relation == 0.0:
         return counted
     if market.roster not in (None, census.people):
         raise InputError(

@@ -55,7 +55,7 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: Cut, *
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
     few = _population_of(run, population, people)
-    made = decide(few, people.reports, tie_key=people.ties if by_identity else None)
+    made = decide(few, people.reports, people.costs, tie_key=people.ties if by_identity else None)
     outside = _outside_of_idle(run, few, made, census)
     salt, keys = _told_apart(run, people, by_identity)
     # decisions sorted by key, for the writing pass to look up

@@ -11,6 +11,7 @@ In reading order:
 - `survey`: several questions as the market for one number that they come to, and the error of each
 - `population`: `Population`, a market for so many people on a data range of width 1; everything below works on it
 - `impossible`: what no purchase can do: a stratum without sellers, an accuracy out of reach, a payment without end
+- `rounding`: what rounding payments up is expected to take of a budget
 - `setting`: what depends on where noise is added, central or local
 - `decision`: from reports to privacy losses and payments
 - `shared_menu`: the decision under a hard budget: one menu that people share in

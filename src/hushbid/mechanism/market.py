@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.allocation import Accuracy, Allocation, Goal, HardBudget, ReplyRule
+from hushbid.allocation import Accuracy, Allocation, Budget, Goal, HardBudget, ReplyRule
 from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row, rounded_sum
 from hushbid.codec import header_problem
 from hushbid.disclosure import Release, ReleasePlan, release_once
@@ -37,6 +37,7 @@ from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Planned, plan
 from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.protection import RELATIONS
+from hushbid.mechanism.rounding import refuse_rounding
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
 from hushbid.mechanism.summary import error_words, summary_of
@@ -101,12 +102,22 @@ class Market(Terms):
     ([2.095, 1.775, 0.0], [3.21, 2.849, 0.0])
     """
 
-    def acquire(self, reports: ArrayLike, *, limits: ArrayLike | None = None, tie_key: TieKey = None) -> "Outcome":
+    def acquire(
+        self,
+        reports: ArrayLike,
+        *,
+        limits: ArrayLike | None = None,
+        tie_key: TieKey = None,
+        accept_rounding: bool = False,
+    ) -> "Outcome":
         """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid.
 
         ``limits`` are the largest losses people accept, stated beside their sensitivities, infinite (in a list also
-        None) where somebody named none; NaN is refused. Naming both truthfully is everybody's best reply. Central
-        setting, without user weights.
+        None) where somebody named none, and 0 where they sell nothing; NaN is refused. Naming both truthfully is
+        everybody's best reply. Central setting, without user weights.
+
+        If rounding payments up to the coin of a `Budget` is expected to take more than 5 % of it, the purchase is
+        refused unless ``accept_rounding`` is true.
 
         Among equals the smaller ``tie_key`` comes first, or the earlier row: neither may depend on the reports.
         `hushbid.allocation.tie_keys` makes keys of ids, as the command line, the engines and the server do.
@@ -120,14 +131,22 @@ class Market(Terms):
         stated_limits = None if limits is None else self._limits(limits, stated.size)
         if self.each:
             return self._acquire_each(stated, stated_limits, tie_key)
-        found = decide(self.for_people(stated.size).with_limits(stated_limits), stated, costs, tie_key)
+        population = self.for_people(stated.size)
+        refuse_rounding(population.goal, population.roster, accepted=accept_rounding)
+        if stated_limits is not None:
+            costs = np.where(stated_limits > 0.0, costs, math.inf)
+        found = decide(population.with_limits(stated_limits), stated, costs, tie_key)
         if self.layout is not None and found.active:
             bought = found.privacy_loss[found.privacy_loss > 0.0]
             refuse_unreleasable(self.strategy.hardest_to_release(bought), self.layout)
             if self.strategy.sends_messages and not self.strategy.response:
                 refuse_unsendable(bought)
         fields = {name: getattr(found, name) for name in Decision.__slots__}
-        return Outcome(market=self, **fields | {"limits": stated_limits})
+        return Outcome(market=self.with_reserve(population), **fields | {"limits": stated_limits})
+
+    def with_reserve(self, population: Population) -> "Market":
+        """The market whose budget states what is kept for rounding, as computed for a population."""
+        return replace(self, goal=population.goal) if isinstance(self.goal, Budget) else self
 
     def _acquire_each(self, reports: FloatArray, limits: FloatArray | None, tie_key: TieKey) -> "Outcome":
         """The strata's outcomes as one."""

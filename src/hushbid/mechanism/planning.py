@@ -212,6 +212,8 @@ def _frontier(population: Population, seed: int, draws: int) -> Iterator[Frontie
     power = {Accuracy: -1.0, Price: 3.0}.get(type(goal), 1.0)
     for factor in _FACTORS:
         stated = replace(goal, **{fields(goal)[0].name: goal.number * factor**power})
+        if isinstance(stated, Budget):
+            stated = Budget(stated.amount, coin=stated.coin)  # what rounding takes of it is another
         if people_paid_in_coins(stated) < population.people:
             continue
         try:

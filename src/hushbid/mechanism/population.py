@@ -33,6 +33,7 @@ from hushbid.arrays import FloatArray, IndexArray
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
+from hushbid.mechanism.rounding import Kind, reserve_for
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_reports
@@ -131,6 +132,9 @@ class Population:
     rosters: tuple[int, ...] = ()
     """``N_g``: how many people the mean of each stratum is about; empty without strata."""
 
+    counted: tuple[tuple[int, ...], ...] = ()
+    """How many people of each group are in each stratum, where people are counted, but not listed."""
+
     survey: bool = False
     """Whether it is the one number that several questions come to: then errors are relative, see
     `hushbid.mechanism.survey`."""
@@ -147,6 +151,38 @@ class Population:
         # of a yes or no it is 1/4 to the last bit
         own = WORST_VARIANCE if self.setting.response else self.own_error / self.unit
         object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
+        if isinstance(self.goal, Budget) and self.goal.reserve is None:
+            reserve = reserve_for(
+                self.goal,
+                self.expected_kinds(),
+                variance=float(np.mean(self.variance)),
+                cap=self.largest_cap,
+                weights=(1.0,) if self.strata is None else self.strata.weights.tolist(),
+            )
+            object.__setattr__(self, "goal", replace(self.goal, reserve=reserve))
+
+    def expected_kinds(self) -> list[Kind]:
+        """Everybody of the roster by prior and stratum, in the proportions of those who are there."""
+        counts = np.array(self.counted or self._counts(), dtype=float)
+        there = counts.sum(axis=1, keepdims=True)
+        counts = np.where(there > 0.0, counts, 1.0)  # nothing is known of who they are
+        rosters = np.array(self.rosters or (self.roster,), dtype=float)
+        people = counts / counts.sum(axis=1, keepdims=True) * rosters[:, None]
+        return [
+            Kind(group.prior, float(people[stratum, place]), stratum)
+            for stratum in range(people.shape[0])
+            for place, group in enumerate(self.groups)
+        ]
+
+    def _counts(self) -> list[list[int]]:
+        """How many of each group are listed in each stratum."""
+        if self.strata is None:
+            return [[group.size for group in self.groups]]
+        codes, many = self.strata.codes, self.strata.count
+        if not codes.size:
+            return [[0] * len(self.groups) for _ in range(many)]
+        by_group = [np.bincount(codes[group.rows], minlength=many).tolist() for group in self.groups]
+        return [list(one) for one in zip(*by_group, strict=True)]
 
     @property
     def evenness(self) -> float:
@@ -192,7 +228,7 @@ class Population:
             return Price(self.error_weight)
         if isinstance(self.goal, Accuracy):
             return Accuracy(math.sqrt(self.goal.number**2 / self.unit + self.allowance))
-        return self.goal
+        return Budget(self.goal.available) if isinstance(self.goal, Budget) else self.goal
 
     @property
     def cares(self) -> bool:
@@ -360,8 +396,10 @@ class Population:
         return replace(self, cap=math.inf)
 
     def with_limits(self, limits: FloatArray | None) -> "Population":
-        """The same people, who also stated what loss each accepts at most."""
-        return self if limits is None else replace(self, cap=np.minimum(self.cap, limits))
+        """The same people, who also stated what loss each accepts at most; 0 takes them out by an infinite cost."""
+        if limits is None:
+            return self
+        return replace(self, cap=np.minimum(self.cap, np.where(limits > 0.0, limits, math.inf)))
 
     def best_estimate(self, losses: FloatArray) -> tuple[FloatArray, float]:
         """The best weights for given losses, and their error with the planned variance; central with strata."""

@@ -113,9 +113,9 @@ class Terms:
     against the worst such relation."""
 
     population: int | Mapping[str, int] | None = None
-    """How many people the mean is about, where a relation is allowed for: a roster closed before the first report; with
-    strata in each of them, by its name. None means those who report; then people can change the protection by reporting
-    or not."""
+    """How many people the mean is about: a roster closed before the first report; with strata in each of them, by its
+    name. It counts where a relation is allowed for, and for what rounding is expected to add to a budget. None means
+    those who report; then people can change both by reporting or not."""
 
     strata: Sequence[str] | None = field(default=None, repr=False)
     """Everybody's stratum, one label per person in the order of the reports: public, never declared by people
@@ -267,7 +267,7 @@ class Terms:
     def _limits(self, limits: object, n: int) -> FloatArray:
         """What people accept at most, checked."""
         self.require_limits()
-        found = as_limits(limits, "limits")
+        found = as_limits(limits, "limits", zero=True)
         if found.shape != (n,):
             raise InputError(f"limits must have one entry per person ({n}), got {found.size}.", field="limits")
         return found
@@ -375,13 +375,17 @@ class Terms:
         return strategy_of(self.setting, self.survey)
 
     def with_roster(self, people: int | Mapping[str, int] | None) -> Self:
-        """The market for a roster of so many people, unless a population is stated or no relation is allowed for.
+        """The market for a roster of so many people, unless a population is stated.
 
+        It counts where a relation is allowed for, and where rounding takes a part of a budget; else nothing changes.
         With strata so many in each of them, by its name, or as many in all as there are labels.
         """
-        if self.population is not None or self.max_relation == 0.0 or people is None:
+        counts = self.max_relation > 0.0 or (isinstance(self.goal, Budget) and self.goal.coin > 0.0)
+        if self.population is not None or not counts or people is None:
             return self
-        if self._strata is not None and people == self._strata.codes.size:
+        if self._strata is not None and isinstance(people, int):
+            if people != self._strata.codes.size:  # nobody said of which strata the others are
+                return self
             people = dict(zip(self._strata.names, rosters_of(None, self._strata), strict=True))
         return replace(self, population=people)
 
@@ -406,16 +410,31 @@ class Terms:
                 )
         return groups_of(self.prior, people)
 
-    def for_count(self, n: int, in_strata: Sequence[int] | None = None) -> Population:
+    def for_count(
+        self,
+        n: int,
+        in_strata: Sequence[int] | None = None,
+        *,
+        roster: int | None = None,
+        counted: tuple[tuple[int, ...], ...] = (),
+    ) -> Population:
         """The market for ``n`` people who are counted, but not listed: groups have priors, and no rows.
 
-        With strata, which then have no labels, so many people are ``in_strata``.
+        With strata, which then have no labels, so many people are ``in_strata``. ``counted`` says how many of each
+        group are in each stratum, and ``roster`` how many people were asked, if no population is stated.
         """
         if self._strata is not None and (in_strata is None or self._strata.codes.size):
             raise InputError("strata must have no labels where people are counted, but not listed.", field="strata")
-        return self._population(n, groups_of(self.prior, None), in_strata)
+        asked = self if self._strata is not None else self.with_roster(roster)
+        return asked._population(n, groups_of(self.prior, None), in_strata, counted)
 
-    def _population(self, people: int, groups: tuple[Group, ...], in_strata: Sequence[int] | None = None) -> Population:
+    def _population(
+        self,
+        people: int,
+        groups: tuple[Group, ...],
+        in_strata: Sequence[int] | None = None,
+        counted: tuple[tuple[int, ...], ...] = (),
+    ) -> Population:
         if self.outside_option == "estimate" and people == 1:
             raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
         return Population(
@@ -430,6 +449,7 @@ class Terms:
             roster=self._roster(people),
             strata=self._strata,
             rosters=() if self._strata is None else rosters_of(self.population, self._strata, in_strata),  # type: ignore[arg-type]
+            counted=counted,
             cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,  # type: ignore[arg-type]
             user_weight=self.user_weight,  # type: ignore[arg-type]
             own_error=self.stated_variance,
@@ -504,20 +524,21 @@ def _without_infinities(caps: Any) -> Any:
     return [None if cap == math.inf else cap for cap in caps] if isinstance(caps, list) else caps
 
 
-def as_limits(values: Any, name: str) -> FloatArray:
+def as_limits(values: Any, name: str, *, zero: bool = False) -> FloatArray:
     """One largest loss per person, infinite where there is none (in a list also None).
 
+    With ``zero`` it may be 0, for people who sell nothing.
     NaN is refused: taken for "none" it would let a slip of arithmetic lift somebody's limit.
     """
     if np.ndim(values) != 1:
         raise InputError(f"{name} must be one number per person, got shape {np.shape(values)}.", field=name)
     given = [math.inf if one is None else one for one in values] if isinstance(values, (list, tuple)) else values
     limits = np.array(as_floats(given, name), dtype=float)
-    bad = ~(limits >= SMALLEST_LOSS)
+    bad = ~((limits >= SMALLEST_LOSS) | (zero & (limits == 0.0)))
     if bad.any():
         raise InputError(
-            f"{name} must be at least 2**-53 = {SMALLEST_LOSS:.2g}, or infinite for none, but {rows_text(bad, 'is')}"
-            " not.",
+            f"{name} must be at least 2**-53 = {SMALLEST_LOSS:.2g}, {'0 to sell nothing, ' * zero}or infinite for none,"
+            f" but {rows_text(bad, 'is')} not.",
             field=name,
             row=first_row(bad),
         )

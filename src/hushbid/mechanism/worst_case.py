@@ -51,7 +51,7 @@ def worst_payment(population: Population, *, above_support: bool = False, limits
     if isinstance(population.goal, HardBudget):
         return population.goal.amount
     if isinstance(population.goal, Budget):
-        return min(_with_all_losses(population), _dearest_unit(population) * population.goal.amount)
+        return min(_with_all_losses(population), _dearest_unit(population) * population.goal.available)
     if isinstance(population.goal, Accuracy):
         if limits:
             return min(_within_any_limits(population), _with_all_caps(population))
@@ -152,7 +152,7 @@ def _all_losses(population: Population, highest: float) -> float:
     if cheapest == 0.0:
         return math.inf
     if isinstance(population.goal, Budget):
-        return population.goal.amount / cheapest
+        return population.goal.available / cheapest
     alone = population.setting.sole_loss(population.error_weight, cheapest)  # from nobody is more bought
     if population.setting.sends_messages and population.largest_cap < alone:  # where the cap binds, losses may be small
         return 2.0 / 3.0 * highest / cheapest
@@ -164,7 +164,7 @@ def _sole_cost(population: Population, loss: float, square: float) -> float:
     if loss == math.inf:
         return 0.0
     if isinstance(population.goal, Budget):
-        return population.goal.amount / loss
+        return population.goal.available / loss
     return population.setting.sole_cost(population.error_weight * square, loss)
 
 

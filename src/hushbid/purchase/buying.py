@@ -23,7 +23,7 @@ from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
 from hushbid.mechanism.market import plan_of
 from hushbid.money import NO_CURRENCY, Currency
-from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource, data_source, fields_of, prior_of
+from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource, data_source, fields_of, prior_of, with_coin
 from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of
 from hushbid.purchase.people import AT_ONCE, Delivered, Kind, People, Reading, read_answers, read_data
@@ -70,6 +70,7 @@ def buy(
     currency: str | None = None,
     ceiling: float | None = None,
     accept_infinite_loss: bool = False,
+    accept_rounding: bool = False,
     reading: Reading = AT_ONCE,
     folder: str | Path | None = None,
     ledger: str | Path | None = None,
@@ -104,6 +105,8 @@ def buy(
         An ISO 4217 code, whose minor units payments are rounded up to, and the most that may be spent.
     accept_infinite_loss
         Release although somebody named no price and loses all privacy.
+    accept_rounding
+        Buy although rounding payments up is expected to take more than 5 % of a budget.
     reading
         Which engine reads the people, and what becomes of rows that cannot be priced.
     folder, force
@@ -121,6 +124,7 @@ def buy(
     given: dict[str, object] = {"market": market, "reading": reading, "folder": folder, "ledger": ledger}
     given |= {"name": name, "question": question, "id": id, "sensitivity": sensitivity, "group": group, "limit": limit}
     given |= {"made_up": made_up, "accept_infinite_loss": accept_infinite_loss, "force": force}
+    given |= {"accept_rounding": accept_rounding}
     _refuse_other_kinds(given)
     shared = data is None or data is people
     people = read_again(people)
@@ -130,6 +134,7 @@ def buy(
     as_count(wave, "wave", least=1)
     if question is None and not made_up and not (data is None and value is None):
         raise InputError("question must say what is asked, since an estimate is drawn once for it.", field="question")
+    coins = NO_CURRENCY if currency is None else Currency.of(currency)
     wanted = Campaign(
         path=None,
         name=name,
@@ -139,8 +144,8 @@ def buy(
         made_up=made_up,
         notices=(),
         prior=prior_of(market, group),
-        market=fields_of(market),
-        currency=NO_CURRENCY if currency is None else Currency.of(currency),
+        market=fields_of(market) | {"goal": with_coin(market.stated_goal, coins)},
+        currency=coins,
         ceiling=ceiling,
         reports=ReportsSource(file=people, id=id, sensitivity=sensitivity, group=group, limit=limit),
         data=None
@@ -151,6 +156,7 @@ def buy(
         level=0.95,
         accept_pilot_overlap=False,
         accept_infinite_loss=accept_infinite_loss,
+        accept_rounding=accept_rounding,
     )
     return _conduct(
         wanted,
@@ -171,7 +177,7 @@ _KINDS: dict[str, tuple[Any, str]] = {
     **dict.fromkeys(("name", "id", "sensitivity"), _TEXT),
     "question": (str | None, "a text"),
     **dict.fromkeys(("group", "limit"), (str | None, "the name of a column")),
-    **dict.fromkeys(("made_up", "accept_infinite_loss", "force"), _TRUTH),
+    **dict.fromkeys(("made_up", "accept_infinite_loss", "accept_rounding", "force"), _TRUTH),
 }
 
 
@@ -359,6 +365,7 @@ def wanted_by(campaign: Campaign) -> Wanted:
         currency=campaign.currency,
         ceiling=campaign.ceiling,
         accept_pilot_overlap=campaign.accept_pilot_overlap,
+        accept_rounding=campaign.accept_rounding,
     )
 
 

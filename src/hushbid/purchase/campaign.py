@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Literal
 
+from hushbid.allocation import Budget, Goal, HardBudget
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.population import groups_of
@@ -132,6 +133,9 @@ class Campaign:
     accept_infinite_loss: bool
     """Whether losing all privacy was accepted by name."""
 
+    accept_rounding: bool
+    """Whether it was accepted by name that rounding takes more than 5 % of a budget."""
+
     @property
     def each(self) -> bool:
         """Whether an estimate for each stratum is wanted."""
@@ -179,6 +183,13 @@ class Campaign:
 def fields_of(market: Market) -> dict[str, Any]:
     """The market's fields but for the prior."""
     return {one.name: getattr(market, one.name) for one in fields(market) if one.init and one.name != "prior"}
+
+
+def with_coin(goal: Goal, currency: Currency) -> Goal:
+    """The goal with the currency's coin, if it is a budget that states none."""
+    if isinstance(goal, (Budget, HardBudget)) and goal.coin == 0.0:
+        return type(goal)(goal.amount, coin=currency.coin)
+    return goal
 
 
 def prior_of(market: Market, group: str | None) -> PriorSource:

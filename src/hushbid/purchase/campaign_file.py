@@ -60,6 +60,7 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
     market, prior = read_market(market_section, home, currency, asked=asked, survey=survey, strata=strata)
     overlap = market_section.flag("accept_pilot_overlap")
     infinite = market_section.flag("accept_infinite_loss")
+    rounding = market_section.flag("accept_rounding")
     market_section.finish()
     # people and their data
     grouped = prior is not None and prior.is_grouped
@@ -103,6 +104,7 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
         level=level or 0.95,
         accept_pilot_overlap=overlap,
         accept_infinite_loss=infinite,
+        accept_rounding=rounding,
     )
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid import wording
-from hushbid.allocation import Accuracy, HardBudget, Price
+from hushbid.allocation import Accuracy, Budget, HardBudget, Price
 from hushbid.disclosure import Release
 from hushbid.durable import Write
 from hushbid.errors import InputError
@@ -66,6 +66,9 @@ class Wanted:
 
     accept_pilot_overlap: bool
     """Whether a prior fitted on people who report was accepted by name."""
+
+    accept_rounding: bool
+    """Whether it was accepted by name that rounding takes more than 5 % of a budget."""
 
     @property
     def source(self) -> str:
@@ -175,6 +178,8 @@ class Decided:
             paying=self.paying,
             incentive_error=self.incentive_error,
         )
+        if isinstance(self.market.goal, Budget):
+            facts |= {"rounding_reserve": self.market.goal.reserve}
         if self.market.each and self.everybody is not None:
             parts = self.everybody.outcome.by_stratum().items()
             facts |= {"strata": [{"stratum": name, **_part_facts(part)} for name, part in parts]}
@@ -246,8 +251,13 @@ def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -
         raise InputError(told, field="id")
     with rows_of(people.source, people.lines):
         market = wanted.market(people)
-        outcome = market.acquire(people.reports, limits=people.limits, tie_key=people.tie_keys(market))
-    return market, Everybody.of(people, outcome, wanted.currency, from_engine=from_engine)
+        outcome = market.acquire(
+            people.reports,
+            limits=people.limits,
+            tie_key=people.tie_keys(market),
+            accept_rounding=wanted.accept_rounding,
+        )
+    return outcome.market, Everybody.of(people, outcome, wanted.currency, from_engine=from_engine)
 
 
 def record_of(
@@ -292,6 +302,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
         f"{_paid(facts['total_payment_minor'], currency)} in all, rounded in their favour; no misreport gains more than"
         f" {money_at_most(facts['incentive_error'], currency)}.",
         *_expected(facts),
+        *_rounding(facts, currency),
     ]
     if facts["people_who_pay"]:
         lines.append(
@@ -335,6 +346,13 @@ def _expected(facts: Mapping[str, Any]) -> list[str]:
         f" {figure(one['standard_error'])}{_at_worst(one)}."
         for one in facts["questions"]
     ]
+
+
+def _rounding(facts: Mapping[str, Any], currency: Currency) -> list[str]:
+    """What was kept of a budget for rounding."""
+    if not facts.get("rounding_reserve"):
+        return []
+    return [f"{currency.text_of(facts['rounding_reserve'])} of the budget were kept for rounding payments up."]
 
 
 def _cap_in_words(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:

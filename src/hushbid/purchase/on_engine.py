@@ -88,6 +88,7 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
             one_by_one=LARGEST_RECORD,
+            accept_rounding=wanted.accept_rounding,
             progress=lambda told: step(told.what),
         )
     counted = None
@@ -95,7 +96,7 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
         step("looking for people of the pilot")
         counted = priced.overlap(wanted.prior.pilots.values())
     origin = wanted.prior.origin(None, accepted=wanted.accept_pilot_overlap, counted=counted)
-    return OnEngine(priced=priced, market=market, origin=origin, wanted=wanted)
+    return OnEngine(priced=priced, market=priced.market, origin=origin, wanted=wanted)
 
 
 # -- everybody here ----------------------------------------------------------------------------------------------------

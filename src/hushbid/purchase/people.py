@@ -157,7 +157,7 @@ def read_people(
     if reading.on_bad_rows == "drop":
         good = _can_be_priced(found, sensitivity, group, priors or {})
         if limit is not None:
-            good &= ~found.not_positive(limit)
+            good &= ~found.negative(limit)
         found, dropped = found.only(good), int(np.count_nonzero(~good))
         if found.rows == 0:
             raise ReportError(f"{found.source}: no row can be priced.")
@@ -176,7 +176,7 @@ def read_people(
         ids=ids,
         id_column=shown,
         reports=reports,
-        limits=None if limit is None else found.positive_numbers(limit, error=ReportError, missing=math.inf),
+        limits=None if limit is None else found.nonnegative_numbers(limit, error=ReportError, missing=math.inf),
         groups=groups,
         strata=None if stratum is None else _strata(found, stratum),
         roster_by_stratum=asked,

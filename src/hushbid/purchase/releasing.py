@@ -25,6 +25,7 @@ from hushbid.documents import parsed
 from hushbid.durable import Staging
 from hushbid.errors import AlreadyReleased, InputError, RecordError
 from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
 from hushbid.purchase.deciding import Decided, Step, record_writer
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
 from hushbid.questions import Choice, Number
@@ -209,6 +210,8 @@ def stamps_of(decided: Decided, asked: Asked | None = None, answer: Answer | Non
     known = decided.origin.get("overlap")
     if known:
         stamps.append(f"prior fitted on participants: {known} of those who report were in the pilot")
+    if takes_too_much(decided.market.goal):
+        stamps.append(ROUNDING_ACCEPTED)
     if answer is not None and math.isinf(decided.figures.largest_privacy_loss):
         stamps.append(_INFINITE)
     if decided.everybody is not None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hushbid.allocation import Budget, Goal
 from hushbid.errors import LimitExceeded
 from hushbid.mechanism import Market, Simulation
 from hushbid.mechanism.simulation import simulate
@@ -29,7 +30,8 @@ def forecast(market: Market, people: int, currency: Currency) -> str:
     """What such a campaign costs, in a sentence: expected, in 95 of 100 cases and at worst."""
     times, rng = max(20, min(200, _SIMULATED_REPORTS // people)), np.random.default_rng(1)
     if not market.each:
-        return Spending.of(_simulated(market, people, times, rng)).text(currency)
+        rounded = market.for_people(people).goal
+        return Spending.of(_simulated(market, people, times, rng), rounded).text(currency)
     # markets of their own, whose campaigns add up
     counts = Counter(market.strata)
     found = [_simulated(one, counts[name], times, rng) for name, one in market.by_stratum().items()]
@@ -67,15 +69,22 @@ class Spending:
     repetitions: int
     """How many campaigns were simulated."""
 
+    rounding: float | None = None
+    """What rounding up to whole coins adds to a budget's payments on average. It is part of the amounts above; of what
+    is spent at worst, a coin for each person is. None where it was not computed."""
+
     @classmethod
-    def of(cls, found: Simulation) -> "Spending":
-        """From simulated campaigns."""
+    def of(cls, found: Simulation, goal: Goal | None = None) -> "Spending":
+        """From simulated campaigns; of a budget, the ``goal`` says what rounding is expected to add."""
         expected = found.expected("total_payment")
+        coins = goal.coin if isinstance(goal, Budget) else 0.0
+        rounding = goal.reserve if isinstance(goal, Budget) and coins > 0.0 else None
         return cls(
-            expected=expected.value,
+            expected=expected.value + (rounding or 0.0),
             expected_error=(expected.high - expected.low) / 2.0,
-            in_95_of_100=found.quantile("total_payment").value,
-            at_worst=found.worst_payment_bound,
+            rounding=rounding,
+            in_95_of_100=found.quantile("total_payment").value + (rounding or 0.0),
+            at_worst=found.worst_payment_bound + (coins * found.n if rounding is not None else 0.0),
             repetitions=found.repetitions,
         )
 
@@ -93,8 +102,11 @@ class Spending:
             if math.isfinite(self.at_worst)
             else "without any limit at the very worst, because the prior has no upper end"
         )
+        rounded = "before rounding up to whole coins"
+        if self.rounding is not None:
+            rounded = f"rounding up to whole coins adds {currency.text_of(self.rounding)} of it"
         return (
             f"If the prior is right, such a campaign costs {currency.text_of(self.expected)} on average"
             f" (± {currency.text_of(self.expected_error)}), up to {currency.text_of(self.in_95_of_100)} in 95 of 100"
-            f" cases, and {worst} ({self.repetitions} simulated campaigns, before rounding up to whole coins)."
+            f" cases, and {worst} ({self.repetitions} simulated campaigns, {rounded})."
         )

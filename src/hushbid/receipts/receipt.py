@@ -141,8 +141,8 @@ class Body:
             raise RecordError("currency must be three capital letters such as EUR.", field="currency")
         if any(number is not None and number < 0 for number in (self.report, self.promised, self.delivered)):
             raise RecordError("report, promised and delivered must not be negative.")
-        if self.limit is not None and not (self.limit > 0.0 and self.report is not None):
-            raise RecordError("limit must be positive, and stand beside a report.", field="limit")
+        if self.limit is not None and not (self.limit >= 0.0 and self.report is not None):
+            raise RecordError("limit must be at least 0, and stand beside a report.", field="limit")
         for name in TIMES:
             if list(getattr(self, name)) != sorted(getattr(self, name)):
                 raise RecordError(f"{name} must list times in order.", field=name)

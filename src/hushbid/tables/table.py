@@ -105,17 +105,17 @@ class Table:
             raise self._refusal(name, what, bad, error, self._hint(name, bad))
         return values
 
-    def not_positive(self, name: str) -> BoolArray:
-        """Which rows of a column hold something, but no positive number."""
+    def negative(self, name: str) -> BoolArray:
+        """Which rows of a column hold something, but no number from 0 up."""
         values, strange = self._readable(name)
-        return strange | (values <= 0.0)
+        return strange | (values < 0.0)
 
-    def positive_numbers(self, name: str, *, error: type[InputError] = InputError, missing: float) -> FloatArray:
-        """A column of positive numbers, ``missing`` where a cell is empty; every other row is named."""
+    def nonnegative_numbers(self, name: str, *, error: type[InputError] = InputError, missing: float) -> FloatArray:
+        """A column of numbers from 0 up, ``missing`` where a cell is empty; every other row is named."""
         self._refuse_kind(name, error)
-        bad = self.not_positive(name)
+        bad = self.negative(name)
         if bad.any():
-            raise self._refusal(name, "a positive number or nothing", bad, error, self._hint(name, bad))
+            raise self._refusal(name, "a number from 0 up or nothing", bad, error, self._hint(name, bad))
         values = self.readable_numbers(name)
         return np.where(np.isnan(values), missing, values)
 

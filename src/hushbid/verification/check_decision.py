@@ -55,6 +55,8 @@ def decision_checks(facts: Facts) -> Iterator[Check]:
 
 def _virtual_costs(facts: Facts) -> Check:
     expected = np.atleast_1d(facts.market.prior.virtual_cost(facts.outcome.reports))
+    if facts.outcome.limits is not None:  # who accepts no loss sells nothing
+        expected = np.where(facts.outcome.limits > 0.0, expected, math.inf)
     gap = distance(facts.costs, expected)
     problems = []
     if (gap > CLOSE).any():
@@ -131,8 +133,9 @@ def _limits(facts: Facts) -> list[str]:
     if limits is None:
         return []
     problems = []
-    if not (limits >= SMALLEST_LOSS).all():
-        problems.append(f"The limit is no loss that can be accepted in {rows_text(~(limits >= SMALLEST_LOSS))}")
+    strange = ~((limits >= SMALLEST_LOSS) | (limits == 0.0))
+    if strange.any():
+        problems.append(f"The limit is no loss that can be accepted in {rows_text(strange)}")
     if not facts.central:
         problems.append("People cannot state limits in the local setting")
     if facts.user_weight.any():

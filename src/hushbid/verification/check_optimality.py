@@ -157,7 +157,7 @@ def _level_conditions(facts: Facts) -> Check:
         kept = float(distance(mse, facts.wanted))
         problems += ["The error is not the one that the goal states"] if not kept <= CLOSE else []
     else:
-        kept = float(distance(expense, goal.number))
+        kept = float(distance(expense, goal.available if isinstance(goal, Budget) else goal.number))
         problems += ["The virtual costs of what is bought do not come to the budget"] if not kept <= CLOSE else []
     # one marginal error for everybody bought from, and no smaller one for anybody else
     with np.errstate(all="ignore"):

@@ -11,7 +11,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.allocation.goals import HardBudget
+from hushbid.allocation.goals import Budget, HardBudget
 from hushbid.arrays import IndexArray, rows_text
 from hushbid.money import rounded_up
 from hushbid.record import Record
@@ -29,6 +29,7 @@ from hushbid.verification.check_rents import (
 from hushbid.verification.compare_by_curve import screen
 from hushbid.verification.findings import Check, distance, incomplete, judged, skipped
 from hushbid.verification.quadrature import Integrals
+from hushbid.verification.rounding_by_quadrature import rounding_check
 from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, not_checked
 from hushbid.wording import number
 
@@ -43,6 +44,8 @@ def transfer_checks(facts: Facts, people: int) -> Iterator[Check]:
     yield _money(facts.record)
     if isinstance(facts.goal, HardBudget):
         yield _kept(facts, facts.goal)
+    if isinstance(facts.goal, Budget) and facts.goal.coin > 0.0:
+        yield rounding_check(facts, facts.goal)
     if facts.bought.any() or (not facts.shared and (facts.costs < math.inf).any()):
         yield _outside(facts, people)
         yield from rent_checks(facts, people)

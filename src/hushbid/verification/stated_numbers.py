@@ -257,7 +257,7 @@ class Facts:
         if isinstance(self.goal, Accuracy):
             return LevelRule(self.costs, self.variance, error=self.wanted)
         if isinstance(self.goal, Budget):
-            return LevelRule(self.costs, self.variance, expense=self.goal.amount)
+            return LevelRule(self.costs, self.variance, expense=self.goal.available)
         return CentralRule(self.costs, self.variance, weight, self.order)
 
     def _of_strata(self, strata: Strata, weight: float) -> Rule:
@@ -274,7 +274,7 @@ class Facts:
         if isinstance(self.goal, Accuracy):
             return ContrastRule(self.costs, self.variance, strata, error=self.wanted)
         if isinstance(self.goal, Budget):
-            return ContrastRule(self.costs, self.variance, strata, expense=self.goal.amount)
+            return ContrastRule(self.costs, self.variance, strata, expense=self.goal.available)
         return ContrastRule(self.costs, self.variance, strata, error_weight=weight)
 
     def rule_of_expense(self) -> Rule:
@@ -287,7 +287,7 @@ class Facts:
         if isinstance(self.goal, Accuracy):
             return CappedRule(self.costs, self.variance, self.caps, error=self.wanted)
         if isinstance(self.goal, Budget):
-            return CappedRule(self.costs, self.variance, self.caps, expense=self.goal.amount)
+            return CappedRule(self.costs, self.variance, self.caps, expense=self.goal.available)
         return CappedRule(self.costs, self.variance, self.caps, error_weight=error_weight)
 
     def _stated_strength(self) -> FloatArray:
@@ -311,7 +311,11 @@ def not_checked(facts: Facts) -> str:
 def _caps(market: Market, outcome: Outcome) -> FloatArray:
     stated = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
     caps = np.array(np.broadcast_to(np.asarray(stated, dtype=float), outcome.reports.shape))
-    return caps if outcome.limits is None else np.minimum(caps, outcome.limits)
+    if outcome.limits is None:
+        return caps
+    # a limit of 0 takes a person out by an infinite cost
+    found: FloatArray = np.minimum(caps, np.where(outcome.limits > 0.0, outcome.limits, math.inf))
+    return found
 
 
 def error_of(facts: Facts) -> float:

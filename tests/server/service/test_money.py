@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hushbid.allocation import HardBudget
 from hushbid.documents import parsed
-from hushbid.errors import Conflict, InputError
+from hushbid.errors import Conflict, InputError, LimitExceeded
 from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState
@@ -34,6 +34,18 @@ def test_a_campaign_opens_exactly_up_to_its_ceiling(service: Service) -> None:
     assert spending.at_worst == worst
     assert spending.fees == 300
     assert spending.expected <= spending.in_95_of_100 <= worst
+
+
+def test_a_campaign_whose_budget_goes_into_rounding_opens_only_if_that_is_accepted(service: Service) -> None:
+    goal = {"budget": 40, "currency": "JPY", "decimals": 0}
+    play = drafted(service, 12, **goal)
+    found = preview(campaign_settings(**goal), [None] * 12, QUICK)
+    assert found.too_much_rounding
+    assert found.spending.rounding > 1
+    with pytest.raises(LimitExceeded, match="accept_rounding"):
+        service.open(play.who, play.id)
+    service.change(play.who, play.id, campaign_settings(**goal, accept_rounding=True))
+    assert service.open(play.who, play.id).spending.rounding == found.spending.rounding
 
 
 @settings(max_examples=10, deadline=None)

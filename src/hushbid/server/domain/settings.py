@@ -35,6 +35,7 @@ MOST_DAYS = 3650
 LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
 PAYOUTS = ("none", "email", "iban", "panel")
 _LATER = {
+    "accept_rounding": False,
     "one_visit": False,
     "consent": Consent(),
     "observer": "",
@@ -161,6 +162,9 @@ class CampaignSettings:
 
     spending_ceiling: Whole | None = None
     """The campaign opens only if no reports whatsoever can make it cost more; minor units."""
+
+    accept_rounding: Flag = False
+    """Whether the campaign may open although rounding payments up is expected to take more than 5 % of its budget."""
 
     minimum_people: Whole = 10
     """With fewer reports nothing is bought. On a server at least 5: figures of fewer people tell their reports."""
@@ -422,7 +426,7 @@ class CampaignSettings:
         require_whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
         require_whole(self.retention_days, "retention_days", 0, MOST_DAYS)
         require_whole(self.payout_days, "payout_days", 1, MOST_DAYS)
-        for name in ("fee_after_withdrawal", "automatic", "public_estimate", "limits", "one_visit"):
+        for name in ("fee_after_withdrawal", "accept_rounding", "automatic", "public_estimate", "limits", "one_visit"):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)
         if self.one_visit and self.setting != "central":

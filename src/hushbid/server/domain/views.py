@@ -40,6 +40,10 @@ class Spending(View):
     fees: int
     """Participation fees if everybody reports; part of the three totals."""
 
+    rounding: int
+    """What rounding payments up adds: what is expected and kept for it of a budget, else one coin for each person at
+    most; part of the first two totals. The third has one coin for each person."""
+
     expected: int
     """On average, if the prior is right."""
 
@@ -97,6 +101,9 @@ class Preview(View):
 
     largest_loss: float
     """Nobody can lose more: max_privacy_loss, or what follows from goal and prior where none can be stated."""
+
+    too_much_rounding: bool
+    """Whether rounding takes so much of the budget that the campaign would not open unless that is accepted."""
 
     above_ceiling: bool
     """Whether the worst case exceeds the spending ceiling, so that the campaign would not open."""

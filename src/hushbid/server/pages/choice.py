@@ -73,13 +73,15 @@ def report_of(price: Decimal, step: float) -> float:
 def limit_of(sure: Decimal) -> float | None:
     """The privacy loss after which somebody is at most so many per cent sure; None if there is no such loss.
 
+    Nobody learns anything at 50 per cent: the limit is 0, and nothing is bought.
+
     >>> round(limit_of(Decimal(75)), 6), limit_of(Decimal(50)), limit_of(Decimal(100))
-    (1.098612, None, None)
+    (1.098612, 0.0, None)
     """
-    if not 50 < sure < 100:
+    if not 50 <= sure < 100:
         return None
     limit = math.log(float(sure / (100 - sure)))
-    return limit if limit >= LEAST_LOSS else None
+    return limit if limit >= LEAST_LOSS or limit == 0.0 else None
 
 
 def sureness_typed(limit: float) -> float:

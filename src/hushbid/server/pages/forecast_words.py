@@ -100,7 +100,7 @@ class _Words:
         """The numbers behind the sentences."""
         spending, worst = found.spending, found.spending.at_worst
         bought = found.share_bought * spending.people
-        each = (spending.expected - spending.fees - spending.people) / bought if bought > 0 else 0.0
+        each = (spending.expected - spending.fees - spending.rounding) / bought if bought > 0 else 0.0
         return {
             "expected": self.money(spending.expected, most=worst),
             "high": self.money(spending.in_95_of_100, most=worst),
@@ -111,8 +111,14 @@ class _Words:
             "basis": self.t(
                 "preview.basis", people=self.write.number(spending.people, 9), repetitions=str(spending.repetitions)
             ),
-            "ceiling": self.t("preview.above_ceiling") if found.above_ceiling else "",
+            "ceiling": self._refused(found),
         }
+
+    def _refused(self, found: Preview) -> str:
+        """Why such a campaign would not open, if it would not."""
+        if found.too_much_rounding:
+            return self.t("preview.too_much_rounding")
+        return self.t("preview.above_ceiling") if found.above_ceiling else ""
 
     def errors(self, found: WhatIf, errors: tuple[float, ...]) -> str:
         """What a standard error of a single question means."""

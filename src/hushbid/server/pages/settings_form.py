@@ -64,6 +64,7 @@ EMPTY: dict[str, str] = {
     "participation_fee": "0",
     "fee_after_withdrawal": "",
     "spending_ceiling": "",
+    "accept_rounding": "",
     "report_by": "",
     "deliver_by": "",
     "automatic": "",
@@ -85,7 +86,7 @@ _NUMBERS = frozenset(
     }
 )
 _LONGEST = 25_000
-_TICKS = ("fee_after_withdrawal", "automatic", "public_estimate")
+_TICKS = ("fee_after_withdrawal", "accept_rounding", "automatic", "public_estimate")
 
 
 @dataclass(slots=True, kw_only=True)

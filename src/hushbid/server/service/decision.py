@@ -231,6 +231,7 @@ def _record(campaign: Campaign, reporters: list[Participant], *, invited: int | 
         _reports(reporters),
         limits=limits if np.isfinite(limits).any() else None,  # nobody's limit, and no column of them
         tie_key=tie_keys(ids) if market.identity_decides else None,
+        accept_rounding=True,  # judged when the campaign opened, for the whole roster
     )
     record = Record.of(
         outcome,

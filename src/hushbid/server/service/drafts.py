@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from hushbid.documents import content_hash
-from hushbid.errors import Conflict, InputError, Unreachable
+from hushbid.errors import Conflict, InputError, LimitExceeded, Unreachable
 from hushbid.receipts.receipt import new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
@@ -301,6 +301,8 @@ def _open(
     _require_ready(now, groups, tx.installation, tx.now)
     if now.settings != campaign.settings or (groups, participants.strata(connection, campaign.id)) != people:
         raise Conflict("The draft was changed at the same moment: look again.")
+    if forecast.too_much_rounding:
+        raise LimitExceeded(_too_much_rounding(campaign.settings, forecast), field="accept_rounding")
     if forecast.above_ceiling:
         raise Conflict(_above_ceiling(campaign.settings, forecast), field="spending_ceiling")
     # may bring it below the minimum
@@ -345,6 +347,14 @@ def _reserve(tx: Transaction, campaign: Campaign) -> int:
     state = ParticipantState.EXCLUDED.value
     participants.change_rows(tx.connection, [{"id": one.id, "state": state} for one in excluded])
     return len(excluded)
+
+
+def _too_much_rounding(settings: CampaignSettings, forecast: Preview) -> str:
+    taken, unit = forecast.spending.rounding / 10**settings.decimals, settings.decimals
+    return (
+        f"Rounding payments up would take {taken:.{unit}f} {settings.currency}, more than 5 % of the budget: invite"
+        " fewer people, state a larger budget or a hard_budget, or accept it with accept_rounding."
+    )
 
 
 def _above_ceiling(settings: CampaignSettings, forecast: Preview) -> str:

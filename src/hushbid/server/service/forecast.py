@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from hushbid.allocation import Budget, Goal
 from hushbid.arrays import FloatArray
 from hushbid.disclosure.error import PUBLIC_LEVEL
 from hushbid.disclosure.preparing import planned_error, planned_errors
@@ -22,6 +23,7 @@ from hushbid.errors import InputError
 from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.market import Outcome, plan_of
+from hushbid.mechanism.rounding import takes_too_much
 from hushbid.mechanism.schedule import end_of_buying, even_quantiles, expected_menu, own_schedule
 from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
@@ -103,7 +105,7 @@ def _previewed(asked: "_Asked") -> Preview:
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
     worst = worst_payment(population, above_support=True, limits=settings.limits is True)
-    spending = _spending(settings, len(groups), np.array(paid), worst)
+    spending = _spending(settings, population.goal, len(groups), np.array(paid), worst)
     error, worst_error, squares = (float(one) for one in np.mean(np.array(errors), axis=0))
     ceiling = settings.spending_ceiling
     half_widths = _known(np.mean(np.array(margins), axis=0)) if margins and math.isfinite(error) else None
@@ -115,6 +117,7 @@ def _previewed(asked: "_Asked") -> Preview:
         questions=_by_question(market, population, error, squares, half_widths),
         share_bought=float(np.mean(bought)),
         largest_loss=settings.largest_loss,
+        too_much_rounding=not settings.accept_rounding and takes_too_much(population.goal),
         above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
     )
 
@@ -269,21 +272,25 @@ def _simulated(
     return (some.privacy_loss, some.payment, some.chance), _AT_ONCE
 
 
-def _spending(settings: CampaignSettings, people: int, paid: FloatArray, worst: float) -> Spending:
-    fees = settings.participation_fee * people
+def _spending(settings: CampaignSettings, goal: Goal, people: int, paid: FloatArray, worst: float) -> Spending:
+    fees, unit = settings.participation_fee * people, 10.0**settings.decimals
+    rounding = people  # each payment is rounded up by itself
+    if isinstance(goal, Budget):
+        rounding = math.ceil((goal.reserve or 0.0) * unit)
 
-    def minor(amount: float) -> int:
-        total = math.ceil(amount * 10.0**settings.decimals) + people + fees  # each payment is rounded up by itself
+    def minor(amount: float, *, more: int = rounding) -> int:
+        total = math.ceil(amount * unit) + more + fees
         return total if settings.hard_budget is None else min(total, settings.hard_budget)
 
     ordered = np.sort(paid)
     return Spending(
         people=people,
         fees=fees,
+        rounding=rounding,
         # rounding may lift simulated payments a little above what no payments exceed
         expected=minor(min(float(paid.mean()), worst)),
         in_95_of_100=minor(min(float(ordered[min(math.ceil(_HIGH * paid.size), paid.size) - 1]), worst)),
-        at_worst=minor(worst) if worst <= _MOST_PAID else None,
+        at_worst=minor(worst, more=people) if worst <= _MOST_PAID else None,
         repetitions=int(paid.size),
     )
 

@@ -172,14 +172,14 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
         return None
     if not campaign.settings.limits:
         raise ReportError("limit must be left out: in this campaign nobody can state one.", field="limit")
-    problem = f"limit must be a finite number from {LEAST_LOSS:g} up, or be left out."
+    problem = f"limit must be 0, to sell nothing, or a finite number from {LEAST_LOSS:g} up, or be left out."
     if isinstance(limit, bool) or not isinstance(limit, (int, float)):
         raise ReportError(problem, field="limit")
     try:
-        value = float(limit)
+        value = float(limit) + 0.0
     except OverflowError:
         value = math.inf
-    if not LEAST_LOSS <= value < math.inf:
+    if not LEAST_LOSS <= value < math.inf and value != 0.0:
         raise ReportError(problem, field="limit")
     return value
 
