@@ -122,7 +122,11 @@ class Halving:
                 break
             parts = self._halved(parts, which, middle[which])
         found = parts.bounds(self.slope)
-        return Bounds(*(np.bincount(parts.who, one, size) for one in (found.lower, found.upper, found.estimate)))
+        sums: list[FloatArray] = [
+            np.asarray(np.bincount(parts.who, one, size), dtype=np.float64)
+            for one in (found.lower, found.upper, found.estimate)
+        ]
+        return Bounds(*sums)
 
     def _halved(self, parts: Intervals, which: IndexArray, middle: FloatArray) -> Intervals:
         old = parts.take(which)
