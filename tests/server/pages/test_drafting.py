@@ -163,7 +163,7 @@ def test_what_a_script_sent_before_a_button_was_pressed_undoes_nothing(ann: Visi
 
 
 def test_the_planned_number_of_people_is_still_there_when_a_draft_is_edited(ann: Visitor, shared: Live) -> None:
-    at = press(ann, "/campaigns/new", "save", **SLEEP, title="Thirty", people="30")
+    at = press(ann, "/campaigns/new", "save", **{**SLEEP, "title": "Thirty", "people": "30"})
     assert ann.fields(f"{at}/edit")["people"] == "30"
     assert press(ann, f"{at}/edit", "save", people="31") == at
     assert ann.fields(f"{at}/edit")["people"] == "31"
