@@ -62,10 +62,10 @@ COMMANDS = {
 DEBUG = "hushbid.debug"
 
 
-class _Refused(click.ClickException):
-    def __init__(self, sentence: str, code: int) -> None:
-        super().__init__(sentence)
-        self.exit_code = code
+def _refused(sentence: str, code: int) -> click.ClickException:
+    """Return what makes click print a sentence and exit with a code, which it keeps in the class."""
+    kind: type[click.ClickException] = type("Refused", (click.ClickException,), {"exit_code": code})
+    return kind(sentence)
 
 
 class _LateGroup(click.Group):
@@ -183,7 +183,7 @@ def _end_quietly() -> NoReturn:
 
 def _refuse(ctx: click.Context, sentence: str, error: Exception) -> NoReturn:
     _show_traceback(ctx)
-    raise _Refused(printable(sentence), exit_code(error)) from error
+    raise _refused(printable(sentence), exit_code(error)) from error
 
 
 def _shown_safely(problem: click.ClickException) -> click.ClickException:
@@ -193,7 +193,7 @@ def _shown_safely(problem: click.ClickException) -> click.ClickException:
     return (
         click.UsageError(told, problem.ctx)
         if isinstance(problem, click.UsageError)
-        else _Refused(told, problem.exit_code)
+        else _refused(told, problem.exit_code)
     )
 
 

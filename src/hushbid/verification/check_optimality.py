@@ -51,7 +51,7 @@ def above(objective: float, bound: float, offset: float) -> float:
 def closely(facts: Facts, name: str, problems: list[str], sentence: str, **figures: Figure) -> Check:
     """Judge what compares numbers more closely than they may be known: then a difference proves nothing."""
     if not facts.blurred or not problems:
-        return judged(name, problems, sentence, **figures)
+        return judged(name, problems, sentence, doubts=(), **figures)
     doubt = f"{problems[0]}, as far as can be told: noise is so large that digits are missing"
     return judged(name, [], sentence, doubts=[doubt], **figures)
 

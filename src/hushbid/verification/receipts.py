@@ -228,7 +228,7 @@ def _chain(log: Sequence[Event]) -> Iterator[Check]:
     """Is this one campaign's log from its beginning, with nothing changed, missing, added or moved?"""
     for link in _links(log):
         figures = {"events": len(log)} if link.name == "campaign" else {}
-        yield judged(link.name, link.problems, link.sentence, **figures)
+        yield judged(link.name, link.problems, link.sentence, doubts=(), **figures)
 
 
 def _links(log: Sequence[Event]) -> Iterator[_Link]:
