@@ -29,7 +29,7 @@ def workbook(path: Path) -> Path:
 
 
 def read_rows(path: Path) -> None:
-    read_table(path, ["a"])
+    read_table(path, needed=["a"])
 
 
 def test_a_file_that_grows_a_thousandfold_is_refused_before_it_is_in_memory(

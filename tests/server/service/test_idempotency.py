@@ -77,7 +77,8 @@ def test_a_request_that_is_refused_because_it_was_just_carried_out_gets_its_answ
         return opening.prepare(*args)
 
     content, repeated = ask(service, replace(opening, prepare=after_another), play.who, play.id)
-    assert (json.loads(content), repeated) == ([play.id], True)
+    [job] = service.jobs(play.who, play.id)
+    assert (json.loads(content), repeated) == ([job.id], True)
 
 
 def test_an_answer_that_cannot_be_made_undoes_the_change(service: Service) -> None:
@@ -151,7 +152,7 @@ def test_work_that_was_begun_by_a_request_goes_on_although_its_answer_was_lost(i
     assert process_of(_decide, installation, play.id, "allocation.start.after-commit") == -signal.SIGKILL
     with installation.start() as service:
         content, repeated = ask(service, service.close_reporting, play.who, play.id)
-        [job] = service.jobs(play.who, play.id)
+        [job, _] = service.jobs(play.who, play.id)  # newest first: the decision, the opening
         assert (json.loads(content), repeated) == ([job.id], True)
         assert service.wait(job, timeout=300).state == "done"
         assert service.campaign(play.who, play.id).state == "delivering"

@@ -149,7 +149,7 @@ def test_a_campaign_with_a_hard_budget_keeps_it_and_its_roster_is_everybody_who_
 @on_one_store
 def test_a_campaign_whose_fees_use_its_budget_up_does_not_open(service: Service) -> None:
     play = drafted(service, 6, hard_budget=6_06, participation_fee=100)
-    with pytest.raises(InputError, match=r"hard_budget must be above 6\.06, the participation fees and one coin"):
+    with pytest.raises(Conflict, match=r"hard_budget must be above 6\.06, the participation fees and one coin"):
         open_now(service, play.who, play.id)
     assert play.view.state is CampaignState.DRAFT
 
