@@ -268,19 +268,19 @@ def _limited(item: pytest.Item) -> Iterator[None]:
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_setup")
-def _limit_setup(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_limit_setup(item: pytest.Item) -> Generator[None, None, None]:
     with _limited(item):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_call")
-def _limit_call(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_limit_call(item: pytest.Item) -> Generator[None, None, None]:
     with _limited(item):
         return (yield)
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_teardown")
-def _limit_teardown(item: pytest.Item) -> Generator[None, None, None]:
+def pytest_limit_teardown(item: pytest.Item) -> Generator[None, None, None]:
     with _limited(item):
         return (yield)
 
