@@ -23,7 +23,7 @@ test: setup test-deps lint types  ## everything CI checks: style, types, import 
 LONG = HUSHBID_EXAMPLES=10 HUSHBID_STORES=all HUSHBID_CASES=all
 
 test-long: setup test-deps lint types  ## before a release: ten times the examples, all stores, engines and Pythons, crashes
-	@env -u PYTHONDONTWRITEBYTECODE $(LONG) $(BIN)/pytest -q -n 3 --dist worksteal
+	@env -u PYTHONDONTWRITEBYTECODE $(LONG) $(BIN)/pytest -q -n 3 --dist worksteal -o faulthandler_timeout=9000
 	@$(MAKE) --no-print-directory soak docs pythons
 
 bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)

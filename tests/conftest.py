@@ -242,8 +242,11 @@ LIMIT = 120.0
 
 
 def _limit() -> float:
-    """Longer by as much as the machine has more to do than it has processors, but ten minutes at most."""
-    return min(LIMIT * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), max(600.0, LIMIT))
+    """Longer by as much as the machine has more to do than it has processors, but ten minutes at most.
+
+    As many times that as there are more examples.
+    """
+    return EXAMPLES * min(LIMIT * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), max(600.0, LIMIT))
 
 
 @contextmanager
