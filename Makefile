@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 SETUP  := PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-deps lint types format bench pythons soak docs lock clean
+.PHONY: help setup demo test test-long test-deps lint types format bench pythons soak docs lock clean
 
 help:  ## list what can be made
 	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -18,6 +18,13 @@ demo: $(VENV)/.demo  ## ask 20,000 made-up people: decisions, estimates, a recor
 # three at a time on two cores: tests wait for browsers, servers and Java much of their time
 test: setup test-deps lint types  ## everything CI checks: style, types, import contract, all tests
 	@env -u PYTHONDONTWRITEBYTECODE $(BIN)/pytest -q -n 3 --dist worksteal
+
+# what is repeated, never what is checked: tests/conftest.py says what each variable adds
+LONG = HUSHBID_EXAMPLES=10 HUSHBID_STORES=all HUSHBID_CASES=all
+
+test-long: setup test-deps lint types  ## before a release: ten times the examples, all stores, engines and Pythons, crashes
+	@env -u PYTHONDONTWRITEBYTECODE $(LONG) $(BIN)/pytest -q -n 3 --dist worksteal -o faulthandler_timeout=9000
+	@$(MAKE) --no-print-directory soak docs pythons
 
 bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
 	@$(BIN)/python -m benchmarks.run $(ONLY)

@@ -8,10 +8,18 @@ A test that needs PostgreSQL, Chromium or Java asks for it with the fixture ``re
 On a laptop the skip is fine. Where ``CI=true`` every skip, whatever its cause, is a failure: a check that did not run
 has not passed.
 
+A test that is not done after `LIMIT` seconds fails by name, later where the machine has more to do than it can.
+
+``make test`` checks every claim once. What ``make test-long`` adds is repetition, and each part can be asked for alone:
+``HUSHBID_EXAMPLES=10`` tries ten times the examples, ``HUSHBID_STORES=all`` runs on both stores what is about neither,
+``HUSHBID_CASES=all`` runs every combination where some stand for all.
+
 Temporary files are kept in memory where the machine has room: thousands of tests wait for each of their files to reach
 a disk, and none is about a loss of power. ``TMPDIR`` says otherwise.
 """
 
+import asyncio
+import fcntl
 import gc
 import itertools
 import os
@@ -19,12 +27,15 @@ import shutil
 import signal
 import sys
 import tempfile
+import time
 from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import hypothesis
 import pytest
+from _pytest.doctest import DoctestModule
 
 CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
@@ -32,6 +43,9 @@ hypothesis.settings.register_profile("laptop", deadline=None)
 hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if CI else "laptop")
 
+
+# Thousands of modules and tests are collected, and none of them is garbage.
+gc.disable()
 
 # Whatever a container says: modules are compiled once, not in each of the hundreds of processes that tests start.
 sys.dont_write_bytecode = False
@@ -42,6 +56,18 @@ os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 MEMORY = Path("/dev/shm")
 ROOM = 2**30
+
+
+EXAMPLES = int(os.environ.get("HUSHBID_EXAMPLES", "1"))
+"""How many times the usual number of examples Hypothesis tries."""
+
+
+def _try_more_examples(test: Any) -> None:
+    """Multiply the number that a test states, or the profile's."""
+    if hasattr(test, "hypothesis"):
+        stated = getattr(test, "_hypothesis_internal_use_settings", None) or hypothesis.settings()
+        more = hypothesis.settings(stated, max_examples=EXAMPLES * stated.max_examples)
+        getattr(test, "__func__", test)._hypothesis_internal_use_settings = more
 
 
 def _has_room(place: Path) -> bool:
@@ -129,12 +155,140 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
+    gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Examples stand in the docstrings of the package: there is no need to look for them in tests."""
+    found = yield
+    ours = file_path.is_relative_to(Path(__file__).parent)
+    return [one for one in found if not (ours and isinstance(one, DoctestModule))]
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Spark comes first: so the same one of several processes runs all of its tests, and only that one starts Java."""
+    if EXAMPLES > 1:
+        for item in items:
+            _try_more_examples(getattr(item, "obj", None))
     items.sort(key=lambda one: "spark" not in one.nodeid and "spark_session" not in getattr(one, "fixturenames", ()))
+
+
+# -- what is made once -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def once_a_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Callable[[Path], None]], Path]:
+    """Make a folder once for all processes of a run: the first that asks fills it, and others wait.
+
+    It takes its name when it is complete, so what fails half-way is made again by the next that asks.
+    """
+    own = tmp_path_factory.getbasetemp()
+    place = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+    def folder(name: str, fill: Callable[[Path], None]) -> Path:
+        made, partial = place / f"once-{name}", place / f"once-{name}-{os.getpid()}"
+        with (place / f"once-{name}.lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not made.exists():
+                shutil.rmtree(partial, ignore_errors=True)
+                partial.mkdir()
+                fill(partial)
+                partial.rename(made)
+        return made
+
+    return folder
+
+
+BROWSER = (
+    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
+    *("--disable-component-update", "--disable-sync"),
+)
+
+
+@pytest.fixture(scope="session")
+def browsers(require: Callable[[str], Path]) -> Iterator[Callable[[], Any]]:
+    """One browser for all tests of a process; another one if it was lost."""
+    from playwright.sync_api import Browser, sync_playwright
+
+    path, started = require("chromium"), list[Browser]()
+    with sync_playwright() as playwright:
+        loop = asyncio.get_running_loop()
+
+        def browser() -> Browser:
+            asyncio._set_running_loop(loop)
+            if not (started and started[-1].is_connected()):
+                started.append(
+                    playwright.chromium.launch(executable_path=path, chromium_sandbox=False, args=list(BROWSER))
+                )
+            return started[-1]
+
+        yield browser
+        browser().close()
+
+
+@pytest.fixture(scope="module")
+def browser(browsers: Callable[[], Any]) -> Iterator[Any]:
+    """The browser, for a file of tests: in between its event loop is set aside, beside which no other could run."""
+    yield browsers()
+    asyncio._set_running_loop(None)
+
+
+# -- how long a test may take ------------------------------------------------------------------------------------------
+
+LIMIT = 120.0
+"""Seconds for a test's preparation, for itself and for clearing up, each, on a machine that has nothing else to do."""
+
+
+def _limit() -> float:
+    """Longer by as much as the machine has more to do than it has processors, but ten minutes at most.
+
+    As many times that as there are more examples.
+    """
+    return EXAMPLES * min(LIMIT * max(1.0, os.getloadavg()[0] / (os.cpu_count() or 1)), max(600.0, LIMIT))
+
+
+@contextmanager
+def _limited(item: pytest.Item) -> Iterator[None]:
+    """Fail within the test, where it stands, so that its name and its line are shown."""
+    began = time.monotonic()
+
+    def end(*_: object) -> None:
+        left = _limit() - (time.monotonic() - began)
+        if left > 0.0:
+            signal.setitimer(signal.ITIMER_REAL, left)
+        else:
+            pytest.fail(f"{item.nodeid} was not done after {time.monotonic() - began:.0f} seconds.")
+
+    before = signal.signal(signal.SIGALRM, end)
+    signal.setitimer(signal.ITIMER_REAL, LIMIT)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0.0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_setup")
+def pytest_limit_setup(item: pytest.Item) -> Generator[None, None, None]:
+    with _limited(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_call")
+def pytest_limit_call(item: pytest.Item) -> Generator[None, None, None]:
+    with _limited(item):
+        return (yield)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True, specname="pytest_runtest_teardown")
+def pytest_limit_teardown(item: pytest.Item) -> Generator[None, None, None]:
+    with _limited(item):
+        return (yield)
+
+
+# -- the stores of releases --------------------------------------------------------------------------------------------
 
 
 def _clear_after_the_killed(room: Path) -> None:

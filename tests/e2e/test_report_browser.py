@@ -6,14 +6,14 @@ HUSHBID_SCREENSHOTS=folder keeps pictures for people to look at.
 import os
 import re
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page
 
 from hushbid import LogNormal, Market, release
 from hushbid.audit import check_accuracy, check_privacy
@@ -21,10 +21,6 @@ from hushbid.mechanism.market import plan_of
 from hushbid.report import AuditLine, build_report, prior_picture, write_report
 
 PICTURES = os.environ.get("HUSHBID_SCREENSHOTS")
-FLAGS = (
-    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
 SCREENS: dict[str, dict[str, Any]] = {
     "desk": {"viewport": {"width": 1180, "height": 900}},
     "phone": {"viewport": {"width": 360, "height": 780}},
@@ -51,15 +47,6 @@ FAILED = AuditLine(
     bar=(0.9, 0.5),
 )
 WEAK = AuditLine(title="A weak test", verdict="weak", finding="Nothing.", samples="10", power=0.1, power_against="it")
-
-
-@pytest.fixture(scope="module")
-def browser(require: Callable[[str], Path]) -> Iterator[Browser]:
-    path = require("chromium")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(path), chromium_sandbox=False, args=list(FLAGS))
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from hushbid.errors import InputError, ReportError
 from hushbid.mechanism import Market
 from hushbid.priors import Beta, Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform
 from tests.engine.conftest import KINDS, Kind, by_id
+from tests.extent import ALL_CASES
 
 RNG = np.random.default_rng(6)
 N = 12_000
@@ -108,7 +109,7 @@ def assert_same(found: pa.Table, priced: Priced, outcome: Any) -> None:
 ON_SPARK = ("uniform", "accuracy", "local estimate")
 """A Spark job takes a second or more: one case per way to price is enough there."""
 
-PAIRS = [(kind, name) for kind in KINDS for name in CASES if kind != "spark" or name in ON_SPARK]
+PAIRS = [(kind, name) for kind in KINDS for name in CASES if ALL_CASES or kind != "spark" or name in ON_SPARK]
 
 
 @pytest.mark.parametrize(("kind", "name"), PAIRS, indirect=["kind"])

@@ -14,6 +14,7 @@ import pytest
 
 from hushbid import verify
 from hushbid.record import read
+from tests.extent import ALL_CASES
 from tests.golden.runs import CAMPAIGNS, EVERYWHERE, HERE, IN_TWO_WAYS, RESULTS, TWICE, WAYS, arithmetic, hushbid, run
 from tests.golden.server import FOLDER, comparable, play
 from tests.golden.surface import help_texts, public_names
@@ -22,7 +23,7 @@ RECORDS = [*sorted(RESULTS.glob("*/*/record.json")), *RESULTS.glob("*/*/outcome.
 GROWING = {"again.json", "decided.json", "summary.json"}
 """Facts that may get company; so may an engine's estimate, beside which memory's always told more."""
 
-PAIRS = [(one, way) for one in CAMPAIGNS for way in WAYS if way in IN_TWO_WAYS or one in EVERYWHERE]
+PAIRS = [(one, way) for one in CAMPAIGNS for way in WAYS if ALL_CASES or way in IN_TWO_WAYS or one in EVERYWHERE]
 SAME_ARITHMETIC = arithmetic() == (HERE / "arithmetic.txt").read_text(encoding="utf-8").strip()
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _HASH = re.compile(r"\b[0-9a-f]{64}\b")

@@ -9,6 +9,7 @@ import pytest
 
 from benchmarks import run
 from benchmarks.harness import Row, memory_ratio, time_ratio
+from hushbid.disclosure.once_store import account
 
 
 @pytest.mark.parametrize("path", sorted(run.HERE.glob("bench_*.py")), ids=lambda path: path.stem)
@@ -49,6 +50,18 @@ def test_the_table_is_printed_and_saved_and_a_broken_promise_is_an_error(
     assert run.main(["start"]) == status
     assert word in capsys.readouterr().out
     assert json.loads((tmp_path / "out" / "bench.json").read_text())[0]["ratio"] == ratio
+
+
+def test_what_a_benchmark_releases_is_not_kept_among_the_releases_of_this_account(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, seen = account(), list[Path]()
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("benchmarks.bench_start.run", lambda: seen.append(account()) or [])
+    assert run.main(["start"]) == 0
+    assert account() == ours
+    assert seen != [ours]
+    assert not seen[0].exists()
 
 
 def test_an_unknown_benchmark_is_named(capsys: pytest.CaptureFixture[str]) -> None:

@@ -9,6 +9,8 @@ from importlib.metadata import packages_distributions
 from pathlib import Path
 from typing import Any
 
+from tests.house.test_layers import statements
+
 ROOT = Path(__file__).parents[2]
 CODE = ("src", "tests", "benchmarks", "experiments", "tools")
 WITHOUT_IMPORT = {
@@ -44,10 +46,10 @@ def declared() -> set[str]:
 def modules() -> Iterator[str]:
     """What our code imports, and the examples in the documentation."""
     for path in (path for folder in CODE for path in (ROOT / folder).rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in statements(path.read_text(encoding="utf-8")):
             if isinstance(node, ast.Import):
                 yield from (name.name.partition(".")[0] for name in node.names)
-            elif isinstance(node, ast.ImportFrom) and node.module is not None:
+            elif node.module is not None:
                 yield node.module.partition(".")[0]
     for page in (ROOT / "docs").rglob("*.md"):
         yield from re.findall(r"^(?:>>> )?(?:from|import) (\w+)", page.read_text(encoding="utf-8"), flags=re.MULTILINE)

@@ -4,6 +4,7 @@ import os
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,9 +20,13 @@ DOCS = ROOT / "docs"
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The built site; ``--strict`` makes every warning (a broken link, a page outside the navigation) an error."""
-    folder = tmp_path_factory.mktemp("site")
+def site(once_a_run: Callable[[str, Callable[[Path], None]], Path]) -> Path:
+    """The built site."""
+    return once_a_run("site", build)
+
+
+def build(folder: Path) -> None:
+    """Build the site; ``--strict`` makes every warning (a broken link, a page outside the navigation) an error."""
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
@@ -31,7 +36,6 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check=False,
     )
     assert built.returncode == 0, built.stderr
-    return folder
 
 
 def test_the_site_builds_without_warnings_and_asks_for_nothing_outside(site: Path) -> None:

@@ -17,6 +17,7 @@ import tomllib
 import urllib.request
 import venv
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import jedi
@@ -24,6 +25,7 @@ import pytest
 from packaging.requirements import Requirement
 
 import hushbid
+from tests.house.test_layers import statements
 
 ROOT = Path(__file__).parents[2]
 
@@ -95,13 +97,18 @@ def test_a_misspelt_name_is_an_attribute_error() -> None:
         hushbid.alocate  # noqa: B018
 
 
+Once = Callable[[str, Callable[[Path], None]], Path]
+
+
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(once_a_run: Once) -> Path:
     """The wheel, built without a network."""
-    folder = tmp_path_factory.mktemp("dist")
-    options = ("--quiet", "--wheel", "--offline", "--no-build-isolation", "--out-dir", folder)
-    run("uv", "build", *options, ROOT, env=tools())
-    (built,) = folder.glob("*.whl")
+
+    def build(folder: Path) -> None:
+        options = ("--quiet", "--wheel", "--offline", "--no-build-isolation", "--out-dir", folder)
+        run("uv", "build", *options, ROOT, env=tools())
+
+    (built,) = once_a_run("wheel", build).glob("*.whl")
     return built
 
 
@@ -272,14 +279,8 @@ def test_every_package_that_is_imported_belongs_to_the_core_or_to_an_extra() -> 
     imported = {
         name.partition(".")[0]
         for path in (ROOT / "src" / "hushbid").rglob("*.py")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        for name in (
-            [alias.name for alias in node.names]
-            if isinstance(node, ast.Import)
-            else [node.module or ""]
-            if isinstance(node, ast.ImportFrom)
-            else []
-        )
+        for node in statements(path.read_text(encoding="utf-8"))
+        for name in ([alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""])
     }
     assert imported - known == set()
 

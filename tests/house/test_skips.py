@@ -1,4 +1,5 @@
-"""A check that did not run has not passed: the rule of tests/conftest.py, tested on a small suite of its own."""
+"""A check that did not run has not passed, and one that never ends fails by name: the rules of tests/conftest.py,
+tested on a small suite of its own."""
 
 from pathlib import Path
 
@@ -54,3 +55,56 @@ def test_a_module_that_skipped_itself_is_an_error_where_ci_is_true(
     monkeypatch.setenv("CI", "true")
     suite.makepyfile(test_module_skips=MODULE_SKIPS)
     suite.runpytest_subprocess("test_module_skips.py").assert_outcomes(errors=1)
+
+
+WAITS = "import threading, pytest\n@pytest.fixture\ndef slow():\n    yield\n    {teardown}\n"
+WAITS += "def test_hangs(): threading.Event().wait()\ndef test_clears_up(slow): pass\ndef test_after_them(): pass\n"
+
+
+def test_a_test_that_never_ends_fails_by_name_and_the_next_one_runs(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CI", raising=False)
+    suite.makeconftest(CONFTEST.read_text().replace("LIMIT = 120.0", "LIMIT = 1.0"))
+    suite.makepyfile(test_waits=WAITS.format(teardown="threading.Event().wait()"))
+    outcome = suite.runpytest_subprocess("test_waits.py")
+    outcome.assert_outcomes(passed=2, failed=1, errors=1)
+    outcome.stdout.fnmatch_lines(["*threading.Event().wait()*", "*test_hangs was not done after*"])
+
+
+def test_a_busy_machine_has_more_time(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_limit="import os, conftest\n"
+        "def test_it(monkeypatch):\n"
+        "    for load, least in ((0.1, 1), (4.0, 4), (1e6, 5)):\n"
+        "        monkeypatch.setattr(os, 'getloadavg', lambda: (load * os.cpu_count(), 0, 0))\n"
+        "        assert conftest._limit() == least * conftest.LIMIT\n"
+    )
+    suite.runpytest_subprocess("test_limit.py").assert_outcomes(passed=1)
+
+
+def test_what_is_made_once_a_run_is_complete_and_made_by_one_process(suite: pytest.Pytester) -> None:
+    suite.makepyfile(
+        test_once="import pytest\n"
+        "@pytest.mark.parametrize('number', range(6))\n"
+        "def test_it(number, once_a_run):\n"
+        "    made = once_a_run('thing', lambda folder: (folder / str(number)).touch())\n"
+        "    assert len(list(made.iterdir())) == 1\n"
+    )
+    suite.runpytest_subprocess("-p", "xdist.plugin", "-n2", "test_once.py").assert_outcomes(passed=6)
+
+
+def test_a_long_run_multiplies_the_examples_that_a_property_states(
+    suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    suite.makepyfile(
+        test_more="from hypothesis import given, settings, strategies as st\n"
+        "SEEN = []\n"
+        "@settings(max_examples=3, database=None)\n"
+        "@given(st.integers())\n"
+        "def test_it(number): SEEN.append(number)\n"
+        "def test_they_are_many(): assert len(SEEN) > 20\n"
+    )
+    suite.runpytest_subprocess("test_more.py").assert_outcomes(passed=1, failed=1)
+    monkeypatch.setenv("HUSHBID_EXAMPLES", "10")
+    suite.runpytest_subprocess("test_more.py").assert_outcomes(passed=2)

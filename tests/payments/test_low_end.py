@@ -20,6 +20,7 @@ from hushbid import (
     allocate,
     from_scipy,
 )
+from tests.extent import ALL_CASES
 
 PRIORS = {
     "uniform": Uniform(0, 1),
@@ -42,6 +43,17 @@ PRIORS = {
     "empirical": Empirical([0.0, 0.5, 0.5, 0.9, 1.4, 2.2, 3.0]),
     "empirical off zero": Empirical([0.3, 0.5, 0.5, 0.9, 1.4, 2.2, 3.0]),
 }
+
+
+OTHERS = {"dear": (0.3, 0.6), "cheap": (0.01, 0.05)}
+COMBINATIONS = [
+    pytest.param(name, setting, OTHERS[others], id=f"{name}-{setting}-others {others}")
+    for place, name in enumerate(PRIORS)
+    for side, setting in enumerate(("central", "local"))
+    for turn, others in enumerate(OTHERS)
+    if ALL_CASES or (place + side) % 2 == turn
+]
+"""Every prior in both settings; the others in turn, or in both ways where every combination is asked for."""
 
 
 def optimum(prior, setting, reports, row, z):
@@ -77,9 +89,7 @@ def integral_of_loss(prior, setting, reports, row):
 
 
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
-@pytest.mark.parametrize("others", [(0.3, 0.6), (0.01, 0.05)], ids=["others dear", "others cheap"])
-@pytest.mark.parametrize("setting", ["central", "local"])
-@pytest.mark.parametrize("name", PRIORS)
+@pytest.mark.parametrize(("name", "setting", "others"), COMBINATIONS)
 def test_a_report_at_the_low_end_is_paid_the_brute_force_integral_under_both_outside_options(name, setting, others):
     prior = PRIORS[name]
     reports = np.append(prior.quantile(others), prior.support[0])

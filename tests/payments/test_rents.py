@@ -27,6 +27,7 @@ from hushbid import (
 from hushbid.errors import DivergentPayment, MarketError
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Prior
+from tests.extent import ALL_CASES
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "allocation_and_payments.json").read_text())
 PRIORS = {
@@ -100,7 +101,7 @@ def test_rents_equal_brute_force_integrals_for_every_prior(name, setting, cap):
     reports = prior.sample(5, rng=rng)
     outcome = market.acquire(reports)
     lower, upper = outcome.rent_bounds
-    for row in np.flatnonzero(outcome.privacy_loss)[:2]:
+    for row in np.flatnonzero(outcome.privacy_loss)[: 2 if ALL_CASES else 1]:
         low, high = brute_force_rent(market, reports, row)
         assert lower[row] <= outcome.information_rent[row] <= upper[row]
         assert lower[row] <= high * (1 + 1e-9) + 1e-12

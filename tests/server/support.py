@@ -21,11 +21,14 @@ from hushbid.server.service.forecast import Effort
 from hushbid.server.store import links
 from hushbid.server.store.database import Database, Transaction
 from hushbid.server.store.schema import hashed
+from tests.extent import ALL_STORES
 
 PASSWORD = "correct horse battery staple"
 QUICK = Effort(least=2, most=5, seconds=0.0)
 NONCE = "0f" * 16
-on_one_store = pytest.mark.parametrize("installation", ["sqlite"], indirect=True)
+on_one_store = pytest.mark.parametrize(
+    "installation", ["sqlite", "postgresql"] if ALL_STORES else ["sqlite"], indirect=True
+)
 """Above a test about what lies above the store, and does not depend on which one it is."""
 
 each_setting_on_a_store = pytest.mark.parametrize(

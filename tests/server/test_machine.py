@@ -25,6 +25,7 @@ from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt
+from tests.extent import TIMES
 from tests.server.postgres import Postgres
 from tests.server.support import NONCE, Installation, Play, deliver, nonce_for, opened
 
@@ -311,7 +312,7 @@ def test_campaigns_live_as_the_model_says(
     try:
         run_state_machine_as_test(
             lambda: LifeCycle(server),
-            settings=hypothesis_settings(max_examples=examples, stateful_step_count=25, deadline=None),
+            settings=hypothesis_settings(max_examples=examples * TIMES, stateful_step_count=25, deadline=None),
         )
     finally:
         server.service.close()

@@ -22,6 +22,7 @@ from schemathesis.specs.openapi.checks import (
 )
 
 from hushbid.server.service import Service
+from tests.extent import TIMES
 from tests.server.api.support import Live
 from tests.server.api.test_roles import ELSEWHERE, MATRIX
 from tests.server.support import decided, drafted, opened, released
@@ -35,7 +36,7 @@ CHECKS = [
     negative_data_rejection,
     unsupported_method,
 ]
-EXAMPLES = 6
+EXAMPLES = 3 if TIMES == 1 else 6 * TIMES
 TAKES_NOTHING = {("GET", "/health"), ("GET", "/keys"), ("DELETE", "/session")}
 REQUESTS = [
     (operation, mode)

@@ -1,25 +1,13 @@
-"""A browser for each file of tests, and a server with an analyst and an auditor on each store."""
+"""A server with an analyst and an auditor on each store."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, sync_playwright
 
 from hushbid.server.service import Service
 from tests.server.api.support import Live, live
-from tests.server.pages.support import FLAGS
 from tests.server.support import Installation
-
-
-@pytest.fixture(scope="module")
-def browser(require: Callable[[str], Path]) -> Iterator[Browser]:
-    """Ended with the file: beside it nothing else in the process could run an event loop."""
-    path = require("chromium")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=str(path), chromium_sandbox=False, args=list(FLAGS))
-        yield started
-        started.close()
 
 
 @pytest.fixture

@@ -13,10 +13,6 @@ from typing import Any
 import httpx
 from playwright.sync_api import Browser, BrowserContext, Page, Request
 
-FLAGS = (
-    *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
-)
 DESK, PHONE = {"width": 1180, "height": 900}, {"width": 360, "height": 780}
 PICTURES = os.environ.get("HUSHBID_SCREENSHOTS")
 """The folder to keep pictures in; none are drawn without one."""

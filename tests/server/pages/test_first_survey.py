@@ -11,7 +11,6 @@ runs it on both. HUSHBID_SCREENSHOTS=folder keeps pictures.
 import csv
 import io
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -31,6 +30,7 @@ from hushbid.client import MessageMemory, ParticipantClient
 from hushbid.priors import Prior
 from hushbid.server.bots import people
 from hushbid.server.pages.texts import languages
+from tests.extent import ALL_STORES
 from tests.server.api.support import Live, live
 from tests.server.pages.support import PHONE, Watched, keep, too_wide, watched
 from tests.server.pages.test_whole_campaigns import PATIENCE, Analyst
@@ -55,7 +55,7 @@ HANDLE = "ann.payme@example.org"
 ENGLISH = languages()["en"].texts
 
 
-STORES = ("postgresql", "sqlite") if os.environ.get("HUSHBID_STORES") == "all" else ("postgresql",)
+STORES = ("postgresql", "sqlite") if ALL_STORES else ("postgresql",)
 
 
 @pytest.fixture(params=STORES)
