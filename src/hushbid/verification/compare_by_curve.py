@@ -74,8 +74,8 @@ def screen(
     bad = ~(off <= allowed + error)  # what is no number is not near
     close = allowed + error <= noticed
     wrong = np.flatnonzero(bad & close & curve.known)
-    # whoever is off the curve is computed herself, the worst first
-    suspects = np.flatnonzero(bad & ~curve.known)
+    # people off the curve, or where it is not known closely, are computed themselves, the worst first
+    suspects = np.flatnonzero((bad | ~close) & ~curve.known)
     suspects = suspects[np.argsort(-(off / (allowed + error + 1e-300))[suspects], kind="stable")]
     found, seen, left = [wrong], curve.count, max(most - curve.count, _BLOCK)
     for start in range(0, min(suspects.size, left), _BLOCK):

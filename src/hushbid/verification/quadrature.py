@@ -40,7 +40,10 @@ _MOST_INTERVALS = 200_000
 _GROWTH = 16.0
 _DOUBLINGS = 4
 MOST_WORK = 250_000.0
-"""What all rules of one verification may do, in evaluations of ordinary effort."""
+"""What all rules of one verification may do, in evaluations of ordinary effort, whatever the record says."""
+
+WORK_PER_PERSON = 500.0
+"""What they may do more for each person in the record."""
 
 _AT_ONCE = 4096
 _PER_BRACKET = 30.0
@@ -64,12 +67,15 @@ class WorkExceeded(ArithmeticError):
 class Work:
     """How much all rules of one verification have done, in evaluations of ordinary effort."""
 
+    people: int = 0
+    """How many people the record has."""
+
     done: float = 0.0
 
     def add(self, amount: float) -> None:
         """Count work that is about to be done."""
         self.done += amount
-        if self.done > MOST_WORK:
+        if self.done > MOST_WORK + WORK_PER_PERSON * self.people:
             raise WorkExceeded("the most that a verification may compute is exceeded.")
 
 

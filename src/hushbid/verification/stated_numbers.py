@@ -239,6 +239,7 @@ class Facts:
         """The optimum as a function of one person's cost, evaluated independently of the solver."""
         weight = self.error_weight if error_weight is None else error_weight
         if weight not in self._rules:
+            self._work.people = self.people
             self._rules[weight] = BoundedRule(self._made_rule(weight), self._work)
         return self._rules[weight]
 
