@@ -26,7 +26,7 @@ GROWING = {"again.json", "decided.json", "summary.json"}
 PAIRS = [(one, way) for one in CAMPAIGNS for way in WAYS if ALL_CASES or way in IN_TWO_WAYS or one in EVERYWHERE]
 SAME_ARITHMETIC = arithmetic() == (HERE / "arithmetic.txt").read_text(encoding="utf-8").strip()
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
-_HASH = re.compile(r"\b[0-9a-f]{64}\b")
+_HASH = re.compile(rb"\b[0-9a-f]{64}\b")
 _WRITTEN = re.compile(r"^(Written to .*?): (.*)\.$", flags=re.MULTILINE)
 
 
@@ -36,11 +36,14 @@ def test_a_campaign_gives_what_it_gave(campaign: str, way: str, tmp_path: Path) 
     pinned = {path.name: path.read_bytes() for path in (RESULTS / campaign / WAYS[way]).iterdir()}
     if (campaign, way) not in TWICE:
         pinned.pop("again.json", None)
+    other = way not in IN_TWO_WAYS  # names its file in another way than the pinned run, so hashes differ
     # First what was told, which explains why a file is missing; last what repeats the record's hash.
     for name in sorted(pinned, key=lambda name: (name != "told.txt", name in ("again.json", "report.txt"), name)):
         assert name in found, f"{name} is not written any more"
         may_grow = name in GROWING or (WAYS[way] == "engine" and name == "estimate.json")
-        compare(name, pinned[name], found[name], may_grow=may_grow)
+        compare(
+            name, *(_HASH.sub(b"HASH", one) if other else one for one in (pinned[name], found[name])), may_grow=may_grow
+        )
 
 
 def compare(name: str, pinned: bytes, found: bytes, *, may_grow: bool) -> None:
@@ -70,7 +73,7 @@ def same(found: str, pinned: str, name: str) -> None:
 
 def text_and_numbers(text: str) -> tuple[str, list[float]]:
     """A text with gaps for its numbers, and these."""
-    parts = _NUMBER.split(_HASH.sub("HASH", text))
+    parts = _NUMBER.split(_HASH.sub(b"HASH", text.encode()).decode())
     return " ".join(parts[::2]), [float(part) for part in parts[1::2]]
 
 

@@ -28,7 +28,7 @@ def test_pages_hold_everything_once_and_in_order(both: Live) -> None:
         for path, count in (
             ("/campaigns", 5),
             (f"/campaigns/{play.id}/participants", 5),
-            (f"/campaigns/{play.id}/jobs", 2),
+            (f"/campaigns/{play.id}/jobs", 3),
             (f"/campaigns/{play.id}/events", None),
             ("/ledger", 5),
         ):

@@ -126,7 +126,7 @@ def test_users_are_listed_changed_and_removed(tmp_path: Path) -> None:
         "users": [{"name": "otto", "role": "auditor"}]
     }
     again = hushbid("users", "add", "otto", "--generate", *home)
-    assert (again.exit_code, "already" in again.stderr) == (2, True)
+    assert (again.exit_code, "already" in again.stderr) == (5, True)
     short = hushbid("users", "add", "eve", *home, given="short\n")
     assert (short.exit_code, "at least" in short.stderr or "12" in short.stderr) == (2, True)
     assert hushbid("users", "password", "otto", *home, given="another good password\n").exit_code == 0

@@ -180,7 +180,7 @@ def test_fees_are_taken_off_a_budget_first_and_the_roster_is_whom_the_mean_is_ab
     market = chosen.market_for([None] * 4, invited=9, fees=5 * 150)
     assert market.goal == HardBudget(192.5, coin=0.01)
     assert market.population == 9
-    assert settings(budget=200, decimals=0, currency="JPY").market_for([None] * 4).goal == Budget(200)
+    assert settings(budget=200, decimals=0, currency="JPY").market_for([None] * 4).goal == Budget(200, coin=1.0)
 
 
 @pytest.mark.parametrize(("changes", "least"), [({"budget": 6_00}, "6.00"), ({"hard_budget": 6_04}, "6.04")])
