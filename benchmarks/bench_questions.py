@@ -8,7 +8,7 @@ import numpy as np
 from benchmarks.harness import Row, time_ratio
 from hushbid import Market, Uniform, YesNo
 from hushbid.disclosure import release_made_up
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 
 PEOPLE, QUESTIONS = 10**6, 10
 BUYER_WEIGHTS = {1: 1e6, QUESTIONS: 4.7e5}

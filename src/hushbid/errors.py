@@ -114,6 +114,11 @@ class RecordError(HushbidError):
 class HashMismatch(RecordError):
     """A record's hash does not fit its content: it was altered or damaged."""
 
+    def __init__(self, *told: object, found: str = "unknown") -> None:
+        super().__init__(*told)
+        self.found = found
+        """The hash of the content."""
+
 
 class CampaignError(HushbidError):
     """A campaign's server cannot do what it was asked."""

@@ -44,7 +44,7 @@ from hushbid.documents import (
 from hushbid.errors import HashMismatch, HushbidError, InputError, RecordError
 from hushbid.held import Held, held_in, thawed
 from hushbid.mechanism import Outcome
-from hushbid.mechanism.market import outcome_key
+from hushbid.mechanism.releasing import outcome_key
 from hushbid.money import Money, check_currency
 
 __all__ = ["Record", "read"]
@@ -195,8 +195,9 @@ class Record:
         content = Held({name: value for name, value in held_in(values).items() if name != "hash"})
         if "hash" not in values:
             raise RecordError("A record must have a hash, and this one has none.")
-        if values["hash"] != content_hash(content):
-            raise HashMismatch("The record's hash does not fit its content: it was altered or damaged.")
+        found = content_hash(content)
+        if values["hash"] != found:
+            raise HashMismatch("The record's hash does not fit its content: it was altered or damaged.", found=found)
         return cls._read(content, values["hash"])
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> Path:

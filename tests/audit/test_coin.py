@@ -10,7 +10,7 @@ from hushbid import Market, Uniform, YesNo
 from hushbid.audit.coin import check_coin
 from hushbid.audit.survey import check_survey_accuracy, check_survey_privacy
 from hushbid.disclosure import ReleasePlan, noise
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 
 
 @pytest.fixture(scope="module")

@@ -10,7 +10,7 @@ from hushbid import Budget, Choice, Market, Number, Uniform, YesNo
 from hushbid.audit.survey import check_survey_accuracy, check_survey_privacy, survey_samples
 from hushbid.disclosure import ReleasePlan, noise
 from hushbid.errors import InputError
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 
 QUESTIONS = (
     Number(name="sleep", bounds=(0, 12), variance=2.0),

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
+from hushbid.documents import content_hash
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "receipts-v1"
 DETAILS = json.loads((VECTORS / "details.json").read_text())
@@ -64,6 +65,17 @@ def test_what_does_not_fit_ends_with_status_1(arguments: list[str], failed: str)
     assert told.exit_code == 1
     assert f"FAILS       {failed}" in told.stdout
     assert "Do not rely on this" in told.stdout
+
+
+def test_a_record_that_was_altered_fails_and_is_named_by_the_hash_of_what_it_holds(tmp_path: Path) -> None:
+    values = json.loads(Path(RECORD).read_text())
+    values["note"] = "altered"
+    (altered := tmp_path / "record.json").write_text(json.dumps(values))
+    told = hushbid("verify", str(altered), "--json")
+    assert told.exit_code == 1
+    found = json.loads(told.stdout)
+    assert (found["verdict"], found["checks"][0]["name"]) == ("fails", "hash")
+    assert found["hash"] == content_hash({name: value for name, value in values.items() if name != "hash"})
 
 
 @pytest.mark.parametrize(
@@ -126,7 +138,7 @@ def test_keys_are_made_listed_and_replaced(tmp_path: Path) -> None:
     home = ("--home", tmp_path / "server")
     assert "has no signing key" in hushbid("keys", "list", *home).stderr
     made = facts("keys", "create", *home)
-    assert hushbid("keys", "create", *home).exit_code == 2
+    assert hushbid("keys", "create", *home).exit_code == 5
     assert hushbid("keys", "fingerprint", *home).stdout == f"{made['fingerprint']}\n"
     rotated = facts("keys", "rotate", *home)
     assert rotated["number"] == 2

@@ -43,7 +43,7 @@ def test_a_campaign_runs_from_its_file_to_a_record_that_verifies(home: Path) -> 
     shown = (facts["estimate"], facts["public"]["estimate"])
     assert max(len(str(one)) for one in shown) <= 7  # no digits far below the error
     verified = json.loads(succeeds("verify", folder / "record.json", "--json", cwd=home))
-    assert verified["ok"] is True
+    assert verified["verdict"] == "holds"
     record = json.loads((folder / "record.json").read_text())
     assert record["money"]["incentive_error"] >= 0.01
 
@@ -289,7 +289,7 @@ def test_a_saved_outcome_is_released_once(home: Path) -> None:
     assert (again["estimate"], again["drawn_before"]) == (first["estimate"], True)
     held = json.loads(succeeds("release", "o.released.json", "data.csv", "--json", "--out", "x.json", cwd=home))
     assert held["estimate"] == first["estimate"]
-    assert json.loads(succeeds("verify", "o.released.json", "--json", cwd=home))["ok"] is True
+    assert json.loads(succeeds("verify", "o.released.json", "--json", cwd=home))["verdict"] == "holds"
 
 
 def test_an_altered_record_does_not_verify(home: Path) -> None:

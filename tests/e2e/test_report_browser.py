@@ -17,7 +17,7 @@ from playwright.sync_api import Browser, BrowserContext, Page
 
 from hushbid import LogNormal, Market, release
 from hushbid.audit import check_accuracy, check_privacy
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.report import AuditLine, build_report, prior_picture, write_report
 
 PICTURES = os.environ.get("HUSHBID_SCREENSHOTS")

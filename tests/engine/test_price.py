@@ -15,7 +15,7 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, tie_keys
 from hushbid.allocation.problem import relative_gap
 from hushbid.engine import Priced, price
-from hushbid.errors import InputError, ReportError
+from hushbid.errors import InputError, OutputExists, ReportError, Unwritable
 from hushbid.mechanism import Market
 from hushbid.priors import Beta, Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform
 from tests.engine.conftest import KINDS, Kind, by_id
@@ -237,7 +237,7 @@ def test_what_is_written_is_complete_and_what_fails_leaves_nothing(
     expected = kind.read(priced.frame)
     assert pq.read_table(target).sort_by("id").select(expected.column_names).to_pydict() == expected.to_pydict()
     assert [path.name for path in target.parent.iterdir()] == ["priced.parquet"]
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(OutputExists, match="exists already"):
         priced.write_parquet(target)
     priced.write_parquet(target, force=True)
 
@@ -246,7 +246,7 @@ def test_what_is_written_is_complete_and_what_fails_leaves_nothing(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(type(priced._engine), "write", staticmethod(fails_after_writing))
-    with pytest.raises(InputError, match=r"other\.parquet cannot be written: No space left"):
+    with pytest.raises(Unwritable, match=r"other\.parquet cannot be written: No space left"):
         priced.write_parquet(target.with_name("other.parquet"))
     assert [path.name for path in target.parent.iterdir()] == ["priced.parquet"]
 

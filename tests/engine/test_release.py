@@ -25,7 +25,7 @@ from hushbid.engine.releasing import asked_of, release_made_up, summed_plan
 from hushbid.engine.sums_kernels import SumsKernel
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.mechanism import Market
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.money import Currency
 from hushbid.priors import LogNormal, Uniform
 from tests.engine.conftest import Kind

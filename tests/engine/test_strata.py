@@ -28,7 +28,7 @@ from hushbid.errors import (
 )
 from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism import release as release_in_memory
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.priors import Empirical, Exponential, Grouped, Prior, Uniform
 from hushbid.questions import Number, YesNo
 from tests.engine.conftest import Kind, make_kind

@@ -22,7 +22,7 @@ from hushbid.engine.payouts import due
 from hushbid.engine.releasing import asked_of, release_made_up, summed_plan, summed_survey
 from hushbid.engine.sums_kernels import SurveyKernel
 from hushbid.errors import AlreadyReleased, DataError, InputError, MarketError
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.money import Currency
 from tests.engine.conftest import KINDS, Kind
 

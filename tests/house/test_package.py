@@ -237,7 +237,7 @@ def test_the_command_line_works_from_the_wheel(clean: Path, tmp_path: Path) -> N
     told = run(clean / "hushbid", "demo", "--people", "50", "--no-audit", "--out", "demo", cwd=tmp_path)
     assert "Estimate of sleep: " in told
     assert (tmp_path / "demo" / "decisions.csv").read_text().count("\n") == 51
-    assert "holds. Record" in run(clean / "hushbid", "verify", "demo/record.json", cwd=tmp_path)
+    assert "Holds: everything" in run(clean / "hushbid", "verify", "demo/record.json", cwd=tmp_path)
     assert "--paper:" in (tmp_path / "demo" / "report.html").read_text()  # with the style sheets of the wheel
 
 

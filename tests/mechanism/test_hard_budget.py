@@ -26,8 +26,8 @@ from hushbid import (
 )
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import best_weights
-from hushbid.mechanism.market import plan_of
 from hushbid.mechanism.menu_level import expected_expense, menu_level
+from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.shared_menu import SharedMenu
 
 PRIORS = [

@@ -14,7 +14,7 @@ from hushbid.disclosure.central import weigh
 from hushbid.disclosure.preparing import planned_error
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.money import Currency
 from hushbid.priors import Grouped, LogNormal, Uniform
 

@@ -47,7 +47,11 @@ def test_payments_much_smaller_than_a_coin_are_refused_unless_accepted() -> None
     market, bids = Market(prior=LogNormal(0.0, 0.5), goal=Budget(5.0, coin=CENT)), np.full(1000, 1.0)
     with pytest.raises(LimitExceeded, match="accept_rounding"):
         market.acquire(bids)
-    assert market.acquire(bids, accept_rounding=True).market.goal.reserve > 0.05 * 5.0
+    accepted = market.acquire(bids, accept_rounding=True)
+    assert isinstance(accepted.market.goal, Budget)
+    assert accepted.market.goal.reserve is not None
+    assert accepted.market.goal.reserve > 0.05 * 5.0
+    assert f"{accepted.market.goal.reserve:.6g} are kept for rounding" in accepted.summary()
 
 
 def test_the_reserve_depends_on_the_roster_and_not_on_the_bids() -> None:
@@ -87,14 +91,14 @@ def test_verification_computes_the_reserve_again_and_finds_another_one(market: M
     bids = np.random.default_rng(1).uniform(1.0, 2.0, 80)
     record = Record.of(market.acquire(bids), currency="EUR")
     checks = {check.name: check.status for check in verify(record).checks}
-    assert checks["rounding"] == "ok", checks
-    assert "failed" not in checks.values()
+    assert checks["rounding"] == "holds", checks
+    assert "fails" not in checks.values()
     goal = record.outcome.market.goal
     forged = Market.from_dict(
         record.outcome.market.to_dict() | {"goal": Budget(20, coin=CENT, reserve=goal.reserve * 1.5).to_dict()}
     )
     other = verify(Record.of(forged.acquire(bids), currency="EUR"))
-    assert {check.name for check in other.checks if check.status == "failed"} == {"rounding"}
+    assert {check.name for check in other.checks if check.status == "fails"} == {"rounding"}
 
 
 @pytest.mark.parametrize("goal", [HardBudget(20), Budget(20), HardBudget(20, coin=0.001)])
@@ -126,7 +130,7 @@ def test_the_command_refuses_what_rounding_would_take_and_says_what_is_kept(tmp_
     bids.write_text("id,sensitivity\n" + "".join(f"p{row},{1 + row / 500}\n" for row in range(400)))
     options = ["price", str(bids), "--prior", "uniform:1,2", "--currency", "JPY", "--json"]
     refused = CliRunner().invoke(main, [*options, "--budget", "200", "--out", str(tmp_path / "a.csv")])
-    assert refused.exit_code != 0
+    assert refused.exit_code == 6
     assert not (tmp_path / "a.csv").exists()
     taken = CliRunner().invoke(
         main, [*options, "--budget", "200", "--accept-rounding", "--out", str(tmp_path / "a.csv")]

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from hushbid.cli import main
 from hushbid.errors import ReportError
-from hushbid.mechanism.market import outcome_key
+from hushbid.mechanism.releasing import outcome_key
 from hushbid.priors import Uniform
 from hushbid.purchase import run_campaign
 from hushbid.purchase.people import People, Reading, read_people

@@ -13,7 +13,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import rsa
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
 
-from hushbid.errors import RecordError
+from hushbid.errors import OutputExists, RecordError
 from hushbid.receipts.key_folder import KeyFolder
 from hushbid.receipts.keys import KeyList, PublicKey, SigningKey, first_list, rotated
 
@@ -129,7 +129,7 @@ def test_a_folder_keeps_one_secret_for_its_owner_only(tmp_path: Path) -> None:
 def test_a_second_first_key_is_refused(tmp_path: Path) -> None:
     folder = KeyFolder(tmp_path)
     folder.create()
-    with pytest.raises(RecordError, match="rotate"):
+    with pytest.raises(OutputExists, match="rotate"):
         folder.create()
 
 

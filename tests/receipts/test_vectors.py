@@ -115,4 +115,4 @@ def test_our_own_code_reads_the_vectors_and_finds_nothing_wrong() -> None:
             found = verify_receipt(
                 receipt, fingerprint=fingerprint, keys=keys, root=DETAILS["root"], log=events, record=record
             )
-            assert {check.status for check in found.checks} == {"ok"}, found.summary()
+            assert {check.status for check in found.checks} == {"holds"}, found.summary()

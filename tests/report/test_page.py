@@ -31,7 +31,7 @@ from hushbid.audit.incentive_report import Violation
 from hushbid.baselines import compare
 from hushbid.disclosure import noise
 from hushbid.errors import InputError
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.report import AuditLine, Report, build_report, render_report, write_report
 from hushbid.report.build import SECTIONS
 from hushbid.report.page import footer, policy
@@ -252,6 +252,8 @@ def test_every_topic_has_its_section(report: Report) -> None:
         "This campaign is the best one that keeps it",
         "This campaign was not protected against a relation between prices and data",
         "hushbid verify record.json",
+        "Its verdict is holds; fails, if",
+        "or incomplete, if nothing that was checked is wrong",
         "ab" * 32,
         "If not:",
     ):

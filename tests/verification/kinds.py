@@ -11,12 +11,12 @@ from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Grouped, LogNormal, Uniform
 from hushbid.questions import Choice, Number, YesNo
 
-PEOPLE = 12
+PEOPLE = 6
 REPORTS = np.random.default_rng(26).uniform(1.0, 2.0, PEOPLE)
-LIMITS = np.array([0.25, np.inf, 0.4, np.inf] * 3)
-STRATA = ["north", "south", "west"] * 4
+LIMITS = np.array([0.25, np.inf, 0.4] * 2)
+STRATA = ["north", "south", "west"] * 2
 SHARES = {"north": 0.5, "south": 0.3, "west": 0.2}
-GROUPS = Grouped({"a": Uniform(1, 2), "b": LogNormal(0.3, 0.3)}, ["a", "b"] * 6)
+GROUPS = Grouped({"a": Uniform(1, 2), "b": LogNormal(0.3, 0.3)}, ["a", "b"] * 3)
 SURVEY = (Number(name="sleep", bounds=(0, 12), variance=2.0), Choice(name="party", answers=("a", "b", "c")))
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -33,7 +33,7 @@ KINDS: dict[str, dict[str, Any]] = {
     "hard budget": {"goal": HardBudget(8.0)},
     "hard budget, caps": {"goal": HardBudget(8.0), "max_privacy_loss": 0.3},
     "central price, caps": {"buyer_weight": 60.0, "max_privacy_loss": 0.5},
-    "central accuracy, caps": {"goal": Accuracy(0.4), "max_privacy_loss": 0.5},
+    "central accuracy, caps": {"goal": Accuracy(0.6), "max_privacy_loss": 0.5},
     "central budget, caps": {"goal": Budget(8.0), "max_privacy_loss": 0.5},
     "central price, limits": {"buyer_weight": 60.0, "limits": LIMITS},
     "central accuracy, limits": {"goal": Accuracy(0.5), "limits": LIMITS},
@@ -76,7 +76,7 @@ KINDS: dict[str, dict[str, Any]] = {
 
 @cache
 def outcome_of(kind: str) -> Outcome:
-    """What such a market buys from twelve people."""
+    """What such a market buys from six people."""
     terms = {"prior": Uniform(1, 2), **KINDS[kind]}
     limits = terms.pop("limits", None)
     found = Market(**terms).acquire(REPORTS, limits=limits)

@@ -13,7 +13,7 @@ from hushbid import Accuracy, Market, Price, Record, Uniform, YesNo, verify
 from hushbid.allocation import allocate, replies
 from hushbid.disclosure import release_made_up
 from hushbid.documents import content_hash
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE, PrecisionCurve
 

@@ -1,6 +1,7 @@
 """No honest record fails, at extreme scales and tiny caps included: at worst the verdict is *incomplete*."""
 
 import math
+import os
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Exponential, LogNormal, Mixture, Prior, Uniform
 from hushbid.questions import Choice, Number, Question, YesNo
 from hushbid.record import Record
-from hushbid.verification import quadrature, verify
+from hushbid.verification import verify
 
 SURVEYS: list[tuple[Question, ...]] = [
     (YesNo(name="a"),),
@@ -36,7 +37,7 @@ def prior_of(rng: np.random.Generator, scale: float) -> Prior:
 
 def drawn(rng: np.random.Generator) -> Record:
     """A random market and what it buys; some combinations are refused."""
-    n, scale = int(rng.integers(1, 9)), 10.0 ** rng.uniform(-6, 6)
+    n, scale = int(rng.integers(1, 5)), 10.0 ** rng.uniform(-6, 6)
     prior, worth = prior_of(rng, scale), scale * 10.0 ** rng.uniform(-4, 7)
     goals: list[dict[str, Any]] = [
         {"buyer_weight": worth},
@@ -57,12 +58,10 @@ def drawn(rng: np.random.Generator) -> Record:
     return Record.of(Market(prior=prior, **terms).acquire(prior.sample(n, rng=rng), limits=limits))
 
 
-@pytest.mark.parametrize("block", range(10))
-def test_no_honest_record_fails(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    # a smaller bound on the work: what it cuts off is incomplete
-    monkeypatch.setattr(quadrature, "MOST_WORK", 20_000.0)
+@pytest.mark.parametrize("block", range(int(os.environ.get("HUSHBID_HONEST_MARKETS", "24")) // 4))
+def test_no_honest_record_fails(block: int) -> None:
     seen, rng = 0, np.random.default_rng(block)
-    while seen < 30:
+    while seen < 4:
         try:
             record = drawn(rng)
         except HushbidError:
@@ -72,9 +71,15 @@ def test_no_honest_record_fails(block: int, monkeypatch: pytest.MonkeyPatch) -> 
         seen += 1
 
 
+@pytest.mark.parametrize("reach", [10.0, 5e8, 1e11])
+def test_a_hard_budget_that_buys_from_the_far_tail_of_its_prior_holds(reach: float) -> None:
+    prior = Exponential(4e-6)
+    outcome = Market(prior=prior, goal=HardBudget(4e-6 * reach)).acquire([1e-6, 4e-6, 6e-6])
+    assert verify(Record.of(outcome), people=1).verdict == "holds"
+
+
 def test_with_limits_nothing_bought_holds() -> None:
     market = Market(prior=Uniform(1, 2), goal=HardBudget(0.001))
     outcome = market.acquire([1.95, 1.9], limits=[0.5, 0.4])
-    if outcome.active:
-        pytest.fail("somebody is bought from")
+    assert outcome.active == 0
     assert verify(Record.of(outcome)).verdict == "holds"

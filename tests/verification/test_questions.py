@@ -12,7 +12,7 @@ from hushbid import Accuracy, Budget, Choice, HardBudget, Market, Number, Record
 from hushbid.disclosure import release_made_up
 from hushbid.documents import content_hash
 from hushbid.mechanism import survey
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.questions import Layout, layout_of
 from hushbid.verification.check_questions import noise_of
 

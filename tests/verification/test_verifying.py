@@ -23,7 +23,7 @@ from hushbid.disclosure import Grid, Release, privatize
 from hushbid.documents import content_hash
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, Population, release
-from hushbid.mechanism.market import outcome_key
+from hushbid.mechanism.releasing import outcome_key
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.record import Record, read, totals
 from hushbid.verification.check_rents import rent_checks

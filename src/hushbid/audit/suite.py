@@ -16,7 +16,7 @@ from hushbid.audit.survey import check_survey_accuracy, check_survey_privacy, su
 from hushbid.disclosure import ReleasePlan
 from hushbid.errors import MissingExtra
 from hushbid.mechanism import Outcome, Population
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.priors import Empirical
 
 CHECKS = ("incentives", "privacy", "accuracy")

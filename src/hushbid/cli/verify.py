@@ -65,7 +65,8 @@ def _document(file: Path) -> "Document | Verification":
     try:
         return read_document(file) if str(file) != "-" else document_of(sys.stdin.buffer.read(), "standard input")
     except HashMismatch as problem:
-        return Verification(checks=(Check(name="hash", status="fails", sentence=str(problem)),), hash="unknown")
+        check = Check(name="hash", status="fails", sentence=str(problem))
+        return Verification(checks=(check,), hash=problem.found)
 
 
 def _known(given: dict[str, Any]) -> dict[str, Any]:

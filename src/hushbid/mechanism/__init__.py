@@ -2,7 +2,8 @@
 
 In reading order:
 
-- `market`: `Market` and its verbs; `Outcome`, what it decided; `release`, the one estimate
+- `market`: `Market` and its verbs; `Outcome`, what it decided
+- `releasing`: `release`, the one estimate
 - `summary`, `cards`: what was decided, in words; markets, outcomes and plans in a notebook
 - `version_1`: outcomes as records of version 1 hold them
 - `terms`: the fields of a market, in the user's units, and what is allowed in them
@@ -27,9 +28,10 @@ In reading order:
 
 from hushbid.mechanism.decision import Decision, decide
 from hushbid.mechanism.figures import Figures
-from hushbid.mechanism.market import Market, Outcome, Plan, release, simulate_releases
+from hushbid.mechanism.market import Market, Outcome, Plan
 from hushbid.mechanism.planning import buyer_weight_for
 from hushbid.mechanism.population import Group, Population
+from hushbid.mechanism.releasing import release, simulate_releases
 from hushbid.mechanism.schedule import Menu, Schedule
 from hushbid.mechanism.simulation import Estimate, Simulation
 

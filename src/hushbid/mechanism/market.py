@@ -11,24 +11,19 @@ Units: bounds and variance in data units, weights in money per squared data unit
 privacy loss. With ``questions`` everybody answers several; errors are then relative (`hushbid.mechanism.survey`).
 """
 
-import hashlib
-import json
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Accuracy, Allocation, Budget, Goal, HardBudget, ReplyRule
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_row, rounded_sum
+from hushbid.arrays import FloatArray, IndexArray, as_floats, as_row, rounded_sum
 from hushbid.codec import header_problem
-from hushbid.disclosure import Release, ReleasePlan, release_once
-from hushbid.disclosure.once import simulate_synthetic
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
-from hushbid.errors import InputError, MarketError, NothingDelivered, RecordError, ReportError, UnknownFamily
+from hushbid.errors import InputError, MarketError, RecordError, ReportError, UnknownFamily
 from hushbid.held import thawed
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
@@ -509,96 +504,3 @@ class Plan(Planned):
         return plan_card(self, self.market, self.question_errors)
 
     _repr_pretty_ = pretty
-
-
-# -- from an outcome and data to the one estimate ----------------------------------------------------------------------
-
-
-def release(
-    outcome: Outcome,
-    data: object,
-    *,
-    question: str,
-    wave: int = 1,
-    ids: Iterable[object] | None = None,
-    ledger: str | Path | None = None,
-    accept_infinite_loss: bool = False,
-) -> Release:
-    """Release the estimate an outcome paid for, or a survey's answers: once, with exactly the promised privacy.
-
-    ``data`` has one value per person (None or NaN: did not deliver); in the local setting, what each device sent. Of a
-    survey it is columns by the questions' names, or one row per person with an answer to each question in their order;
-    who left one open did not deliver.
-    ``question`` says what is asked, and ``ids``, one per person, of whom, none missing or repeated; without ids people
-    are known by their data.
-    The same question to the same people has one answer, whatever else changes; ``wave=2`` asks them again, later.
-
-    The release is stored before it is returned, in the release ledger: the folder ``ledger``, or else the one that
-    ``HUSHBID_LEDGER`` names, or else the user's. Asking again with the same promises and data returns the stored
-    release, in any process; data that came too late are not used, and those people stay among ``dropped_out``.
-    To draw repeatedly from synthetic data, use `simulate_releases`.
-    """
-    return release_once(
-        plan_of(outcome),
-        data,
-        question=question,
-        wave=wave,
-        ids=ids,
-        ledger=ledger,
-        accept_infinite_loss=accept_infinite_loss,
-    ).release
-
-
-def simulate_releases(
-    outcome: Outcome, synthetic_data: object, repetitions: int, *, ledger: str | Path | None = None
-) -> FloatArray:
-    """Return estimates from so many independent draws of the same noise, of synthetic people only.
-
-    Two draws are not private, so an outcome whose privacy losses the release ledger knows from a real release is
-    refused, and so are data that it knows: make another outcome, from simulated reports. ``synthetic_data`` are numbers
-    in both settings. Of a survey each estimate is a row: the values of all questions, in their order, one for each
-    answer of a choice.
-    """
-    return simulate_synthetic(plan_of(outcome), synthetic_data, repetitions, ledger=ledger)
-
-
-def plan_of(
-    outcome: Outcome, *, key: str | None = None, rows: BoolArray | None = None, from_engine: bool = False
-) -> ReleasePlan:
-    """The promises of an outcome, to all or to those in ``rows``, without reports and payments.
-
-    The one release is kept under ``key``, by default the outcome's own.
-    """
-    if outcome.market.each:
-        raise InputError(
-            "each=True asks for an estimate of each stratum: release every outcome in outcome.by_stratum() by itself.",
-            field="each",
-        )
-    if outcome.active == 0:
-        raise NothingDelivered("Nothing was bought, so there is nothing to release.")
-    market, losses, variance = outcome.market, outcome.privacy_loss, outcome.population.own_errors()
-    # a shared menu may promise more than the best estimate uses
-    used = outcome.population.used(losses) if isinstance(market.goal, HardBudget) else losses
-    asked: dict[str, Any] = {"bounds": market.bounds, "variance": variance if rows is None else variance[rows]}
-    if market.survey is not None:
-        asked = {"questions": market.survey, "layout": market.layout}
-    if market.stratified is not None:
-        asked["strata"] = market.stratified if rows is None else market.stratified.of(np.flatnonzero(rows))
-    return ReleasePlan.of(
-        losses if rows is None else losses[rows],
-        setting=market.setting,
-        delivered=used if rows is None else used[rows],
-        **asked,
-        key=outcome_key(outcome) if key is None else key,
-        from_engine=from_engine,
-        relation=outcome.population.relation,
-    )
-
-
-def outcome_key(outcome: Outcome) -> str:
-    """The content hash of an outcome, by which a record says that its release belongs to it."""
-    head = {"outcome": outcome.version, "market": outcome.written_market(), "people": int(outcome.reports.size)}
-    digest = hashlib.sha256(json.dumps(head, sort_keys=True, allow_nan=False).encode())
-    for column in outcome.columns().values():
-        digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
-    return digest.hexdigest()

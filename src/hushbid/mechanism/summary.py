@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, HardBudget, Price
+from hushbid.allocation import Accuracy, Budget, HardBudget, Price
 from hushbid.mechanism.decision import LESS_EXACT, Decision, is_less_exact
 from hushbid.mechanism.terms import Terms
 from hushbid.wording import as_sentence, at_most, people
@@ -25,7 +25,7 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
         lines[1] = f"Expected errors of the estimates (root mean square): {several}."
         lines.append(f"Total payment: {outcome.total_payment:.6g}.")
     if not isinstance(market.goal, Price):
-        lines.append(f"The goal is {market.stated_goal.words}.")
+        lines.append(f"The goal is {market.stated_goal.words}.{_kept_for_rounding(market)}")
     paying = int((outcome.payments < 0.0).sum())
     if paying:
         who = "1 person pays: she values" if paying == 1 else f"{paying} people pay: they value"
@@ -49,6 +49,14 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
     if is_less_exact(outcome, market.tolerance):
         lines.append(as_sentence(LESS_EXACT))
     return "\n".join(lines)
+
+
+def _kept_for_rounding(market: Terms) -> str:
+    """What of a budget is kept for rounding payments up."""
+    goal = market.goal
+    if not isinstance(goal, Budget) or not goal.reserve:
+        return ""
+    return f" Of these, {goal.reserve:.6g} are kept for rounding payments up to coins of {goal.coin:g}."
 
 
 def nothing_words(outcome: Decision, market: Terms) -> str:

@@ -21,7 +21,7 @@ from hushbid.disclosure.once_store import ledger_folder
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource, data_source, fields_of, prior_of, with_coin
 from hushbid.purchase.campaign_file import read_campaign

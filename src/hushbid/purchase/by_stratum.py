@@ -22,7 +22,7 @@ from hushbid.disclosure.preparing import prepare
 from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.errors import HushbidError, InputError, NothingDelivered
 from hushbid.mechanism import Market
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.purchase.buying import Bought, Found, asked_of, complete, delivered_in, wanted_by
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.campaign_file import read_campaign

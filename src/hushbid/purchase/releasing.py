@@ -24,7 +24,7 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.documents import parsed
 from hushbid.durable import Staging
 from hushbid.errors import AlreadyReleased, InputError, RecordError
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
 from hushbid.purchase.deciding import Decided, Step, record_writer
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of

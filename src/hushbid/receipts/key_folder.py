@@ -17,7 +17,7 @@ from pathlib import Path
 
 from hushbid.documents import canonical, parsed, read_content, write_content
 from hushbid.durable import locked, open_lock, require_locks
-from hushbid.errors import RecordError
+from hushbid.errors import OutputExists, RecordError
 from hushbid.receipts.keys import KeyList, SigningKey, first_list, rotated
 
 LIST = "keys.json"
@@ -38,7 +38,7 @@ class KeyFolder:
         """Make the first key; refused if there is one."""
         with self._locked():
             if self.exists:
-                raise RecordError(f"{self.path} has a key already; rotate it to get another.")
+                raise OutputExists(f"{self.path} has a key already; rotate it to get another.")
             key = SigningKey.create()
             self._write_secret(1, key)
             return self._write_list(first_list(key, at=at or datetime.now(UTC)))

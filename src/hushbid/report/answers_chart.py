@@ -11,7 +11,7 @@ from markupsafe import Markup
 
 from hushbid.disclosure import ErrorModel, QuestionAnswer
 from hushbid.disclosure.preparing import planned_errors
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.questions import Choice, Layout, Number, Question, YesNo
 from hushbid.report.language import combination, fixed, interval, number, percent, say
 from hushbid.report.material import Material

@@ -12,7 +12,7 @@ from hushbid.disclosure import ErrorModel, Release
 from hushbid.disclosure.contrast import Combined
 from hushbid.disclosure.preparing import planned_error as error_of_plan
 from hushbid.mechanism import Menu, Outcome
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.money import Currency, Money
 from hushbid.report.suppression import coarse, fewest
 

@@ -81,8 +81,11 @@ class CappedRule:
         self._alone = self._alone_values()
         self._kept: dict[tuple[int, bool], FloatArray | None] = {}
         self._seen = np.zeros((3, 0))
-        self.brackets = 0
-        """How many answers were found by a bracket, which takes long."""
+
+    @property
+    def worked(self) -> float:
+        """What was computed so far, in millionths of a second on an ordinary computer, about."""
+        return self._crowd.worked
 
     @property
     def effort(self) -> float:
@@ -222,7 +225,6 @@ class CappedRule:
     def _remembered(self, moved: Moved) -> _Points:
         """By a bracket, and kept: logarithms of the cost, of how far the level is above the first one, of the rate."""
         found = self._bracketed(moved)
-        self.brackets += moved.rows.size
         new = np.log(np.stack([self._base + moved.into, found.level - moved.start, found.rate]).astype(float))
         goal, reached = (self._error, found.mse) if self._expense is None else (self._expense, found.expense)
         met = np.isfinite(new).all(axis=0) & np.isclose(reached.astype(float), float(goal or 0.0), rtol=1e-9, atol=0.0)

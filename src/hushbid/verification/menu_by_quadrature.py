@@ -2,8 +2,10 @@
 
 The level ``τ`` of the menu ``ε₀ = (2u/B)(τ − ψ)⁺`` solves ``Σ_i u_i·E[ψ(τ − ψ)⁺] = B²/2``. The mechanism integrates
 over virtual costs; here the expectation is an integral over *ranks*, ``∫ ψ(τ − ψ) dp`` with ``ψ`` at the quantile
-``p``, and the level is found by false position. What the menu pays, ``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``, is integrated
-over reports, from one person's to the next. Shares ``s_i = (B − υ·m_i)/(t₀^max_i + Σ_{j≠i} t₀(c_j))`` follow.
+``p``; where the menu reaches so far that ranks close to 1 have too few digits, an integral over reports with their
+density takes the place of those beyond the median. The level is found by false position. What the menu pays,
+``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``, is integrated over reports, from one person's to the next. Shares
+``s_i = (B − υ·m_i)/(t₀^max_i + Σ_{j≠i} t₀(c_j))`` follow.
 """
 
 import math
@@ -22,6 +24,8 @@ _HALVINGS = 0.5 ** np.arange(1.0, 60.0)
 _ROUNDS = 45
 _FINE = 1e-13
 _MOST_INTERVALS = 200_000
+_TAIL = 1e-6
+"""Where fewer than this share ask for more than the menu pays, ranks have too few digits."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -133,12 +137,24 @@ def _expense(prior: Prior, level: float) -> float:
         cost = np.asarray(prior.virtual_cost(np.asarray(prior.quantile(rank))))
         return np.where(cost < level, cost * (level - cost), 0.0)
 
-    last = float(prior.cdf(_end(prior, level)))
-    if last == 0.0:
+    def beyond(reports: FloatArray) -> FloatArray:
+        cost = np.asarray(prior.virtual_cost(reports))
+        return np.where(cost < level, cost * (level - cost), 0.0) * np.asarray(prior.pdf(reports))
+
+    end, median = _end(prior, level), float(prior.quantile(0.5))
+    top = float(prior.cdf(end))
+    if top == 0.0:
         return 0.0
-    inner = np.asarray(prior.cdf(np.array([end for part in prior.flat_parts for end in part[:2]])))
-    edges = np.unique(np.concatenate([[0.0, last], last * _HALVINGS, inner[inner < last]]))
-    return float(_areas(at, edges).sum())
+    flats = np.array([place for part in prior.flat_parts for place in part[:2]])
+    inner = np.asarray(prior.cdf(flats))
+    by_density = 1.0 - top < _TAIL and median > 0.0
+    last = 0.5 if by_density else top
+    found = float(_areas(at, np.unique(np.concatenate([[0.0, last], last * _HALVINGS, inner[inner < last]]))).sum())
+    if not by_density:
+        return found
+    wide = np.geomspace(median, end, 65)
+    edges = np.unique(np.concatenate([wide, flats[(flats > median) & (flats < end)]]))
+    return found + float(_areas(beyond, edges).sum())
 
 
 def _rents(prior: Prior, level: float, reports: FloatArray) -> FloatArray:

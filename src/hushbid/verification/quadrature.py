@@ -39,14 +39,18 @@ _ACCURACY = 1e-8
 _MOST_INTERVALS = 200_000
 _GROWTH = 16.0
 _DOUBLINGS = 4
-MOST_WORK = 250_000.0
-"""What all rules of one verification may do, in evaluations of ordinary effort, whatever the record says."""
+MOST_WORK = 20e6
+"""What all rules of one verification may do, in millionths of a second on an ordinary computer, about. It is counted
+and not measured: a verdict does not depend on the computer."""
 
 WORK_PER_PERSON = 500.0
 """What they may do more for each person in the record."""
 
+_ORDINARY = 60.0
+"""What one evaluation of a rule comes to that says nothing else."""
+
 _AT_ONCE = 4096
-_PER_BRACKET = 30.0
+_AT_ONCE_COUNTED = 256
 _SMALL = 1e-12
 """A first step away from a report of 0, relative to the top of the support."""
 
@@ -65,7 +69,7 @@ class WorkExceeded(ArithmeticError):
 
 @dataclass(slots=True)
 class Work:
-    """How much all rules of one verification have done, in evaluations of ordinary effort."""
+    """How much all rules of one verification have done, in the unit of `MOST_WORK`."""
 
     people: int = 0
     """How many people the record has."""
@@ -73,39 +77,42 @@ class Work:
     done: float = 0.0
 
     def add(self, amount: float) -> None:
-        """Count work that is about to be done."""
+        """Count work; too much of it ends a verification."""
         self.done += amount
         if self.done > MOST_WORK + WORK_PER_PERSON * self.people:
             raise WorkExceeded("the most that a verification may compute is exceeded.")
 
 
 class BoundedRule:
-    """A rule whose evaluations are counted."""
+    """A rule whose evaluations are counted: each at the rule's ``price``, or as the rule itself has ``worked``."""
 
     def __init__(self, rule: Rule, work: Work) -> None:
         self._rule, self._work = rule, work
         self.effort = float(getattr(rule, "effort", 1.0))
+        self._counts = hasattr(rule, "worked")
+        self._price = 0.0 if self._counts else float(getattr(rule, "price", _ORDINARY))
+        self._at_once = _AT_ONCE_COUNTED if self._counts else _AT_ONCE
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The purchase if person ``rows[j]`` had cost ``costs[j]``, for every j."""
         parts = []
-        for start in range(0, max(rows.size, 1), _AT_ONCE):
-            part = slice(start, start + _AT_ONCE)
-            self._work.add(rows[part].size * self.effort)
-            before = self._brackets()
+        for start in range(0, max(rows.size, 1), self._at_once):
+            part = slice(start, start + self._at_once)
+            self._work.add(rows[part].size * self._price)
+            before = self._worked()
             parts.append(self._rule.at(rows[part], costs[part]))
-            self._work.add(_PER_BRACKET * (self._brackets() - before))
+            self._work.add(self._worked() - before)
         if len(parts) == 1:
             return parts[0]
         return Answers(*(np.concatenate([getattr(one, name) for one in parts]) for name in Answers.__slots__))
 
-    def _brackets(self) -> int:
-        """How often the rule had to take its slowest way."""
-        return int(getattr(self._rule, "brackets", 0))
+    def _worked(self) -> float:
+        """What the rule has done so far, where it counts that itself."""
+        return float(self._rule.worked) if self._counts else 0.0  # type: ignore[attr-defined]
 
     def everybody(self, row: int, cost: float) -> tuple[FloatArray, float, float]:
         """Everybody's privacy loss, the error and the value if person ``row`` had that cost."""
-        self._work.add(self.effort)
+        self._work.add(max(self._price, _ORDINARY))
         return self._rule.everybody(row, cost)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from hushbid.documents import content_hash
 from hushbid.errors import HushbidError, RecordError
-from hushbid.mechanism.market import outcome_key
+from hushbid.mechanism.releasing import outcome_key
 from hushbid.record import Record, totals
 from hushbid.verification.check_answers import answer_checks
 from hushbid.verification.check_decision import decision_checks

@@ -8,7 +8,7 @@ import pytest
 from hushbid import Accuracy, Market, Outcome, Price, Uniform
 from hushbid.disclosure import release_made_up
 from hushbid.errors import InputError
-from hushbid.mechanism.market import plan_of
+from hushbid.mechanism.releasing import plan_of
 from hushbid.purchase.releasing import estimate_text
 from hushbid.report import Report, build_report, render_report
 

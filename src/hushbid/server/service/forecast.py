@@ -22,7 +22,8 @@ from hushbid.disclosure.preparing import planned_error, planned_errors
 from hushbid.errors import InputError
 from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.decision import Decision
-from hushbid.mechanism.market import Outcome, plan_of
+from hushbid.mechanism.market import Outcome
+from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import takes_too_much
 from hushbid.mechanism.schedule import end_of_buying, even_quantiles, expected_menu, own_schedule
 from hushbid.mechanism.survey import noise_in, question_errors
