@@ -10,6 +10,7 @@ import numbers
 import unicodedata
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import fields
 from fractions import Fraction
 from typing import Any, Literal, Protocol
 
@@ -349,3 +350,22 @@ def _id_text(one: object) -> str:
     if isinstance(one, numbers.Integral) and not isinstance(one, bool):
         return str(int(one))
     raise InputError(f"ids must hold {ID_KINDS}, not {type(one).__name__}.", field="ids")
+
+
+# -- what is shown -----------------------------------------------------------------------------------------------------
+
+
+def counted_repr(thing: Any) -> str:
+    """Return the repr of a dataclass with its arrays counted: their numbers may belong to people, and end up in a log.
+
+    >>> from dataclasses import dataclass
+    >>> @dataclass(repr=False)
+    ... class Losses:
+    ...     limit: float
+    ...     all: FloatArray
+    >>> counted_repr(Losses(0.5, np.array([0.1, 0.2])))
+    'Losses(limit=0.5, all=<2 numbers>)'
+    """
+    shown = ((one.name, getattr(thing, one.name)) for one in fields(thing) if one.repr)
+    texts = (f"{name}={f'<{x.size:,} numbers>' if isinstance(x, np.ndarray) else repr(x)}" for name, x in shown)
+    return f"{type(thing).__name__}({', '.join(texts)})"

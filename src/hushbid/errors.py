@@ -14,6 +14,7 @@
     │   └── LimitExceeded              a spending limit, or what rounding may add, forbids it
     ├── ReleaseError                   an estimate must not, or cannot, be released
     │   ├── AlreadyReleased            this outcome has been released before
+    │   ├── LedgerError                the release ledger is damaged, of another version, or has no place
     │   ├── NothingDelivered           nobody delivered data
     │   └── InfiniteLoss               somebody would lose all her privacy and nobody accepted that by name
     ├── RecordError                    a record cannot be read, or is of an unknown version
@@ -97,6 +98,10 @@ class ReleaseError(HushbidError):
 
 class AlreadyReleased(ReleaseError):
     """The outcome has been released before; an estimate is drawn once."""
+
+
+class LedgerError(ReleaseError):
+    """The release ledger is damaged, of another version, or has no place where it can be, so nothing is drawn."""
 
 
 class NothingDelivered(ReleaseError):

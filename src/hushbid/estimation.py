@@ -37,7 +37,7 @@ arXiv 2201.03968.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 import numpy as np
@@ -59,10 +59,10 @@ _WIDEST = 1e50
 class Weights:
     """Weights of a linear estimator and what they deliver."""
 
-    weights: FloatArray
+    weights: FloatArray = field(repr=False)
     """Each person's share of the estimate; nonnegative, sums to 1."""
 
-    delivered: FloatArray
+    delivered: FloatArray = field(repr=False)
     """The privacy loss each person really incurs, at most the allowed one, and smaller for those above the cap."""
 
     mse: float
@@ -77,7 +77,7 @@ class Strata:
     must be known: strata that people declare themselves would not be truthful.
     """
 
-    codes: IndexArray
+    codes: IndexArray = field(repr=False)
     """Everybody's stratum: 0, 1, 2, …"""
 
     weights: FloatArray
@@ -127,10 +127,10 @@ class Strata:
 class Contrast:
     """Weights of a linear estimator of a combination of stratum means, and what they deliver."""
 
-    weights: FloatArray
+    weights: FloatArray = field(repr=False)
     """Each person's ``ω``: with the sign of her stratum's weight, and adding up to it over the stratum."""
 
-    delivered: FloatArray
+    delivered: FloatArray = field(repr=False)
     """The privacy loss each person really incurs, ``η·|ω|``: at most the allowed one."""
 
     strength: float

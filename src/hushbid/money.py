@@ -6,7 +6,7 @@ minor unit more than before.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 
 import numpy as np
@@ -104,7 +104,7 @@ class Money:
     decimals: int
     """One unit of the currency is ``10**decimals`` minor units."""
 
-    payments: IntArray
+    payments: IntArray = field(repr=False)
     """Everybody's payment in minor units."""
 
     total: int

@@ -81,12 +81,12 @@ def run(folder: Path, *options: object) -> Any:
     return json.loads(done.stdout)
 
 
-def refused(folder: Path, *arguments: object) -> str:
+def refused(folder: Path, *arguments: object, code: int = 5) -> str:
     """What a refusal says; it leaves everything as it was."""
     before = everything(folder)
     with contextlib.chdir(folder):
         done = CliRunner().invoke(main, list(map(str, arguments or ("run", "sleep.toml", "--no-audit", "--force"))))
-    assert (done.exit_code, done.stdout) == (2, ""), done.output
+    assert (done.exit_code, done.stdout) == (code, ""), done.output
     assert everything(folder) == before
     return done.stderr
 
@@ -260,10 +260,10 @@ def test_a_later_wave_is_drawn_and_counted_in_record_report_and_verification(hom
     sentence = "wave 2: this question was answered from these people's data once before, and what they lose adds up"
     assert found["stamps"] == [sentence]
     assert sentence[1:] in (home / "out" / "report.html").read_text().replace("&#x27;", "'").replace("&#39;", "'")
-    assert f"stamp   {sentence}" in verified(home / "out")
+    assert f"stamp       {sentence}" in verified(home / "out")
     assert run(home)["estimate"]["waves_before"] == 1  # as it was when it was drawn
     write(home, text="wave = 0\n" + CAMPAIGN)
-    assert "wave: must be a whole number from 1 to 1000000, got 0" in refused(home)
+    assert "wave: must be a whole number from 1 to 1000000, got 0" in refused(home, code=2)
 
 
 def test_late_data_are_named_not_used_and_paid_as_the_campaign_file_says(tmp_path: Path) -> None:
@@ -271,7 +271,7 @@ def test_late_data_are_named_not_used_and_paid_as_the_campaign_file_says(tmp_pat
     home = write(tmp_path / "home", data={name: x for name, x in ALL.items() if name != late})
     first = run(home)
     write(home)
-    assert f"row {CHEAP} of the reports" in (told := refused(home))
+    assert f"row {CHEAP} of the reports" in (told := refused(home, code=2))
     assert 'data.late must say what is paid for them: "paid" or "unpaid"' in told
     paid = {}
     for said in ("unpaid", "paid"):
@@ -298,7 +298,7 @@ def test_made_up_campaigns_are_drawn_again_and_every_artefact_says_so(home: Path
     assert not store.exists()
     assert second["made_up"] is second["estimate"]["made_up"] is second["estimate"]["public"]["made_up"] is True
     assert any(stamp.startswith("made up: nobody") for stamp in second["stamps"])
-    assert "stamp   made up: nobody in this campaign was promised anything" in verified(home / "out")
+    assert "stamp       made up: nobody in this campaign was promised anything" in verified(home / "out")
     assert "This campaign is made up" in (home / "out" / "report.html").read_text()
     assert json.loads((home / "out" / "estimate.json").read_text())["made_up"] is True
     for name in ("decisions.csv", "payments.csv"):
@@ -355,7 +355,7 @@ def test_a_record_is_released_under_the_question_of_its_campaign(home: Path) -> 
             main, ["release", "out/outcome.json", "data.csv", "--force", "--question", "Mean sleep"]
         )
     assert same.exit_code == 0, same.output
-    told = refused(home, "release", "out/outcome.json", "data.csv", "--force", "--question", "mean rest")
+    told = refused(home, "release", "out/outcome.json", "data.csv", "--force", "--question", "mean rest", code=2)
     assert "--question must be that of the record, 'mean sleep'" in told
 
 
@@ -363,19 +363,19 @@ def test_a_record_is_released_under_the_question_of_its_campaign(home: Path) -> 
 
 
 @pytest.mark.parametrize(
-    ("data", "sentence"),
+    ("data", "code", "sentence"),
     [
-        ({f"p{k}": float("nan") for k in range(N)}, "deliver"),
-        ({"somebody else": 7.0}, "nobody in column 'id'"),
-        ({**ALL, f"p{CHEAP}": "seven"}, "row"),
+        ({f"p{k}": float("nan") for k in range(N)}, 6, "deliver"),
+        ({"somebody else": 7.0}, 2, "nobody in column 'id'"),
+        ({**ALL, f"p{CHEAP}": "seven"}, 4, "row"),
     ],
 )
 def test_a_refusal_leaves_no_folder_and_no_store(
-    data: dict[str, Any], sentence: str, tmp_path: Path, store: Path
+    data: dict[str, Any], code: int, sentence: str, tmp_path: Path, store: Path
 ) -> None:
     home = write(tmp_path / "home", data={})
     (home / "data.csv").write_text("id,value\n" + "".join(f"{k},{'' if x != x else x}\n" for k, x in data.items()))
-    assert sentence in refused(home)
+    assert sentence in refused(home, code=code)
     assert not (home / "out").exists()
     assert not store.exists()
 
@@ -428,9 +428,9 @@ def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -
 def test_a_store_that_lost_or_damaged_its_key_refuses(home: Path, store: Path) -> None:
     run(home)
     (store / "ledger.key").write_bytes(b"short")
-    assert "is damaged: it must hold 32 bytes" in refused(home)
+    assert "is damaged: it must hold 32 bytes" in refused(home, code=7)
     (store / "ledger.key").unlink()
-    assert "holds entries but has lost ledger.key" in refused(home)
+    assert "holds entries but has lost ledger.key" in refused(home, code=7)
     assert not (store / "ledger.key").exists()
 
 
@@ -438,18 +438,22 @@ def test_a_damaged_claim_is_neither_shown_nor_replaced(home: Path, store: Path) 
     run(home)
     [claim] = store.glob("*.json")
     claim.write_bytes(claim.read_bytes().replace(b"estimate", b"estimite"))
-    assert "is damaged; it is neither returned nor drawn again" in refused(home)
+    assert "is damaged; it is neither returned nor drawn again" in refused(home, code=7)
 
 
 def test_a_store_that_may_not_be_made_is_told_and_nothing_is_written(
-    home: Path, monkeypatch: pytest.MonkeyPatch
+    home: Path, store: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def refuse(*_: object, **__: object) -> None:
-        raise PermissionError(13, "Permission denied")
+    make = os.mkdir
+
+    def refuse(path: Path, mode: int = 0o777) -> None:
+        if Path(path) == store:
+            raise PermissionError(13, "Permission denied")
+        make(path, mode)
 
     with monkeypatch.context() as broken:  # simulated: the tests may run as a user who may do everything
         broken.setattr(os, "mkdir", refuse)
-        assert "cannot be used: Permission denied" in refused(home)
+        assert "cannot be used: Permission denied" in refused(home, code=7)
     assert not (home / "out").exists()
     assert run(home)["drawn_before"] is False
 
@@ -462,7 +466,7 @@ def test_a_store_that_cannot_be_used_is_told_and_nothing_is_written(
     place = {"a file": tmp_path / "file", "in a file": tmp_path / "file" / "below", "relative": "claims"}[kind]
     monkeypatch.setenv("HUSHBID_LEDGER", str(place))
     sentence = "must be an absolute path" if kind == "relative" else "cannot be used"
-    assert sentence in refused(home)
+    assert sentence in refused(home, code=7)
     assert not (home / "out").exists()
 
 
@@ -528,7 +532,7 @@ def test_the_command_line_draws_nothing_for_repeated_or_missing_ids_that_it_did_
     for name, told in (("p0", "reports.csv: ids must name everybody once"), ("", "nobody is named in row 1")):
         text = "".join(f"{name if k == 1 else f'p{k}'},{PRICES[k]!r}\n" for k in range(N))
         (home / "reports.csv").write_text("id,sensitivity\n" + text)
-        assert told in refused(home, "run", "sleep.toml", "--no-audit", "--force", "--check-ids", "off")
+        assert told in refused(home, "run", "sleep.toml", "--no-audit", "--force", "--check-ids", "off", code=4)
         assert not store.exists()
 
 
@@ -621,7 +625,7 @@ def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str
     forget()
     assert re.search(
         r"(entry|stored release) of this version|is damaged|other people|must have format|fields of its version",
-        refused(home),
+        refused(home, code=7),
     )
     assert [one.name for one in store.glob("*.json")] == [path.name]
 
@@ -631,9 +635,9 @@ def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str
 
 def test_a_wave_that_nobody_counts_to_is_refused_where_it_is_given(home: Path, store: Path) -> None:
     change(home, ('name = "Sleep"', f'name = "Sleep"\nwave = {"9" * 300}'))
-    assert "wave: must be a whole number from 1 to 1000000" in refused(home)
+    assert "wave: must be a whole number from 1 to 1000000" in refused(home, code=2)
     asked = without_ids(home)
-    assert "--wave" in refused(home, *asked, "--wave", "1000001")
+    assert "--wave" in refused(home, *asked, "--wave", "1000001", code=2)
     with pytest.raises(InputError, match="wave must be a whole number from 1 to 1000000"):
         release([0.1, 0.2, 0.3], wave=1_000_001, ledger=store)
     assert not store.exists()
@@ -642,7 +646,7 @@ def test_a_wave_that_nobody_counts_to_is_refused_where_it_is_given(home: Path, s
 def test_a_store_that_is_a_file_is_called_one(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("HUSHBID_LEDGER", str(tmp_path / "file"))
-    assert "cannot be used: it is a file, or lies in one." in refused(home)
+    assert "cannot be used: it is a file, or lies in one." in refused(home, code=7)
 
 
 def test_the_command_release_asks_what_is_paid_for_late_data_too(home: Path) -> None:
@@ -654,7 +658,7 @@ def test_the_command_release_asks_what_is_paid_for_late_data_too(home: Path) -> 
         first = CliRunner().invoke(main, ["release", "out/outcome.json", "early.csv", "--json", "--late", "paid"])
     assert first.exit_code == 0, first.output
     late = ("release", "out/outcome.json", "data.csv", "--force")
-    told = refused(home, *late)
+    told = refused(home, *late, code=2)
     assert f"row {CHEAP}" in told
     assert '--late must say what is paid for them: "paid" or "unpaid"' in told
     with contextlib.chdir(home):

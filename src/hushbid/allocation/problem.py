@@ -49,16 +49,16 @@ _COPIED_UP_TO = 1 << 15
 class Problem:
     """A validated problem; what the solvers see."""
 
-    costs: FloatArray
+    costs: FloatArray = field(repr=False)
     """Virtual costs in the caller's order: nonnegative, ``inf`` for people never bought from, at least one finite."""
 
-    variance: float | FloatArray
+    variance: float | FloatArray = field(repr=False)
     """One for all, or (central) one per person."""
 
     goal: Goal
     """What is aimed at, on a data range of width 1: a `Price` (``A``, the error weight), an accuracy or a budget."""
 
-    tie_key: NDArray[Any] | None
+    tie_key: NDArray[Any] | None = field(repr=False)
     """What decides between people of equal virtual cost: the smaller key first, then the position."""
 
     cheapest: float
@@ -263,10 +263,10 @@ def _refuse_costs(costs: FloatArray, cheapest: float) -> None:
 class Allocation:
     """Who gives up how much privacy, and what that buys; in units where the data range has width 1."""
 
-    privacy_loss: FloatArray
+    privacy_loss: FloatArray = field(repr=False)
     """Each person's ε, in the order of the input; ``inf`` where the optimum adds no noise at all."""
 
-    weights: FloatArray
+    weights: FloatArray = field(repr=False)
     """Each person's weight in the estimate; they sum to one."""
 
     mse: float

@@ -1,7 +1,7 @@
 """What the optimum would be if one person's virtual cost were another one."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -14,13 +14,13 @@ from hushbid.arrays import FloatArray, IndexArray
 class Replies:
     """The optimum for each of many (person, virtual cost) pairs, in units where the data range has width 1."""
 
-    values: FloatArray | Callable[[], FloatArray]
+    values: FloatArray | Callable[[], FloatArray] = field(repr=False)
     """The value function, or what computes it: under a budget that is far more work than the losses."""
 
-    loss: FloatArray
+    loss: FloatArray = field(repr=False)
     """The person's own privacy loss."""
 
-    mse: FloatArray
+    mse: FloatArray = field(repr=False)
     """The mean squared error of the estimate."""
 
     blur: float = 0.0

@@ -15,7 +15,7 @@ the number of people, at a given *error weight*: the money that one squared unit
 """
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -46,10 +46,10 @@ __all__ = [
 class Decision:
     """What a rival decides before payments are worked out."""
 
-    privacy_loss: FloatArray
+    privacy_loss: FloatArray = field(repr=False)
     """Everybody's promised loss."""
 
-    rent: FloatArray
+    rent: FloatArray = field(repr=False)
     """What each person is paid beyond her cost."""
 
     mse: float
@@ -63,16 +63,16 @@ class RivalOutcome:
     name: str
     """The rival."""
 
-    reports: FloatArray
+    reports: FloatArray = field(repr=False)
     """Everybody's reported sensitivity."""
 
-    privacy_loss: FloatArray
+    privacy_loss: FloatArray = field(repr=False)
     """Everybody's promised loss."""
 
-    payments: FloatArray
+    payments: FloatArray = field(repr=False)
     """What each person is paid."""
 
-    information_rent: FloatArray
+    information_rent: FloatArray = field(repr=False)
     """What each person gains over staying out."""
 
     mse: float

@@ -8,7 +8,8 @@
 4    rows of bids or data that are not allowed
 5    an output exists, or something else was released before
 6    refused by a limit: spending, rounding, an accuracy that cannot be reached, terms that admit no outcome
-7    the environment: a folder or ledger that cannot be written, a missing extra, a server that cannot be reached
+     or no release
+7    the environment: a folder or ledger that cannot be used, a missing extra, a server that cannot be reached
 70   a fault of the program
 130  interrupted; 143 if asked to end
 141  the reader of the output left early
@@ -21,6 +22,7 @@ from hushbid.errors import (
     DataError,
     HashMismatch,
     HushbidError,
+    LedgerError,
     MarketError,
     MissingExtra,
     OutputExists,
@@ -41,8 +43,8 @@ _CODES: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
     ((HashMismatch,), FAILED),
     ((DataError, ReportError), BAD_ROWS),
     ((OutputExists, AlreadyReleased, Conflict), EXISTS),
+    ((LedgerError, Unwritable, MissingExtra, ServerFailed, Throttled), ENVIRONMENT),
     ((MarketError, ReleaseError), REFUSED),
-    ((Unwritable, MissingExtra, ServerFailed, Throttled), ENVIRONMENT),
     ((HushbidError,), USAGE),
     ((OSError, MemoryError), ENVIRONMENT),
     ((ArithmeticError,), REFUSED),

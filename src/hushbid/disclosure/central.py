@@ -4,7 +4,7 @@ Where stratum means are combined, their sums become one as `hushbid.disclosure.c
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -38,7 +38,7 @@ class Sum:
     plan: ReleasePlan
     """The promises."""
 
-    weights: IntArray
+    weights: IntArray = field(repr=False)
     """``W_i`` for everybody, 0 for those who did not deliver."""
 
     blend: Blend
@@ -47,7 +47,7 @@ class Sum:
     exponent: int | None
     """``t``: the noise has scale 2**t and person i loses ``W_i/2**t``; None if there is no noise."""
 
-    privacy_loss: FloatArray
+    privacy_loss: FloatArray = field(repr=False)
     """What everybody loses, exactly."""
 
     check: PromiseCheck

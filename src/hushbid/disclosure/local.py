@@ -9,7 +9,7 @@ combined, the weights of each stratum add up to its ``|ℓ|`` and have its sign;
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -114,7 +114,7 @@ class Combination:
     estimate: float
     """The weighted mean, in data units."""
 
-    privacy_loss: FloatArray
+    privacy_loss: FloatArray = field(repr=False)
     """What everybody who delivered loses."""
 
     error: ErrorModel

@@ -32,7 +32,7 @@ from hushbid.disclosure.once_store import Settled, is_ledger, ledger_folder, ref
 from hushbid.disclosure.preparing import Prepared, prepare, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
 from hushbid.disclosure.release import FORMAT, Release
-from hushbid.errors import AlreadyReleased, DataError, InputError, ReleaseError
+from hushbid.errors import AlreadyReleased, DataError, InputError, LedgerError, RecordError
 
 _OR_LATE = ", or came after it was drawn, which sums cannot tell apart (engine='memory' can)"
 _PLANS, _SYNTHETIC = "plans", "synthetic"
@@ -123,11 +123,11 @@ def release_once(
     prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)  # refusals come first
     people, forms = _as_people(ids, plan.people), prepared.forms()
     # stored in an order of its own: the order of rows does not make another question
-    codes = None if plan.strata is None else plan.strata.codes
-    order = canonical_order(people, plan.promised, forms.rows, codes)
+    exact = _exact(plan)
+    order = canonical_order(people, prepared.present, *exact)
     ask = _ask_of(plan, people, forms, question, wave)
     if not plan.from_engine:
-        ask = replace(ask, exact=_exact(plan)[:, order].tobytes())
+        ask = replace(ask, exact=exact[:, order].tobytes())
     ours, folder = _process_marks(ask), ledger_folder(ledger)
 
     def draw(name: str) -> dict[str, object]:
@@ -248,14 +248,17 @@ def _ask_of(plan: ReleasePlan, people: HashArray | None, forms: Forms, question:
 def _stored_release(settled: Settled) -> Release:
     if settled.release.get("format") != FORMAT:
         stated = settled.release.get("format")
-        raise ReleaseError(f"The entry holds no stored release of this version, but {stated!r}; nothing is drawn.")
-    return Release.from_dict(settled.release)
+        raise LedgerError(f"The entry holds no stored release of this version, but {stated!r}; nothing is drawn.")
+    try:
+        return Release.from_dict(settled.release)
+    except RecordError as problem:
+        raise LedgerError(f"The entry {settled.name}.json holds no release; nothing is drawn. {problem}") from problem
 
 
 def _of_people(release: Release, name: str, people: int) -> Release:
     """The stored release, if it is one of so many people."""
     if release.privacy_loss.shape != (people,) or not all(0 <= row < people for row in release.dropped_out):
-        raise ReleaseError(f"{name}.json holds a release of other people; it is neither returned nor replaced.")
+        raise LedgerError(f"{name}.json holds a release of other people; it is neither returned nor replaced.")
     return release
 
 

@@ -31,7 +31,7 @@ from hushbid.durable import (
     require_locks,
     sync,
 )
-from hushbid.errors import AlreadyReleased, RecordError, ReleaseError, Unwritable
+from hushbid.errors import AlreadyReleased, LedgerError, RecordError, Unwritable
 from hushbid.held import held_in
 
 _TAIL = b"}\n"
@@ -68,14 +68,14 @@ def drawn_once(folder: Path, name: str, draw: Callable[[], Mapping[str, Any]]) -
                 _store(folder, name, draw)
                 found = _stored(folder, name)
     if found is None:
-        raise ReleaseError(f"{folder / name}.json vanished while it was being stored.")
+        raise LedgerError(f"{folder / name}.json vanished while it was being stored.")
     return found
 
 
 @contextmanager
 def locked_file(path: Path) -> Iterator[None]:
     """Hold the lock of a file, which stays; waits for whoever holds it, and the dead hold none."""
-    require_locks("A release ledger", ReleaseError)
+    require_locks("A release ledger", LedgerError)
     with locked(open_lock(path)):
         yield
 
@@ -84,7 +84,7 @@ def locked_file(path: Path) -> Iterator[None]:
 def usable(folder: Path) -> Iterator[None]:
     """Refuse a folder that is a file, may not be read or written, or is full, in a sentence."""
     if "\0" in str(folder):
-        raise ReleaseError("The name of a folder must not hold a zero character.")
+        raise LedgerError("The name of a folder must not hold a zero character.")
     try:
         yield
     except NotADirectoryError as problem:
@@ -102,13 +102,13 @@ def _stored(folder: Path, name: str) -> dict[str, Any] | None:
         return None
     drawing = _opened(content)
     if drawing is None:
-        raise ReleaseError(f"{path} is damaged; it is neither returned nor drawn again.")
+        raise LedgerError(f"{path} is damaged; it is neither returned nor drawn again.")
     return drawing
 
 
 @contextmanager
 def _claimed(folder: Path, name: str) -> Iterator[None]:
-    require_locks("A release ledger", ReleaseError)
+    require_locks("A release ledger", LedgerError)
     claim = open_durable_lock(folder / f"{name}.claim")  # durable before anything is drawn
     with locked(claim):  # waits for a live claimant; a dead one holds no lock
         yield

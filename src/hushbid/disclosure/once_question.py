@@ -251,17 +251,18 @@ def _named_codes(names: bytes, strata: IndexArray) -> Iterable[bytes]:
     return (names[32 * row : 32 * row + 32] + codes[8 * row : 8 * row + 8] for row in range(strata.size))
 
 
-def canonical_order(
-    people: HashArray | None, losses: FloatArray, data: Sequence[bytes | None], strata: IndexArray | None = None
-) -> IndexArray:
-    """An order of rows that does not depend on how they are listed: by id, or else by datum, loss and stratum."""
+def canonical_order(people: HashArray | None, *promised: FloatArray | IndexArray) -> IndexArray:
+    """An order of rows that does not depend on how they are listed: by id, or else by what was promised.
+
+    Never by datum: the order is stored, and would show to a person who holds the ledger who answered alike.
+    """
     if people is None:
-        people = _digests((b"" if datum is None else b"\1" + datum for datum in data), _DATUM)
+        return np.lexsort(promised)
     # 64 bits of a hash are as good as all, unless two are equal
     found = np.argsort(people[:, -1])
     if (np.diff(people[found, -1]) > 0).all():
         return found
-    return np.lexsort((*(() if strata is None else (strata,)), losses, *people.T))
+    return np.lexsort((*promised, *people.T))
 
 
 def _digests(texts: Iterable[bytes], purpose: bytes) -> HashArray:

@@ -37,7 +37,7 @@ from hushbid.disclosure.once_files import (
 from hushbid.disclosure.once_marks import SUMS, Earlier, Keyed, Marks
 from hushbid.disclosure.once_question import LAST_WAVE, Ask
 from hushbid.durable import make_folder, write_whole
-from hushbid.errors import AlreadyReleased, InputError, ReleaseError
+from hushbid.errors import AlreadyReleased, InputError, LedgerError
 
 VARIABLE = "HUSHBID_LEDGER"
 _FORMER_VARIABLE, _FORMER_FOLDER, _FORMER_KEY = "HUSHBID_CLAIMS", "claims", "store.key"
@@ -99,13 +99,13 @@ def account() -> Path:
     given = os.environ.get(VARIABLE, "")
     if given:
         if not Path(given).is_absolute():
-            raise ReleaseError(
+            raise LedgerError(
                 f"{VARIABLE} must be an absolute path, or every folder would have its own, got {given!r}."
             )
         return Path(given)
     former = os.environ.get(_FORMER_VARIABLE, "")
     if former:
-        raise ReleaseError(
+        raise LedgerError(
             f"{_FORMER_VARIABLE} is set to {former!r}, but the folder is named by {VARIABLE} now. What an earlier"
             " version drew is not recognised, so nothing is drawn until the variable is renamed or removed."
         )
@@ -113,7 +113,7 @@ def account() -> Path:
     try:
         home = state if state.is_absolute() else Path.home() / ".local" / "state"
     except RuntimeError:
-        raise ReleaseError(f"This account has no home folder: set {VARIABLE} to the folder of its ledger.") from None
+        raise LedgerError(f"This account has no home folder: set {VARIABLE} to the folder of its ledger.") from None
     refuse_former(home / "hushbid" / _FORMER_FOLDER)
     return home / "hushbid" / "ledger"
 
@@ -248,7 +248,7 @@ def _drawn(folder: Path, name: str, entry: Mapping[str, Any]) -> Earlier:
     """When an entry was drawn; what is whole but was not written by this version is not guessed at."""
     other = header_problem(entry, "ledger entry", _HEADER)
     if other is not None:
-        raise ReleaseError(f"{folder / name}.json is neither returned nor replaced. {other}")
+        raise LedgerError(f"{folder / name}.json is neither returned nor replaced. {other}")
     promise, data = entry.get("promise"), entry.get("data")
     is_one = (
         isinstance(promise, dict)
@@ -263,7 +263,7 @@ def _drawn(folder: Path, name: str, entry: Mapping[str, Any]) -> Earlier:
     )
     earlier = _earlier(entry)
     if not is_one or earlier is None:
-        raise ReleaseError(f"{folder / name}.json is no entry of this version; it is neither returned nor replaced.")
+        raise LedgerError(f"{folder / name}.json is no entry of this version; it is neither returned nor replaced.")
     return earlier
 
 
@@ -317,7 +317,7 @@ def _mark_in(path: Path) -> _Mark | None:
     known = values if isinstance(values, dict) else {}
     drawn, entry, losses = _earlier(known), known.get("entry"), known.get("losses")
     if drawn is None or not isinstance(entry, str) or not _NAME.fullmatch(entry) or type(losses) is not float:
-        raise ReleaseError(f"{path} is damaged; nothing is drawn while it cannot say which data were drawn from.")
+        raise LedgerError(f"{path} is damaged; nothing is drawn while it cannot say which data were drawn from.")
     return _Mark(entry=entry, drawn=drawn, setting=str(known.get("setting")), losses=losses)
 
 
@@ -350,7 +350,7 @@ def _open(folder: Path) -> Keyed:
         stated = None
     other = header_problem(stated if isinstance(stated, dict) else {}, "release ledger", _LEDGER)
     if other is not None:
-        raise ReleaseError(f"{folder} cannot be used by this version of Hushbid, and nothing is drawn. {other}")
+        raise LedgerError(f"{folder} cannot be used by this version of Hushbid, and nothing is drawn. {other}")
     return Keyed(_key(folder))
 
 
@@ -362,12 +362,12 @@ def _key(folder: Path) -> bytes:
     except FileNotFoundError:
         # a new key would not recognise what was drawn under the old one
         if any(True for pattern in _ENTRIES for _ in folder.glob(pattern)):
-            raise ReleaseError(
+            raise LedgerError(
                 f"{folder} holds entries but has lost {_KEY}, without which nothing can say what they are about."
                 " Nothing is drawn. Put the key back."
             ) from None
         write_whole(path, secrets.token_bytes(_KEY_BYTES))
         key = path.read_bytes()
     if len(key) != _KEY_BYTES:
-        raise ReleaseError(f"{path} is damaged: it must hold {_KEY_BYTES} bytes. Nothing is drawn without it.")
+        raise LedgerError(f"{path} is damaged: it must hold {_KEY_BYTES} bytes. Nothing is drawn without it.")
     return key

@@ -7,7 +7,7 @@ import math
 import struct
 import unicodedata
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -39,7 +39,7 @@ class Prepared:
     """Data that were found to be in order; only the drawing is left."""
 
     draw: Callable[[], Release]
-    present: BoolArray
+    present: BoolArray = field(repr=False)
     """Who was asked and delivered."""
 
     forms: Callable[[], Forms]

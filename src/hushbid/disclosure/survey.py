@@ -14,7 +14,7 @@ combined, the sums of strata become one in each group as `hushbid.disclosure.con
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
@@ -113,7 +113,7 @@ class GroupSum:
     group: NoiseGroup
     """Which questions share the noise."""
 
-    weights: IntArray
+    weights: IntArray = field(repr=False)
     """``W_ig`` for everybody, 0 for those who did not deliver."""
 
     strata: Strata | None

@@ -11,7 +11,7 @@ A single yes/no question is answered by randomised response instead: `hushbid.di
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -183,7 +183,7 @@ class SurveyCombination:
     answers: tuple[QuestionAnswer, ...]
     """What was found."""
 
-    privacy_loss: FloatArray
+    privacy_loss: FloatArray = field(repr=False)
     """What everybody who delivered loses."""
 
     error: ErrorModel

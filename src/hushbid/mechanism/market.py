@@ -59,7 +59,7 @@ from hushbid.wording import figure
 _FORMAT, _VERSION = "hushbid outcome", 2
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Market(Terms):
     """Everything that is fixed before anybody reports.
 

@@ -10,7 +10,7 @@ in a menu must not move what others are offered, by however little.
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol
@@ -35,8 +35,8 @@ _ROUNDING = 4e-12
 class Replies:
     """Potential and loss at many virtual costs, as `hushbid.payments` wants them."""
 
-    value: FloatArray
-    loss: FloatArray
+    value: FloatArray = field(repr=False)
+    loss: FloatArray = field(repr=False)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

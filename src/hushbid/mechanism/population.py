@@ -29,7 +29,7 @@ from hushbid.allocation import (
     least_objective,
     replies,
 )
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import FloatArray, IndexArray, counted_repr
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
@@ -45,7 +45,7 @@ TieKey = Sequence[Any] | NDArray[Any] | None
 """One per person: among equals the smaller comes first; None: the earlier row does."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Group:
     """People who share a prior."""
 
@@ -57,6 +57,9 @@ class Group:
 
     who: IndexArray | int
     """Who they are, ascending, or how many, where it is everybody; none where people are counted, but not listed."""
+
+    def __repr__(self) -> str:
+        return counted_repr(self)
 
     @property
     def rows(self) -> IndexArray:
@@ -82,7 +85,7 @@ def groups_of(prior: Prior | Grouped, people: int | None) -> tuple[Group, ...]:
     return (Group(name="", prior=prior, who=people or 0),)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Population:
     """A market for so many people, on a data range of width 1."""
 
@@ -145,6 +148,9 @@ class Population:
     variance: float | FloatArray = field(init=False)
     """What the purchase is planned with: ``V + Nγ²·V̄``, one number or one per person. The error that it gives is the
     worst there can be, and ``allowance`` more."""
+
+    def __repr__(self) -> str:  # limits are people's own: not for a log
+        return counted_repr(self)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))

@@ -14,7 +14,17 @@ import numpy as np
 
 from hushbid.allocation.goals import Budget, Goal, HardBudget, Price, goal_from_dict, name_of
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
-from hushbid.arrays import FloatArray, as_bounds, as_count, as_floats, as_nonnegative, as_number, first_row, rows_text
+from hushbid.arrays import (
+    FloatArray,
+    as_bounds,
+    as_count,
+    as_floats,
+    as_nonnegative,
+    as_number,
+    counted_repr,
+    first_row,
+    rows_text,
+)
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
 from hushbid.estimation import Setting, Strata
@@ -64,7 +74,7 @@ NO_STRATA_BY_RESPONSE = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Terms:
     """What a market states, and the population it is for.
 
@@ -139,6 +149,9 @@ class Terms:
 
     _strata: Strata | None = field(default=None, init=False, repr=False)
     """Everybody's stratum as a number, and all strata's weights; kept, as it is asked for again and again."""
+
+    def __repr__(self) -> str:  # limits are people's own: not for a log
+        return counted_repr(self)
 
     def __post_init__(self) -> None:
         as_prior(self.prior, "prior")

@@ -12,7 +12,7 @@ Everything is on a data range of width 1. [F] = Fallah, Makhdoumi, Malekian, Ozd
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -32,9 +32,9 @@ class RivalAllocation:
     """The rival, as a reader would cite it."""
     setting: Setting
     """Who adds the noise: the platform (central) or each person (local)."""
-    privacy_loss: FloatArray
+    privacy_loss: FloatArray = field(repr=False)
     """Privacy loss of every person, in the order of the input."""
-    weights: FloatArray
+    weights: FloatArray = field(repr=False)
     """Weight of every person's datum in the estimate; they sum to one, or are all zero if nobody is bought from."""
     mse: float
     """Mean squared error of the estimate, on a data range of width 1; infinite if nobody is bought from."""
@@ -46,9 +46,9 @@ class RivalAllocation:
 class RivalProblem:
     """A validated problem, sorted by virtual cost; people with an infinite one are left out."""
 
-    virtual_costs: FloatArray
+    virtual_costs: FloatArray = field(repr=False)
     """Finite virtual costs in ascending order."""
-    rows: IndexArray
+    rows: IndexArray = field(repr=False)
     """Where each of them stood in the input."""
     n: int
     """How many people there are in all, those never bought from included."""

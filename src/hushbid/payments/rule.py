@@ -1,7 +1,7 @@
 """What is needed of a rule, and what comes out: rents with their enclosure."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -34,13 +34,13 @@ class RuleWithPotential(Protocol):
 class Rents:
     """Information rents with their enclosure."""
 
-    lower: FloatArray
+    lower: FloatArray = field(repr=False)
     """No rent is below this."""
 
-    upper: FloatArray
+    upper: FloatArray = field(repr=False)
     """No rent is above this."""
 
-    estimate: FloatArray
+    estimate: FloatArray = field(repr=False)
     """The value used for payments: inside the enclosure, and usually much closer to the truth than its ends."""
 
     evaluations: int
@@ -83,7 +83,7 @@ def rounding(
     return most
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class RentBounds:
     """The lower and the upper ends of everybody's enclosure, two arrays: each is made when it is asked for.
 
@@ -93,13 +93,13 @@ class RentBounds:
     people: int
     """How many there are."""
 
-    rows: IndexArray
+    rows: IndexArray = field(repr=False)
     """Who is bought from."""
 
-    lower: FloatArray
+    lower: FloatArray = field(repr=False)
     """Their lower ends."""
 
-    upper: FloatArray
+    upper: FloatArray = field(repr=False)
     """Their upper ends."""
 
     def __len__(self) -> int:
