@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from hushbid.documents import most_unpacked, read_content
+from hushbid.durable import write_file
 from hushbid.errors import HushbidError, InputError, RecordError
-from hushbid.tables import read_table
+from hushbid.tables import read_table, table_writer
 
 LARGE = (64 << 20) + 1
 
@@ -53,6 +54,22 @@ def test_a_file_that_grows_a_thousandfold_is_refused_before_it_is_in_memory(
     assert max(read) == LARGE
     with pytest.raises(HushbidError, match="larger than 64 MiB"):
         read_rows(workbook(tmp_path / "rows.xlsx"))
+
+
+@pytest.mark.parametrize("far", ["XFD", "A"])
+def test_a_cell_at_the_end_of_a_sheet_does_not_fill_the_memory_with_empty_ones(far: str, tmp_path: Path) -> None:
+    """A few bytes name the last column in many rows, or a row that no spreadsheet has."""
+    path, copy = tmp_path / "rows.xlsx", tmp_path / "far.xlsx"
+    write_file(path, table_writer(path, {"a": [1.0]}), force=False)
+    numbers = range(3, 1300) if far == "XFD" else [10**9]
+    rows = "".join(f'<row r="{row}"><c r="{far}{row}"><v>1</v></c></row>' for row in numbers)
+    with zipfile.ZipFile(path) as packed, zipfile.ZipFile(copy, "w", zipfile.ZIP_DEFLATED) as other:
+        for name in packed.namelist():
+            content = packed.read(name).decode()
+            other.writestr(name, content.replace("</sheetData>", f"{rows}</sheetData>"))
+    assert copy.stat().st_size < 1 << 15
+    with pytest.raises(InputError, match="1,048,576 rows or 20,000,000 cells"):
+        read_rows(copy)
 
 
 def test_what_shrinks_as_tables_do_is_read_whatever_its_size(tmp_path: Path) -> None:

@@ -1,12 +1,14 @@
 """A release as a notebook shows it: made of `Release.public` alone, so that it cannot show what that hides."""
 
+import math
 from collections.abc import Mapping
 from typing import Any
 
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.notebook import WITHHELD, Table, card
-from hushbid.wording import decimals_for, fixed, level_text, number
+from hushbid.wording import decimals_for, fixed, is_unusable, level_text, number
 
+_UNUSABLE = "no usable result: "
 _PLANNED = (
     "Errors are those that were planned. Drop-outs make them larger: intervals that allow for them are the operator's,"
     " and would tell who dropped out."
@@ -45,14 +47,28 @@ def estimates_table(public: Mapping[str, Any], name: str = "the mean", unit: str
         named = {question["name"]: answer.get("estimate")}
         if "shares" in answer:
             named = {f"{question['name']}: {one}": share for one, share in answer["shares"].items()}
-        half = answer["planned_half_width"]["value"]
+        half, between = answer["planned_half_width"]["value"], _range_of(public, question)
         errors = [_shown(answer["planned_standard_error"]), _shown(half)]
         if "planned_worst_standard_error" in answer:
             errors[0] += f", {_shown(answer['planned_worst_standard_error'])} at worst"
-        rows += [(what, _estimate(value, half, question.get("unit", "")), *errors) for what, value in named.items()]
+        first = _UNUSABLE if any(_is_unusable(value, half, between) for value in named.values()) else ""
+        shown = {what: _estimate(value, half, question.get("unit", "")) for what, value in named.items()}
+        rows += [(what, f"{first}{text}", *errors) for what, text in shown.items()]
     level = level_text(public.get("answers", [public])[0]["planned_half_width"]["level"])
     head = ("estimate of", "estimate", "planned standard error", f"planned half width of a {level} interval")
     return Table(caption="", head=head, rows=tuple(rows))
+
+
+def _range_of(public: Mapping[str, Any], question: Mapping[str, Any]) -> tuple[float, float]:
+    """Between which values the truth lies; of shares between 0 and 1, and of strata their combination."""
+    bounds = question.get("bounds") or public.get("bounds", (0.0, 1.0))
+    weights = public["strata"]["weights"] if "strata" in public else [1.0]
+    ends = [sorted(weight * end for end in bounds) for weight in weights]
+    return math.fsum(low for low, _ in ends), math.fsum(high for _, high in ends)
+
+
+def _is_unusable(value: float, half: float | str | None, between: tuple[float, float]) -> bool:
+    return half is not None and is_unusable(value, float(half), between)
 
 
 def _estimate(value: float, half: float | str | None, unit: str) -> str:

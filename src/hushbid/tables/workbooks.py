@@ -6,7 +6,7 @@ hold something, but no number and no name; they are never taken for empty ones.
 
 import io
 import warnings
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, BinaryIO
 
@@ -20,6 +20,8 @@ from hushbid.tables.table import Table
 
 ZIP_MAGIC, OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _MOST_ROWS, _LONGEST_TEXT = 1 << 20, 32767
+_MOST_CELLS = 20_000_000
+_EMPTY = (None, "n")
 _MOST_DIGITS = 10**15
 """A spreadsheet keeps 15 digits of a number."""
 
@@ -78,7 +80,7 @@ def _rows(content: bytes, source: str, *, values: bool) -> tuple[list[tuple[Any,
             sheet, several = sheets[0], len(sheets) > 1
             notes = (f"{source}: its first sheet, {sheet.title!r}, was read; the others were not.",) if several else ()
             sheet.reset_dimensions()  # some programs state them wrongly
-            return [tuple((cell.value, cell.data_type) for cell in row) for row in sheet.iter_rows()], notes
+            return _bounded(sheet.iter_rows(), source), notes
     except (InvalidFileException, BadZipFile, KeyError, ValueError, TypeError, SyntaxError, OSError) as problem:
         if isinstance(problem, InputError):
             raise
@@ -89,6 +91,27 @@ def _refuse_large(unpacked: int, packed: int, source: str) -> None:
     most = most_unpacked(packed)
     if unpacked > most:
         raise InputError(f"{source} is refused: decompressed it would be larger than {most >> 20} MiB. Save it as CSV.")
+
+
+def _bounded(sheet: Iterable[Iterable[Any]], source: str) -> list[tuple[Any, ...]]:
+    """Read the rows of a sheet; refuse one with more rows or cells than a spreadsheet that is meant to be read.
+
+    A few bytes can place a cell in the last column or row that there is, and all before it are then read as empty.
+    """
+    rows: list[tuple[Any, ...]] = []
+    cells = 0
+    for row in sheet:
+        found = tuple(_EMPTY if cell.value is None and cell.data_type == "n" else _pair(cell) for cell in row)
+        cells += len(found)
+        if len(rows) == _MOST_ROWS or cells > _MOST_CELLS:
+            most = f"{_MOST_ROWS:,} rows or {_MOST_CELLS:,} cells, empty ones included"
+            raise InputError(f"{source} is refused: its sheet has more than {most}. Save it as CSV.")
+        rows.append(found)
+    return rows
+
+
+def _pair(cell: Any) -> tuple[Any, str]:
+    return cell.value, cell.data_type
 
 
 def _is_empty(row: tuple[Any, ...]) -> bool:

@@ -359,7 +359,16 @@ def test_the_same_invitation_sent_twice_makes_the_same_links(ann: Visitor, eithe
 def test_a_request_that_names_another_host_is_refused_as_page_and_as_problem(shared: Live) -> None:
     """Links begin with the host where no address is configured, and another site may let its name lead here."""
     port = shared.url.rpartition(":")[2]
-    for name in ("evil.example.net", f"evil.example.net:{port}", "127.0.0.1.evil.example.net", "localhost@evil", ""):
+    evil = ("evil.example.net", f"evil.example.net:{port}", "127.0.0.1.evil.example.net", "localhost@evil")
+    # links would lead there, though a part of it is a name of this server
+    tricks = (
+        "localhost:x@evil.example.net",
+        "evil.example.net//localhost",
+        "localhost/evil",
+        "[::1]@evil",
+        "[::1]evil",
+    )
+    for name in (*evil, *tricks, ""):
         with Visitor(shared.url, Host=name) as visitor:
             refused = visitor.get("/login")
             assert (refused.status_code, refused.headers["content-type"][:9]) == (421, "text/html")

@@ -13,7 +13,7 @@ from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.texts import languages
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, words
-from tests.server.support import PASSWORD, drafted
+from tests.server.support import PASSWORD, drafted, open_now
 
 MARGIN = re.compile(r"± ([\d.,]+)")
 
@@ -26,7 +26,7 @@ def test_the_margin_of_a_forecast_is_the_margin_of_the_result(shared: Live) -> N
         typed = {**ann.fields(f"/campaigns/{play.id}/edit"), "people": "60"}
         live = ann.client.post("/campaigns/preview", data=typed).json()
         assert not any("standard error" in one for one in live["sentences"])
-        shared.service.open(play.who, play.id)
+        open_now(shared.service, play.who, play.id)
         play.report()
         assert play.decide().state == "done"
         play.deliver()
@@ -73,3 +73,18 @@ def test_shares_are_possible_percentages_in_the_buyers_order() -> None:
     assert "± 20 percentage points" in shift.sentence
     assert yes.value == "0 %"
     assert not math.isnan(float(MARGIN.findall(yes.sentence)[0]))
+
+
+@pytest.mark.parametrize("language", ["en", "de"])
+def test_shares_without_a_usable_result_are_named_once_with_the_reason_first(language: str) -> None:
+    t = languages()[language]
+    choice = {"kind": "choice", "name": "Shift", "answers": ["day", "night", "both"]}
+    for half, shares in ((0.9, (0.9, 0.5, -0.4)), (None, (0.9, 0.5, -0.4)), (0.3, (0.0, 0.5, 0.5))):
+        drawn = dict(zip(choice["answers"], shares, strict=True))
+        answer = {"question": choice, "shares": drawn, "half_width": {"level": 0.95, "value": half}}
+        [shown] = shown_estimates(t, Writing(t), {"answers": [answer]}, None, "")
+        assert shown.value == t("estimate.unusable")
+        number = t("estimate.drawn", value=shown.drawn)
+        why = "" if half is None else f"{t('estimate.unusable_why', low='0', high='100 %')} "
+        assert shown.sentence.startswith(f"{why}{number} ")
+        assert shown.sentence.count(number[:10]) == 1

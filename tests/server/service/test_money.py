@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hushbid.allocation import HardBudget
 from hushbid.documents import parsed
-from hushbid.errors import Conflict, InputError, LimitExceeded
+from hushbid.errors import Conflict, InputError
 from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState
@@ -42,10 +42,12 @@ def test_a_campaign_whose_budget_goes_into_rounding_opens_only_if_that_is_accept
     found = preview(campaign_settings(**goal), [None] * 12, QUICK)
     assert found.too_much_rounding
     assert found.spending.rounding > 1
-    with pytest.raises(LimitExceeded, match="accept_rounding"):
-        service.open(play.who, play.id)
+    with pytest.raises(Conflict, match="accept_rounding"):
+        open_now(service, play.who, play.id)
     service.change(play.who, play.id, campaign_settings(**goal, accept_rounding=True))
-    assert service.open(play.who, play.id).spending.rounding == found.spending.rounding
+    spending = open_now(service, play.who, play.id).spending
+    assert spending is not None
+    assert spending.rounding == found.spending.rounding
 
 
 @settings(max_examples=10, deadline=None)

@@ -1,5 +1,7 @@
 """Opening a campaign in the background: once, with progress, taken up after a restart; a failure leaves a draft."""
 
+from dataclasses import replace
+
 import pytest
 
 from hushbid.errors import Conflict
@@ -58,6 +60,22 @@ def test_an_opening_that_a_restart_interrupted_is_taken_up(
         play = drafted(service, 3)
         monkeypatch.setattr(service, "start", lambda job: None)
         job = service.open(play.who, play.id)
+    with installation.start() as service:
+        assert service.wait(job, timeout=300).state == "done"
+        assert play.on(service).view.state is CampaignState.REPORTING
+
+
+@on_one_store
+def test_a_server_that_stops_leaves_an_opening_to_the_next_one(installation: Installation) -> None:
+    """With strata it takes minutes, which nobody waits for who stops a server."""
+    with installation.start() as service:
+        play = drafted(service, 3)
+        stopping = service.desk.stopping
+        assert not stopping()
+        service.desk = replace(service.desk, stopping=lambda: True)
+        job = service.wait(service.open(play.who, play.id), timeout=300)
+        assert (job.state, play.view.state) == ("running", CampaignState.DRAFT)
+    assert stopping()
     with installation.start() as service:
         assert service.wait(job, timeout=300).state == "done"
         assert play.on(service).view.state is CampaignState.REPORTING

@@ -10,6 +10,7 @@ tell who answered when; that is why a proxy in front should not log participants
 """
 
 import logging
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 
@@ -27,6 +28,9 @@ _LARGER = {  # by the end of the path: lists of people, a pilot's file with a dr
     **dict.fromkeys(("/campaigns/new", "/edit", "/keep", "/campaigns/preview", "/login"), _FORM_LIMIT),
 }
 _HERE = ("localhost", "127.0.0.1", "::1")
+_HOST = re.compile(r"([\w.-]+|\[[0-9a-f:.%]+\])(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)
+"""A name or an address, and perhaps a port."""
+
 _ELSEWHERE = "This server does not answer for the host that the request names: start it with --url for that address."
 _TOO_LARGE = "The request is larger than {limit} bytes."
 _access = logging.getLogger("hushbid.access")
@@ -105,8 +109,11 @@ class Middleware:
 
     def _is_named(self, scope: Scope) -> bool:
         """Whether every host that a request names is this server; one without a host came by HTTP/1.0."""
-        named = {value for name, value in scope["headers"] if name == b"host"}
-        found = {host_name(value.decode("latin-1")) for value in named}
+        named = {value.decode("latin-1") for name, value in scope["headers"] if name == b"host"}
+        # links repeat it as it is: no user name, no path
+        if not all(_HOST.fullmatch(one) for one in named):
+            return False
+        found = {host_name(one) for one in named}
         at = scope.get("server")
         return found <= self._hosts or (at is not None and found <= {*self._hosts, host_name(str(at[0]))})
 

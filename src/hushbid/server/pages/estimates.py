@@ -31,7 +31,10 @@ class ShownEstimate:
     """Whether the interval covers more than half of the range."""
 
     sentence: str
-    """How far off it may be."""
+    """How far off it may be, and why there is no usable result if there is none."""
+
+    margin: str
+    """How far off it may be, alone."""
 
     picture: Markup
 
@@ -61,18 +64,30 @@ def _answered(t: Texts, w: Writing, answer: Mapping[str, Any], place: int) -> Sh
     first, *others = ((word, _share(t, w, answer, share, likely.get(word), between)) for word, share in shares.items())
     usable = not any(shown.unusable for _, shown in (first, *others))
     value = "; ".join(f"{word} {shown.drawn}" for word, shown in (first, *others))
-    sentence = first[1].sentence
+    sentence = first[1].margin
     if any(likely.get(word, share) != share for word, share in shares.items()):
         drawn = "; ".join(f"{word} {_percent(w, answer, share, between)}" for word, share in shares.items())
         sentence = f"{sentence} {t('estimate.projected', drawn=drawn)}"
+    stated = _margin_in(answer)["value"] is not None
+    doubt = "" if usable else _doubt(t, w, value, [100.0 * end for end in between], " %", stated=stated)
     return ShownEstimate(
         name=t("estimate.shares", name=name),
         value=value if usable else t("estimate.unusable"),
         drawn=value,
         unusable=not usable,
-        sentence=sentence if usable else f"{sentence} {t('estimate.drawn', value=value)}",
+        sentence=f"{doubt}{sentence}",
+        margin=sentence,
         picture=Markup(),
     )
+
+
+def _doubt(t: Texts, w: Writing, value: str, bounds: Sequence[float], unit: str, *, stated: bool) -> str:
+    """Why there is no usable result, and the number all the same; where no margin is stated its sentence says why."""
+    number = t("estimate.drawn", value=value)
+    if not stated:
+        return f"{number} "
+    why = t("estimate.unusable_why", low=w.number(bounds[0], 6), high=f"{w.number(bounds[1], 6)}{unit}")
+    return f"{why} {number} "
 
 
 def _share(
@@ -138,18 +153,15 @@ def _shown(
             _, near = margin_texts(w, release["estimate"], normal["value"], bounds)
             sentence = f"{sentence} {t('estimate.normal_staff', half=f'{near}{behind}')}"
     shown = f"{value}{after}"
-    if unusable and half is None:
-        sentence = f"{t('estimate.drawn', value=shown)} {sentence}"
-    elif unusable:
-        ends = {"low": w.number(bounds[0], 6), "high": f"{w.number(bounds[1], 6)}{after}"}
-        sentence = f"{t('estimate.unusable_why', **ends)} {t('estimate.drawn', value=shown)} {sentence}"
+    doubt = _doubt(t, w, shown, bounds, after, stated=half is not None) if unusable else ""
     picture = pictures.estimate_bar(t, w, release["estimate"], width, bounds, value=value, half=half, place=place)
     return ShownEstimate(
         name=name,
         value=t("estimate.unusable") if unusable else shown,
         drawn=shown,
         unusable=unusable,
-        sentence=sentence,
+        sentence=f"{doubt}{sentence}",
+        margin=sentence,
         picture=picture,
     )
 

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 from hushbid.documents import content_hash
-from hushbid.errors import Conflict, InputError, LimitExceeded, Unreachable
+from hushbid.errors import Conflict, InputError, LimitExceeded, ServerFailed, Unreachable
 from hushbid.receipts.receipt import new_salt
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant
@@ -230,9 +230,11 @@ def run_opening(desk: Desk, job: JobView) -> None:
         groups = participants.groups(connection, job.campaign)
         strata = participants.strata(connection, job.campaign)
     forecast = preview(campaign.settings, groups, desk.effort, strata)
+    _unless_stopping(desk)
     begin_step(desk, job, "menus")
 
     def progress(done: int, total: int) -> None:
+        _unless_stopping(desk)
         desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step="menus", done=done, total=total))
 
     menu_of = menus(campaign.settings, groups, desk.effort, strata, progress=progress)
@@ -242,6 +244,12 @@ def run_opening(desk: Desk, job: JobView) -> None:
         ending.finish_job(tx, job.id)
 
     desk.write("open", finish)
+
+
+def _unless_stopping(desk: Desk) -> None:
+    """Give a job up that takes minutes when the server stops; its row stays, and the next server begins again."""
+    if desk.stopping():
+        raise ServerFailed("the server is stopping; the next one begins again.")
 
 
 def _require_ready(campaign: Campaign, groups: Sequence[str | None], installation: Installation, now: datetime) -> None:

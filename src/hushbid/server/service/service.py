@@ -6,6 +6,7 @@ it gets its name, and crash tests theirs (`hushbid.server.service.use_case` says
 
 import math
 import os
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
@@ -169,6 +170,7 @@ class Service:
         self._database = database
         self._trees = participating.TreeOf()
         self._forgot_at: datetime | None = None
+        stopping = threading.Event()
         # the order matters: the folder, the cap, the tables, the writer, then what a crash left
         with ExitStack() as held:
             lock = lock_file(home.path / "lock", "Another server is running in this folder: stop it first.")
@@ -187,12 +189,14 @@ class Service:
                 effort=effort or Effort(),
                 write=self._write,
                 read=self._read,
+                stopping=stopping.is_set,
             )
             self._jobs = Jobs(self._run_job, self._job_failed)
             held.callback(self._jobs.close)
             # openings compute for minutes: nobody's decision or estimate waits for them
             self._openings = Jobs(self._run_job, self._job_failed)
             held.callback(self._openings.close)
+            held.callback(stopping.set)
             # before anybody is answered
             again = upkeep.take_up(self.desk)
             self._purge()  # what a server erased that was killed before it had emptied the log
@@ -212,7 +216,7 @@ class Service:
             raise
 
     def close(self) -> None:
-        """Finish what was begun, and let go of the database."""
+        """Finish what was begun, and let go of the database; an opening under way is left to the next server."""
         self._held.close()
         self._database.close()
 

@@ -50,6 +50,8 @@ class Desk:
 
     write: Write
     read: Callable[[], AbstractContextManager[Connection]]
+    stopping: Callable[[], bool] = lambda: False
+    """Whether the server is about to stop, so that what takes minutes is left to the next one."""
 
 
 class HasDesk(Protocol):
