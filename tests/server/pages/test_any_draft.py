@@ -59,7 +59,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "currency": ("JPY",),
     "observer": ("your employer",),
 }
-EXAMPLES = 25
+EXAMPLES = 10
 MORE = {"q-1-kind": "yes_no", "q-1-name": "Tired?", "s-0-name": "old", "s-0-weight": "40", "s-1-name": "young"}
 NAMES = sorted({*WHOLE, *MORE, "s-1-weight"})
 BUTTONS = (
