@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import allocate
-from hushbid.errors import InputError
+from hushbid.errors import InputError, OutputExists
 from hushbid.paper.figures import FIGURES, PaperFigure, make_figure, picture, write_figures
 from hushbid.paper.figures_landscape import CHEAP, CROWD, CROWD_WEIGHT, DEAR, PAIR_WEIGHT, cost_of_share
 from hushbid.paper.figures_theory import central_threshold
@@ -194,7 +194,7 @@ def test_files_are_written_all_or_none_and_not_replaced_unasked(tmp_path: Path) 
     paths = write_figures(["growth"], tmp_path / "new", formats=["csv"], quick=True)
     assert [path.name for path in paths] == ["growth.csv"]
     paths[0].write_text("mine")
-    with pytest.raises(InputError, match="force=True"):
+    with pytest.raises(OutputExists, match="force=True"):
         write_figures(["growth"], tmp_path / "new", formats=["csv"], quick=True)
     with pytest.raises(InputError, match="must be one of"):
         write_figures(["growth", "nothing"], tmp_path / "other", formats=["csv"], quick=True)

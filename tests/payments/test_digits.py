@@ -1,13 +1,18 @@
 """Rents keep their digits where the error times its weight is many orders above them."""
 
+import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 
 from hushbid import Accuracy, Budget, Market
+from hushbid.cli import main
 from hushbid.mechanism import Outcome
+from hushbid.mechanism.decision import LESS_EXACT
 from hushbid.payments import rent_of_rule
 from hushbid.payments.rent_sums import Bounds, monotone
 from hushbid.priors import Histogram, LogNormal, Prior, Uniform
@@ -111,3 +116,11 @@ def test_payments_less_exact_than_the_tolerance_are_flagged_in_outcome_record_an
     for language in languages:
         (notice,) = build_report(outcome, language=language).notices
         assert (flag[1:] in notice) == (language == "en")
+
+
+def test_the_command_says_that_payments_are_less_exact_without_a_record_too(tmp_path: Path) -> None:
+    (bids := tmp_path / "bids.csv").write_text("id,sensitivity,limit\na,1.1,1e-7\nb,1.2,3e-7\nc,1.3,2e-7\nd,1.4,5e-7\n")
+    options = ["--prior", "uniform:1,2", "--standard-error", "2e6", "--currency", "EUR", "--limit-column", "limit"]
+    done = CliRunner().invoke(main, ["price", str(bids), *options, "--out", str(tmp_path / "a.csv"), "--json"])
+    assert done.exit_code == 0, done.output
+    assert json.loads(done.stdout)["flags"] == [LESS_EXACT]

@@ -58,17 +58,16 @@ def drawn(rng: np.random.Generator) -> Record:
     return Record.of(Market(prior=prior, **terms).acquire(prior.sample(n, rng=rng), limits=limits))
 
 
-@pytest.mark.parametrize("block", range(int(os.environ.get("HUSHBID_HONEST_MARKETS", "24")) // 4))
-def test_no_honest_record_fails(block: int) -> None:
-    seen, rng = 0, np.random.default_rng(block)
-    while seen < 4:
+@pytest.mark.parametrize("seed", range(int(os.environ.get("HUSHBID_HONEST_MARKETS", "24"))))
+def test_no_honest_record_fails(seed: int) -> None:
+    rng, record = np.random.default_rng([26, seed]), None
+    while record is None:
         try:
             record = drawn(rng)
         except HushbidError:
             continue
-        found = verify(record, people=1)
-        assert found.verdict != "fails", found.summary()
-        seen += 1
+    found = verify(record, people=1)
+    assert found.verdict != "fails", found.summary()
 
 
 @pytest.mark.parametrize("reach", [10.0, 5e8, 1e11])

@@ -88,7 +88,7 @@ def refuse_rounding(goal: object, people: int, *, accepted: bool) -> None:
     raise LimitExceeded(
         f"Rounding payments up to coins of {goal.coin:g} would take {goal.reserve:.6g} of the budget of"
         f" {goal.amount:.12g} for {people:,} people, more than {LARGEST_SHARE:.0%}: invite fewer people, state a"
-        " larger budget or a hard budget, or accept it with accept_rounding (--accept-rounding).",
+        " larger budget or a hard budget, or accept it with accept_rounding.",
         field="budget",
     )
 

@@ -180,6 +180,8 @@ class Decided:
         )
         if isinstance(self.market.goal, Budget):
             facts |= {"rounding_reserve": self.market.goal.reserve}
+        if self.everybody is not None and self.everybody.outcome.flags:
+            facts |= {"flags": list(self.everybody.outcome.flags)}
         if self.market.each and self.everybody is not None:
             parts = self.everybody.outcome.by_stratum().items()
             facts |= {"strata": [{"stratum": name, **_part_facts(part)} for name, part in parts]}
@@ -303,6 +305,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
         f" {money_at_most(facts['incentive_error'], currency)}.",
         *_expected(facts),
         *_rounding(facts, currency),
+        *(wording.as_sentence(flag) for flag in facts.get("flags", ())),
     ]
     if facts["people_who_pay"]:
         lines.append(

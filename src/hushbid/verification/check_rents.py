@@ -38,6 +38,9 @@ _LOSSES_ROUNDED = {"central": 2e-12, "local": 2e-10}
 _ENCLOSED = 1e-6
 """How closely rents are enclosed before quadrature takes over, relative to the largest payment."""
 
+_DIGITS_OF_VALUES = 1e-12
+"""Rents are differences of values that are right to this part."""
+
 _PER_PERSON = 50
 _PER_INTEGRAL = 1000
 _KINDS = 8
@@ -75,13 +78,16 @@ def rounding_of(facts: Facts) -> float:
 def admitted(facts: Facts) -> BoolArray:
     """Whose bounds admit that her rent is known less closely than `LIMIT`.
 
-    Beside caps, and where people give for the estimate what they are paid, a market may lose digits: it then states
-    wider bounds. A record with such bounds is not wrong, but what it pays is not verified either.
+    Beside caps, where people give for the estimate what they are paid, and where the error is worth millions of times
+    what people ask, a market may lose digits: it then states wider bounds. A record with such bounds is not wrong, but
+    what it pays is not verified either.
     """
-    if not (facts.capped or facts.user_weight.any()):
+    largest = largest_payment(facts)
+    dear = isinstance(facts.goal, Price) and _DIGITS_OF_VALUES * facts.outcome.objective > LIMIT * largest
+    if not (facts.capped or facts.user_weight.any() or dear):
         return np.zeros(facts.people, dtype=bool)
     low, high = facts.outcome.rent_bounds
-    return high - low > LIMIT * largest_payment(facts)
+    return high - low > LIMIT * largest
 
 
 def _most_paid(facts: Facts) -> float:

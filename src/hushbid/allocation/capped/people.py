@@ -119,7 +119,8 @@ class People:
         """Who is inside, and who is at her cap."""
         below = level - self.offset
         there = below > 0.0
-        capped = there & (rate * self.mass * below >= self.cap)
+        with np.errstate(invalid="ignore"):  # a rate beyond all floats, of somebody who is not there
+            capped = there & (rate * self.mass * below >= self.cap)
         return there & ~capped, capped
 
     def totals(self, base: float, level: FloatArray, rate: FloatArray) -> Totals:
