@@ -7,7 +7,7 @@ import click
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
-from hushbid.durable import Staging, refuse_clashes, refuse_existing
+from hushbid.staging import Staging, refuse_clashes, refuse_existing
 from hushbid.wording import figure, fixed, four_digits, people, percent, table
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical", "histogram", "kde")
