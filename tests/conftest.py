@@ -39,8 +39,10 @@ from _pytest.doctest import DoctestModule
 
 CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
-hypothesis.settings.register_profile("laptop", deadline=None)
-hypothesis.settings.register_profile("ci", deadline=None, derandomize=True, database=None, print_blob=True)
+# nothing depends on time: a busy machine draws examples slowly, and the first one may import a library
+ANY_TIME: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+hypothesis.settings.register_profile("laptop", **ANY_TIME)
+hypothesis.settings.register_profile("ci", **ANY_TIME, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if CI else "laptop")
 
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.durable import Staging, create, give_name, make_folder, note, open_durable_lock, write_file, write_whole
+from hushbid.durable import create, give_name, make_folder, note, open_durable_lock, write_whole
 from hushbid.errors import OutputExists, Unwritable
+from hushbid.staging import Staging, write_file
 
 
 def saved(path: Path, content: str | bytes) -> Path:
@@ -147,7 +148,7 @@ def test_a_second_run_into_a_folder_is_refused_while_the_first_lives(tmp_path: P
 
 
 def test_what_a_killed_run_left_goes_when_the_same_is_written_again(tmp_path: Path) -> None:
-    killed = "import os, sys; from hushbid.durable import Staging\n"
+    killed = "import os, sys; from hushbid.staging import Staging\n"
     killed += "with Staging(force=True) as files: files.add(sys.argv[1], lambda file: os._exit(9))"
     place = tmp_path / "a.csv"
     assert subprocess.run([sys.executable, "-c", killed, str(place)], check=False).returncode == 9
@@ -157,3 +158,38 @@ def test_what_a_killed_run_left_goes_when_the_same_is_written_again(tmp_path: Pa
         with Staging(force=False) as beside:  # a living one's stays
             beside.add(place, lambda file: file.write(b"1"))
     assert [one.name for one in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_what_was_killed_while_it_wrote_one_file_goes_too(tmp_path: Path) -> None:
+    killed = "import os, pathlib, sys; from hushbid import durable\n"
+    killed += "durable.give_name = lambda *_: os._exit(9)\ndurable.write_whole(pathlib.Path(sys.argv[1]), b'1')"
+    place = tmp_path / "entry"
+    assert subprocess.run([sys.executable, "-c", killed, str(place)], check=False).returncode == 9
+    [left] = tmp_path.iterdir()
+    assert left.name.startswith(".entry.")
+    write_whole(place, b"2")
+    assert [one.name for one in tmp_path.iterdir()] == ["entry"]
+
+
+def test_a_folder_that_another_process_makes_meanwhile_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def too_late(made: Path, name: str) -> None:
+        """Let another make the folder right after the first look at it."""
+        look, seen = getattr(Path, name), []
+
+        def quicker(path: Path) -> bool:
+            found: bool = look(path)
+            if path == made and not seen:
+                seen.append(path)
+                made.mkdir()
+            return found
+
+        monkeypatch.setattr(Path, name, quicker)
+
+    too_late(tmp_path / "ledger", "is_dir")
+    make_folder(tmp_path / "ledger")
+    too_late(tmp_path / "out", "exists")
+    with Staging(force=False, folder=tmp_path / "out") as files:
+        files.add(tmp_path / "out" / "a", lambda file: file.write(b"1"))
+    assert (tmp_path / "out" / "a").read_bytes() == b"1"

@@ -30,7 +30,7 @@ LAYERS = (
     ("codec", "money"),
     ("documents",),
     ("held",),
-    ("notebook", "shortest"),
+    ("notebook", "shortest", "staging"),
     ("arrays", "durable", "wording"),
     ("errors",),
 )

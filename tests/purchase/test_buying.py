@@ -15,11 +15,12 @@ from click.testing import CliRunner
 import hushbid
 from hushbid import money
 from hushbid.cli import main
-from hushbid.errors import AlreadyReleased, DataError, InputError, ReportError
+from hushbid.disclosure import once
+from hushbid.errors import AlreadyReleased, DataError, InputError, OutputExists, ReportError
 from hushbid.mechanism import Population
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import Pilot, prior_file_text
-from hushbid.purchase import Purchase, Reading, buying, pricing, results, run_campaign
+from hushbid.purchase import Purchase, Reading, conducting, pricing, results, run_campaign
 from hushbid.purchase.releasing import release_recorded
 
 N = 200
@@ -126,7 +127,7 @@ def test_late_data_are_told_from_changed_ones_on_an_engine_too(file: Path) -> No
 def test_above_the_stated_size_an_engine_leaves_record_and_report_out_and_says_so(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (buying, pricing, results):
+    for module in (conducting, pricing, results):
         monkeypatch.setattr(module, "LARGEST_RECORD", N - 1)
     found = on_engine(file, pa.table(columns()))
     assert found.record is None
@@ -149,7 +150,7 @@ def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as small:
-        for module in (buying, results):
+        for module in (conducting, results):
             small.setattr(module, "LARGEST_RECORD", N - 1)
         drawn = on_engine(file, pa.table(columns()))
         again = on_engine(file, pa.table(columns()), force=True)
@@ -159,6 +160,22 @@ def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
     assert again.release.to_dict() == drawn.release.to_dict()
     with pytest.raises(AlreadyReleased, match="drawn by an engine"):  # its last digits are others
         run_campaign(file, reports=columns(), audit=False, force=True)
+
+
+def test_a_new_ledger_does_not_draw_again_what_a_summary_holds(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in (conducting, results):
+        monkeypatch.setattr(module, "LARGEST_RECORD", N - 1)
+    drawn = on_engine(file, pa.table(columns()))
+    summary = (tmp_path / "sleep" / "summary.json").read_bytes()
+    for forgotten in (once._drawn, once._asked):
+        forgotten.clear()
+    monkeypatch.setenv("HUSHBID_LEDGER", str(tmp_path / "new"))
+    with pytest.raises(AlreadyReleased, match=r"summary\.json holds an estimate of these people"):
+        on_engine(file, pa.table(columns()), force=True)
+    assert drawn.release is not None
+    assert (tmp_path / "sleep" / "summary.json").read_bytes() == summary
 
 
 def test_a_record_of_decisions_is_written_on_an_engine(tmp_path: Path) -> None:
@@ -186,7 +203,7 @@ def test_a_report_that_cannot_be_priced_is_named_by_column_and_row_whoever_reads
 
 def test_a_file_that_exists_is_replaced_by_force_in_python_and_by_an_option_on_the_command_line(file: Path) -> None:
     run_campaign(file, reports=columns(), audit=False)
-    with pytest.raises(InputError, match=r"record\.json exists already: force=True replaces\.") as refused:
+    with pytest.raises(OutputExists, match=r"record\.json exists already: force=True replaces\.") as refused:
         run_campaign(file, reports=columns(), audit=False)
     assert refused.value.field == "force"
     pq.write_table(pa.table(columns()), file.with_name("people.parquet"))

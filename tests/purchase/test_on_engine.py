@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from hushbid import durable
+from hushbid import staging
 from hushbid.cli import main
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
@@ -364,7 +364,7 @@ STOPS = {
     "while DuckDB prices": ("engine.payouts", "DecisionsKernel.__call__", 1, signal.SIGINT),
     "while DuckDB prices, politely": ("engine.payouts", "DecisionsKernel.__call__", 1, signal.SIGTERM),
     "while checking": ("engine.payouts", "Paid", 2, signal.SIGTERM),
-    "before giving names": ("durable", "_same", 1, signal.SIGKILL),
+    "before giving names": ("staging", "_same", 1, signal.SIGKILL),
 }
 
 
@@ -490,13 +490,13 @@ def read_until(descriptor: int, words: bytes | None) -> bytes:
 
 
 def test_a_dead_jobs_room_is_cleared_and_a_living_ones_is_not(tmp_path: Path) -> None:
-    living = durable._Room.beside(tmp_path / "out")
+    living = staging._Room.beside(tmp_path / "out")
     dead = tmp_path / ".out.dead.tmp"
     dead.mkdir()
     (dead / ".lock").touch()
     strange = tmp_path / ".out.strange.tmp"
     strange.mkdir()
-    third = durable._Room.beside(tmp_path / "out")
+    third = staging._Room.beside(tmp_path / "out")
     assert set(names(tmp_path)) == {living.folder.name, third.folder.name, strange.name}
     living.clear()
     third.clear()

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from hushbid.durable import write_file
 from hushbid.engine.people import floats_of
 from hushbid.errors import DataError, InputError, MissingExtra, ReportError
 from hushbid.purchase.people import read_data, read_people
+from hushbid.staging import write_file
 from hushbid.tables import Table, columns_of, read_table, table_writer
 
 

@@ -7,7 +7,7 @@ import click
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
-from hushbid.durable import Staging, refuse_clashes, refuse_existing
+from hushbid.staging import Staging, refuse_clashes, refuse_existing
 from hushbid.wording import figure, fixed, four_digits, people, percent, table
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical", "histogram", "kde")
@@ -211,7 +211,7 @@ def _group_text(result: dict[str, Any], fits: list[Any], chosen: Any) -> list[st
     smoothed = ", smoothed" if chosen.family == "kde" else ""
     shown = f"the pilot's own values{smoothed}" if named is None else four_digits(named)
     return [
-        f"{people(result['people'])}; how far each prior lies from data it was not fitted to, the best first:",
+        f"{people(result['people'])}; how far each prior lies from data it was not fitted to, the best first (of those that fit equally, the simplest):",
         table(compared),
         f"Taken: {chosen.family} ({shown}). What a unit of privacy costs a buyer who pays truthfully:",
         table(costs),

@@ -64,7 +64,7 @@ def refuse_output(
     out: Path, options: MarketOptions | None = None, *read: str | None, option: str = "--out", force: bool
 ) -> None:
     """Refuse a place where no campaign file can be, or should not: over another file, or over one that is read."""
-    from hushbid.durable import refuse_clashes, refuse_existing
+    from hushbid.staging import refuse_clashes, refuse_existing
 
     if out.suffix != ".toml":
         raise click.UsageError(f"{option} must end in .toml, got {out}.")
@@ -122,9 +122,9 @@ def draft_of(
 
 def write_draft(draft: "Draft", out: Path, *, force: bool) -> None:
     """Write a campaign file that can be read, or nothing."""
-    from hushbid.durable import write_file
     from hushbid.errors import InputError
     from hushbid.purchase.drafting import checked_text
+    from hushbid.staging import write_file
 
     try:
         content = checked_text(draft, out).encode()

@@ -9,7 +9,7 @@ from hushbid.cli.common import Number, OneFile, Steps, is_stated, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.engine_options import EngineOptions, engine_options
 from hushbid.cli.options import MarketOptions, market_options, people_options
-from hushbid.durable import STREAM, refuse_clashes, refuse_existing, write_file
+from hushbid.staging import STREAM, refuse_clashes, refuse_existing, write_file
 
 if TYPE_CHECKING:
     from hushbid.purchase.deciding import Decided

@@ -13,8 +13,8 @@ import click
 from hushbid.cli.common import Number, OneFile
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
-from hushbid.durable import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
+from hushbid.staging import STREAM, refuse_clashes, write_file
 from hushbid.wording import as_seen, typed
 
 if TYPE_CHECKING:

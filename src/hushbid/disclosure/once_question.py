@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, rounded_sum
+from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, rounded_sum
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
@@ -251,7 +251,7 @@ def _named_codes(names: bytes, strata: IndexArray) -> Iterable[bytes]:
     return (names[32 * row : 32 * row + 32] + codes[8 * row : 8 * row + 8] for row in range(strata.size))
 
 
-def canonical_order(people: HashArray | None, *promised: FloatArray | IndexArray) -> IndexArray:
+def canonical_order(people: HashArray | None, *promised: FloatArray | BoolArray) -> IndexArray:
     """An order of rows that does not depend on how they are listed: by id, or else by what was promised.
 
     Never by datum: the order is stored, and would show to a person who holds the ledger who answered alike.

@@ -14,7 +14,6 @@ from hushbid.allocation.goals import name_of
 from hushbid.allocation.problem import normal_scale
 from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
-from hushbid.durable import Staging
 from hushbid.engine.adapter import Batch, Engine, Frame
 from hushbid.engine.checks import check_options, people_of, refuse_repeated_ids, refuse_rows
 from hushbid.engine.decisions import Decider, LookupKernel
@@ -44,6 +43,7 @@ from hushbid.mechanism.strata import refuse_empty
 from hushbid.mechanism.survey import QuestionError
 from hushbid.priors import Prior
 from hushbid.priors.pilot import Pilot
+from hushbid.staging import Staging
 
 GATHER = 1 << 15
 """Up to so many people are priced on the driver one by one; more by sums and curves."""

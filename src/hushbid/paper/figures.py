@@ -33,8 +33,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
 from hushbid.arrays import FloatArray
-from hushbid.durable import Staging
 from hushbid.errors import InputError, MissingExtra
+from hushbid.staging import Staging
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

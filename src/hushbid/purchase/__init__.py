@@ -9,8 +9,9 @@ it from TOML (``toml_sections`` reads its tables and tells every problem at once
 says what the buyer has, ``questions_section`` those of a survey, ``strata_section`` that of a panel), ``drafting``
 writes such a file with a comment for each field, ``people`` reads who reported and what they delivered, ``deciding``
 runs the market in memory and rounds the money, ``on_engine`` does so where the people are, ``spending`` refuses to pay
-more than a ceiling, ``releasing`` draws the one estimate, also from a record, ``buying`` is the whole way: read, buy,
-release, record, report; ``by_stratum`` goes it for each stratum; ``results`` are what it came to, and ``writing`` puts
+more than a ceiling, ``releasing`` draws the one estimate, also from a record, and ``telling`` says what it came to,
+``conducting`` is the whole way: read, decide, release, record, report, ``buying`` the two ways to start it;
+``by_stratum`` goes it for each stratum; ``results`` are what it came to, and ``writing`` puts
 them into files. ``reporting`` makes the report page again from a record. ``pricing`` stops after the decisions.
 ``sides`` reads one of two campaigns that are compared, and ``comparing`` sets both side by side.
 """

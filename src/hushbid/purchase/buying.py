@@ -1,41 +1,26 @@
-"""The whole way: read, buy, release, record, report, whoever reads the people, and whatever says what is wanted.
+"""The two ways to say what is wanted: `buy` takes people and a market, `run_campaign` a campaign file.
 
-`buy` takes people and a market, `run_campaign` a campaign file; both go the same way. Everything is computed before
-anything takes its name, and then appears together. The one exception is the estimate: it is drawn once and kept in the
-release ledger, under what is asked of whom, before it is shown, so that whatever happens afterwards, and whatever
-options and folders are given, asking again gives the same one.
+Both go the same way from there, that of `hushbid.purchase.conducting`.
 """
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from hushbid.arrays import as_count, as_number
-from hushbid.disclosure import Answer
-from hushbid.disclosure.once import named
 from hushbid.disclosure.once_store import ledger_folder
-from hushbid.durable import Staging, refuse_clashes, refuse_existing
-from hushbid.errors import InputError, MissingExtra
+from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.mechanism.releasing import plan_of
 from hushbid.money import NO_CURRENCY, Currency
-from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource, data_source, fields_of, prior_of, with_coin
+from hushbid.purchase.campaign import Campaign, ReportsSource, data_source, fields_of, prior_of, with_coin
 from hushbid.purchase.campaign_file import read_campaign
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of
-from hushbid.purchase.people import AT_ONCE, Delivered, Kind, People, Reading, read_answers, read_data
-from hushbid.purchase.releasing import Asked, Place, answer_from, stamps_of
+from hushbid.purchase.conducting import conduct
+from hushbid.purchase.deciding import Step
+from hushbid.purchase.people import AT_ONCE, Kind, Reading
 from hushbid.purchase.results import Purchase
-from hushbid.purchase.writing import Names, notes_of, report_of, write_documents, write_tables
-from hushbid.report import AuditLine
-from hushbid.report.sections.audits import lines_of
-from hushbid.tables import is_table, read_again
-
-if TYPE_CHECKING:
-    from hushbid.engine import Priced  # engines are loaded where one is asked for
+from hushbid.tables import read_again
 
 
 def _silent(told: str) -> None:
@@ -158,7 +143,7 @@ def buy(
         accept_infinite_loss=accept_infinite_loss,
         accept_rounding=accept_rounding,
     )
-    return _conduct(
+    return conduct(
         wanted,
         reading,
         ledger=None if ledger is None else ledger_folder(ledger),
@@ -226,7 +211,7 @@ def run_campaign(
     wanted = campaign
     if not isinstance(wanted, Campaign):
         wanted = read_campaign(Path(wanted), reports=read_again(reports), data=data)
-    return _conduct(
+    return conduct(
         wanted,
         reading,
         ledger=None if ledger is None else ledger_folder(ledger),
@@ -234,245 +219,4 @@ def run_campaign(
         force=force,
         estimate_needed=estimate_needed,
         step=step,
-    )
-
-
-def _conduct(
-    wanted: Campaign,
-    reading: Reading,
-    *,
-    ledger: Path | None,
-    audit: bool,
-    force: bool,
-    estimate_needed: bool,
-    step: Step,
-) -> Purchase:
-    # refuse at once what cannot be done or would be lost
-    if wanted.each:
-        raise InputError(
-            f"{wanted.called}: each asks for an estimate for each stratum: run_by_stratum() buys them for a campaign"
-            " file, and hushbid run; for a market, buy in each of market.by_stratum().",
-            field="each",
-        )
-    if not is_table(wanted.reports.file) and reading.engine == "memory":
-        reading = replace(reading, engine="auto")  # it stays where it is, and says itself which engine reads it
-    refuse_clashes(wanted.outputs, wanted.inputs)
-    if reading.engine != "memory":
-        _refuse_other_table(wanted)
-    names = None if wanted.folder is None else Names.of(wanted, wanted.folder, reading)
-    if names is not None and not force:
-        refuse_existing([names.last])
-    # buy; from here on files wait under temporary names and appear together
-    with Staging(force=force, folder=wanted.folder) as files:
-        bought = _read_and_decide(wanted, reading, files, names, step)
-        step("releasing")
-        found = Found()
-        if wanted.data is not None and bought.decided.figures.active:
-            try:
-                found = _answer(wanted, bought, place_of(ledger, names))
-            except MissingExtra as problem:
-                if estimate_needed:
-                    raise
-                found = Found(missing=str(problem))
-        return complete(files, names, wanted, bought, found, audit=audit, step=step)
-
-
-# -- the estimate is there, or there is none ---------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Bought:
-    """What was decided, and where the data are."""
-
-    decided: Decided
-    delivered: Delivered | None = None
-    """Everybody's data, if they were read with the reports."""
-
-    priced: "Priced | None" = None
-    """The engine's table."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Found:
-    """The estimate, if there is one, and what is to be said about the data."""
-
-    answer: Answer | None = None
-    strangers: int = 0
-    """How many people in the data did not report."""
-
-    missing: str = ""
-    """Why there is no estimate although there are data."""
-
-    notes: tuple[str, ...] = ()
-
-
-def complete(
-    files: Staging, names: Names | None, campaign: Campaign, bought: Bought, found: Found, *, audit: bool, step: Step
-) -> Purchase:
-    """Attack a purchase, record it, and let its files wait for their names, the last of them last."""
-    decided, everybody, answer = bought.decided, bought.decided.everybody, found.answer
-    # everywhere the same is said of safeguards that were overridden
-    stamps = stamps_of(decided, asked_of(campaign), answer)
-    step("auditing")
-    audits: tuple[AuditLine, ...] = ()
-    if audit and everybody is not None and decided.figures.active and campaign.data is not None:
-        from hushbid.audit.suite import audits_of  # late: with all that attacks take it is much to load
-
-        audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
-    step("writing")
-    record, page, paths = None, None, list[Path]()
-    # the report is computed beside; tables come first, which Python's lock does not hold up
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        if names is not None and everybody is not None and campaign.data is not None:
-            page = beside.submit(report_of, campaign, decided, everybody, answer, audits)
-        if names is not None:
-            paths += write_tables(files, names, campaign, decided, bought.priced, answer)
-        step("recording")
-        if everybody is not None:
-            release = None if answer is None else answer.release
-            record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign))
-        if names is not None:
-            paths += write_documents(files, names, campaign, decided, answer, record, stamps, page)
-    return Purchase(
-        campaign=campaign,
-        decided=decided,
-        answer=answer,
-        record=record,
-        stamps=tuple(stamps),
-        strangers=found.strangers,
-        missing=found.missing,
-        audits=audits,
-        files=tuple(paths),
-        data_notes=found.notes,
-    )
-
-
-# -- read and decide ---------------------------------------------------------------------------------------------------
-
-
-def wanted_by(campaign: Campaign) -> Wanted:
-    """What a campaign buys from whom."""
-    source = campaign.reports
-    return Wanted(
-        reports=source.file,
-        id=source.id,
-        sensitivity=source.sensitivity,
-        group=source.group,
-        stratum=None if campaign.strata is None else campaign.strata.column,
-        limit=source.limit,
-        prior=campaign.prior,
-        market=campaign.market_for,
-        currency=campaign.currency,
-        ceiling=campaign.ceiling,
-        accept_pilot_overlap=campaign.accept_pilot_overlap,
-        accept_rounding=campaign.accept_rounding,
-    )
-
-
-def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: Names | None, step: Step) -> Bought:
-    """On an engine everybody is taken here, if so many fit; else it writes its decisions itself."""
-    wanted = wanted_by(campaign)
-    if reading.engine == "memory":
-        return Bought(decided=decide(wanted, reading, step))
-
-    from hushbid.purchase.on_engine import price_on_engine, taken_here, write_decisions
-
-    found = price_on_engine(wanted, reading, step)
-    priced = found.priced
-    if priced.summary.people > LARGEST_RECORD:
-        if names is None:
-            told = (
-                f"folder must be given: decisions about more than {LARGEST_RECORD:,} people are written by the engine."
-            )
-            raise InputError(told, field="folder")
-        paid = write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
-        return Bought(decided=found.decided(paid), priced=priced)
-    step("taking everybody to one place")
-    here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.names)
-    return Bought(decided=found.decided(here.paid, here.everybody), delivered=here.delivered, priced=priced)
-
-
-def _refuse_other_table(campaign: Campaign) -> None:
-    """An engine does not join: the data must stand beside the reports."""
-    data = campaign.data
-    if data is not None and not _same_table(data.file, campaign.reports.file):
-        columns = f"a column {data.names[0]!r}" if data.columns is None else "a column for each question"
-        raise InputError(
-            f"{campaign.called}: on an engine data.file must be the table of reports.file, with"
-            f" {columns} of data; join the two first, or use engine='memory'.",
-            field="data.file",
-        )
-    if data is not None and data.kind == "simulated_values":
-        raise InputError(f"{campaign.called}: data.kind 'simulated_values' needs engine='memory'.", field="data.kind")
-
-
-def _same_table(one: Any, other: Any) -> bool:
-    if isinstance(one, str | Path) and isinstance(other, str | Path):
-        return Path(one).resolve() == Path(other).resolve()
-    return one is other
-
-
-# -- the one estimate --------------------------------------------------------------------------------------------------
-
-
-def place_of(ledger: Path | None, names: Names | None) -> Place:
-    """Where an estimate is kept, and what results it would replace."""
-    if names is None:
-        return Place(ledger=ledger)
-    return Place(ledger=ledger, folder=names.record.parent, record=names.record, summary=names.summary)
-
-
-def _answer(campaign: Campaign, bought: Bought, place: Place) -> Found:
-    source, everybody = campaign.data, bought.decided.everybody
-    assert source is not None
-    if everybody is None:
-        assert bought.priced is not None
-        return Found(answer=_answer_from_sums(campaign, bought.priced, source.names, place))
-    people, asked = everybody.people, asked_of(campaign)
-    # ids are hashed beside: that is Python's work, and reading data mostly is not
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        names = None if people.ids is None or asked.made_up else beside.submit(named, people.ids)
-        found = bought.delivered
-        if found is None:
-            found = delivered_in(source, people, everybody.outcome.market)
-        plan = plan_of(everybody.outcome, from_engine=everybody.from_engine)
-        late_field = "late" if campaign.path is None else "data.late"
-        answer = answer_from(plan, found.data, asked, people, place, names=names, late_field=late_field)
-    return Found(answer=answer, strangers=found.strangers, notes=found.notes)
-
-
-def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
-    """What the file of data holds: answers to a survey, or one datum or message of each person."""
-    if market.survey is not None and source.columns is not None:
-        return read_answers(source.file, people, id_column=source.id, columns=source.columns, questions=market.survey)
-    return read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
-
-
-def asked_of(campaign: Campaign) -> Asked:
-    """What a campaign asks, and what it accepts by name."""
-    return Asked(
-        question=campaign.quantity,
-        wave=campaign.wave,
-        made_up=campaign.made_up,
-        simulated=campaign.data is not None and campaign.data.kind == "simulated_values",
-        accept_infinite_loss=campaign.accept_infinite_loss,
-        late=None if campaign.data is None else campaign.data.late,
-    )
-
-
-def _answer_from_sums(campaign: Campaign, priced: "Priced", columns: tuple[str, ...], place: Place) -> Answer:
-    from hushbid.engine import releasing as on_sums
-
-    question, wave, ledger = campaign.quantity, campaign.wave, place.ledger
-    if campaign.made_up:
-        return on_sums.release_made_up(priced, columns, question=question, wave=wave, ledger=ledger)
-    place.refuse_former()
-    asked, people = asked_of(campaign), priced.summary.people
-    return on_sums.answer(
-        priced,
-        columns,
-        question=question,
-        wave=wave,
-        ledger=ledger,
-        before_first=lambda: place.refuse_other_summary(asked, people),
     )

@@ -19,19 +19,19 @@ from hushbid.arrays import IndexArray
 from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.once_store import ledger_folder
 from hushbid.disclosure.preparing import prepare
-from hushbid.durable import Staging, refuse_clashes, refuse_existing
 from hushbid.errors import HushbidError, InputError, NothingDelivered
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
-from hushbid.purchase.buying import Bought, Found, asked_of, complete, delivered_in, wanted_by
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.campaign_file import read_campaign
+from hushbid.purchase.conducting import Bought, Found, asked_of, complete, delivered_in, wanted_by
 from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide
 from hushbid.purchase.on_engine import NO_ENGINE
 from hushbid.purchase.people import AT_ONCE, Delivered, People, Reading, rows_of
 from hushbid.purchase.releasing import Place, drawn_from, refuse_unsaid_late
 from hushbid.purchase.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
 from hushbid.purchase.writing import Names
+from hushbid.staging import Staging, refuse_clashes, refuse_existing
 from hushbid.tables import Raw, is_table, table_writer
 
 _MOST = 1000

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.disclosure.once_question import LAST_WAVE
-from hushbid.durable import STREAM
 from hushbid.errors import HushbidError, InputError
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource
@@ -17,6 +16,7 @@ from hushbid.purchase.people import Kind
 from hushbid.purchase.questions_section import read_survey
 from hushbid.purchase.strata_section import read_strata
 from hushbid.purchase.toml_sections import Problems, Section, toml_text, toml_values
+from hushbid.staging import STREAM
 from hushbid.tables import ENDINGS, columns_of
 
 _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}

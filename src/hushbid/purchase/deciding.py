@@ -10,7 +10,6 @@ from typing import Any
 from hushbid import wording
 from hushbid.allocation import Accuracy, Budget, HardBudget, Price
 from hushbid.disclosure import Release
-from hushbid.durable import Write
 from hushbid.errors import InputError
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.mechanism.survey import QuestionError
@@ -20,6 +19,7 @@ from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_ceiling
 from hushbid.questions import Choice
 from hushbid.record import Record
+from hushbid.staging import Write
 from hushbid.tables import Raw
 from hushbid.wording import figure
 

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.arrays import id_texts
-from hushbid.durable import Staging
 from hushbid.engine import Priced, price
 from hushbid.engine.delivered import DataNames, data_columns
 from hushbid.engine.everybody import everybody
@@ -23,6 +22,7 @@ from hushbid.money import with_rounding
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide_about
 from hushbid.purchase.people import Delivered, People, Reading, rows_of
 from hushbid.purchase.spending import refuse_above_ceiling
+from hushbid.staging import Staging
 
 PASSES = 10
 """Steps of the progress bar, at most: six to decide, one each for ids, pilot, writing and counting."""

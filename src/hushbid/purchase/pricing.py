@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from hushbid.durable import STREAM, Staging
 from hushbid.engine.opening import is_url, refuse_existing_address
 from hushbid.errors import InputError
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of, record_writer
 from hushbid.purchase.on_engine import PASSES, price_on_engine, taken_here, write_decisions, write_to_address
 from hushbid.purchase.people import Reading
 from hushbid.purchase.releasing import stamps_of
+from hushbid.staging import STREAM, Staging
 from hushbid.tables import table_writer
 
 NO_RECORD = (

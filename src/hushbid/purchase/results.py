@@ -20,7 +20,7 @@ from hushbid.money import amounts_due, in_units
 from hushbid.notebook import WITHHELD, Table, card, pretty
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody
-from hushbid.purchase.releasing import BEFORE, estimate_facts, estimate_text, late_text, moved_text
+from hushbid.purchase.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record
 from hushbid.report import AuditLine
 from hushbid.report.suppression import too_few

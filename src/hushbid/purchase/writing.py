@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING, Any
 
 from hushbid.disclosure import Answer
 from hushbid.documents import plain
-from hushbid.durable import Staging, Write
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import Decided, Everybody, record_writer
 from hushbid.purchase.people import Reading
@@ -22,6 +21,7 @@ from hushbid.purchase.releasing import MADE_UP_NOTICE, asked_notes, wave_stamps
 from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, Report, build_report, render_report
+from hushbid.staging import Staging, Write
 from hushbid.tables import Raw, table_writer
 from hushbid.wording import as_sentence
 

@@ -47,13 +47,13 @@ In reading order:
 
 from pathlib import Path
 
-from hushbid.durable import write_file
 from hushbid.report.build import Report, build_report
 from hushbid.report.conduct import Conduct
 from hushbid.report.material import Settlement
 from hushbid.report.page import render_report
 from hushbid.report.prior_chart import prior_picture
 from hushbid.report.sections.audits import AuditLine
+from hushbid.staging import write_file
 
 __all__ = [
     "AuditLine",

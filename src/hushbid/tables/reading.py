@@ -11,8 +11,8 @@ from typing import Any, BinaryIO, cast
 import numpy as np
 
 from hushbid.documents import gunzipped
-from hushbid.durable import STREAM
 from hushbid.errors import InputError
+from hushbid.staging import STREAM
 from hushbid.tables.arrow import arrow_column, pyarrow
 from hushbid.tables.columns import HOLD_NUMBERS, Cells, Column, column_of
 from hushbid.tables.csv_files import names_in_csv, read_csv, refuse_missing, refuse_twins

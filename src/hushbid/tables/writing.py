@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from hushbid.durable import STREAM, Write
 from hushbid.errors import InputError
+from hushbid.staging import STREAM, Write
 from hushbid.tables.arrow import pyarrow
 from hushbid.tables.columns import Raw
 from hushbid.tables.csv_files import write_csv

@@ -9,7 +9,7 @@ from hushbid import Accuracy, Market, Outcome, Price, Uniform
 from hushbid.disclosure import release_made_up
 from hushbid.errors import InputError
 from hushbid.mechanism.releasing import plan_of
-from hushbid.purchase.releasing import estimate_text
+from hushbid.purchase.telling import estimate_text
 from hushbid.report import Report, build_report, render_report
 
 LABELS = np.array(["young"] * 90 + ["old"] * 30)

@@ -21,6 +21,7 @@ from hushbid.errors import (
     RecordError,
     ServerFailed,
     Throttled,
+    Unwritable,
 )
 from hushbid.server.api import protocol
 from hushbid.server.api.middleware import BODY_LIMIT, SECURITY_HEADERS
@@ -197,6 +198,7 @@ def test_what_is_not_http_is_refused_as_a_problem(shared: Live, garbage: bytes) 
         (NobodyToBuyFrom("So."), 422),
         (Throttled("So."), 429),
         (ServerFailed("So."), 503),
+        (Unwritable("So."), 503),
         (CampaignError("So."), 500),
     ],
     ids=lambda value: type(value).__name__,
