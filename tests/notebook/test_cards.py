@@ -165,7 +165,7 @@ def test_a_verification_says_what_failed(outcome: Outcome) -> None:
     assert all(check.name in words for check in found.checks)
     assert "failed" not in found._repr_html_().split("</style>")[1]
     wrong = replace(found, checks=(*found.checks, replace(found.checks[0], status="fails", sentence=EVIL)))
-    assert f"1 of {len(wrong.checks)} checks failed" in Reader(html_of(wrong)).words[0]
+    assert f"Fails: 1 of {len(wrong.checks)} checks" in Reader(html_of(wrong)).words[0]
     assert 'class="hushbid-card failed"' in html_of(wrong)
     assert "script" not in Reader(html_of(wrong)).tags
 

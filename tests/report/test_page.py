@@ -30,7 +30,7 @@ from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives, check_
 from hushbid.audit.incentive_report import Violation
 from hushbid.baselines import compare
 from hushbid.disclosure import noise
-from hushbid.errors import InputError
+from hushbid.errors import InputError, OutputExists
 from hushbid.mechanism.releasing import plan_of
 from hushbid.report import AuditLine, Report, build_report, render_report, write_report
 from hushbid.report.build import SECTIONS
@@ -561,7 +561,7 @@ def test_a_report_is_written_completely_and_never_over_another(report: Report, t
     write_report(path, report)
     assert path.read_text(encoding="utf-8") == render_report(report)
     other = dataclasses.replace(report, campaign_name="Another")
-    with pytest.raises(InputError, match="exists already"):
+    with pytest.raises(OutputExists, match="exists already"):
         write_report(path, other)
     write_report(path, other, force=True)
     assert "Another" in path.read_text(encoding="utf-8")
