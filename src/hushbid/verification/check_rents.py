@@ -78,13 +78,12 @@ def rounding_of(facts: Facts) -> float:
 def admitted(facts: Facts) -> BoolArray:
     """Whose bounds admit that her rent is known less closely than `LIMIT`.
 
-    Beside caps, where people give for the estimate what they are paid, and where the error is worth millions of times
-    what people ask, a market may lose digits: it then states wider bounds. A record with such bounds is not wrong, but
-    what it pays is not verified either.
+    Beside caps, and where the error is worth millions of times what people are paid, a market may lose digits: it then
+    states wider bounds. A record with such bounds is not wrong, but what it pays is not verified either.
     """
     largest = largest_payment(facts)
     dear = isinstance(facts.goal, Price) and _DIGITS_OF_VALUES * facts.outcome.objective > LIMIT * largest
-    if not (facts.capped or facts.user_weight.any() or dear):
+    if not (facts.capped or dear):
         return np.zeros(facts.people, dtype=bool)
     low, high = facts.outcome.rent_bounds
     return high - low > LIMIT * largest
