@@ -71,20 +71,14 @@ def screen(
         curve = _Curve(place, known, computed(rows[known]), most)
         curve.refine(lambda which: computed(rows[which]), 0.25 * np.maximum(noticed - allowed, 0.0))
     value, error = curve.everywhere()
-    known = curve.known.copy()
-    # the few of whom the curve says too little are computed
-    vague = np.flatnonzero(~(allowed + error <= noticed) & ~known)
-    if 0 < vague.size <= _FEW:
-        truth = computed(rows[vague])
-        value[vague], error[vague], known[vague] = truth.rent, truth.error, True
     off = np.abs(stated - value)
     bad = ~(off <= allowed + error)  # what is no number is not near
     close = allowed + error <= noticed
-    wrong = np.flatnonzero(bad & close & known)
+    wrong = np.flatnonzero(bad & close & curve.known)
     # people off the curve, or where it is not known closely, are computed themselves, the worst first
-    suspects = np.flatnonzero((bad | ~close) & ~known)
+    suspects = np.flatnonzero((bad | ~close) & ~curve.known)
     suspects = suspects[np.argsort(-(off / (allowed + error + 1e-300))[suspects], kind="stable")]
-    found, seen, left = [wrong], int(np.count_nonzero(known)), max(most - curve.count, _BLOCK)
+    found, seen, left = [wrong], curve.count, max(most - curve.count, _BLOCK)
     for start in range(0, min(suspects.size, left), _BLOCK):
         some = suspects[start : start + _BLOCK]
         truth = computed(rows[some])
