@@ -227,7 +227,7 @@ def test_a_largest_loss_must_be_said(home: Path) -> None:
     [
         ({}, "my secret", "must be one number"),
         ({}, "", "must be one number"),
-        ({"--privacy-loss": "0"}, "7.25", "--privacy-loss must be at least"),
+        ({"--privacy-loss": "0"}, "7.25", "not in the range x>0"),
         ({"--privacy-loss": "inf", "--at-most": "inf"}, "7.25", "--privacy-loss is infinite"),
         ({"--campaign": " \u200b "}, "7.25", "at least one visible character"),
         ({"--bounds": "12,0"}, "7.25", "two numbers, the smaller first"),
@@ -370,7 +370,7 @@ def test_a_bad_call_is_refused_in_a_sentence(call: str, home: Path) -> None:
 def test_a_plan_says_what_people_error_and_budget_go_together(home: Path) -> None:
     arguments = ("plan", "--prior", "uniform:1,2", "--people", "50", "--repetitions", "20", "--budget", "5", "--json")
     plan = json.loads(succeeds(*arguments, cwd=home))
-    assert plan["goal"] == {"kind": "budget", "amount": 5.0}
+    assert plan["goal"] == {"kind": "budget", "amount": 5.0, "coin": 0.01, "reserve": None}
     assert plan["total_payment"]["expected"] == pytest.approx(5, rel=0.05)
     spent = plan["total_payment"]
     assert spent["expected"] <= spent["in_95_of_100"] <= spent["at_worst"]

@@ -245,7 +245,7 @@ def test_a_negative_sensitivity_is_named_by_its_row(tmp_path: Path) -> None:
     path = tmp_path / "pilot.csv"
     path.write_text("id,sensitivity\n" + "".join(f"{row},{row - 3}\n" for row in range(12)))
     done = hushbid("fit-prior", path)
-    assert done.exit_code == 2
+    assert done.exit_code == 4
     assert "rows 0, 1, 2 do not" in done.stderr
     assert "-3" not in done.stderr.replace(str(path), "")
 

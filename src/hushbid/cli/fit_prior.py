@@ -211,8 +211,8 @@ def _group_text(result: dict[str, Any], fits: list[Any], chosen: Any) -> list[st
     smoothed = ", smoothed" if chosen.family == "kde" else ""
     shown = f"the pilot's own values{smoothed}" if named is None else four_digits(named)
     return [
-        f"{people(result['people'])}; how far each prior lies from data it was not fitted to, the best first"
-        " (of those that fit equally, the simplest):",
+        f"{people(result['people'])}; how far each prior lies from data it was not fitted to, the best first (of those"
+        " that fit equally, the simplest):",
         table(compared),
         f"Taken: {chosen.family} ({shown}). What a unit of privacy costs a buyer who pays truthfully:",
         table(costs),

@@ -61,6 +61,9 @@ at their cap, rounding adds half a coin each, not what the digits of one number 
 _PRECISION = 1e-7
 """The reserve is computed to this part of the budget."""
 
+_LEAST_LEFT = 1e-4
+"""Rounding never takes the last part of a budget: something is left to decide with, if the buyer accepts that."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kind:
@@ -123,7 +126,7 @@ def _reserve(
         budget = math.exp(part) * amount
         return budget + people.rounding(budget, coin) - amount
 
-    low = math.log(_PRECISION)
+    low = math.log(_LEAST_LEFT)
     part = low if excess(low) >= 0.0 else brentq(excess, low, 0.0, xtol=_PRECISION, rtol=1e-12)
     # as many digits as it is computed to, so that the last ones of a machine do not matter
     return abs(float(f"{amount * -math.expm1(part):.6g}"))
