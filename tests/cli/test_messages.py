@@ -141,7 +141,7 @@ def wrongly_written(text: str) -> Iterator[str]:
 
 def test_numbers_are_written_alike_in_all_commands(home: Path) -> None:
     goal = (*MARKET, "--currency", "EUR", "--buyer-weight", 123456.7)
-    tiny = ("--budget", 1e-7, "--accept-rounding", "--max-privacy-loss", 3e-9, "--out", "x.csv", "--record", "x.json")
+    tiny = ("--budget", 123456.7, "--max-privacy-loss", 3e-9, "--out", "x.csv", "--record", "x.json")
     calls: list[tuple[object, ...]] = [
         ("fit-prior", "reports.csv"),
         ("plan", *goal, "--people", 12, "--repetitions", 20),

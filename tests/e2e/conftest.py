@@ -136,7 +136,8 @@ REFUSALS = range(2, 8)
 def refused(*arguments: object, cwd: Path, text: str | None = None) -> str:
     """What a refusal says: status 2, nothing on standard output, no traceback."""
     done = hushbid(*arguments, cwd=cwd, text=text)
-    assert done.returncode in REFUSALS and not done.stdout, (done.returncode, done.stdout, done.stderr)
+    assert done.returncode in REFUSALS, (done.returncode, done.stdout, done.stderr)
+    assert done.stdout == ""
     assert "Traceback" not in done.stderr
     return done.stderr
 

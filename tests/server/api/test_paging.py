@@ -42,7 +42,7 @@ def test_pages_hold_everything_once_and_in_order(both: Live) -> None:
         numbers = [event["number"] for event in pages(client, f"/campaigns/{play.id}/events", 1000)[0]]
         assert numbers == list(range(1, len(numbers) + 1))
         kinds = [job["kind"] for job in pages(client, f"/campaigns/{play.id}/jobs", 1000)[0]]
-        assert kinds == ["allocation", "release"]
+        assert kinds == ["opening", "allocation", "release"]
 
 
 @pytest.mark.parametrize(
