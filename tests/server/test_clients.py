@@ -90,13 +90,14 @@ def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_report_without_o
     analyst.open(campaign)
     report_all(links)
     with ParticipantClient.from_link(links[0].link, keeper=KEPT) as she:
+        assert she.report(1.2, limit=0).limit == 0.0, "she sells nothing"
         assert she.report(1.2, limit=0.5).limit == 0.5
         assert she.report(1.2).limit is None
         told = she.report(1.2, limit=0.25)
         assert (told.takes_limits, told.limit) == (True, 0.25)
         assert "0.25" not in repr(told)
-        for wrong in (0, -1.0, float("nan"), float("inf"), 1e-300, True, "0.5"):
-            with pytest.raises(InputError, match="limit must be a finite number from 1e-06 up"):
+        for wrong in (-1.0, float("nan"), float("inf"), 1e-300, True, "0.5"):
+            with pytest.raises(InputError, match="limit must be 0, to sell nothing, or a finite number from 1e-06 up"):
                 she.report(1.2, limit=wrong)  # type: ignore[arg-type]
         analyst.close_reporting(campaign)
         assert analyst.wait(campaign).state == "delivering"

@@ -9,6 +9,7 @@ import pytest
 
 from hushbid.client import AnalystClient, Invitation, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, InputError
+from hushbid.record import Record
 from hushbid.server.bot_campaigns import play_campaign
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify
@@ -72,6 +73,13 @@ class Campaign:
         return self.analyst.wait(self.id).state
 
 
+def _verify(record: Record) -> None:
+    """Nothing fails; in the central setting rents under a cap are not checked for strata, and it says so."""
+    found = verify(record)
+    assert found.failed == ()
+    assert found.incomplete == (("rents",) if record.outcome.market.setting == "central" else ())
+
+
 SURVEY = {
     "bounds": None,
     "questions": [{"kind": "number", "name": "sleep", "bounds": [0, 10]}, {"kind": "yes_no", "name": "smokes"}],
@@ -112,7 +120,7 @@ def test_a_combination_of_strata_is_bought_released_verified_and_on_every_receip
     found = analyst.estimate(campaign.id)
     assert found["strata"]["names"] == ["old", "young"]
     assert all(one["delivered_half_width"]["value"] > 0 for one in found.get("answers", [found]))
-    assert verify(record).ok
+    _verify(record)
     assert analyst.public(campaign.id)["strata"] == wanted
     page = httpx.get(f"{analyst.url}/c/{campaign.id}", headers={"Accept": "text/html"}, timeout=300.0)
     assert (page.status_code, "a combination of the averages of groups" in page.text) == (200, True)
@@ -200,4 +208,4 @@ def test_bots_play_strata(analyst: AnalystClient, setting: str) -> None:
     assert (played.state, played.tally.problems) == ("released", [])
     record = analyst.record(played.campaign)
     assert (record.outcome.limits is not None) == (setting == "central")
-    assert verify(record).ok
+    _verify(record)

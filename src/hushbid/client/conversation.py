@@ -277,7 +277,9 @@ def _terms(view: Participation, kept: Terms | None, price: float, at_most: float
     limits = [limit for limit in (view.max_privacy_loss, at_most) if limit is not None]
     if kept is not None and at_most is None:
         limits.append(kept.largest_loss)
-    if not limits or not 0.0 < min(limits) <= _LARGEST_SHOWN:
+    largest = min(limits, default=math.inf)
+    nothing = largest == 0.0 != view.max_privacy_loss  # she may sell nothing, but no campaign asks for that
+    if not (0.0 < largest <= _LARGEST_SHOWN or nothing):
         raise NotAllowed(
             f"The campaign names no largest privacy loss from 0 to {_LARGEST_SHOWN:g}: nothing was sent. You may name"
             " yours with at_most."
@@ -286,7 +288,7 @@ def _terms(view: Participation, kept: Terms | None, price: float, at_most: float
         setting=view.setting,
         bounds=view.bounds,
         questions=view.questions,
-        largest_loss=min(limits),
+        largest_loss=largest,
         price=price,
         currency=view.currency,
         decimals=view.decimals,

@@ -33,7 +33,7 @@ def test_a_newcomer_sees_campaigns_in_four_states_and_can_take_part(tmp_path: Pa
                 for state in ("Draft", "Naming prices", "Giving values", "Released"):
                     assert state in campaigns
                 visitor.come_in(naming)
-                assert "An invitation" in words(visitor.get("/p"))
+                assert "Agree and continue" in words(visitor.get("/p"))
                 assert visitor.agree().status_code == 303
                 assert "Did your way to work take more than an hour?" in words(visitor.get("/p/choice"))
                 asked = visitor.send("/p/report", "/p/choice", price="2", limit="")

@@ -196,7 +196,12 @@ def test_a_database_from_before_strata_and_questions_is_brought_up_to_date_and_g
     with database.writer.begin():
         for column in ("stratum", "agreed_at", "agreed_version", "agreed_language"):
             database.writer.execute(text(f"ALTER TABLE participants DROP COLUMN {column}"))
-        database.writer.execute(text("ALTER TABLE campaigns DROP COLUMN payouts_destroyed_at"))
+        for table, column in (
+            ("campaigns", "payouts_destroyed_at"),
+            ("campaigns", "planned_people"),
+            ("jobs", "field"),
+        ):
+            database.writer.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
         for table in ("consents", "payouts", "forms"):
             database.writer.execute(text(f"DROP TABLE {table}"))
         database.writer.execute(text("UPDATE alembic_version SET version_num = '0003'"))

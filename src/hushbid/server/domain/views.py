@@ -153,6 +153,9 @@ class JobView(View):
     problem: str | None
     """Why it failed, in a sentence."""
 
+    field: str | None
+    """The setting that was refused, if it failed because of one."""
+
     started_at: datetime
     finished_at: datetime | None
 

@@ -132,6 +132,7 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
         "view": view,
         "s": settings,
         "job": job,
+        "refusal": _refusal(visit, view, job),
         "progress": _progress(visit, job),
         "path": [state.value for state in _PATH],
         "place": place,
@@ -155,6 +156,13 @@ def _foremost(view: CampaignView) -> str:
     if view.state is _C.RELEASED:
         return "pay" if view.due else "close"
     return next(iter(_OFFERED.get(view.state, ("close-reporting",))))
+
+
+def _refusal(visit: Visit, view: CampaignView, job: JobView | None) -> str | None:
+    """Why a draft was not opened, in the page's language; None if that is not due to a setting."""
+    if job is None or (job.kind, job.state) != ("opening", "failed") or job.field is None:
+        return None
+    return _why_not(visit, view, job.field)
 
 
 def _progress(visit: Visit, job: JobView | None) -> str:
@@ -231,8 +239,7 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     except (ServerFailed, NotFound):
         raise
     except HushbidError as refused:
-        kind = Conflict if isinstance(refused, Conflict) else InputError
-        name = aside.keep(visit, refused=kind(field=refused.field), reason=form.text("reason")[:10_000])
+        name = aside.keep(visit, refused=refused.field or "", reason=form.text("reason")[:10_000])
         return visit.go(f"/campaigns/{found}/steps/{step}/{name}")
     if step == "discard":
         return visit.go("/campaigns")
@@ -245,16 +252,16 @@ async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, A
     service, refused = visit.app.service, before.get("refused")
     view = await visit.app.run(service.campaign, visit.who, campaign)
     if view.state not in STEPS[step].states:
-        return visit.go(f"/campaigns/{campaign}{'?told=moved' if refused else ''}")
+        return visit.go(f"/campaigns/{campaign}{'' if refused is None else '?told=moved'}")
     preview = None
     if step == "open":
         try:
             if view.people:
                 preview = await visit.app.compute(visit.who, service.preview_campaign, visit.who, view.id)
         except HushbidError as unforeseen:
-            refused = refused or unforeseen
-    told = _why_not(visit, view, refused) if refused else None
-    at_field = refused is not None and refused.field == "reason"
+            refused = (unforeseen.field or "") if refused is None else refused
+    told = _why_not(visit, view, refused) if refused is not None else None
+    at_field = refused == "reason"
     return visit.page(
         "staff/step.html",
         view=view,
@@ -270,15 +277,13 @@ async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, A
     )
 
 
-def _why_not(visit: Visit, view: CampaignView, refused: HushbidError) -> str:
+def _why_not(visit: Visit, view: CampaignView, field: str) -> str:
     """Why a step was refused, in the page's language: by what is wrong, since the service says it in English."""
-    name = (refused.field or "").partition("[")[0]
+    name = field.partition("[")[0]
     if not name:
         under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
         return visit.texts(under_way.get(view.state, "refused_step.moved"))
-    if isinstance(refused, Conflict) and name in ("max_privacy_loss", view.settings.stated):
-        name = "cap"
     if f"refused_step.{name}" not in visit.texts:
-        return settings_told(refused, as_typed(view.settings, visit.write), visit.texts)[1]
+        return settings_told(InputError(field=field), as_typed(view.settings, visit.write), visit.texts)[1]
     least = visit.write.number(view.settings.minimum_people, 9)
     return visit.texts(f"refused_step.{name}", least=least, most=visit.write.number(LONGEST_REASON, 9))

@@ -266,13 +266,12 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
         shown = ", ".join(sorted(repr(group) for group in unknown))
         raise Conflict(f"Everybody's group must be one of the settings' groups, but {shown} is not.", field="groups")
     if privacy_cap is not None and settings.largest_loss > privacy_cap:
-        stated = settings.max_privacy_loss is not None
-        what = (
-            "max_privacy_loss" if stated else f"the largest privacy loss that follows from {settings.stated} and prior"
-        )
+        what = f"the largest privacy loss that follows from {settings.stated} and prior"
+        if settings.max_privacy_loss is not None:
+            what = "max_privacy_loss"
         raise Conflict(
             f"{what} must not exceed the server's privacy cap of {privacy_cap:g}, got {settings.largest_loss:g}.",
-            field="max_privacy_loss" if stated else settings.stated,
+            field="privacy_cap",
         )
     settings.require_people(installation.least_people)
     for name, what in (("report_by", "reports"), ("deliver_by", "data")):
@@ -308,7 +307,7 @@ def _open(
     groups = participants.groups(connection, campaign.id)
     _require_ready(now, groups, tx.installation, tx.now)
     if now.settings != campaign.settings or (groups, participants.strata(connection, campaign.id)) != people:
-        raise Conflict("The draft was changed at the same moment: look again.")
+        raise Conflict("The draft was changed at the same moment: look again.", field="draft")
     if forecast.too_much_rounding:
         raise LimitExceeded(_too_much_rounding(campaign.settings, forecast), field="accept_rounding")
     if forecast.above_ceiling:

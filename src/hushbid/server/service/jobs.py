@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class Jobs:
     """Runs jobs; ``failed`` is told why one could not be done."""
 
-    def __init__(self, run: Callable[[JobView], None], failed: Callable[[JobView, str], None]) -> None:
+    def __init__(self, run: Callable[[JobView], None], failed: Callable[[JobView, str, str | None], None]) -> None:
         self._run = run
         self._failed = failed
         self._queue: queue.SimpleQueue[tuple[JobView, Future[None]] | None] = queue.SimpleQueue()
@@ -55,7 +55,7 @@ class Jobs:
             except ServerFailed as problem:  # shutting down, or no database: the job stays as it is
                 _log.warning("%s of campaign %s stopped: %s", job.kind, job.campaign, problem)
             except HushbidError as problem:
-                self._tell(job, str(problem))
+                self._tell(job, str(problem), problem.field)
             except Exception as problem:  # noqa: BLE001 - the campaign stays where it is, and somebody must be told
                 log_fault(problem, f"{job.kind} of campaign {job.campaign}")
                 self._tell(job, f"An unexpected fault: {type(problem).__name__}; the server's log says more.")
@@ -63,8 +63,8 @@ class Jobs:
                 self._known.pop(job.id, None)
                 done.set_result(None)
 
-    def _tell(self, job: JobView, problem: str) -> None:
+    def _tell(self, job: JobView, problem: str, field: str | None = None) -> None:
         try:
-            self._failed(job, problem)
+            self._failed(job, problem, field)
         except HushbidError as another:
             _log.warning("%s of campaign %s failed, and so did noting it: %s", job.kind, job.campaign, another)

@@ -324,6 +324,6 @@ class Service:
         if again is not None:
             releasing.run(self.desk, again)
 
-    def _job_failed(self, job: JobView, problem: str) -> None:
-        failed = {"state": "failed", "problem": problem}
+    def _job_failed(self, job: JobView, problem: str, field: str | None) -> None:
+        failed = {"state": "failed", "problem": problem, "field": field}
         self._write("job", lambda tx: stored_jobs.change(tx.connection, job.id, **failed, finished_at=tx.at))

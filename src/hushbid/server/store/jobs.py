@@ -70,6 +70,7 @@ def _job(row: Row[Any]) -> JobView:
         done=row.done,
         total=row.total,
         problem=row.problem,
+        field=row.field,
         started_at=row.started_at,
         finished_at=row.finished_at,
     )

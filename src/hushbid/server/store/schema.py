@@ -339,6 +339,7 @@ jobs = Table(
     Column("done", Integer, nullable=False),
     Column("total", Integer, nullable=False),
     Column("problem", Text),
+    Column("field", Text),
     Column("started_at", Moment, nullable=False),
     Column("finished_at", Moment),
     Index(None, "campaign_id", "started_at"),
