@@ -269,7 +269,7 @@ def test_a_plan_tells_a_campaign_its_protection_and_the_frontier_and_asks_for_on
         return CliRunner().invoke(main, [*market, *given]).output
 
     found = json.loads(told("--people", "30", "--json"))
-    assert found["goal"] == {"kind": "budget", "amount": 20.0}
+    assert found["goal"] == {"kind": "budget", "amount": 20.0, "coin": 0.01, "reserve": None}
     assert found["people_needed"] is None
     assert [row["max_relation"] for row in found["protection"]] == found["relations"]
     assert len(found["frontier"]) == 5
