@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page
 
 from tests.server.api.support import Live
 from tests.server.pages.support import DESK, PHONE, Visitor, Watched, keep, too_wide, watched, words
-from tests.server.support import PASSWORD, Play, decided, drafted, opened
+from tests.server.support import PASSWORD, Play, analyst, decided, drafted, opened
 
 SERIOUS = ("serious", "critical")
 AXE = Axe().axe_script
@@ -332,6 +332,9 @@ def test_an_analyst_conducts_a_campaign_without_scripts(browser: Browser, shared
         assert page.get_by_text("3 invited").is_visible()
         page.get_by_role("link", name="Open …").click()
         page.get_by_role("button", name="Open the campaign").click()
+        [opening] = shared.service.jobs(analyst(shared.service), page.url.rpartition("/")[2])
+        shared.service.wait(opening, timeout=300)
+        page.get_by_role("link", name="Refresh").click()
         assert page.locator(".state.reporting").is_visible()
         page.get_by_role("link", name="Cancel …").click()
         page.fill("#reason", "Only a test.")

@@ -309,6 +309,12 @@ def test_a_refused_step_is_told_in_the_pages_language(shared: Live) -> None:
         assert 'aria-invalid="true"' in ann.sent(f"/campaigns/{reporting.id}/steps/cancel", f"{page}/copy").text
 
 
+@pytest.mark.parametrize("field", ["privacy_cap", "draft", "spending_ceiling", "accept_rounding", "people", "strata"])
+def test_whatever_an_opening_is_refused_for_has_words_of_its_own(field: str) -> None:
+    for texts in languages().values():
+        assert f"refused_step.{field}" in texts
+
+
 def test_a_value_that_cannot_be_changed_is_asked_about(shared: Live) -> None:
     play = decided(shared.service, 3, unit="hours")
     with Visitor(shared.url, **{"Accept-Language": "de"}) as her:

@@ -93,8 +93,9 @@ def test_the_cap_is_compared_in_exact_arithmetic(installation: Installation) -> 
 def test_a_server_with_a_cap_knows_everybody_and_asks_for_no_more_than_the_cap(installation: Installation) -> None:
     with installation.start(privacy_cap=0.5) as service:
         play = drafted(service, PEOPLE)
-        with pytest.raises(Conflict, match=r"privacy cap of 0\.5"):
+        with pytest.raises(Conflict, match=r"privacy cap of 0\.5") as refused:
             open_now(service, play.who, play.id)
+        assert refused.value.field == "privacy_cap"
         with pytest.raises(InputError, match="by their ids on a server with a privacy cap"):
             service.invite(play.who, play.id, count=2)
 

@@ -92,10 +92,25 @@ def test_withdrawing_before_the_decision_erases_the_limit(installation: Installa
 
 
 @on_one_server
-@pytest.mark.parametrize("limit", [0.0, -1, math.nan, math.inf, -math.inf, 1e-300, 10**400, "0.5", True, [0.5], {}])
+def test_with_a_limit_of_0_nothing_is_bought_and_everything_verifies(common: Service) -> None:
+    play = opened(common, 4)
+    play.report(range(1, 4))
+    assert common.report(play.token(0), 1.0, limit=0).limit == 0.0
+    assert play.decide().state == "done"
+    assert not common.participation(play.token(0)).promised
+    play.deliver(range(1, 4))
+    assert play.release().state == "done"
+    record, receipt = record_of(play), common.receipt(play.token(0))
+    assert verify(record).ok
+    assert receipt.body.limit == 0.0
+    assert verify_receipt(receipt, log=common.events(play.who, play.id), record=record).ok
+
+
+@on_one_server
+@pytest.mark.parametrize("limit", [-1, math.nan, math.inf, -math.inf, 1e-300, 10**400, "0.5", True, [0.5], {}])
 def test_what_is_no_limit_is_refused_at_its_field_and_never_shown(common: Service, limit: Any) -> None:
     play = opened(common, 2)
-    with pytest.raises(ReportError, match="limit must be a finite number from 1e-06 up, or be left out") as told:
+    with pytest.raises(ReportError, match="limit must be 0, to sell nothing, or a finite number from 1e-06 up") as told:
         common.report(play.token(0), 1.5, limit=limit)
     assert told.value.field == "limit"
     assert common.participation(play.token(0)).state is ParticipantState.INVITED
