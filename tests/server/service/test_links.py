@@ -364,7 +364,9 @@ def as_it_was_before(installation: Installation, tokens: dict[str, str]) -> None
                         ):
                             del row[later]
                     if table.name == "campaigns":
-                        del row["payouts_destroyed_at"]
+                        del row["payouts_destroyed_at"], row["planned_people"]
+                    if table.name == "jobs":
+                        del row["field"]
                     if table.name == "releases":
                         shown = plain_values(row["public"])
                         del shown["half_width"], shown["staff"]
