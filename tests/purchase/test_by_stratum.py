@@ -14,7 +14,17 @@ from click.testing import CliRunner
 import hushbid
 from hushbid import Accuracy, Market, Record, Uniform
 from hushbid.cli import main
-from hushbid.errors import AlreadyReleased, DataError, HushbidError, InputError, MarketError, RecordError, Unreachable
+from hushbid.errors import (
+    AlreadyReleased,
+    DataError,
+    HushbidError,
+    InputError,
+    MarketError,
+    OutputExists,
+    RecordError,
+    Unreachable,
+    Unwritable,
+)
 from hushbid.purchase import PurchaseByStratum, Reading, buy, read_campaign, run_by_stratum, run_campaign
 from hushbid.purchase.by_stratum import folders_of
 from hushbid.purchase.releasing import release_recorded
@@ -116,7 +126,7 @@ def test_estimates_are_drawn_once_for_each_stratum_from_a_file_or_from_its_recor
     assert north is not None
     assert (north.before, north.release.estimate) == (True, released.answer.release.estimate)
     assert [part.answer is not None and part.answer.before for part in after.parts.values()] == [False, True, False]
-    with pytest.raises(InputError, match=r"strata\.csv exists already"):
+    with pytest.raises(OutputExists, match=r"strata\.csv exists already"):
         bought(file := campaign(tmp_path))
     again = run_by_stratum(file, reports=pl.DataFrame(columns()), audit=False, force=True)
     assert [one.release.estimate for one in again.parts.values() if one.release] == [
@@ -182,7 +192,7 @@ def test_a_stratum_of_which_no_row_can_be_priced_does_not_go_without_a_word(tmp_
 def test_nothing_is_left_when_one_strata_file_cannot_be_written(tmp_path: Path) -> None:
     (tmp_path / "sleep").mkdir()
     (tmp_path / "sleep" / "south").write_text("in the way")
-    with pytest.raises(InputError, match=r"south.* cannot be written"):
+    with pytest.raises(Unwritable, match=r"south.* cannot be written"):
         bought(campaign(tmp_path))
     assert [path.name for path in (tmp_path / "sleep").iterdir()] == ["south"]
 
