@@ -62,7 +62,7 @@ def test_an_array_whose_mask_is_empty_is_an_array() -> None:
 def test_masked_data_are_missing() -> None:
     plan = MARKET.acquire([1.1, 1.2, 1.3])
     data = np.ma.array([0.2, 0.9, 0.4], mask=[False, True, False])
-    assert release(plan, data).privacy_loss.tolist()[1] == 0.0
+    assert release(plan, data, question="masked data").privacy_loss.tolist()[1] == 0.0
 
 
 def test_masked_messages_are_missing_and_a_masked_value_cannot_be_sent() -> None:

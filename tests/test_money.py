@@ -101,6 +101,7 @@ def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is
         currency=Currency.of("EUR"),
         ceiling=None,
         accept_pilot_overlap=False,
+        accept_rounding=False,
     )
     decided = decide(wanted, Reading(), print, ids_needed=False)
     assert decided.everybody is not None

@@ -89,7 +89,7 @@ def test_a_record_forged_with_its_hash_fails_and_the_status_says_so(home: Path) 
     forged = json.dumps({**content, "hash": content_hash(content)})
     done = hushbid("verify", "-", "--json", cwd=home, text=forged)
     assert done.returncode == 1, done.stderr
-    assert json.loads(done.stdout)["ok"] is False
+    assert json.loads(done.stdout)["verdict"] == "fails"
     honest = hushbid("verify", "-", cwd=home, text=(home / "o.json").read_text())
     assert honest.returncode == 0
 

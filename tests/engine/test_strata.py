@@ -274,7 +274,7 @@ def test_a_release_is_near_the_combination_and_says_how_near_as_memory_does(rela
 def test_memory_and_engine_know_each_others_claims_and_other_strata_are_another_question(tmp_path: Any) -> None:
     outcome = replace(LARGE, strata=WHERE).acquire(REPORTS)
     ids = np.arange(900) * 7 + 3
-    first = release_in_memory(outcome, DATA, ledger=tmp_path, ids=[str(one) for one in ids])
+    first = release_in_memory(outcome, DATA, question="mean", ledger=tmp_path, ids=[str(one) for one in ids])
     again = release(price(people(), LARGE, stratum="region"), "datum", question="mean", ledger=tmp_path)
     assert again.one_estimate == first.one_estimate
     whole, moved = people(), np.random.default_rng(83).permutation(WHERE)

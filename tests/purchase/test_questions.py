@@ -336,7 +336,7 @@ def test_a_device_makes_the_message_of_a_survey_from_the_questions_of_the_campai
     run, asked = CliRunner(), ["--questions", str(path)]
     for text, told in (("7\nyes\n", "3 in all, got 2"), ("7\nyes\nnoon\n", "'shift' must be one of its 3 answers")):
         refused = run.invoke(main, [*base, *asked], input=text)
-        assert (refused.exit_code, told in refused.stderr) == (2, True), refused.stderr
+        assert (refused.exit_code, told in refused.stderr) == (4, True), refused.stderr
         assert "noon" not in refused.stderr
     assert "State either --bounds" in run.invoke(main, base).stderr
     assert run.invoke(main, [*base, *asked, "--out", str(out)], input="7\nyes\nno answer\n").exit_code == 0

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import HardBudget, Price
-from hushbid.allocation.goals import name_of
+from hushbid.allocation.goals import Budget, name_of
 from hushbid.allocation.problem import normal_scale
 from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
@@ -250,7 +250,7 @@ def price(
     priced = Priced(
         frame=opened.map(kernel, drop=census.bad > 0),
         summary=replace(summary, passes=run.passes, dropped=census.bad),
-        market=(market if market.strata is not None else market.with_roster(census.rows)).with_reserve(counted),
+        market=_asked(market, census).with_reserve(counted),
         _population=counted,
         _engine=opened,
         _kernel=kernel,
@@ -259,6 +259,16 @@ def price(
     if not opened.in_memory:
         return priced
     return replace(priced, summary=replace(priced.summary, total_payment=priced.total_payment()))
+
+
+def _roster(market: Market, census: Census) -> int | None:
+    """How many people were asked where rounding is reserved for them: every row, also those that cannot be priced."""
+    return census.rows if isinstance(market.goal, Budget) and market.goal.coin > 0.0 else None
+
+
+def _asked(market: Market, census: Census) -> Market:
+    """The market for the people who were asked."""
+    return market if market.strata is not None else market.with_roster(_roster(market, census))
 
 
 def _counted(market: Market, people: People, census: Census) -> Population:
@@ -270,7 +280,7 @@ def _counted(market: Market, people: People, census: Census) -> Population:
     counted = market.for_count(
         census.people,
         counts if market.strata is not None else None,
-        roster=census.rows,
+        roster=_roster(market, census),
         counted=tuple(tuple(one.sizes.get(code, 0) for code in range(len(people.priors))) for one in parts),
     )
     if people.variance is None:
