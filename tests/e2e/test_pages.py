@@ -23,7 +23,7 @@ def without_chance(line: str) -> str:
     """A line of output; one that noise decides keeps its words and loses its numbers."""
     if line.startswith(BY_CHANCE):
         line = line.replace("no usable result (the interval covers more than half of the range); ", "")
-        return re.sub(r"\b[0-9a-f]{64}\b|[-−]?\d+(\.\d+)?", "#", line.replace("95 %", "95%"))
+        return re.sub(r"\b[0-9a-f]{64}\b|[-−]?\d+(\.\d+)?", "#", line)
     line = re.sub(r"^(Created a release ledger): \S+", r"\1: #", line)  # in a folder of the account
     line = re.sub(r"[\d,.]+ at the very worst", "# at the very worst", line)  # a bound, which may become sharper
     return re.sub(r"(\d\.\d{6})\d+", r"\1", line)  # the last digits differ between processors

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from hushbid.documents import most_unpacked, read_content
-from hushbid.durable import write_file
 from hushbid.errors import HushbidError, InputError, RecordError
+from hushbid.staging import write_file
 from hushbid.tables import read_table, table_writer
 
 LARGE = (64 << 20) + 1
