@@ -97,9 +97,7 @@ def test_limits_that_nobody_meets_are_priced_by_sums_and_change_nothing(goal: st
 def test_a_limit_that_is_no_positive_number_is_a_bad_row_and_a_missing_one_is_none() -> None:
     reports = [1.1, 1.2, 1.3, 1.4, 1.5]
     spoilt = pa.table({"id": range(5), "sensitivity": reports, "most": [0.5, 0.0, None, 1e-300, float("nan")]})
-    with pytest.raises(
-        ReportError, match=r"1 of 5 rows .*row 3 is with a negative limit or a cap"
-    ):
+    with pytest.raises(ReportError, match=r"1 of 5 rows .*row 3 is with a negative limit or a cap"):
         price(spoilt, MARKET, limit="most")
     priced = price(spoilt, MARKET, limit="most", on_bad_rows="drop")
     kept, limits = [1.1, 1.2, 1.3, 1.5], [0.5, 0.0, np.inf, np.inf]
