@@ -62,9 +62,10 @@ def nodes(values: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
 
 def changed(values: dict[str, Any], path: tuple[Any, ...], value: Any) -> dict[str, Any]:
     """A copy of the values with one changed, and a hash that fits."""
-    content = copy.deepcopy({name: kept for name, kept in values.items() if name != "hash"})
+    content: Any = {name: kept for name, kept in values.items() if name != "hash"}
     place = content
     for name in path[:-1]:
+        place[name] = copy.copy(place[name])  # only what leads to the changed place: there are thousands of them
         place = place[name]
     place[path[-1]] = value
     return {**content, "hash": content_hash(content)}
