@@ -12,7 +12,7 @@ SETUP  := PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
 help:  ## list what can be made
 	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
 
-demo: $(VENV)/.demo  ## ask 20,000 made-up people: decisions, estimates, a record and a report, in out/demo
+demo: $(VENV)/.demo  ## ask 20,000 synthetic people: decisions, estimates, a record and a report, in out/demo
 	@$(BIN)/hushbid demo --force
 
 # three at a time on two cores: tests wait for browsers, servers and Java much of their time

@@ -17,8 +17,8 @@ from pydantic import BaseModel
 from hushbid.server.api.serve import listen
 
 
-class Report(BaseModel):
-    sensitivity: float
+class Bid(BaseModel):
+    bid: float
 
 
 class Answer(BaseModel):
@@ -53,8 +53,8 @@ def main(url: str) -> None:
     app = FastAPI()
 
     @app.put("/report")
-    async def report(given: Report) -> Answer:
-        return Answer(stored=insert(given.sensitivity))
+    async def bid(given: Bid) -> Answer:
+        return Answer(stored=insert(given.bid))
 
     listener = listen("127.0.0.1", 0)
     print(f"http://127.0.0.1:{listener.getsockname()[1]}", flush=True)

@@ -1,6 +1,6 @@
 """A whole campaign on the command line, against reading and writing the same files with Polars.
 
-``hushbid run`` reads a million reports and data, decides, draws the estimate and writes decisions and payments, the
+``hushbid run`` reads a million bids and data, decides, draws the estimate and writes decisions and payments, the
 record, and the report. From CSV, without audits, it is measured against a process in which Polars reads the two files,
 joins them and writes the result, and ``hushbid verify`` of its record against it. From Parquet to Parquet, with audits
 and without, it is measured against Polars reading the same two files and writing the same two tables.
@@ -32,8 +32,8 @@ buyer_weight = 50000
 [money]
 currency = "EUR"
 
-[reports]
-file = "reports.{end}"
+[bids]
+file = "bids.{end}"
 
 [data]
 file = "data.{end}"
@@ -44,11 +44,11 @@ decisions = "{end}"
 """
 JOIN = """\
 import polars as pl
-pl.read_csv("reports.csv").join(pl.read_csv("data.csv"), on="id").write_csv("joined.csv")
+pl.read_csv("bids.csv").join(pl.read_csv("data.csv"), on="id").write_csv("joined.csv")
 """
 READ_AND_WRITE = """\
 import polars as pl
-for name in ("reports", "data"):
+for name in ("bids", "data"):
     pl.read_parquet(f"{name}.parquet")
 for name in ("decisions", "payments"):
     pl.read_parquet(f"before/{name}.parquet").write_parquet(f"{name}.again.parquet")
@@ -111,7 +111,7 @@ def people(folder: Path) -> None:
     ids = np.char.add("person-", np.arange(PEOPLE).astype(str))
     order = rng.permutation(PEOPLE)
     tables = {
-        "reports": pl.DataFrame({"id": ids, "sensitivity": rng.uniform(1, 3, PEOPLE)}),
+        "bids": pl.DataFrame({"id": ids, "bid": rng.uniform(1, 3, PEOPLE)}),
         "data": pl.DataFrame({"id": ids[order], "value": np.clip(rng.normal(7, 1, PEOPLE), 0, 12)}),
     }
     for name, table in tables.items():

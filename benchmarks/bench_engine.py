@@ -99,13 +99,13 @@ def run() -> list[Row]:
 
 
 def people(path: Path, rows: int) -> Path:
-    """A file of ids and reports, drawn from a uniform prior chunk by chunk."""
+    """A file of ids and bids, drawn from a uniform prior chunk by chunk."""
     rng = np.random.default_rng(1)
-    schema = pa.schema([("id", pa.int64()), ("sensitivity", pa.float64())])
+    schema = pa.schema([("id", pa.int64()), ("bid", pa.float64())])
     with pq.ParquetWriter(path, schema, use_dictionary=False) as writer:
         for start in range(0, rows, _CHUNK):
             ids = np.arange(start, min(start + _CHUNK, rows))
-            writer.write_table(pa.table({"id": ids, "sensitivity": 1.0 + rng.random(ids.size)}, schema=schema))
+            writer.write_table(pa.table({"id": ids, "bid": 1.0 + rng.random(ids.size)}, schema=schema))
     return path
 
 
@@ -133,13 +133,13 @@ def measure(path: Path, engine: str) -> Found:
         MARKET.acquire(column(few))
     else:
         price(few, MARKET, engine=engine).write_parquet(out, force=True)
-    reports = column(path) if engine == ARRAY else None
+    bids = column(path) if engine == ARRAY else None
     # several times, as everywhere: the first time memory is asked for that later ones find
     times = []
     for _ in range(_REPEATS):
         start, busy = time.perf_counter(), time.process_time()
-        if reports is not None:
-            passes, active, written = 1, MARKET.acquire(reports).active, 0.0
+        if bids is not None:
+            passes, active, written = 1, MARKET.acquire(bids).active, 0.0
             decided = time.perf_counter() - start
         else:
             priced = price(path, MARKET, engine=engine)
@@ -157,7 +157,7 @@ def measure(path: Path, engine: str) -> Found:
 
 def single_pass(path: Path, engine: str) -> Pass:
     """One solving pass and the group-by, in turn."""
-    who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": Uniform(1, 2)}, tie_seed=b"")
+    who = People(bid="bid", id=None, group=None, variance=None, priors={"": Uniform(1, 2)}, tie_seed=b"")
     opened = None if engine == ARRAY else open_engine(path, engine)
 
     def ours() -> None:
@@ -172,16 +172,16 @@ def single_pass(path: Path, engine: str) -> Pass:
 
 
 def column(path: Path) -> NDArray[np.float64]:
-    """The reports in a file as one array."""
-    found: NDArray[np.float64] = pq.read_table(path, columns=["sensitivity"])["sensitivity"].to_numpy()
+    """The bids in a file as one array."""
+    found: NDArray[np.float64] = pq.read_table(path, columns=["bid"])["bid"].to_numpy()
     return found
 
 
 def group_by(path: Path) -> Callable[[], object]:
     """Count, sum and sum of squares in a few thousand buckets."""
     query = (
-        "SELECT CAST(floor((sensitivity - 1) * 4096) AS INT) AS bucket, count(*), sum(sensitivity),"
-        f" sum(sensitivity * sensitivity) FROM read_parquet('{path}') GROUP BY bucket"
+        "SELECT CAST(floor((bid - 1) * 4096) AS INT) AS bucket, count(*), sum(bid),"
+        f" sum(bid * bid) FROM read_parquet('{path}') GROUP BY bucket"
     )
     return lambda: duckdb.sql(query).fetchall()
 
@@ -270,12 +270,12 @@ def growth(small: Found, large: Found) -> Row:
 def virtual_costs() -> Iterator[Row]:
     """What evaluating virtual costs takes, apart from everything else."""
     for name, prior in PRIORS.items():
-        reports = prior.sample(10**6, rng=np.random.default_rng(2))
+        bids = prior.sample(10**6, rng=np.random.default_rng(2))
         yield time_ratio(
             f"virtual costs, {name}, 1e6 rows",
-            lambda prior=prior, reports=reports: prior.virtual_cost(reports),  # type: ignore[misc]
+            lambda prior=prior, bids=bids: prior.virtual_cost(bids),  # type: ignore[misc]
             against="np.sort",
-            theirs=lambda reports=reports: np.sort(reports),  # type: ignore[misc]
+            theirs=lambda bids=bids: np.sort(bids),  # type: ignore[misc]
             repeats=3,
         )
 

@@ -1,4 +1,4 @@
-"""Pricing everybody, ``market.acquire``, against ``np.sort`` of the reports; its growth; the paper's mesh method.
+"""Pricing everybody, ``market.acquire``, against ``np.sort`` of the bids; its growth; the paper's mesh method.
 
 For an accuracy and a budget it is measured against a price of the error, at the same point of the frontier.
 """
@@ -29,12 +29,12 @@ def run() -> list[Row]:
 
 def large() -> Iterator[Row]:
     for setting in ("central", "local"):
-        for name, reports in populations(10**6):
+        for name, bids in populations(10**6):
             yield time_ratio(
                 f"acquire, {setting}, {name}, n = 1e+06",
-                partial(market(setting, name).acquire, reports),
+                partial(market(setting, name).acquire, bids),
                 against="np.sort",
-                theirs=sort(reports),
+                theirs=sort(bids),
                 limit=LIMITS.get((setting, name)),
             )
 
@@ -42,16 +42,16 @@ def large() -> Iterator[Row]:
 def goals(sizes: tuple[int, ...] = (10**6, 10**7), *, repeats: int = 3) -> Iterator[Row]:
     """All payments for an accuracy and for a budget, where the price optimum is."""
     for n in sizes:
-        for name, reports in populations(n):
+        for name, bids in populations(n):
             priced = Market(prior=PRIORS[name], variance=VARIANCE, goal=Price(1.0), user_weight=0.0)
-            found = priced.acquire(reports)
+            found = priced.acquire(bids)
             amount = float(found.virtual_costs @ found.privacy_loss)
             for goal in (Accuracy(found.mse**0.5), Budget(amount)):
                 yield time_ratio(
                     f"acquire, {goal.kind}, {name}, n = {n:.0e}",
-                    partial(Market(prior=PRIORS[name], variance=VARIANCE, goal=goal).acquire, reports),
+                    partial(Market(prior=PRIORS[name], variance=VARIANCE, goal=goal).acquire, bids),
                     against="the same, price",
-                    theirs=partial(priced.acquire, reports),
+                    theirs=partial(priced.acquire, bids),
                     limit=GOAL_LIMIT,
                     repeats=repeats,
                 )
@@ -61,12 +61,12 @@ def growth() -> Iterator[Row]:
     """The same from a thousand people on: the ratio to a sort falls, because few matter and calls have a fixed cost."""
     for n, calls in ((10**3, 20), (10**4, 5), (10**5, 1)):
         for setting in ("central", "local"):
-            for name, reports in populations(n):
+            for name, bids in populations(n):
                 yield time_ratio(
                     f"acquire, {setting}, {name}, n = {n:.0e}",
-                    partial(market(setting, name).acquire, reports),
+                    partial(market(setting, name).acquire, bids),
                     against="np.sort",
-                    theirs=sort(reports),
+                    theirs=sort(bids),
                     repeats=3,
                     calls=calls,
                 )
@@ -74,13 +74,13 @@ def growth() -> Iterator[Row]:
 
 def mesh() -> Iterator[Row]:
     """Everybody's payment among 200 people: time, and how far the mesh is off."""
-    name, reports = next(populations(200))
+    name, bids = next(populations(200))
     for setting in ("central", "local"):
-        market(setting, name).acquire(reports)  # the first one warms up
-        ours, our_seconds = timed(partial(market(setting, name).acquire, reports))
+        market(setting, name).acquire(bids)  # the first one warms up
+        ours, our_seconds = timed(partial(market(setting, name).acquire, bids))
         rule = partial(allocate, setting=setting, variance=VARIANCE)
         theirs, their_seconds = timed(
-            partial(mesh_payments, reports, prior=PRIORS[name], rule=rule, variance=VARIANCE, accuracy=ACCURACY)
+            partial(mesh_payments, bids, prior=PRIORS[name], rule=rule, variance=VARIANCE, accuracy=ACCURACY)
         )
         off = float(np.abs(theirs.payments - ours.payments).max())
         yield Row(
@@ -103,8 +103,8 @@ def populations(n: int) -> Iterator[tuple[str, FloatArray]]:
         yield name, prior.sample(n, rng=rng)
 
 
-def sort(reports: FloatArray) -> Callable[[], object]:
-    return lambda: np.sort(reports)
+def sort(bids: FloatArray) -> Callable[[], object]:
+    return lambda: np.sort(bids)
 
 
 def timed(function: Callable[[], Any]) -> tuple[Any, float]:

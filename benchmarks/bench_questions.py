@@ -7,7 +7,7 @@ import numpy as np
 
 from benchmarks.harness import Row, time_ratio
 from hushbid import Market, Uniform, YesNo
-from hushbid.disclosure import release_made_up
+from hushbid.disclosure import release_synthetic
 from hushbid.mechanism.releasing import plan_of
 
 PEOPLE, QUESTIONS = 10**6, 10
@@ -24,23 +24,23 @@ def run() -> list[Row]:
 def compared(people: int = PEOPLE, *, repeats: int = 5) -> Iterator[Row]:
     """Both in one run."""
     rng = np.random.default_rng(7)
-    reports, answers = rng.uniform(1.0, 2.0, people), rng.random((people, QUESTIONS)) < 0.5
+    bids, answers = rng.uniform(1.0, 2.0, people), rng.random((people, QUESTIONS)) < 0.5
     one, ten = (market(asked) for asked in (1, QUESTIONS))
     sizes = f"n = {people:.0e}"
     yield time_ratio(
         f"acquire, {QUESTIONS} questions, {sizes}",
-        partial(ten.acquire, reports),
+        partial(ten.acquire, bids),
         against="1 question",
-        theirs=partial(one.acquire, reports),
+        theirs=partial(one.acquire, bids),
         limit=PRICE_LIMIT,
         repeats=repeats,
     )
-    few, many = (plan_of(market.acquire(reports)) for market in (one, ten))
+    few, many = (plan_of(market.acquire(bids)) for market in (one, ten))
     yield time_ratio(
         f"release, {QUESTIONS} questions, {sizes}",
-        lambda: release_made_up(many, answers),
+        lambda: release_synthetic(many, answers),
         against="1 question",
-        theirs=lambda: release_made_up(few, answers[:, :1]),
+        theirs=lambda: release_synthetic(few, answers[:, :1]),
         limit=RELEASE_LIMIT,
         repeats=repeats,
     )

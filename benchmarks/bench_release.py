@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.harness import Row, time_ratio
-from hushbid.disclosure import ReleasePlan, noise, privatize, release_made_up, release_plan, simulate_privatized
+from hushbid.disclosure import ReleasePlan, noise, privatize, release_plan, release_synthetic, simulate_privatized
 
 
 def run() -> list[Row]:
@@ -26,7 +26,7 @@ def central() -> Iterator[Row]:
             return float(losses @ np.clip(data, 0.0, 1.0) / total + rng.laplace(scale=1.0 / total))
 
         def ours(plan: ReleasePlan = plan, data: np.ndarray = data) -> object:
-            return release_made_up(plan, data).release
+            return release_synthetic(plan, data).release
 
         what = f"release, central, n = {people:.0e}"
         yield time_ratio(what, ours, against="NumPy, unsafe", theirs=unsafe, limit=100.0 if people >= 10**6 else None)

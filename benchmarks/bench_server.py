@@ -1,6 +1,6 @@
 """The campaign server under load, on both stores: submissions against a bare endpoint, whole campaigns of bots, memory.
 
-Server, bare endpoint and load are processes of their own on one machine. Reports go over the same number of connections
+Server, bare endpoint and load are processes of their own on one machine. Bids go over the same number of connections
 to both, in turns. The bare endpoint makes one commit for each request; ours answers after a commit too, which it may
 share with whoever else is waiting. PostgreSQL is as durable as it comes.
 """
@@ -64,15 +64,15 @@ def stores() -> Iterator[Store]:
 
 
 def submissions(store: Store) -> Iterator[Row]:
-    """Reports per second against bare commits per second; how long they take; what memory they leave behind."""
+    """Bids per second against bare commits per second; how long they take; what memory they leave behind."""
     home, url = Home.at(store.folder / "submissions"), store.new()
     tokens = opened(home, url)
     bare_url = store.new() or str(store.folder / "bare.sqlite3")
     with serving(home, url) as ours, bare(bare_url) as theirs:
         pairs, sizes = [], []
         for turn in range(ROUNDS + 1):
-            body = json.dumps({"sensitivity": 1.25 + turn / 16}).encode()
-            mine = [load.put("/api/v1/participation/report", body, token) for token in tokens]
+            body = json.dumps({"bid": 1.25 + turn / 16}).encode()
+            mine = [load.put("/api/v1/participation/bid", body, token) for token in tokens]
             other = [load.put("/report", body, token) for token in tokens]
             pairs.append(
                 [load.run(one.url, what, connections=CONNECTIONS) for one, what in ((ours, mine), (theirs, other))]
@@ -83,7 +83,7 @@ def submissions(store: Store) -> Iterator[Row]:
     rate, bare_rate = (median(found.per_second for found in side) for side in (mine_all, other_all))
     p99, bare_p99 = (median(found.p99 for found in side) for side in (mine_all, other_all))
     yield Row(
-        what=f"time per report, {store.name}",
+        what=f"time per bid, {store.name}",
         against="bare endpoint, one commit each",
         ratio=bare_rate / rate,
         limit=2.0,
@@ -98,7 +98,7 @@ def submissions(store: Store) -> Iterator[Row]:
         theirs=f"{1e3 * bare_p99:.0f} ms",
     )
     yield Row(
-        what=f"memory after {(ROUNDS + 1) * PEOPLE:,} reports, {store.name}",
+        what=f"memory after {(ROUNDS + 1) * PEOPLE:,} bids, {store.name}",
         against=f"after {2 * PEOPLE:,}",
         ratio=sizes[-1] / sizes[1],
         limit=1.1,
@@ -118,7 +118,7 @@ def campaign(store: Store) -> Iterator[Row]:
         kinds = [event.kind for event in analyst.events(played.campaign)]
     facts = played.to_dict()
     assert played.ok, facts["problems"]
-    for kind, event in (("report", "reported"), ("deliver", "delivered"), ("decline", "declined")):
+    for kind, event in (("bid", "bid"), ("deliver", "delivered"), ("decline", "declined")):
         acknowledged = facts["submissions"][kind]["count"]
         assert kinds.count(event) == acknowledged, f"{acknowledged} of {kind} acknowledged, {kinds.count(event)} logged"
     whole = sum(played.seconds.values())
@@ -126,7 +126,7 @@ def campaign(store: Store) -> Iterator[Row]:
     print(
         f"{store.name}: " + ", ".join(f"{name} {took:.1f} s" for name, took in played.seconds.items()), file=sys.stderr
     )
-    for kind in ("report", "deliver"):
+    for kind in ("bid", "deliver"):
         times = facts["submissions"][kind]
         yield Row(
             what=f"99th percentile of {times['count']:,} bots that {kind}, {store.name}",
@@ -138,14 +138,14 @@ def campaign(store: Store) -> Iterator[Row]:
     yield Row(
         what=f"{PEOPLE:,} bots, a whole campaign, {store.name}: nothing lost or doubled",
         against="its submissions alone",
-        ratio=whole / sum(played.seconds[phase] for phase in ("reporting", "delivering")),
+        ratio=whole / sum(played.seconds[phase] for phase in ("bidding", "delivering")),
         ours=f"{whole:.0f} s",
         theirs=f"{requests:,} submissions",
     )
 
 
 def opened(home: Home, url: str | None) -> list[str]:
-    """A campaign that takes reports, and the secrets of its people's devices."""
+    """A campaign that takes bids, and the secrets of its people's devices."""
     with service(home, url) as started:
         who = started.create_user("ann", "analyst", PASSWORD)
         drafted = started.draft(who, CampaignSettings.from_dict(SETTINGS))

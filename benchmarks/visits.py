@@ -37,14 +37,14 @@ def measured(folder: Path, n: int, shares: Sequence[float] = SHARES) -> list[dic
         service.create_user("analyst", "analyst", "nobody logs in with this")
         with AnalystClient(url, token=service.create_api_token("analyst", "visits")) as analyst:
             return [
-                {"visits": visits, "stay_away": share, **_played(analyst, n, share, one_visit=visits == 1)}
+                {"visits": visits, "stay_away": share, **_played(analyst, n, share, single_visit=visits == 1)}
                 for visits in (2, 1)
                 for share in shares
             ]
 
 
-def _played(analyst: AnalystClient, n: int, share: float, *, one_visit: bool) -> dict[str, Any]:
-    settings = {**SETTINGS, "one_visit": one_visit}
+def _played(analyst: AnalystClient, n: int, share: float, *, single_visit: bool) -> dict[str, Any]:
+    settings = {**SETTINGS, "single_visit": single_visit}
     played = asyncio.run(play_campaign(analyst, settings, n=n, strategy="truthful", stay_away=share, connections=8))
     assert played.ok, played.tally.problems
     return played.visits()

@@ -21,7 +21,7 @@ from hushbid.arrays import (
     id_texts,
     rows_text,
 )
-from hushbid.errors import DataError, HushbidError, InputError, MissingExtra, ReportError, Throttled
+from hushbid.errors import BidError, DataError, HushbidError, InputError, MissingExtra, Throttled
 
 MASKED = np.ma.masked_array([1.0, 2.0, 3.0], mask=[False, True, True])
 
@@ -48,7 +48,7 @@ def test_one_number_and_a_table_have_rows_too() -> None:
 @pytest.mark.parametrize(
     ("read", "field", "row"),
     [
-        (lambda: as_floats(MASKED, "reports", ReportError), "reports", 1),
+        (lambda: as_floats(MASKED, "reports", BidError), "reports", 1),
         (lambda: as_floats("1", "reports"), "reports", None),
         (lambda: as_floats(None, "reports"), "reports", None),
         (lambda: as_number("1", "tolerance"), "tolerance", None),

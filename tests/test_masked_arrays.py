@@ -36,14 +36,14 @@ ENTRIES: dict[str, Callable[[], object]] = {
     "a vector of variances": lambda: allocate([1.0, 1.0, 1.0], variance=SHARES),
     "samples": lambda: Empirical(MASKED),
     "weights of samples": lambda: Empirical([1, 2, 3], weights=MASKED),
-    "sensitivities": lambda: Uniform(1, 2).virtual_cost(MASKED),
+    "costs": lambda: Uniform(1, 2).virtual_cost(MASKED),
     "quantile levels": lambda: Uniform(1, 2).quantile(SHARES),
     "labels": lambda: Grouped({"a": Uniform(1, 2), "b": Uniform(1, 3)}, LABELS),
     "losses": lambda: best_weights(SHARES, setting="central", variance=0.2),
     "promises": lambda: ReleasePlan.of(SHARES, setting="central", bounds=(0, 1)),
     "variances of a plan": lambda: ReleasePlan.of([0.1] * 3, setting="central", bounds=(0, 1), variance=SHARES),
     "an audit": lambda: check_incentives(MARKET, MASKED),
-    "rivals": lambda: compare(MARKET, MASKED),
+    "baselines": lambda: compare(MARKET, MASKED),
 }
 
 

@@ -87,19 +87,19 @@ def test_the_list_holds_each_code_once() -> None:
 
 @pytest.mark.parametrize("cap", [0.43, 0.43 * (1 + 1e-12), 0.4349, 0.99 + 1e-13, 12.0])
 def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is_one(cap: float) -> None:
-    reports = np.array([0.1, 0.2, 0.9])
+    bids = np.array([0.1, 0.2, 0.9])
     market = Market(prior=Uniform(0, 1), buyer_weight=1e6, user_weight=0, max_privacy_loss=cap)
     wanted = Wanted(
-        reports={"sensitivity": reports},
+        bids={"bid": bids},
         id="id",
-        sensitivity="sensitivity",
+        bid="bid",
         group=None,
         stratum=None,
         limit=None,
         prior=prior_option("uniform:0,1"),
         market=lambda people: market,
         currency=Currency.of("EUR"),
-        ceiling=None,
+        spending_limit=None,
         accept_pilot_overlap=False,
         accept_rounding=False,
     )

@@ -196,7 +196,7 @@ def test_money_is_rounded_up_in_exact_arithmetic() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_golden_record_stays_readable_and_verifies(kind: str) -> None:
     found = read(VECTORS / f"record-{kind}.json")
-    assert found.content["version"] == 2
+    assert found.content["version"] == 3
     assert found.outcome.market.stated_goal.kind == ("price" if kind == "local" else kind)
     assert verify(found, people=2).ok, verify(found).summary()
 
@@ -204,7 +204,7 @@ def test_a_golden_record_stays_readable_and_verifies(kind: str) -> None:
 def test_the_golden_accuracy_says_what_was_promised_for_its_roster() -> None:
     found = read(VECTORS / "record-accuracy.json")
     market = found.outcome.market
-    assert (market.goal, market.max_relation, market.population) == (Accuracy(2.5), 0.3, 40)
+    assert (market.goal, market.max_correlation, market.population) == (Accuracy(2.5), 0.3, 40)
     assert found.outcome.worst_mse == 2.5**2 > found.outcome.mse
     assert found.release is not None
     assert found.release.dropped_out == (2,)
@@ -258,14 +258,14 @@ def test_a_torn_or_false_compressed_file_is_refused(record: Record, tmp_path: Pa
         ('{"version": -Infinity}', "must be JSON in which"),
         ('{"version": 1, "version": 1}', "must be JSON in which no key occurs twice"),
         ("[" * 100_000, "must be JSON"),
-        ("{}", r"format 'hushbid record' and version 2, got \(None, None\)"),
-        ('{"format": "hushbid record", "version": 3}', r"version 2, got \('hushbid record', 3\)"),
-        ('{"format": "hushbid record", "version": "1"}', r"version 2, got \('hushbid record', '1'\)"),
-        ('{"format": "hushbid record", "version": [1]}', r"version 2, got \('hushbid record', \[1\]\)"),
-        ('{"format": "hushbid record", "version": true}', r"version 2, got \('hushbid record', True\)"),
+        ("{}", r"format 'hushbid record' and version 3, got \(None, None\)"),
+        ('{"format": "hushbid record", "version": 4}', r"version 3, got \('hushbid record', 4\)"),
+        ('{"format": "hushbid record", "version": "1"}', r"version 3, got \('hushbid record', '1'\)"),
+        ('{"format": "hushbid record", "version": [1]}', r"version 3, got \('hushbid record', \[1\]\)"),
+        ('{"format": "hushbid record", "version": true}', r"version 3, got \('hushbid record', True\)"),
         ('{"format": "hushbid release", "version": 1}', r"got \('hushbid release', 1\)"),
-        ('{"format": "hushbid record", "version": 1}', r"version 2, got \('hushbid record', 1\)"),
-        ('{"format": "hushbid record", "version": 2}', "must have a hash"),
+        ('{"format": "hushbid record", "version": 1}', r"version 3, got \('hushbid record', 1\)"),
+        ('{"format": "hushbid record", "version": 3}', "must have a hash"),
     ],
 )
 def test_what_is_no_record_of_this_version_is_refused_in_one_sentence(tmp_path: Path, text: str, words: str) -> None:

@@ -1,7 +1,7 @@
 """Hushbid buys data from people who each name their own price for privacy.
 
-Every person reports what one unit of differential-privacy loss costs her. Hushbid decides how much privacy to buy from
-whom, what to pay so that the truth is everybody's best report, and releases one estimate of the mean that keeps every
+Every person bids what one unit of differential-privacy loss costs her. Hushbid decides how much privacy to buy from
+whom, what to pay so that the truth is everybody's best bid, and releases one estimate of the mean that keeps every
 promise exactly.
 
 In reading order, from the mathematics up:
@@ -10,7 +10,7 @@ In reading order, from the mathematics up:
   `tables`: the ground floor, for every layer
 - `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
 - `questions`: what is asked, and how one privacy loss pays for all answers
-- `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best report
+- `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best bid
 - `disclosure`: noise, promises, and drawing an estimate once
 - `mechanism`: a `Market` and what it decides, plans and simulates
 - `record`, `receipts`: what is written down of a decision, and what each person gets to check it

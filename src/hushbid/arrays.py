@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from hushbid.errors import DataError, InputError
 
 FloatArray = NDArray[np.float64]
-"""Reports, costs, losses, payments, weights: one number per person, or one per point of a curve."""
+"""Bids, costs, losses, payments, weights: one number per person, or one per point of a curve."""
 
 IntArray = NDArray[np.int64]
 """Amounts in the smallest unit of a currency, steps of a grid, codes of groups."""

@@ -5,7 +5,7 @@
     HushbidError
     ├── InputError (ValueError)        something the caller gave is not allowed
     │   ├── PriorError                 a prior's parameters or its text form
-    │   ├── ReportError                one or more people's reports; names rows, never values
+    │   ├── BidError                one or more people's bids; names rows, never values
     │   └── DataError                  one or more people's data; names rows, never values
     ├── MarketError                    the inputs are fine one by one, but no outcome exists
     │   ├── NobodyToBuyFrom            every virtual cost is infinite
@@ -30,7 +30,7 @@
     └── MissingExtra (ImportError)     a package of an optional extra is not installed
 
 A message is one sentence that names the field, shows the value and says what is allowed. For a person's datum or
-report it shows the row instead of the value: a message may end up in a log. Sentences are for people; what a program
+bid it shows the row instead of the value: a message may end up in a log. Sentences are for people; what a program
 needs to know is in the attributes.
 """
 
@@ -64,8 +64,8 @@ class UnknownFamily(PriorError):
     """A prior's dict or text form is of a family that is not known here; one of one's own may not be imported."""
 
 
-class ReportError(InputError):
-    """A person's report is not allowed; the message names rows and the allowed range, never a value."""
+class BidError(InputError):
+    """A person's bid is not allowed; the message names rows and the allowed range, never a value."""
 
 
 class DataError(InputError):

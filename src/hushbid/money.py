@@ -1,7 +1,7 @@
 """Payments in whole minor units of a currency (cents, yen, fils), rounded in the participant's favour.
 
 1.234 becomes 124 hundredths and −1.234 becomes −123: always up, so nobody gets less or pays more than was decided. As a
-rounded payment exceeds the exact one by less than one minor unit, whatever the report, a misreport can gain at most one
+rounded payment exceeds the exact one by less than one minor unit, whatever the bid, a misreport can gain at most one
 minor unit more than before.
 """
 
@@ -91,7 +91,7 @@ class Currency:
 
 
 NO_CURRENCY = Currency("XXX", 2)
-"""Where nobody named a currency: hundredths of whatever the sensitivities are in."""
+"""Where nobody named a currency: hundredths of whatever the bids are in."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

@@ -1,9 +1,9 @@
 """The record of a campaign: one file that says what was decided, why, and what was released.
 
-A record of version 2 is a JSON object (docs/reference/record.md describes every field)::
+A record of version 3 is a JSON object (docs/reference/record.md describes every field)::
 
-    format, version      "hushbid record", 2
-    outcome              the market, everybody's report, and every decision, as `Outcome.to_dict` gives them
+    format, version      "hushbid record", 3
+    outcome              the market, everybody's bid, and every decision, as `Outcome.to_dict` gives them
     outcome_key          a hash of the outcome, by which a release says that it belongs to it
     lower_bound          no decision can have a lower objective (see `hushbid.allocation.lower_bounds`)
     totals               control totals: the exact sum of every column
@@ -14,7 +14,7 @@ A record of version 2 is a JSON object (docs/reference/record.md describes every
     versions             of the programs that made it
     hash                 of everything else, in the canonical form
 
-All of it is confidential: a loss or a payment tells what somebody reported.
+All of it is confidential: a loss or a payment tells what somebody bid.
 Records of other versions are refused.
 """
 
@@ -49,7 +49,7 @@ from hushbid.money import Money, check_currency
 
 __all__ = ["Record", "read"]
 
-FORMAT, VERSION = "hushbid record", 2
+FORMAT, VERSION = "hushbid record", 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -66,7 +66,7 @@ class Record:
     """
 
     outcome: Outcome
-    """The market, the reports and the decisions."""
+    """The market, the bids and the decisions."""
 
     outcome_key: str
     """The name under which the outcome's one release is claimed: a hash of the outcome."""
@@ -126,7 +126,7 @@ class Record:
         With ``currency``, payments are also rounded to whole minor units, of which ``10**decimals`` make one unit of
         the market's money, in the participant's favour. Where they are rounded already, ``money`` has them.
         """
-        n = outcome.reports.size
+        n = outcome.bids.size
         if currency is not None and money is not None:
             raise InputError("give either currency or money, not both.", field="money")
         if currency is not None:
@@ -159,7 +159,7 @@ class Record:
         """This record with the release that was drawn later, and more stamps; a record has one release at most."""
         if self.release is not None:
             raise RecordError("A record holds one release, and this one has it already.")
-        people = self.outcome.reports.size
+        people = self.outcome.bids.size
         if release.privacy_loss.size != people:
             raise RecordError(
                 f"There is no such record: release must be about {people} people, got {release.privacy_loss.size}."
@@ -224,9 +224,9 @@ class Record:
         """Read a record from a file."""
         return cls.from_dict(parsed_held(read_content(Path(path))))
 
-    def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log
+    def __repr__(self) -> str:  # losses and payments tell what people bid: not for a log
         released = "released" if self.release is not None else "not released"
-        return f"Record(people={self.outcome.reports.size}, {released}, hash={self.hash[:12]!r})"
+        return f"Record(people={self.outcome.bids.size}, {released}, hash={self.hash[:12]!r})"
 
     def read_again(self) -> "Record":
         """The record with the same content and hash, all other fields read from the content."""
@@ -328,7 +328,7 @@ _CODEC = Codec(_Content, "record", header=_HEADER)
 
 def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = False) -> dict[str, Any]:
     """Every field of a record but the hash; refused if its parts are not about the same people."""
-    n, money, release = outcome.reports.size, found.money, found.release
+    n, money, release = outcome.bids.size, found.money, found.release
     if outcome.market.each:
         raise RecordError(
             "a record holds one estimate, and each=True asks for one of each stratum: make one of every outcome in"

@@ -1,4 +1,4 @@
-"""Among equals identity decides, never the report: in the allocation, in replies to one's own report, in payments."""
+"""Among equals identity decides, never the bid: in the allocation, in replies to one's own bid, in payments."""
 
 import numpy as np
 import pytest
@@ -31,16 +31,16 @@ def test_a_reply_at_somebody_elses_cost_is_the_allocation_there(people: int, key
 
 @pytest.mark.parametrize("keyed", [False, True])
 @pytest.mark.parametrize("weight", [4.0, 60.0])
-@pytest.mark.parametrize("reports", [[1.0, 2.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], [0.5, 1.0, 1.0, 3.0]])
-def test_no_misreport_pays_where_people_tie(reports: list[float], weight: float, keyed: bool) -> None:
+@pytest.mark.parametrize("bids", [[1.0, 2.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], [0.5, 1.0, 1.0, 3.0]])
+def test_no_misreport_pays_where_people_tie(bids: list[float], weight: float, keyed: bool) -> None:
     market = Market(prior=Empirical([1, 2, 3]), setting="local", buyer_weight=weight, user_weight=0.0)
     key = [2, 0, 3, 1] if keyed else None
-    for person, truth in enumerate(reports):
+    for person, truth in enumerate(bids):
         gains = []
-        for report in (0.2, 0.5, 1.0, 1.01, 1.5, 2.0, 2.01, 3.0, 3.5):
-            said = market.acquire([*reports[:person], report, *reports[person + 1 :]], tie_key=key)
+        for bid in (0.2, 0.5, 1.0, 1.01, 1.5, 2.0, 2.01, 3.0, 3.5):
+            said = market.acquire([*bids[:person], bid, *bids[person + 1 :]], tie_key=key)
             gains.append(said.payments[person] - truth * said.privacy_loss[person])
-        honest = market.acquire(reports, tie_key=key)
+        honest = market.acquire(bids, tie_key=key)
         gain = honest.payments[person] - truth * honest.privacy_loss[person]
         assert gain >= -1e-12
         assert max(gains) <= gain + 1e-9
@@ -71,7 +71,7 @@ def test_nobody_gains_where_two_steps_of_a_pilot_in_cents_are_an_ulp_apart() -> 
     pilot = Empirical([0.31, 0.59, 0.60, 0.61, 0.63, 1.23, 1.39, 2.33])
     market = Market(prior=pilot, setting="local", variance=0.1, buyer_weight=11.0, user_weight=0.0)
     honest = market.acquire([1.23, 0.62, 0.2])
-    for report in (0.31, 0.5, 0.59, 0.60, 0.61, 0.615, 0.62, 0.63, 1.0, 1.23, 2.33):
-        said = market.acquire([1.23, 0.62, report])
+    for bid in (0.31, 0.5, 0.59, 0.60, 0.61, 0.615, 0.62, 0.63, 1.0, 1.23, 2.33):
+        said = market.acquire([1.23, 0.62, bid])
         gain = said.payments[2] - 0.2 * said.privacy_loss[2] - (honest.payments[2] - 0.2 * honest.privacy_loss[2])
         assert gain <= honest.incentive_error

@@ -227,7 +227,7 @@ def test_replies_find_the_better_of_two_valleys() -> None:
     assert seen == {True, False}
 
 
-def test_a_higher_report_never_brings_a_larger_loss_under_any_goal() -> None:
+def test_a_higher_bid_never_brings_a_larger_loss_under_any_goal() -> None:
     for costs, variance, strata, goals in markets(8, seed=10, people=9):
         grid = np.sort(np.concatenate([np.geomspace(0.01, 100.0, 40), costs, [math.inf]]))
         for goal, row in itertools.product(goals, range(min(costs.size, 3))):
@@ -307,32 +307,32 @@ def loss_by_search(costs: np.ndarray, variance: np.ndarray, strata: Strata, goal
 @pytest.mark.parametrize("goal", [Price(40.0), Accuracy(0.5), Budget(3.0)])
 def test_rents_are_the_integrals_of_a_rule_that_shares_no_code(goal: Goal) -> None:
     prior = Uniform(1.0, 2.0)
-    reports, variance = np.array([1.1, 1.3, 1.2, 1.6, 1.15]), np.array([0.2, 0.25, 0.1, 0.2, 0.25])
+    bids, variance = np.array([1.1, 1.3, 1.2, 1.6, 1.15]), np.array([0.2, 0.25, 0.1, 0.2, 0.25])
     strata = Strata(codes=[0, 0, 1, 1, 1], weights=[0.7, -0.4])
-    costs = np.asarray(prior.virtual_cost(reports))
+    costs = np.asarray(prior.virtual_cost(bids))
     rule = replies(costs, setting="central", variance=variance, goal=goal, strata=strata)
     row = 2
-    found = rents(rule, prior, np.array([row]), reports[[row]])
+    found = rents(rule, prior, np.array([row]), bids[[row]])
 
-    def loss(report: float) -> float:
+    def loss(bid: float) -> float:
         moved = costs.copy()
-        moved[row] = 2.0 * report - 1.0  # this prior's virtual cost
+        moved[row] = 2.0 * bid - 1.0  # this prior's virtual cost
         return loss_by_search(moved, variance, strata, goal, row)
 
-    low, out = reports[row], 2.0  # where she stops selling, which a quadrature must not step over
+    low, out = bids[row], 2.0  # where she stops selling, which a quadrature must not step over
     for _ in range(20):
         middle = 0.5 * (low + out)
         low, out = (middle, out) if loss(middle) > 0.0 else (low, middle)
-    integral = quad(loss, reports[row], out, epsrel=1e-6, epsabs=0.0, limit=3, full_output=True)[0]
+    integral = quad(loss, bids[row], out, epsrel=1e-6, epsabs=0.0, limit=3, full_output=True)[0]
     assert found.estimate[0] == pytest.approx(integral, rel=1e-4)
     assert found.estimate[0] > 0.01
 
 
 def test_payments_of_a_thousand_people_need_no_second_solution(monkeypatch: pytest.MonkeyPatch) -> None:
     rng, prior = np.random.default_rng(12), LogNormal(0.0, 0.5)
-    reports = prior.sample(1000, rng=rng)
+    bids = prior.sample(1000, rng=rng)
     strata = Strata(codes=rng.integers(0, 3, 1000), weights=[0.5, 0.3, 0.2])
-    costs = np.asarray(prior.virtual_cost(reports))
+    costs = np.asarray(prior.virtual_cost(bids))
 
     def again(*_: object, **__: object) -> None:
         raise AssertionError("solved again")
@@ -342,7 +342,7 @@ def test_payments_of_a_thousand_people_need_no_second_solution(monkeypatch: pyte
         rule = replies(costs, setting="central", goal=goal, strata=strata)
         with monkeypatch.context() as patch:
             patch.setattr(contrast.replies, "solve_contrast", again)
-            found = rents(rule, prior, sold, reports[sold])
+            found = rents(rule, prior, sold, bids[sold])
         assert found.error < 1e-5 * float(found.estimate.max())
 
 

@@ -152,6 +152,6 @@ def test_of_very_many_people_one_persons_rent_is_not_lost_in_the_digits_of_the_w
     found = SummedContrast(scaled, parts, (0.0, math.inf))
     rule, own = SummedContrastReplies(found, 0, np.full(2, 1.1)), np.full(2, 1.1)
     rent = float(np.diff(rule.at(np.arange(2), np.array([1.1, 1.4])).value)[0])
-    losses = found.losses(0, np.linspace(1.1, 1.4, 2001))  # among so many her own report moves nothing but her loss
+    losses = found.losses(0, np.linspace(1.1, 1.4, 2001))  # among so many her own bid moves nothing but her loss
     assert rent == pytest.approx(float(np.trapezoid(losses, np.linspace(1.1, 1.4, 2001))), rel=1e-7)
     assert rule.at(np.arange(2), own).value == pytest.approx(np.zeros(2), abs=1e-12 * rent)

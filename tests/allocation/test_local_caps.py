@@ -60,8 +60,8 @@ def test_descent_from_many_starts_finds_nothing_better_and_the_certificate_holds
         assert found.privacy_loss.max() <= cap
         assert found.objective == pytest.approx(objective(found.privacy_loss, costs, variance, weight), rel=1e-12)
         with np.errstate(divide="ignore", invalid="ignore"):
-            rival = best_of_many_starts(rng, costs, variance, weight, cap)
-        assert found.objective <= rival * (1.0 + 1e-9)
+            baseline = best_of_many_starts(rng, costs, variance, weight, cap)
+        assert found.objective <= baseline * (1.0 + 1e-9)
         assert 0.0 < found.lower_bound <= found.objective
 
 

@@ -111,7 +111,7 @@ def two_basins(few: int, cheap: float, many: int, dear: float, width: float = 0.
     return np.concatenate([np.full(few, cheap), dear * np.linspace(1 - width, 1 + width, many)])
 
 
-RIVALS = [
+BASELINES = [
     two_basins(1, 1e-4, 50, 0.2, 0.01),  # many win
     two_basins(1, 1e-4, 50, 0.37, 0.05),  # few win
     two_basins(3, 1e-5, 200, 0.04),
@@ -120,7 +120,7 @@ RIVALS = [
 ]
 
 
-@pytest.mark.parametrize("costs", RIVALS)
+@pytest.mark.parametrize("costs", BASELINES)
 def test_a_second_best_piece_handed_in_as_the_answer_shows_its_gap(costs: np.ndarray) -> None:
     best, second = local_minima(costs)[:2]
     found = solve(costs)
@@ -159,7 +159,7 @@ def test_a_second_best_piece_shows_among_many_people_too() -> None:
 
 
 def test_a_solver_that_overlooks_a_kind_of_piece_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = RIVALS[2]  # the best piece rises at both ends
+    costs = BASELINES[2]  # the best piece rises at both ends
     right = solve(costs)
     monkeypatch.setattr(central.Sums, "humps", lambda *arguments: [])
     wrong = solve(costs)
@@ -260,7 +260,7 @@ def test_plain_numbers_find_what_arrays_find_or_leave_it_to_them() -> None:
     settled = 0
     for case in range(600):
         n = int(rng.integers(1, 90))
-        costs = np.sort(some_costs(rng, n)) if case >= len(RIVALS) else np.sort(RIVALS[case])
+        costs = np.sort(some_costs(rng, n)) if case >= len(BASELINES) else np.sort(BASELINES[case])
         costs = costs * 10.0 ** rng.uniform(-4, 1) + 1e-12
         few = central._best_of_few(costs[0], costs - costs[0])
         if few is not None:

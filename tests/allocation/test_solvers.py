@@ -62,14 +62,14 @@ def test_the_optimum_equals_the_reference_instance(setting: str, index: int) -> 
 
 
 @pytest.mark.parametrize("index", range(16))
-def test_the_losses_of_the_payment_instances_follow_from_their_reports(index: int) -> None:
+def test_the_losses_of_the_payment_instances_follow_from_their_bids(index: int) -> None:
     vector = VECTORS["payments"][index]
     if vector["prior"]["family"] != "uniform":
-        virtual_costs = np.asarray(vector["reports"]) + vector["prior"]["scale"] * np.expm1(
-            np.asarray(vector["reports"]) / vector["prior"]["scale"]
+        virtual_costs = np.asarray(vector["bids"]) + vector["prior"]["scale"] * np.expm1(
+            np.asarray(vector["bids"]) / vector["prior"]["scale"]
         )
     else:
-        virtual_costs = 2 * np.asarray(vector["reports"]) - vector["prior"]["low"]
+        virtual_costs = 2 * np.asarray(vector["bids"]) - vector["prior"]["low"]
     found = allocate(virtual_costs, setting=vector["setting"], variance=vector["variance"])
     np.testing.assert_allclose(found.privacy_loss, vector["privacy_loss"], rtol=1e-6, atol=1e-6)
     assert found.mse == pytest.approx(vector["mse"], rel=1e-6)

@@ -36,11 +36,11 @@ def test_an_honest_campaign_is_attacked_in_every_stratum_and_no_fault_is_found(o
 def test_who_is_paid_only_what_she_asks_is_found_in_whichever_stratum(
     outcome: Outcome, cheated: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def without_rent(population: Population, reports: Any, *more: Any) -> Decision:
-        right = decide(population, reports, *more)
+    def without_rent(population: Population, bids: Any, *more: Any) -> Decision:
+        right = decide(population, bids, *more)
         assert population.strata is not None
         inside = population.strata.codes == population.strata.names.index(cheated)
-        return replace(right, payments=np.where(inside, reports * right.privacy_loss, right.payments))
+        return replace(right, payments=np.where(inside, bids * right.privacy_loss, right.payments))
 
     monkeypatch.setattr(incentives, "decide", without_rent)
     [found] = audits_of(outcome, checks=("incentives",))

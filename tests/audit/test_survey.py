@@ -25,9 +25,9 @@ GOALS: dict[str, Any] = {"central": {"goal": Budget(3)}, "local": {"buyer_weight
 
 @pytest.fixture(scope="module", params=["central", "local"])
 def plan(request: pytest.FixtureRequest) -> ReleasePlan:
-    reports = np.random.default_rng(1).uniform(1, 2, 12)
+    bids = np.random.default_rng(1).uniform(1, 2, 12)
     terms = {"setting": request.param, **GOALS[request.param]}
-    outcome = Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(reports)
+    outcome = Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(bids)
     return plan_of(outcome, key="audit", rows=outcome.privacy_loss > 0)
 
 

@@ -20,8 +20,8 @@ prior = { file = "prior.json" }
 bounds = [0, 1]
 buyer_weight = 500
 
-[reports]
-file = "reports.csv"
+[bids]
+file = "bids.csv"
 
 [data]
 file = "data.csv"
@@ -34,15 +34,15 @@ folder = "."
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
     rows = range(20)
-    (tmp_path / "reports.csv").write_text("id,sensitivity\n" + "".join(f"p{row},{1 + row / 10}\n" for row in rows))
-    (tmp_path / "pilot.csv").write_text("id,sensitivity\n" + "".join(f"q{row},{1 + row / 10}\n" for row in rows))
+    (tmp_path / "bids.csv").write_text("id,bid\n" + "".join(f"p{row},{1 + row / 10}\n" for row in rows))
+    (tmp_path / "pilot.csv").write_text("id,bid\n" + "".join(f"q{row},{1 + row / 10}\n" for row in rows))
     (tmp_path / "data.csv").write_text("id,value\n" + "".join(f"p{row},0.5\n" for row in rows))
     (tmp_path / "value.txt").write_text("5")
     (tmp_path / "campaign.toml").write_text(CAMPAIGN)
-    (tmp_path / "link.csv").symlink_to("reports.csv")
-    os.link(tmp_path / "reports.csv", tmp_path / "hard.csv")
+    (tmp_path / "link.csv").symlink_to("bids.csv")
+    os.link(tmp_path / "bids.csv", tmp_path / "hard.csv")
     assert hushbid("fit-prior", "pilot.csv", "--out", "prior.json", cwd=tmp_path).exit_code == 0
-    assert hushbid("price", "reports.csv", *MARKET, "--record", "decided.json", cwd=tmp_path).exit_code == 0
+    assert hushbid("price", "bids.csv", *MARKET, "--record", "decided.json", cwd=tmp_path).exit_code == 0
     return tmp_path
 
 
@@ -54,15 +54,15 @@ def hushbid(*arguments: str, cwd: Path) -> Result:
 @pytest.mark.parametrize(
     "call",
     [
-        ("price", "reports.csv", *MARKET, "--out", "reports.csv"),
-        ("price", "reports.csv", *MARKET, "--out", "./reports.csv"),
-        ("price", "reports.csv", *MARKET, "--out", "link.csv"),
-        ("price", "link.csv", *MARKET, "--out", "reports.csv"),
-        ("price", "reports.csv", *MARKET, "--out", "hard.csv"),
-        ("price", "reports.csv", *MARKET, "--record", "reports.csv"),
-        ("price", "reports.csv", "--prior", "prior.json", "--record", "prior.json"),
-        ("price", "reports.csv", *MARKET, "--out", "new.csv", "--record", "new.csv"),
-        ("price", "reports.csv", *MARKET, "--out", "new.csv", "--record", "NEW.csv"),
+        ("price", "bids.csv", *MARKET, "--out", "bids.csv"),
+        ("price", "bids.csv", *MARKET, "--out", "./bids.csv"),
+        ("price", "bids.csv", *MARKET, "--out", "link.csv"),
+        ("price", "link.csv", *MARKET, "--out", "bids.csv"),
+        ("price", "bids.csv", *MARKET, "--out", "hard.csv"),
+        ("price", "bids.csv", *MARKET, "--record", "bids.csv"),
+        ("price", "bids.csv", "--prior", "prior.json", "--record", "prior.json"),
+        ("price", "bids.csv", *MARKET, "--out", "new.csv", "--record", "new.csv"),
+        ("price", "bids.csv", *MARKET, "--out", "new.csv", "--record", "NEW.csv"),
         ("fit-prior", "pilot.csv", "--out", "link.json"),
         ("release", "decided.json", "data.csv", "--out", "decided.json"),
         ("release", "decided.json", "data.csv", "--out", "data.csv"),

@@ -137,9 +137,9 @@ GOALS = {"--budget": "50", "--hard-budget": "50", "--standard-error": "0.1", "--
 @pytest.mark.parametrize("command", ["price", "plan", "compare"])
 @pytest.mark.parametrize("given", [(), ("--budget", "--buyer-weight"), ("--hard-budget", "--standard-error")], ids=len)
 def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], tmp_path: Path) -> None:
-    (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\nb,1.2\n")
+    (tmp_path / "bids.csv").write_text("id,bid\na,1.5\nb,1.2\n")
     goals = [part for name in given for part in (name, GOALS[name])]
-    needed = {"price": [str(tmp_path / "reports.csv")], "plan": ["--people", "5"], "compare": []}[command]
+    needed = {"price": [str(tmp_path / "bids.csv")], "plan": ["--people", "5"], "compare": []}[command]
     told = CliRunner().invoke(main, [command, *needed, "--prior", "uniform:1,2", *goals])
     assert told.exit_code == 2
     assert "by exactly one of --budget, --hard-budget, --standard-error and --buyer-weight" in told.output
@@ -152,12 +152,15 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
         (["--budget", "nan"], "'--budget': must be finite, got nan"),
         (["--budget", "1,5"], "'--budget': '1,5' is not a valid number"),
         (["--budget", "5", "--population", "2.5"], "'--population': '2.5' is not a valid whole number"),
-        (["--budget", "5", "--ceiling", "nan"], "'--ceiling': must be finite, got nan"),
+        (["--budget", "5", "--spending-limit", "nan"], "'--spending-limit': must be finite, got nan"),
         (["--budget", "0"], "0.0 is not in the range x>0.0"),
         (["--budget", "5", "--setting", "local"], "a budget cannot be the goal in the local setting"),
         (["--budget", "5", "--user-weight", "1", "--people-may-owe-money"], "--user-weight must be 0 beside a budget"),
-        (["--budget", "5", "--max-relation", "1.5"], "is not in the range 0.0<=x<=1.0"),
-        (["--budget", "5", "--max-relation", "0.1", "--population", "1"], "population must be at least the number of"),
+        (["--budget", "5", "--max-correlation", "1.5"], "is not in the range 0.0<=x<=1.0"),
+        (
+            ["--budget", "5", "--max-correlation", "0.1", "--population", "1"],
+            "population must be at least the number of",
+        ),
         (["--standard-error", "1e-6"], "--standard-error must be above"),
         (["--hard-budget", "0.02"], "hard budget must be more than one coin of 0.01 for each of 2 people"),
     ],
@@ -166,8 +169,8 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
 def test_a_goal_that_cannot_be_had_is_refused_in_a_sentence(
     arguments: list[str], sentence: str, tmp_path: Path
 ) -> None:
-    (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\nb,1.2\n")
-    told = CliRunner().invoke(main, ["price", str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", *arguments])
+    (tmp_path / "bids.csv").write_text("id,bid\na,1.5\nb,1.2\n")
+    told = CliRunner().invoke(main, ["price", str(tmp_path / "bids.csv"), "--prior", "uniform:1,2", *arguments])
     unreachable = "--standard-error must be above" in sentence
     assert (told.exit_code, told.stdout) == (6 if unreachable else 2, "")
     assert sentence in told.stderr
@@ -176,24 +179,24 @@ def test_a_goal_that_cannot_be_had_is_refused_in_a_sentence(
 
 @pytest.mark.parametrize("command", ["price", "compare"])
 def test_a_column_of_ids_that_is_named_must_be_there(command: str, tmp_path: Path) -> None:
-    (tmp_path / "reports.csv").write_text("ID,sensitivity\na,1.5\nb,1.2\n")
-    call = [command, str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", "--budget", "5"]
+    (tmp_path / "bids.csv").write_text("ID,bid\na,1.5\nb,1.2\n")
+    call = [command, str(tmp_path / "bids.csv"), "--prior", "uniform:1,2", "--budget", "5"]
     assert CliRunner().invoke(main, call).exit_code == 0  # rows are numbered
     told = CliRunner().invoke(main, [*call, "--id-column", "id"])
     assert (told.exit_code, told.stdout) == (2, "")
-    assert "must have the column 'id'; it has 'ID', 'sensitivity'." in told.stderr
+    assert "must have the column 'id'; it has 'ID', 'bid'." in told.stderr
 
 
 def test_a_hard_budget_too_small_for_anybodys_price_buys_nothing_and_says_why(tmp_path: Path) -> None:
-    (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\nb,1.2\n")
-    call = ["price", str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", "--hard-budget", "0.03"]
+    (tmp_path / "bids.csv").write_text("id,bid\na,1.5\nb,1.2\n")
+    call = ["price", str(tmp_path / "bids.csv"), "--prior", "uniform:1,2", "--hard-budget", "0.03"]
     told = CliRunner().invoke(main, call)
     assert told.exit_code == 0
-    assert told.stderr == "Nothing was bought: none of 2 people reported low enough. Nobody is paid.\n"
+    assert told.stderr == "Nothing was bought: none of 2 people bid low enough. Nobody is paid.\n"
 
 
 def test_where_a_goal_is_refused_on_peoples_own_devices_the_other_setting_is_shown_with_the_reason() -> None:
-    arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--budget", "5", "--no-rivals"]
+    arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--budget", "5", "--no-baselines"]
     told = CliRunner().invoke(main, arguments)
     assert told.exit_code == 0, told.output
     assert "Not in the local setting: a budget cannot be the goal" in told.output
@@ -201,7 +204,7 @@ def test_where_a_goal_is_refused_on_peoples_own_devices_the_other_setting_is_sho
 
 def test_the_error_of_a_survey_is_called_relative_when_settings_are_compared(tmp_path: Path) -> None:
     (tmp_path / "q.toml").write_text('[[questions]]\nkind = "yes_no"\nname = "smokes"\n')
-    arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--buyer-weight", "50", "--no-rivals"]
+    arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--buyer-weight", "50", "--no-baselines"]
     told = CliRunner().invoke(main, [*arguments, "--questions", str(tmp_path / "q.toml")])
     assert told.exit_code == 0, told.output
     assert "relative error of all questions together" in told.output
@@ -271,7 +274,7 @@ def test_a_plan_tells_a_campaign_its_protection_and_the_frontier_and_asks_for_on
     found = json.loads(told("--people", "30", "--json"))
     assert found["goal"] == {"kind": "budget", "amount": 20.0, "coin": 0.01, "reserve": None}
     assert found["people_needed"] is None
-    assert [row["max_relation"] for row in found["protection"]] == found["relations"]
+    assert [row["max_correlation"] for row in found["protection"]] == found["relations"]
     assert len(found["frontier"]) == 5
     needed = json.loads(told("--target-standard-error", "0.15", "--json"))
     assert needed["people_needed"]["value"] == needed["people"] > 30

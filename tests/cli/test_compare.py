@@ -20,8 +20,8 @@ budget = 20
 [money]
 currency = "EUR"
 
-[reports]
-file = "reports.csv"
+[bids]
+file = "bids.csv"
 
 [data]
 file = "data-that-nobody-has-delivered.csv"
@@ -30,13 +30,13 @@ file = "data-that-nobody-has-delivered.csv"
 
 def rows(*ids: int, more: float = 0.0) -> str:
     lines = (f"p{place},{1 + place / 20 + more},{'north' if place % 2 else 'south'}" for place in ids)
-    return "\n".join(["id,sensitivity,region", *lines])
+    return "\n".join(["id,bid,region", *lines])
 
 
 @pytest.fixture
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
-    Path("reports.csv").write_text(rows(*range(12)))
+    Path("bids.csv").write_text(rows(*range(12)))
     Path("a.toml").write_text(CAMPAIGN)
     return tmp_path
 
@@ -60,12 +60,12 @@ def test_a_goal_that_differs_is_named_and_both_are_as_a_run_decides(home: Path) 
     assert sorted(home.rglob("*")) == before  # nothing is written
     assert not Path(os.environ["HUSHBID_LEDGER"]).exists()  # nor drawn
     assert found["differences"] == {
-        "name": ["a", "b"],
+        "title": ["a", "b"],
         "market.budget": [20.0, None],
         "market.population": [12, None],  # for whom rounding is reserved
         "market.standard_error": [None, 3.0],
     }
-    assert (found["same_people"], found["one_currency"], found["one_quantity"]) == (True, True, True)
+    assert (found["same_people"], found["one_currency"], found["one_question"]) == (True, True, True)
     assert "On the same 12 people." in shown
     for name, side in (("a.toml", found["a"]), ("b.toml", found["b"])):
         text = Path(name).read_text()
@@ -95,34 +95,34 @@ def test_what_is_of_two_kinds_is_not_compared(home: Path) -> None:
     assert "Their currencies differ, so payments are not compared." in shown
     assert "They do not estimate the same, so errors are not compared." in shown
     assert {"market.bounds", "money.currency"} <= set(told("a.toml", "b.toml")["differences"])
-    Path("c.toml").write_text(f'quantity = "mean sleep"\n{CAMPAIGN}')
-    assert told("a.toml", "c.toml")["one_quantity"] is False
+    Path("c.toml").write_text(f'question = "mean sleep"\n{CAMPAIGN}')
+    assert told("a.toml", "c.toml")["one_question"] is False
 
 
-def test_a_ceiling_that_would_stop_a_run_is_told(home: Path) -> None:
-    Path("b.toml").write_text(CAMPAIGN.replace("[money]", "[money]\nceiling = 1"))
-    assert "B pays more than its ceiling of EUR 1.00" in hushbid("compare", "a.toml", "b.toml").stdout
-    assert told("a.toml", "b.toml")["b"]["above_ceiling"] == 1.0
+def test_a_spending_limit_that_would_stop_a_run_is_told(home: Path) -> None:
+    Path("b.toml").write_text(CAMPAIGN.replace("[money]", "[money]\nspending_limit = 1"))
+    assert "B pays more than its spending limit of EUR 1.00" in hushbid("compare", "a.toml", "b.toml").stdout
+    assert told("a.toml", "b.toml")["b"]["above_spending_limit"] == 1.0
 
 
 def test_other_people_and_other_prices_are_told_as_what_may_be_the_cause(home: Path) -> None:
-    Path("b.toml").write_text(CAMPAIGN.replace("reports.csv", "others.csv"))
+    Path("b.toml").write_text(CAMPAIGN.replace("bids.csv", "others.csv"))
     Path("others.csv").write_text(rows(*range(6, 15)))
     assert "A has 12 people, B 9; 6 are in both." in hushbid("compare", "a.toml", "b.toml").stdout
     Path("others.csv").write_text(rows(*range(12), more=0.01))
     found = told("a.toml", "b.toml")
-    assert (found["same_people"], found["people_in_both"], found["people_with_other_reports"]) == (False, 12, 12)
+    assert (found["same_people"], found["people_in_both"], found["people_with_other_bids"]) == (False, 12, 12)
     Path("others.csv").write_text(rows(*reversed(range(12))))  # another order is no other people
     assert told("a.toml", "b.toml")["same_people"]
 
 
 def test_people_without_ids_are_the_same_only_if_every_row_is(home: Path) -> None:
     market = ("--prior", "uniform:1,2", "--budget", 20, "--bounds", "0,10", "--out", "out.csv")
-    Path("nameless.csv").write_text(rows(*range(12)).replace("id,", "row,"))
+    Path("nameless.csv").write_text(rows(*range(12)).replace("id,bid", "row,bid"))
     assert hushbid("price", "nameless.csv", *market, "--record", "a.json").exit_code == 0
     found = told("a.json", "a.toml")
     assert (found["same_people"], found["bought_from_in_both"]["both"]) == (True, found["a"]["bought_from"])
-    Path("reports.csv").write_text(rows(*reversed(range(12))))
+    Path("bids.csv").write_text(rows(*reversed(range(12))))
     assert "cannot be told" in hushbid("compare", "a.json", "a.toml").stdout
 
 
@@ -156,12 +156,12 @@ def test_a_prior_from_a_pilot_is_named_without_its_values(home: Path) -> None:
         (("a.toml", "./a.toml"), "must be two campaigns"),
         (("a.toml",), "give two of them"),
         (("a.toml", "b.toml", "c.toml"), "got 3 files"),
-        (("a.toml", "reports.csv"), "reports.csv must be a campaign file"),
+        (("a.toml", "bids.csv"), "bids.csv must be a campaign file"),
         (("a.toml", "."), "holds no record.json"),
         (("a.toml", "nothing.toml"), "nothing.toml does not exist"),
         (("a.toml", "-"), "not - for a stream"),
         (("a.toml", "b.toml", "--budget", "5"), "--budget must not be given beside two campaigns"),
-        (("a.toml", "b.toml", "--no-rivals"), "--rivals must not be given beside two campaigns"),
+        (("a.toml", "b.toml", "--no-baselines"), "--baselines must not be given beside two campaigns"),
         (("a.toml", "dear.toml"), "dear.toml: standard_error must be above"),
         (("a.toml", "stream.toml"), "not standard input"),
         ((), "--prior must say"),
@@ -171,7 +171,7 @@ def test_what_people_type_wrong_is_answered_in_a_sentence(
     arguments: tuple[str, ...], sentence: str, home: Path
 ) -> None:
     Path("dear.toml").write_text(CAMPAIGN.replace("budget = 20", "standard_error = 0.001"))
-    Path("stream.toml").write_text(CAMPAIGN.replace('"reports.csv"', '"-"'))
+    Path("stream.toml").write_text(CAMPAIGN.replace('"bids.csv"', '"-"'))
     done = hushbid("compare", *arguments)
     assert done.exit_code in (2, 6), done.output
     assert sentence in done.stderr

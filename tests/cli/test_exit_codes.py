@@ -22,8 +22,8 @@ def hushbid(*arguments: object) -> Result:
 
 
 def priced(*more: object) -> Result:
-    Path("reports.csv").write_text("id,sensitivity\na,1.5\nb,1.2\nc,1.1\n")
-    return hushbid("price", "reports.csv", *MARKET, "--out", "out.csv", *more)
+    Path("bids.csv").write_text("id,bid\na,1.5\nb,1.2\nc,1.1\n")
+    return hushbid("price", "bids.csv", *MARKET, "--out", "out.csv", *more)
 
 
 def altered() -> Result:
@@ -40,8 +40,8 @@ def unchecked() -> Result:
 
 
 def bad_row() -> Result:
-    Path("reports.csv").write_text("id,sensitivity\na,1.5\nb,-1\n")
-    return hushbid("price", "reports.csv", *MARKET, "--budget", 5)
+    Path("bids.csv").write_text("id,bid\na,1.5\nb,-1\n")
+    return hushbid("price", "bids.csv", *MARKET, "--budget", 5)
 
 
 def exists() -> Result:
@@ -63,7 +63,7 @@ COMMANDS: dict[str, tuple[int, Callable[[], Result]]] = {
     "rents that are not checked": (3, unchecked),
     "a row": (4, bad_row),
     "an output": (5, exists),
-    "a spending limit": (6, lambda: priced("--budget", 5, "--ceiling", 0.01)),
+    "a spending limit": (6, lambda: priced("--budget", 5, "--spending-limit", 0.01)),
     "an accuracy": (6, lambda: priced("--standard-error", 1e-9)),
     "a folder": (7, unwritable),
     "no server": (7, lambda: hushbid("bots", "http://127.0.0.1:9", "--n", 2)),

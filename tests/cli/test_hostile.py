@@ -17,8 +17,8 @@ prior = PRIOR
 bounds = [0, 1]
 buyer_weight = 500
 
-[reports]
-file = "reports.csv"
+[bids]
+file = "bids.csv"
 
 [output]
 folder = "made/by/run"
@@ -40,7 +40,7 @@ def nested_dict(depth: int) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "reports.csv").write_text("id,sensitivity\n" + "".join(f"p{row},{1 + row / 9}\n" for row in range(9)))
+    (tmp_path / "bids.csv").write_text("id,bid\n" + "".join(f"p{row},{1 + row / 9}\n" for row in range(9)))
     return tmp_path
 
 
@@ -68,12 +68,12 @@ def refused(*arguments: str, cwd: Path) -> Result:
         CAMPAIGN.replace("500", "{payment = 1e308, from_standard_error = 1e-200, to_standard_error = 1e-201}"),
         CAMPAIGN.replace("500", "1e308\nvariance = 1e-320"),
         CAMPAIGN.replace("[0, 1]", f"[0, {DIGITS[:400]}]"),
-        CAMPAIGN.replace("reports.csv", "a\\u0000b"),
+        CAMPAIGN.replace("bids.csv", "a\\u0000b"),
         CAMPAIGN.replace("made/by/run", "a\\u0000b"),
-        'name = "a\\u0000b"\n' + CAMPAIGN,
+        'title = "a\\u0000b"\n' + CAMPAIGN,
         CAMPAIGN.replace("PRIOR", '{ file = "\\u0000.json" }'),
-        CAMPAIGN.replace("made/by/run", "reports.csv/run"),
-        CAMPAIGN.replace("500", "500\n[money]\nceiling = 1e-9"),
+        CAMPAIGN.replace("made/by/run", "bids.csv/run"),
+        CAMPAIGN.replace("500", "500\n[money]\nspending_limit = 1e-9"),
     ],
     ids=range(16),
 )
@@ -84,24 +84,24 @@ def test_a_hostile_campaign_file_is_refused_and_leaves_nothing_behind(content: s
 
 def test_a_refusal_shows_a_name_on_one_line_and_without_control_characters(home: Path) -> None:
     (home / "campaign.toml").write_text(
-        'name = "a\\u0000b\\u001b[31m\\n x"\n' + CAMPAIGN.replace("PRIOR", '"uniform:1,3"')
+        'title = "a\\u0000b\\u001b[31m\\n x"\n' + CAMPAIGN.replace("PRIOR", '"uniform:1,3"')
     )
     told = refused("run", "campaign.toml", cwd=home)
     assert r'got "a\x00b\x1b[31m\n x".' in told.output
 
 
-FILES_OF_A_USER = ("reports.csv", "data.csv", "prior.json", "record.json", "report.html", "campaign.toml")
+FILES_OF_A_USER = ("bids.csv", "data.csv", "prior.json", "record.json", "report.html", "campaign.toml")
 
 
 @pytest.mark.parametrize("name", FILES_OF_A_USER)
 @pytest.mark.parametrize("force", [["--force"], []], ids=["forced", "unforced"])
 def test_a_demo_never_replaces_what_is_not_a_demo(name: str, force: list[str], tmp_path: Path) -> None:
-    (tmp_path / name).write_text('name = "Sleep of hospital staff"\n')
+    (tmp_path / name).write_text('title = "Sleep of hospital staff"\n')
     done = CliRunner().invoke(main, ["demo", "--people", "20", "--out", str(tmp_path), *force])
     assert done.exit_code == 5
     assert f"{tmp_path / name} is not from a demo" in done.output
     assert [path.name for path in tmp_path.iterdir()] == [name]
-    assert (tmp_path / name).read_text() == 'name = "Sleep of hospital staff"\n'
+    assert (tmp_path / name).read_text() == 'title = "Sleep of hospital staff"\n'
 
 
 def test_a_record_of_real_people_beside_a_demos_campaign_is_not_replaced(tmp_path: Path) -> None:
@@ -129,16 +129,16 @@ def test_a_record_of_real_people_beside_a_demos_campaign_is_not_replaced(tmp_pat
 )
 def test_a_hostile_prior_file_is_refused(prior: str, pilot: str, home: Path) -> None:
     (home / "prior.json").write_text(PRIOR_FILE.replace("PRIOR", prior).replace("PILOT", pilot))
-    refused("price", "reports.csv", "--prior", "prior.json", "--budget", "5", cwd=home)
+    refused("price", "bids.csv", "--prior", "prior.json", "--budget", "5", cwd=home)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        ("price", "reports.csv", *MARKET, "--group-column", ""),
+        ("price", "bids.csv", *MARKET, "--group-column", ""),
         ("plan", *MARKET, "--people", "5", "--repetitions", "20", "--max-privacy-loss", "1e-320"),
-        ("price", "reports.csv", "--prior", nested(50), "--budget", "5", "--record", "new/folder/record.json"),
-        ("price", "reports.csv", *MARKET, "--ceiling", "1e-9", "--record", "new/folder/record.json"),
+        ("price", "bids.csv", "--prior", nested(50), "--budget", "5", "--record", "new/folder/record.json"),
+        ("price", "bids.csv", *MARKET, "--spending-limit", "1e-9", "--record", "new/folder/record.json"),
         ("price", "nobody.csv", *MARKET, "--record", "new/folder/record.json"),
         ("plan", "--prior", "uniform:1,3", "--people", "5", "--standard-error", "1e200"),
         ("plan", *MARKET, "--people", "9" * 30),
@@ -155,8 +155,8 @@ def test_a_hostile_prior_file_is_refused(prior: str, pilot: str, home: Path) -> 
             "--store",
             "store",
         ),
-        ("release", "/", "reports.csv"),
-        ("release", "", "reports.csv"),
+        ("release", "/", "bids.csv"),
+        ("release", "", "bids.csv"),
         ("restore", "nothing", "--home", "new"),
         ("backup", "file", "--home", "new"),
         ("users", "list", "--home", "new"),
@@ -170,8 +170,8 @@ def test_a_refused_command_leaves_no_folder_behind(call: tuple[str, ...], home: 
 
 
 def test_a_name_of_a_column_as_long_as_a_book_is_refused(home: Path) -> None:
-    (home / "reports.csv").write_text("id," + "s" * 2_000_000 + ",sensitivity\n1,2,3\n")
-    assert "line 1, is not CSV" in refused("price", "reports.csv", *MARKET, cwd=home).stderr
+    (home / "bids.csv").write_text("id," + "s" * 2_000_000 + ",bid\n1,2,3\n")
+    assert "line 1, is not CSV" in refused("price", "bids.csv", *MARKET, cwd=home).stderr
 
 
 def test_mixtures_within_mixtures_are_read_up_to_four_deep() -> None:

@@ -27,7 +27,7 @@ def command(name: str) -> click.Command:
 def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("words")
     lines = (f"p{place},{1 + place / 12},{'north' if place % 2 else 'south'}" for place in range(12))
-    (folder / "reports.csv").write_text("\n".join(["id,sensitivity,region", *lines]))
+    (folder / "bids.csv").write_text("\n".join(["id,bid,region", *lines]))
     (folder / "data.csv").write_text("\n".join(["id,value", *(f"p{place},{place / 2}" for place in range(12))]))
     (folder / "other.csv").write_text("\n".join(["id,value", *(f"p{place},{place / 3}" for place in range(12))]))
     (folder / "each.toml").write_text('[strata]\ncolumn = "region"\neach = true\n')
@@ -43,7 +43,7 @@ def hushbid(home: Path, *arguments: object, typed: str | None = None) -> Result:
 # -- what is refused ---------------------------------------------------------------------------------------------------
 
 
-PRICE, PLAN = ("price", "reports.csv", *MARKET), ("plan", *MARKET)
+PRICE, PLAN = ("price", "bids.csv", *MARKET), ("plan", *MARKET)
 DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
 
 
@@ -55,17 +55,17 @@ DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
         ((*PRICE, "--budget", 5, "--variance", 26), "--variance must not exceed a quarter of the squared width"),
         ((*PLAN, "--budget", 5, "--people", 5, "--variance", 26), "--variance must not exceed a quarter of the"),
         ((*PRICE, "--budget", 5, "--questions", "none.toml"), "none.toml does not exist."),
-        ((*PRICE, "--budget", 5, "--strata", "reports.csv"), "reports.csv is not TOML: Expected '=' after a key"),
-        (("price", "reports.csv", "--prior", "a=uniform:1,2", "--budget", 5), "--group-column must name it"),
+        ((*PRICE, "--budget", 5, "--strata", "bids.csv"), "bids.csv is not TOML: Expected '=' after a key"),
+        (("price", "bids.csv", "--prior", "a=uniform:1,2", "--budget", 5), "--group-column must name it"),
         ((*PRICE, "--budget", 5, "--strata", "each.toml"), "with each = true"),
         ((*PRICE, "--budget", 5, "--currency", "euro"), "--currency must be an ISO 4217 code"),
         ((*PRICE, "--budget", 5, "--bounds", "0,1e300"), "'--bounds': must be two numbers"),
-        (("price", "reports.csv", "--prior", "uniform:2,1", "--budget", 5), "--prior uniform:2,1: high must be"),
+        (("price", "bids.csv", "--prior", "uniform:2,1", "--budget", 5), "--prior uniform:2,1: high must be"),
         ((*PRICE, "--budget", 5, "--user-weight", 1, "--people-may-owe-money"), "--user-weight must be 0"),
         ((*PLAN, "--budget", 5, "--target-payment", 5), "--target-payment must not be given beside a budget"),
         ((*PLAN, "--hard-budget", 1, "--target-standard-error", 0.01), "--target-standard-error must be above"),
         ((*PLAN, "--budget", 1e60, "--people", 5), "--budget must be from"),
-        (("fit-prior", "reports.csv", "--range", "1,1.1"), "--range must lie around"),
+        (("fit-prior", "bids.csv", "--range", "1,1.1"), "--range must lie around"),
         ((*DEVICE, "--privacy-loss", "inf", "--at-most", "inf"), "pass --accept-infinite-loss"),
         (("new", *MARKET, "--budget", 5, "--force", "--setting", "local"), "state a standard_error or a buyer_weight"),
     ],
@@ -112,7 +112,7 @@ def test_every_command_that_takes_a_market_from_options_takes_the_same_ones() ->
         "max_privacy_loss",
         "currency",
     } <= shared
-    assert {"bounds", "variance", "questions", "strata", "user_weight", "max_relation", "population"} <= shared
+    assert {"bounds", "variance", "questions", "strata", "user_weight", "max_correlation", "population"} <= shared
     takes = {name for name, found in names.items() if "budget" in found}
     assert takes == {"new", "price", "plan", "compare"}
     for name in takes:
@@ -143,11 +143,11 @@ def test_numbers_are_written_alike_in_all_commands(home: Path) -> None:
     goal = (*MARKET, "--currency", "EUR", "--buyer-weight", 123456.7)
     tiny = ("--budget", 123456.7, "--max-privacy-loss", 3e-9, "--out", "x.csv", "--record", "x.json")
     calls: list[tuple[object, ...]] = [
-        ("fit-prior", "reports.csv"),
+        ("fit-prior", "bids.csv"),
         ("plan", *goal, "--people", 12, "--repetitions", 20),
-        (*PLAN, "--standard-error", 2.5, "--target-payment", 500, "--repetitions", 20, "--max-relation", 0.05),
-        ("compare", "reports.csv", *goal),
-        ("compare", *goal, "--people", 12, "--repetitions", 2, "--no-rivals"),
+        (*PLAN, "--standard-error", 2.5, "--target-payment", 500, "--repetitions", 20, "--max-correlation", 0.05),
+        ("compare", "bids.csv", *goal),
+        ("compare", *goal, "--people", 12, "--repetitions", 2, "--no-baselines"),
         ("new", *goal, "--data", "data.csv", "--out", "a.toml"),
         ("new", *MARKET, "--standard-error", 2.5, "--out", "b.toml"),
         ("compare", "a.toml", "b.toml"),

@@ -35,7 +35,7 @@ standard_error = 0.5
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     rows = (f"{place},{1 + place / 20},{'north' if place % 2 else 'south'}" for place in range(12))
-    Path("reports.csv").write_text("\n".join(["id,sensitivity,region", *rows]))
+    Path("bids.csv").write_text("\n".join(["id,bid,region", *rows]))
     Path("data.csv").write_text("\n".join(["id,value", *(f"{place},{place}" for place in range(12))]))
     Path("survey.toml").write_text(SURVEY)
     return tmp_path
@@ -57,17 +57,17 @@ def hushbid(*arguments: object, typed: str | None = None) -> Result:
     ],
 )
 def test_what_is_written_can_be_run(options: list[object], home: Path) -> None:
-    made = hushbid("new", *options, "--name", 'A "new"\\ one\n# x\x7f')
+    made = hushbid("new", *options, "--title", 'A "new"\\ one\n# x\x7f')
     assert (made.exit_code, made.stdout) == (0, "Written: campaign.toml. Next: hushbid run campaign.toml\n")
-    assert read_campaign(Path("campaign.toml")).name == 'A "new"\\ one\n# x\x7f'
+    assert read_campaign(Path("campaign.toml")).title == 'A "new"\\ one\n# x\x7f'
     done = hushbid("run", "campaign.toml", "--no-audit")
     assert done.exit_code == 0, done.output
 
 
 def test_a_column_of_groups_may_be_called_group(home: Path) -> None:
-    made = hushbid("new", "--prior", "a=uniform:1,2", "--budget", 5, "--group-column", "group", "--reports", "r.csv")
+    made = hushbid("new", "--prior", "a=uniform:1,2", "--budget", 5, "--group-column", "group", "--bids", "r.csv")
     assert made.exit_code == 0, made.output
-    assert tomllib.loads(Path("campaign.toml").read_text())["reports"] == {"file": "r.csv", "group": "group"}
+    assert tomllib.loads(Path("campaign.toml").read_text())["bids"] == {"file": "r.csv", "group": "group"}
 
 
 def test_the_file_states_what_the_options_state_and_no_more(home: Path) -> None:
@@ -75,12 +75,12 @@ def test_the_file_states_what_the_options_state_and_no_more(home: Path) -> None:
         "new", "--prior", "uniform:1,2", "--budget", 5, "--bounds", "0,12.5", "--unit", "hours", "--out", "sub/x.toml"
     )
     assert tomllib.loads(Path("sub/x.toml").read_text()) == {
-        "name": "x",
-        "quantity": "the mean",
+        "title": "x",
+        "question": "the mean",
         "unit": "hours",
         "market": {"setting": "central", "prior": "uniform:1,2", "bounds": [0, 12.5], "budget": 5},
         "money": {},
-        "reports": {"file": "../reports.csv"},
+        "bids": {"file": "../bids.csv"},
     }
 
 
@@ -93,19 +93,19 @@ def test_a_survey_is_written_as_it_was_read(home: Path) -> None:
 
 
 def test_every_field_that_is_commented_out_may_be_stated(home: Path) -> None:
-    draft = Draft(name="x", quantity="y", setting="central", prior="uniform:1,2", bounds=(0, 1), goal=None, reports="r")
+    draft = Draft(title="x", question="y", setting="central", prior="uniform:1,2", bounds=(0, 1), goal=None, bids="r")
     lines = [line.removeprefix("# ") for line in draft.text().splitlines()]
     fields = [line for line in lines if (" = " in line and line.split(" = ")[0].isidentifier()) or line.startswith("[")]
     stated = tomllib.loads("\n".join(fields))
-    assert stated["market"]["max_relation"] == 0.1
+    assert stated["market"]["max_correlation"] == 0.1
     assert stated["data"] == {"file": "data.csv"}
-    assert stated["money"]["ceiling"] == 1000
+    assert stated["money"]["spending_limit"] == 1000
 
 
 def test_files_may_come_later_but_those_that_are_there_must_fit(home: Path) -> None:
-    later = hushbid("new", "--prior", "uniform:1,2", "--budget", 5, "--reports", "later.csv", "--data", "none.csv")
+    later = hushbid("new", "--prior", "uniform:1,2", "--budget", 5, "--bids", "later.csv", "--data", "none.csv")
     assert later.exit_code == 0
-    assert "collect people's reports in later.csv" in later.stdout
+    assert "collect people's bids in later.csv" in later.stdout
     wrong = hushbid("new", "--prior", "uniform:1,2", "--budget", 5, "--id-column", "who", "--out", "other.toml")
     assert wrong.exit_code == 2
     assert "has no column 'who'" in wrong.stderr
@@ -146,7 +146,7 @@ def test_a_file_that_exists_is_replaced_with_force_only(home: Path) -> None:
     assert (refused.exit_code, refused.stderr) == (5, "Error: campaign.toml exists already: --force replaces.\n")
     assert Path("campaign.toml").read_text() == "mine"
     assert hushbid("new", "--prior", "uniform:1,2", "--budget", 5, "--force").exit_code == 0
-    assert read_campaign(Path("campaign.toml")).name == "campaign"
+    assert read_campaign(Path("campaign.toml")).title == "campaign"
 
 
 class _Terminal:
@@ -165,7 +165,7 @@ def test_on_a_terminal_what_is_not_stated_is_asked_for_until_it_is_allowed(
     made = hushbid("new", typed="\n".join(answers) + "\n")
     assert made.exit_code == 0, made.output
     campaign = read_campaign(Path("campaign.toml"))
-    assert (campaign.name, campaign.quantity, campaign.unit) == ("Sleep", "mean sleep", "hours")
+    assert (campaign.title, campaign.question, campaign.unit) == ("Sleep", "mean sleep", "hours")
     assert (campaign.market["bounds"], campaign.currency.code, campaign.data) == ((0, 12), "EUR", None)
 
 
@@ -190,7 +190,7 @@ PLAN = ("plan", "--prior", "uniform:1,2", "--bounds", "0,12.5", "--repetitions",
     ("options", "stated"),
     [
         (["--budget", 5, "--people", 12, "--currency", "EUR"], {"budget": 5}),
-        (["--standard-error", 5, "--target-payment", 90, "--max-relation", 0.05], {"standard_error": 5}),
+        (["--standard-error", 5, "--target-payment", 90, "--max-correlation", 0.05], {"standard_error": 5}),
         (["--buyer-weight", 3, "--people", 12, "--setting", "local"], {"buyer_weight": 3, "setting": "local"}),
     ],
 )

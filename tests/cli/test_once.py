@@ -27,8 +27,8 @@ from hushbid.errors import AlreadyReleased, InputError
 
 N = 12
 CAMPAIGN = """\
-name = "Sleep"
-quantity = "mean sleep"
+title = "Sleep"
+question = "mean sleep"
 
 [market]
 setting = "central"
@@ -38,8 +38,8 @@ variance = 2
 buyer_weight = 500
 tolerance = 1e-6
 
-[reports]
-file = "reports.csv"
+[bids]
+file = "bids.csv"
 
 [data]
 file = "data.csv"
@@ -57,7 +57,7 @@ def write(
     """The files of a campaign; everybody delivers unless ``data`` say otherwise."""
     folder.mkdir(exist_ok=True)
     listed = rows or list(range(N))
-    (folder / "reports.csv").write_text("id,sensitivity\n" + "".join(f"p{k},{PRICES[k]!r}\n" for k in listed))
+    (folder / "bids.csv").write_text("id,bid\n" + "".join(f"p{k},{PRICES[k]!r}\n" for k in listed))
     values = {f"p{k}": SLEEP[k] for k in range(N)} if data is None else data
     (folder / "data.csv").write_text("id,value\n" + "".join(f"{name},{x!r}\n" for name, x in values.items()))
     (folder / "sleep.toml").write_text(text)
@@ -129,14 +129,14 @@ def release(data: list[float | None], **options: Any) -> float:
 SAME: dict[str, Callable[[Path], Path]] = {
     "nothing": lambda home: home,
     "the tolerance of payments": lambda home: write(home, text=CAMPAIGN.replace("1e-6", "9.99999e-7")),
-    "the order of the reports": lambda home: write(home, rows=[*range(5, N), *range(5)]),
+    "the order of the bids": lambda home: write(home, rows=[*range(5, N), *range(5)]),
     "the order of the data": lambda home: write(home, data={f"p{k}": SLEEP[k] for k in reversed(range(N))}),
     "the name of the campaign": lambda home: write(home, text=CAMPAIGN.replace('"Sleep"', '"Nap"')),
     "capitals and spaces of the question": lambda home: write(
         home, text=CAMPAIGN.replace("mean sleep", " Mean  sleep")
     ),
     "the level of the interval": lambda home: write(home, text=CAMPAIGN + "level = 0.9\n"),
-    "money": lambda home: write(home, text=CAMPAIGN.replace("[reports]", '[money]\ncurrency = "JPY"\n[reports]')),
+    "money": lambda home: write(home, text=CAMPAIGN.replace("[bids]", '[money]\ncurrency = "JPY"\n[bids]')),
     "the folder of the results": lambda home: write(home, text=CAMPAIGN.replace('"out"', '"elsewhere"')),
     "a copy of everything": lambda home: Path(shutil.copytree(home, home.with_name("copy"))),
     "the folder's name": lambda home: home.rename(home.with_name("renamed")),
@@ -232,10 +232,10 @@ def test_other_promises_and_other_data_are_refused_and_nothing_is_written(change
 
 
 def test_leaving_out_somebody_who_was_not_bought_from_does_not_draw_again(home: Path) -> None:
-    reports = (home / "reports.csv").read_text()
-    (home / "reports.csv").write_text(reports + "idle,3.5\n")  # above the prior's support
+    bids = (home / "bids.csv").read_text()
+    (home / "bids.csv").write_text(bids + "idle,3.5\n")  # above the prior's support
     assert run(home)["bought_from"] == N
-    (home / "reports.csv").write_text(reports)
+    (home / "bids.csv").write_text(bids)
     assert "These data already produced an estimate" in refused(home)
 
 
@@ -271,7 +271,7 @@ def test_late_data_are_named_not_used_and_paid_as_the_campaign_file_says(tmp_pat
     home = write(tmp_path / "home", data={name: x for name, x in ALL.items() if name != late})
     first = run(home)
     write(home)
-    assert f"row {CHEAP} of the reports" in (told := refused(home, code=2))
+    assert f"row {CHEAP} of the bids" in (told := refused(home, code=2))
     assert 'data.late must say what is paid for them: "paid" or "unpaid"' in told
     paid = {}
     for said in ("unpaid", "paid"):
@@ -291,28 +291,28 @@ def test_late_data_are_named_not_used_and_paid_as_the_campaign_file_says(tmp_pat
 # -- made up -----------------------------------------------------------------------------------------------------------
 
 
-def test_made_up_campaigns_are_drawn_again_and_every_artefact_says_so(home: Path, store: Path) -> None:
-    change(home, ('name = "Sleep"', 'name = "Sleep"\nmade_up = true'))
+def test_synthetic_campaigns_are_drawn_again_and_every_artefact_says_so(home: Path, store: Path) -> None:
+    change(home, ('title = "Sleep"', 'title = "Sleep"\nsynthetic = true'))
     first, second = run(home), run(home)
     assert first["estimate"]["estimate"] != second["estimate"]["estimate"]
     assert not store.exists()
-    assert second["made_up"] is second["estimate"]["made_up"] is second["estimate"]["public"]["made_up"] is True
+    assert second["synthetic"] is second["estimate"]["synthetic"] is second["estimate"]["public"]["synthetic"] is True
     assert any(stamp.startswith("made up: nobody") for stamp in second["stamps"])
     assert "stamp       made up: nobody in this campaign was promised anything" in verified(home / "out")
     assert "This campaign is made up" in (home / "out" / "report.html").read_text()
-    assert json.loads((home / "out" / "estimate.json").read_text())["made_up"] is True
+    assert json.loads((home / "out" / "estimate.json").read_text())["synthetic"] is True
     for name in ("decisions.csv", "payments.csv"):
         header, *rows = (home / "out" / name).read_text().splitlines()
-        assert header.endswith(",made_up")
+        assert header.endswith(",synthetic")
         assert all(row.endswith(",yes") for row in rows)
     with contextlib.chdir(home):
         told = CliRunner().invoke(main, ["run", "sleep.toml", "--no-audit", "--force"]).stdout
     assert "STAMPED in the record: made up: nobody" in told
 
 
-def test_made_up_draws_nothing_from_what_the_ledger_knows_as_real(home: Path) -> None:
+def test_synthetic_draws_nothing_from_what_the_ledger_knows_as_real(home: Path) -> None:
     run(home)
-    change(home, ('name = "Sleep"', 'name = "Sleep"\nmade_up = true'))
+    change(home, ('title = "Sleep"', 'title = "Sleep"\nsynthetic = true'))
     assert "(question 'mean sleep', wave 1, " in refused(home)
     change(home, ("mean sleep", "mean rest"))
     assert "These data already produced an estimate (question 'mean sleep'" in refused(home)
@@ -330,9 +330,9 @@ def test_a_record_of_an_estimate_that_the_ledger_does_not_know_is_not_replaced(h
     assert "Created" not in again.stderr
 
 
-def test_a_made_up_record_stays_one_when_its_estimate_is_drawn_later(home: Path, store: Path) -> None:
+def test_a_synthetic_record_stays_one_when_its_estimate_is_drawn_later(home: Path, store: Path) -> None:
     data = home / "sleep.toml"
-    data.write_text("made_up = true\n" + CAMPAIGN.replace('[data]\nfile = "data.csv"\n', ""))
+    data.write_text("synthetic = true\n" + CAMPAIGN.replace('[data]\nfile = "data.csv"\n', ""))
     run(home)
     with contextlib.chdir(home):
         done = CliRunner().invoke(main, ["release", "out/outcome.json", "data.csv"])
@@ -529,21 +529,19 @@ def test_a_draft_of_somebody_who_died_is_completed_for_the_same_promise_only(hom
 def test_the_command_line_draws_nothing_for_repeated_or_missing_ids_that_it_did_not_check(
     home: Path, store: Path
 ) -> None:
-    for name, told in (("p0", "reports.csv: ids must name everybody once"), ("", "nobody is named in row 1")):
+    for name, told in (("p0", "bids.csv: ids must name everybody once"), ("", "nobody is named in row 1")):
         text = "".join(f"{name if k == 1 else f'p{k}'},{PRICES[k]!r}\n" for k in range(N))
-        (home / "reports.csv").write_text("id,sensitivity\n" + text)
+        (home / "bids.csv").write_text("id,bid\n" + text)
         assert told in refused(home, "run", "sleep.toml", "--no-audit", "--force", "--check-ids", "off", code=4)
         assert not store.exists()
 
 
 def test_a_record_without_ids_is_released_once_too(home: Path, store: Path) -> None:
-    (home / "reports.csv").write_text("sensitivity\n" + "".join(f"{price!r}\n" for price in PRICES))
+    (home / "bids.csv").write_text("bid\n" + "".join(f"{price!r}\n" for price in PRICES))
     (home / "data.csv").write_text("value\n" + "".join(f"{value!r}\n" for value in SLEEP))
     market = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
     with contextlib.chdir(home):
-        assert (
-            CliRunner().invoke(main, ["price", "reports.csv", *market, "--record", "r.json", "--json"]).exit_code == 0
-        )
+        assert CliRunner().invoke(main, ["price", "bids.csv", *market, "--record", "r.json", "--json"]).exit_code == 0
         told = [CliRunner().invoke(main, ["release", "r.json", "data.csv", "--json", "--force"]) for _ in range(2)]
     found = [json.loads(one.stdout) for one in told]
     assert found[0]["estimate"] == found[1]["estimate"]
@@ -557,8 +555,8 @@ def test_a_record_without_ids_is_released_once_too(home: Path, store: Path) -> N
 
 
 def without_ids(home: Path) -> tuple[str, ...]:
-    """The campaign's reports and data with no ids, priced into r.json in its market."""
-    (home / "noid.csv").write_text("sensitivity\n" + "".join(f"{price!r}\n" for price in PRICES))
+    """The campaign's bids and data with no ids, priced into r.json in its market."""
+    (home / "noid.csv").write_text("bid\n" + "".join(f"{price!r}\n" for price in PRICES))
     (home / "datanoid.csv").write_text("value\n" + "".join(f"{value!r}\n" for value in SLEEP))
     market = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
     with contextlib.chdir(home):
@@ -634,7 +632,7 @@ def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str
 
 
 def test_a_wave_that_nobody_counts_to_is_refused_where_it_is_given(home: Path, store: Path) -> None:
-    change(home, ('name = "Sleep"', f'name = "Sleep"\nwave = {"9" * 300}'))
+    change(home, ('title = "Sleep"', f'title = "Sleep"\nwave = {"9" * 300}'))
     assert "wave: must be a whole number from 1 to 1000000" in refused(home, code=2)
     asked = without_ids(home)
     assert "--wave" in refused(home, *asked, "--wave", "1000001", code=2)

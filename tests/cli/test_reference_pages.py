@@ -101,9 +101,9 @@ def example(name: str) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "reports.csv").write_text("id,sensitivity,shift,limit\na,1.5,days,2\nb,2.5,nights,\n")
+    (tmp_path / "bids.csv").write_text("id,bid,shift,limit\na,1.5,days,2\nb,2.5,nights,\n")
     (tmp_path / "data.csv").write_text("id,value\na,7\nb,6\n")
-    (tmp_path / "panel.csv").write_text("id,sensitivity,region\na,1.5,north\nb,2.5,south\n")
+    (tmp_path / "panel.csv").write_text("id,bid,region\na,1.5,north\nb,2.5,south\n")
     for name in ("short.toml", "long.toml", "survey.toml", "panel.toml"):
         (tmp_path / name).write_text(example(name))
     return tmp_path
@@ -133,7 +133,7 @@ def test_the_long_example_uses_every_field_and_the_tables_describe_each(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     campaign, fields = asked(home / "long.toml", monkeypatch)
-    assert campaign.ceiling == 1000
+    assert campaign.spending_limit == 1000
     unused = {f"market.{name}" for name in STATED if name != "buyer_weight"}  # exactly one is stated
     unused |= {"questions", "strata"}  # they take the place of bounds, and of people alike
     assert set(flat(tomllib.loads(example("long.toml")))) == fields - unused
@@ -168,8 +168,13 @@ def test_the_tables_name_no_field_that_the_reader_would_refuse(home: Path, monke
 
 def test_the_short_example_is_enough_and_takes_the_defaults_on_the_page(home: Path) -> None:
     campaign = read_campaign(home / "short.toml")
-    assert (campaign.name, campaign.quantity, campaign.unit, campaign.notices) == ("short", "the mean", "", ())
-    assert (campaign.data, campaign.ceiling, campaign.level, campaign.decisions_format) == (None, None, 0.95, "csv")
+    assert (campaign.title, campaign.question, campaign.unit, campaign.notices) == ("short", "the mean", "", ())
+    assert (campaign.data, campaign.spending_limit, campaign.level, campaign.decisions_format) == (
+        None,
+        None,
+        0.95,
+        "csv",
+    )
     assert campaign.folder == home / "short"
     market = campaign.market_for(None)
     assert (market.user_weight, market.outside_option, market.max_privacy_loss) == (0, "own_data", None)

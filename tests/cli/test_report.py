@@ -12,8 +12,8 @@ from hushbid.purchase.reporting import notices_of
 from hushbid.record import Record
 
 CAMPAIGN = """
-name = "Sleep"
-quantity = "mean sleep"
+title = "Sleep"
+question = "mean sleep"
 unit = "hours"
 notices = ["prior: {ours}", "Approved on 3 May."]
 {more}
@@ -26,10 +26,10 @@ standard_error = 3
 
 [money]
 currency = "EUR"
-ceiling = 9000
+spending_limit = 9000
 
-[reports]
-file = "reports.csv"
+[bids]
+file = "bids.csv"
 group = "region"
 
 [data]
@@ -44,7 +44,7 @@ def hushbid(*arguments: object) -> Result:
 
 def bought(home: Path, *, setting: str = "central", more: str = "", kind: str = "") -> Path:
     rows = [f"{place},{1 + place / 40},{'north' if place % 2 else 'south'}" for place in range(30)]
-    (home / "reports.csv").write_text("\n".join(["id,sensitivity,region", *rows]))
+    (home / "bids.csv").write_text("\n".join(["id,bid,region", *rows]))
     (home / "data.csv").write_text("\n".join(["id,value", *(f"{place},{place % 12}" for place in range(30))]))
     text = CAMPAIGN.replace("{setting}", setting).replace("{more}", more).replace("{kind}", kind)
     (home / "sleep.toml").write_text(text)
@@ -55,14 +55,14 @@ def bought(home: Path, *, setting: str = "central", more: str = "", kind: str = 
 
 @pytest.mark.parametrize(
     "campaign",
-    [{}, {"more": "made_up = true"}, {"more": "wave = 2"}, {"setting": "local", "kind": 'kind = "simulated_values"'}],
+    [{}, {"more": "synthetic = true"}, {"more": "wave = 2"}, {"setting": "local", "kind": 'kind = "simulated_values"'}],
 )
 def test_with_what_a_record_does_not_hold_the_page_is_that_of_the_purchase(
     campaign: dict[str, str], tmp_path: Path
 ) -> None:
     record = bought(tmp_path, **campaign)
     before = record.with_name("report.html").read_text()
-    told = ["--unit", "hours", "--ceiling", 9000, "--date", date.today().isoformat(), "--no-audit"]
+    told = ["--unit", "hours", "--spending-limit", 9000, "--date", date.today().isoformat(), "--no-audit"]
     done = hushbid("report", record, *told, "--out", tmp_path / "again.html")
     assert done.exit_code == 0, done.output
     assert (tmp_path / "again.html").read_text() == before
@@ -70,7 +70,7 @@ def test_with_what_a_record_does_not_hold_the_page_is_that_of_the_purchase(
 
 def test_audits_are_run_again_in_the_pages_language_and_the_result_names_the_record(tmp_path: Path) -> None:
     record = bought(tmp_path)
-    told = ["--name", "Food & sleep", "--language", "de"]
+    told = ["--title", "Food & sleep", "--language", "de"]
     done = hushbid("report", record, *told, "--out", tmp_path / "again.html", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {
@@ -82,12 +82,12 @@ def test_audits_are_run_again_in_the_pages_language_and_the_result_names_the_rec
     assert "<title>Food &amp; sleep" in page
     assert 'class="audit ' in page
     assert "Gewinnt jemand, wenn er nicht die Wahrheit sagt?" in page
-    assert "reports tried" not in page
+    assert "bids tried" not in page
     assert 'class="audit ' not in record.with_name("report.html").read_text()
 
 
 def test_the_page_can_be_written_in_german(tmp_path: Path) -> None:
-    record = bought(tmp_path, more="made_up = true")
+    record = bought(tmp_path, more="synthetic = true")
     done = hushbid("report", record, "--language", "de", "--no-audit", "--out", tmp_path / "bericht.html")
     assert done.exit_code == 0, done.output
     page = (tmp_path / "bericht.html").read_text()
@@ -100,8 +100,8 @@ def test_bad_input_is_refused_in_a_sentence_and_nothing_is_written(tmp_path: Pat
     record = bought(tmp_path)
     there = hushbid("report", record)
     assert (there.exit_code, there.stderr.endswith("report.html exists already: --force replaces.\n")) == (5, True)
-    question = hushbid("report", record, "--quantity", "food", "--force")
-    assert "--quantity must be that of the record, 'mean sleep'" in question.stderr
+    question = hushbid("report", record, "--question", "food", "--force")
+    assert "--question must be that of the record, 'mean sleep'" in question.stderr
     assert "--out must end in .html" in hushbid("report", record, "--out", tmp_path / "a.json").stderr
     altered = json.loads(record.read_text())
     altered["notes"].append("all is well")

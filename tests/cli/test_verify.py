@@ -10,7 +10,7 @@ from click.testing import CliRunner, Result
 from hushbid.cli import main
 from hushbid.documents import content_hash
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "receipts-v1"
+VECTORS = Path(__file__).parents[1] / "vectors" / "receipts"
 DETAILS = json.loads((VECTORS / "details.json").read_text())
 OLD, NEW = DETAILS["fingerprints"]
 ROOT = DETAILS["root"]

@@ -11,7 +11,7 @@ from hushbid.mechanism import Market
 from hushbid.money import Money
 from hushbid.priors import parse_prior
 from hushbid.receipts.keys import SigningKey, first_list
-from hushbid.receipts.log import Event, next_event, report_commitment
+from hushbid.receipts.log import Event, bid_commitment, next_event
 from hushbid.receipts.receipt import Body, in_order, issue, new_salt, tree_of
 
 URL = "https://example.org"
@@ -71,14 +71,14 @@ class StandIn:
             self.settings = content
         elif path == "participants":
             for k in range(content["count"]):
-                person = {"id": f"p{k:04}", "state": "invited", "report": None, "promised": None, "payment": None}
+                person = {"id": f"p{k:04}", "state": "invited", "bid": None, "promised": None, "payment": None}
                 self.people[f"token{k}"] = {**person, "salt": new_salt(), "message": None}
             told = [{**person, "label": token, "token": token, "salt": ""} for token, person in self.people.items()]
             return httpx.Response(200, json={"invitations": told})
         elif path == "open":
-            self.state = "reporting"
+            self.state = "bidding"
             self.note("opened")
-        elif path == "close-reporting":
+        elif path == "close-bidding":
             self.decide()
         elif path == "release":
             if self.state == "delivering":
@@ -97,11 +97,11 @@ class StandIn:
 
     def participant(self, person: dict[str, Any], path: str, content: dict[str, Any]) -> httpx.Response:
         """What a participant asks for."""
-        if path == "report":
-            self.require("reporting", unless="accept late reports")
-            person |= {"state": "reported", "report": content["sensitivity"]}
-            told = report_commitment(person["id"], person["report"], person["salt"])
-            self.note("reported", participant=person["id"], report_commitment=told)
+        if path == "bid":
+            self.require("bidding", unless="accept late bids")
+            person |= {"state": "bid", "bid": content["bid"]}
+            told = bid_commitment(person["id"], person["bid"], person["salt"])
+            self.note("bid", participant=person["id"], bid_commitment=told)
         elif path == "decline":
             person["state"] = "declined"
         elif path == "withdrawal":
@@ -114,8 +114,8 @@ class StandIn:
         return httpx.Response(200, json=self.view(person))
 
     def view(self, person: dict[str, Any]) -> dict[str, Any]:
-        facts = {name: person[name] for name in ("state", "report", "promised", "payment")}
-        fixed = {"title": "", "currency": "EUR", "decimals": 2, "due": 0, "smallest_report": 1.0, "largest_bought": 2.0}
+        facts = {name: person[name] for name in ("state", "bid", "promised", "payment")}
+        fixed = {"title": "", "currency": "EUR", "decimals": 2, "due": 0, "smallest_bid": 1.0, "largest_bought": 2.0}
         campaign = {"campaign": "c1", "campaign_state": self.state, "bounds": self.settings["bounds"]}
         campaign |= {"max_privacy_loss": self.settings["max_privacy_loss"], "questions": []}
         campaign |= {"takes_limits": self.fault == "forget limits"}  # it keeps none
@@ -123,7 +123,7 @@ class StandIn:
         return {**fixed, **campaign, **facts, "participant": person["id"], "setting": setting, **self.lies}
 
     def decide(self) -> None:
-        counted = [person for person in self.people.values() if person["state"] == "reported"]
+        counted = [person for person in self.people.values() if person["state"] == "bid"]
         if len(counted) < 2:
             self.state = "nothing_bought"
             self.seal()
@@ -135,7 +135,7 @@ class StandIn:
             buyer_weight=self.settings["buyer_weight"],
             user_weight=0.0,
             max_privacy_loss=self.settings["max_privacy_loss"],
-        ).acquire([person["report"] for person in counted])
+        ).acquire([person["bid"] for person in counted])
         money = Money.of(outcome.payments, 0.0, currency="EUR", decimals=2)
         for person, loss, payment in zip(counted, outcome.privacy_loss.tolist(), money.payments.tolist(), strict=True):
             person |= {"state": "promised" if loss else "not_bought", "promised": loss, "payment": payment}
@@ -155,14 +155,14 @@ class StandIn:
         bodies = []
         for person in self.people.values():
             delivered = person["message"] is not None
-            facts: dict[str, Any] = {name: person[name] for name in ("state", "report", "promised")}
+            facts: dict[str, Any] = {name: person[name] for name in ("state", "bid", "promised")}
             facts |= {"delivered": person["promised"] if delivered else 0.0, "payment": person["payment"] or 0}
             if not delivered and self.fault != "pay drop-outs":
                 facts["payment"] = 0
             if delivered and self.fault == "lose a delivery":
                 facts |= {"delivered": 0.0, "payment": 0}
-            if person["report"] is not None and self.fault == "change a report":
-                facts["report"] += 0.001
+            if person["bid"] is not None and self.fault == "change a bid":
+                facts["bid"] += 0.001
             fixed = {"campaign": "c1", "participant": person["id"], "fee": 0, "currency": "EUR", "decimals": 2}
             bodies.append(Body(**fixed, **facts, salt=person["salt"]))
         self.bodies = in_order(bodies)

@@ -52,7 +52,7 @@ VIEW: dict[str, Any] = {
     "decimals": 2,
     "campaign_state": "delivering",
     "state": "promised",
-    "report": 1.25,
+    "bid": 1.25,
     "promised": 0.5,
     "payment": 217,
     "due": 0,
@@ -94,7 +94,7 @@ class Network:
 
 
 def participant(network: Network, tmp_path: Path, *, agreed: str | None = "local", **more: Any) -> ParticipantClient:
-    """A client whose pauses take no time; on the device of somebody who reported to a campaign of that setting."""
+    """A client whose pauses take no time; on the device of somebody who bid to a campaign of that setting."""
     keeper = MessageFolder(tmp_path / "values")
     if agreed is not None and keeper.terms(PLACE) is None:
         keeper.agree(PLACE, Terms(setting=agreed, price=1.25, **SHOWN))
@@ -156,7 +156,7 @@ def test_a_server_cannot_turn_a_local_campaign_into_a_central_one(tmp_path: Path
     network = Network(setting="central")
     with pytest.raises(NotAllowed, match="central, not local: nothing was sent"):
         participant(network, tmp_path).deliver_privately(7.5)
-    with pytest.raises(NotAllowed, match="reported to a local campaign, and now it is central: nothing was sent"):
+    with pytest.raises(NotAllowed, match="bid in a local campaign, and now it is central: nothing was sent"):
         participant(network, tmp_path).deliver_value(7.5)
     assert network.sent == []
     assert not list((tmp_path / "values").glob("value-*.json"))
@@ -174,10 +174,10 @@ def test_a_server_cannot_turn_a_local_campaign_into_a_central_one(tmp_path: Path
         ({"campaign": "c2", "participant": "p2", "promised": 1e9, "payment": 10**12}, "privacy loss above 1"),
     ],
 )
-def test_after_a_report_nothing_that_a_server_says_lessens_the_noise(
+def test_after_a_bid_nothing_that_a_server_says_lessens_the_noise(
     lie: dict[str, Any], sentence: str, tmp_path: Path
 ) -> None:
-    participant(Network(campaign_state="reporting", promised=None), tmp_path, agreed=None).report(1.25)
+    participant(Network(campaign_state="bidding", promised=None), tmp_path, agreed=None).bid(1.25)
     liar = Network(**lie)
     with pytest.raises(NotAllowed, match=sentence):
         participant(liar, tmp_path, agreed=None).deliver_privately(7.5)
@@ -185,52 +185,52 @@ def test_after_a_report_nothing_that_a_server_says_lessens_the_noise(
     assert not list((tmp_path / "values").glob("value-*.json"))
 
 
-def test_what_she_agreed_to_is_on_disk_before_the_report_is_sent(tmp_path: Path) -> None:
+def test_what_she_agreed_to_is_on_disk_before_the_bid_is_sent(tmp_path: Path) -> None:
     def look(request: httpx.Request) -> httpx.Response:
         if request.method == "PUT":
             kept = MessageFolder(tmp_path / "values").terms(PLACE)
             assert kept == Terms(setting="local", price=1.25, **SHOWN)
-        return httpx.Response(200, json={**VIEW, "campaign_state": "reporting"})
+        return httpx.Response(200, json={**VIEW, "campaign_state": "bidding"})
 
     network = Network(look)
-    participant(network, tmp_path, agreed=None).report(1.25)
+    participant(network, tmp_path, agreed=None).bid(1.25)
     assert [request.method for request in network.requests] == ["GET", "PUT"]
     [kept] = (tmp_path / "values").glob("*.terms")
     assert kept.stat().st_mode & 0o777 == 0o600
     assert "1.25" not in repr(MessageFolder(tmp_path / "values").terms(PLACE))
 
 
-def test_a_second_report_can_change_the_price_but_a_server_no_terms(tmp_path: Path) -> None:
+def test_a_second_bid_can_change_the_price_but_a_server_no_terms(tmp_path: Path) -> None:
     folder = MessageFolder(tmp_path / "values")
-    participant(Network(campaign_state="reporting"), tmp_path, agreed=None).report(1.25)
-    participant(Network(campaign_state="reporting", max_privacy_loss=90.0), tmp_path).report(2.0)
+    participant(Network(campaign_state="bidding"), tmp_path, agreed=None).bid(1.25)
+    participant(Network(campaign_state="bidding", max_privacy_loss=90.0), tmp_path).bid(2.0)
     assert folder.terms(PLACE) == Terms(setting="local", price=2.0, **SHOWN)
     for lie in ({"setting": "central"}, {"bounds": [0, 12]}):
-        liar = Network(campaign_state="reporting", **lie)
+        liar = Network(campaign_state="bidding", **lie)
         with pytest.raises(NotAllowed, match="another setting or range"):
-            participant(liar, tmp_path).report(2.0)
+            participant(liar, tmp_path).bid(2.0)
         assert liar.sent == []
-    participant(Network(campaign_state="reporting"), tmp_path).report(2.0, at_most=0.25)
+    participant(Network(campaign_state="bidding"), tmp_path).bid(2.0, at_most=0.25)
     kept = folder.terms(PLACE)
     assert kept is not None
     assert kept.largest_loss == 0.25
 
 
 @pytest.mark.parametrize("shown", [None, 0.0, 101.0, 1e9, "inf"])
-def test_a_campaign_that_shows_no_reasonable_largest_loss_gets_no_report(shown: Any, tmp_path: Path) -> None:
-    network = Network(campaign_state="reporting", max_privacy_loss=shown)
+def test_a_campaign_that_shows_no_reasonable_largest_loss_gets_no_bid(shown: Any, tmp_path: Path) -> None:
+    network = Network(campaign_state="bidding", max_privacy_loss=shown)
     with pytest.raises(NotAllowed, match="names no largest privacy loss from 0 to 100"):
-        participant(network, tmp_path, agreed=None).report(1.25)
+        participant(network, tmp_path, agreed=None).bid(1.25)
     assert network.sent == []
     if shown != 0.0:
-        participant(network, tmp_path, agreed=None).report(1.25, at_most=0.5)
+        participant(network, tmp_path, agreed=None).bid(1.25, at_most=0.5)
         assert len(network.sent) == 1
 
 
 def test_on_another_device_she_says_herself_what_she_agreed_to(tmp_path: Path) -> None:
     network = Network()
     for given in ({}, {"at_most": 1.0}, {"bounds": (0, 24)}):
-        with pytest.raises(NotAllowed, match="did not report from it: give at_most"):
+        with pytest.raises(NotAllowed, match="did not bid from it: give at_most"):
             participant(network, tmp_path, agreed=None).deliver_privately(7.5, **given)
     with pytest.raises(NotAllowed, match="another range"):
         participant(network, tmp_path, agreed=None).deliver_privately(7.5, at_most=1.0, bounds=(0, 12))
@@ -260,8 +260,8 @@ def test_every_link_of_one_person_sends_the_first_noisy_value(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("changes", [{"currency": "IDR"}, {"decimals": 0}])
-def test_a_server_that_changes_the_money_after_the_report_gets_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
-    participant(Network(campaign_state="reporting"), tmp_path, agreed=None).report(1.25)
+def test_a_server_that_changes_the_money_after_the_bid_gets_nothing(tmp_path: Path, changes: dict[str, Any]) -> None:
+    participant(Network(campaign_state="bidding"), tmp_path, agreed=None).bid(1.25)
     network = Network(**changes)
     with pytest.raises(NotAllowed, match="another currency than you named your price in"):
         participant(network, tmp_path, agreed=None).deliver_privately(7.5)
@@ -333,7 +333,7 @@ def test_nothing_is_sent_where_nothing_is_wanted(promised: float | None, tmp_pat
     assert network.sent == []
 
 
-@pytest.mark.parametrize("lie", [{"payment": 62}, {"payment": None}, {"payment": 62, "report": 0.1}])
+@pytest.mark.parametrize("lie", [{"payment": 62}, {"payment": None}, {"payment": 62, "bid": 0.1}])
 def test_an_offer_below_her_own_price_stops_the_delivery(lie: dict[str, Any], tmp_path: Path) -> None:
     """She said 1.25 a unit; half a unit costs her 62.5 cents."""
     network = Network(**lie)
@@ -343,11 +343,11 @@ def test_an_offer_below_her_own_price_stops_the_delivery(lie: dict[str, Any], tm
 
 
 def test_a_price_is_kept_for_another_process_whatever_the_server_says_she_said(tmp_path: Path) -> None:
-    participant(Network(campaign_state="reporting"), tmp_path, agreed=None).report(2.0)
-    forgetful = Network(report=0.5, payment=99)
+    participant(Network(campaign_state="bidding"), tmp_path, agreed=None).bid(2.0)
+    forgetful = Network(bid=0.5, payment=99)
     with pytest.raises(NotAllowed, match="does not cover what you said"):
         participant(forgetful, tmp_path).deliver_privately(7.5)
-    assert participant(Network(report=0.5, payment=100), tmp_path).deliver_privately(7.5).promised == 0.5
+    assert participant(Network(bid=0.5, payment=100), tmp_path).deliver_privately(7.5).promised == 0.5
 
 
 def test_an_offer_she_has_seen_is_not_asked_for_again(tmp_path: Path) -> None:
@@ -361,7 +361,7 @@ def test_a_link_is_exchanged_once_and_the_secret_stands_in_the_header_only(tmp_p
     network = Network()
     client = participant(network, tmp_path)
     client.participation()
-    client.report(1.25)
+    client.bid(1.25)
     client.decline()
     [exchange] = network.exchanges
     assert (exchange.method, exchange.headers["authorization"]) == ("PUT", "Bearer secret")
@@ -402,7 +402,7 @@ def test_a_link_that_was_used_elsewhere_is_told_as_it_is_and_nothing_follows(tmp
         ParticipantClient(URL, "link", keeper=keeper, network=httpx.MockTransport(dead)) as me,
         pytest.raises(NotAllowed, match="used before"),
     ):
-        me.report(1.5)
+        me.bid(1.5)
     assert asked == ["/api/v1/participation/secret"]
 
 
@@ -423,11 +423,11 @@ def test_a_new_link_that_only_reads_says_so() -> None:
     assert not Invitation.from_dict(answer, URL).reads_only
 
 
-@pytest.mark.parametrize("report", [-1, float("nan"), float("inf"), "1", None, True])
-def test_a_report_that_is_no_price_is_not_sent_and_not_shown(report: Any, tmp_path: Path) -> None:
+@pytest.mark.parametrize("bid", [-1, float("nan"), float("inf"), "1", None, True])
+def test_a_bid_that_is_no_price_is_not_sent_and_not_shown(bid: Any, tmp_path: Path) -> None:
     network = Network()
     with pytest.raises(InputError, match="finite number of at least 0"):
-        participant(network, tmp_path).report(report)
+        participant(network, tmp_path).bid(bid)
     assert network.requests == []
 
 
@@ -559,10 +559,10 @@ def test_patience_ends_in_a_sentence(tmp_path: Path) -> None:
 def test_a_refusal_becomes_our_exception_with_the_servers_sentence(
     status: int, kind: type[HushbidError], tmp_path: Path
 ) -> None:
-    problem = {"type": "about:blank", "title": "No", "status": status, "detail": "Reporting has closed."}
+    problem = {"type": "about:blank", "title": "No", "status": status, "detail": "Bidding has closed."}
     response = httpx.Response(status, json=problem, headers={"content-type": "application/problem+json"})
-    with pytest.raises(HushbidError, match=r"^Reporting has closed\.$") as told:
-        participant(Network(lambda request: response), tmp_path).report(1.0)
+    with pytest.raises(HushbidError, match=r"^Bidding has closed\.$") as told:
+        participant(Network(lambda request: response), tmp_path).bid(1.0)
     assert type(told.value) is kind
 
 
@@ -594,7 +594,7 @@ def test_answers_of_another_kind_of_server_are_refused(response: httpx.Response,
 
 
 def test_a_receipt_that_does_not_check_out_is_refused(tmp_path: Path) -> None:
-    vectors = Path(__file__).parents[1] / "vectors" / "receipts-v1"
+    vectors = Path(__file__).parents[1] / "vectors" / "receipts"
     true = json.loads((vectors / "receipt-0.json").read_text())
     keys = json.loads((vectors / "keys.json").read_text())
 
@@ -702,7 +702,7 @@ def test_a_token_that_no_header_can_hold_is_refused_without_showing_it(token: st
 def test_many_participants_share_connections_and_keep_their_own_secrets() -> None:
     network = Network(
         lambda request: httpx.Response(
-            200, json={**VIEW, "campaign_state": "reporting", "participant": request.headers["authorization"][-9:]}
+            200, json={**VIEW, "campaign_state": "bidding", "participant": request.headers["authorization"][-9:]}
         )
     )
 
@@ -710,14 +710,14 @@ def test_many_participants_share_connections_and_keep_their_own_secrets() -> Non
         async with AsyncTransport(URL, network=httpx.MockTransport(network)) as transport:
             memory = MessageMemory()
             clients = [AsyncParticipantClient(transport, f"secret{k}", keeper=memory) for k in range(20)]
-            await asyncio.gather(*(client.report(1.0 + k / 100) for k, client in enumerate(clients)))
+            await asyncio.gather(*(client.bid(1.0 + k / 100) for k, client in enumerate(clients)))
             await asyncio.gather(*(client.deliver_privately(7.5) for client in clients))
 
     asyncio.run(play())
     told = {
-        request.headers["authorization"]: json.loads(request.content)["sensitivity"]
+        request.headers["authorization"]: json.loads(request.content)["bid"]
         for request in network.requests
-        if request.url.path.endswith("/report")
+        if request.url.path.endswith("/bid")
     }
     secrets = {
         request.headers["authorization"]: f"Bearer {json.loads(request.content)['secret']}"

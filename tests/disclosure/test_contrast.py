@@ -19,9 +19,9 @@ from hushbid.disclosure import (
     Release,
     ReleasePlan,
     privatize,
-    release_made_up,
     release_once,
     release_plan,
+    release_synthetic,
     simulate_plan,
 )
 from hushbid.disclosure.central import Sum, planned_error, planned_weights, weigh
@@ -197,7 +197,7 @@ def test_a_lone_stratum_of_weight_1_is_the_release_without_strata(setting: Setti
     data = np.linspace(1.0, 13.0, 12)
     if setting == "local":
         data = [privatize(x, e, (2.0, 12.0)) for x, e in zip(data, LOSSES, strict=True)]
-        ours, theirs = release_made_up(with_one, data).release, release_made_up(without, data).release
+        ours, theirs = release_synthetic(with_one, data).release, release_synthetic(without, data).release
         assert (ours.estimate, ours.error, ours.planned_error) == (theirs.estimate, theirs.error, theirs.planned_error)
         return
     for present in (np.ones(12, dtype=bool), np.arange(12) > 2):
@@ -248,7 +248,7 @@ def test_one_noise_is_better_than_one_for_each_stratum() -> None:
 def test_local_weights_are_by_precision_in_each_stratum() -> None:
     plan = made("by precision", setting="local")
     messages = [privatize(5.0, loss, (2.0, 12.0)) for loss in LOSSES]
-    release = release_made_up(plan, messages).release
+    release = release_synthetic(plan, messages).release
     expected = 0.0
     for g in range(3):
         there = np.flatnonzero(STRATA.codes == g)
@@ -371,7 +371,7 @@ def test_all_answers_of_a_survey_are_contrasts_with_the_same_weights(setting: Se
 
 
 def test_only_weights_that_are_shares_make_shares() -> None:
-    difference = release_made_up(made("difference", questions=QUESTIONS), [[5.0, True, "bus"]] * 12).release
+    difference = release_synthetic(made("difference", questions=QUESTIONS), [[5.0, True, "bus"]] * 12).release
     number, employed, transport = difference.answers
     assert not employed.is_share
     assert employed.projected == employed.values
@@ -380,7 +380,7 @@ def test_only_weights_that_are_shares_make_shares() -> None:
     assert number.range == pytest.approx((0.8 * 2 - 1.25 * 12, 0.8 * 12 - 1.25 * 2))
     assert transport.range == pytest.approx((-1.25, 0.8))
     shares = Strata(codes=CODES, weights=[0.2, 0.5, 0.3])
-    mean = release_made_up(made("shares", strata=shares, questions=QUESTIONS), [[5.0, True, "bus"]] * 12).release
+    mean = release_synthetic(made("shares", strata=shares, questions=QUESTIONS), [[5.0, True, "bus"]] * 12).release
     assert mean.answers[1].is_share
     assert sum(mean.answers[2].projected) == pytest.approx(1.0)
     assert mean.answers[0].range == pytest.approx((2.0, 12.0))
@@ -428,22 +428,22 @@ def test_the_same_question_with_other_weights_or_strata_is_another_promise(tmp_p
 def test_a_release_is_written_with_its_strata_and_read_again() -> None:
     for plan in (made("written"), made("written", questions=QUESTIONS)):
         data = [[5.0, True, "bus"]] * 12 if plan.questions else np.full(12, 5.0)
-        release = release_made_up(plan, data).release
+        release = release_synthetic(plan, data).release
         assert Release.from_dict(release.to_dict()).to_dict() == release.to_dict()
         assert release.to_dict()["strata"] == {
             "weights": [0.5, -1.25, 0.3],
             "bought_from": [4, 5, 3],
             "names": ["young", "old", "new"],
         }
-    assert "strata" not in release_made_up(made("plain", strata=None), np.full(12, 5.0)).release.to_dict()
+    assert "strata" not in release_synthetic(made("plain", strata=None), np.full(12, 5.0)).release.to_dict()
     with pytest.raises(InputError, match="one weight and one count"):
         Combined(weights=(1.0, -1.0), bought_from=(3,))
 
 
 def test_what_is_shown_tells_weights_but_nobody_s_stratum_and_no_error_of_a_small_one() -> None:
-    shown = release_made_up(made("public"), np.full(12, 5.0)).release.public()
+    shown = release_synthetic(made("public"), np.full(12, 5.0)).release.public()
     assert shown["strata"] == {"weights": [0.5, -1.25, 0.3], "names": ["young", "old", "new"]}
     # a stratum of 3: the noise would tell what its people were promised
     assert shown["planned_standard_error"] is None
     enough = Strata(codes=np.array([0] * 6 + [1] * 6), weights=[1.0, -1.0])
-    assert release_made_up(made("enough", strata=enough), np.full(12, 5.0)).release.public()["planned_standard_error"]
+    assert release_synthetic(made("enough", strata=enough), np.full(12, 5.0)).release.public()["planned_standard_error"]

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import hushbid
-from hushbid.disclosure import ReleasePlan, once, once_marks, release_made_up, release_once
+from hushbid.disclosure import ReleasePlan, once, once_marks, release_once, release_synthetic
 from hushbid.disclosure.once_question import ColumnTally, Forms, Tally, person_digests, tallied
 from hushbid.disclosure.preparing import answer_forms
 from hushbid.errors import AlreadyReleased, InputError, ReleaseError, Unwritable
@@ -102,14 +102,14 @@ def test_tallies_of_batches_add_up_to_that_of_all_rows_in_any_order() -> None:
 
 @pytest.mark.parametrize("ids", [IDS, None])
 def test_synthetic_draws_refuse_what_the_ledger_knows_as_real(ids: list[str] | None) -> None:
-    assert release_made_up(number(), SLEEP, ids=ids, question="sleep") is not None  # nothing real yet
+    assert release_synthetic(number(), SLEEP, ids=ids, question="sleep") is not None  # nothing real yet
     ask(number(), SLEEP, "sleep", ids=ids)
     for question, data in (("sleep", SLEEP), ("sleep", SLEEP[::-1]), ("other", SLEEP)):
         with pytest.raises(AlreadyReleased, match=r"question 'sleep', wave 1"):
-            release_made_up(number(), data, ids=ids, question=question)
+            release_synthetic(number(), data, ids=ids, question=question)
     made = [f"q{row}" for row in range(N)]
     if ids is not None:
-        release_made_up(number(), [9.0, 8.0, 7.0, 6.0, 5.0, 4.0], ids=made, question="sleep")
+        release_synthetic(number(), [9.0, 8.0, 7.0, 6.0, 5.0, 4.0], ids=made, question="sleep")
 
 
 # -- item 8: one ledger for every process ------------------------------------------------------------------------------

@@ -182,7 +182,7 @@ def test_the_grid_is_a_pure_function_of_one_value() -> None:
     assert together.tolist() == [int(to_grid(np.array([value]), (-1.0, 1.0))[0]) for value in values]
 
 
-def test_one_made_up_message_moves_the_estimate_by_no_more_than_fifty_times_its_noise() -> None:
+def test_one_synthetic_message_moves_the_estimate_by_no_more_than_fifty_times_its_noise() -> None:
     honest = [privatize(0.5, 1.0, (0, 1)) for _ in range(9)]
     plan = ReleasePlan.of([1.0] * 10, setting="local", bounds=(0, 1), variance=None, key="made-up")
     lie = {**honest[0].to_dict(), "value": str(2**63 - 1)}

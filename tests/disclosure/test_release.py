@@ -211,13 +211,13 @@ def test_public_depends_on_the_data_only_through_the_noisy_estimate(monkeypatch:
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
-def test_public_figures_do_not_single_out_a_report_even_for_somebody_who_knows_all_others(setting: Setting) -> None:
-    """Try every report that she could have made: with all digits of the planned error only hers would fit."""
+def test_public_figures_do_not_single_out_a_bid_even_for_somebody_who_knows_all_others(setting: Setting) -> None:
+    """Try every bid that she could have made: with all digits of the planned error only hers would fit."""
     market = Market(prior=Uniform(1, 2), setting=setting, bounds=(0, 10), buyer_weight=50.0, user_weight=0.0)
     others = [1.02, 1.1, 1.17, 1.25, 1.31, 1.42, 1.5, 1.63, 1.74]
     exact, told = [], []
-    for report in np.linspace(1.0, 2.0, 101).tolist():
-        outcome = market.acquire([report, *others])
+    for bid in np.linspace(1.0, 2.0, 101).tolist():
+        outcome = market.acquire([bid, *others])
         plan = ReleasePlan.of(outcome.privacy_loss, setting=setting, bounds=market.bounds, variance=25.0, key="attack")
         planned = (central if setting == "central" else local).planned_error(plan)
         exact.append(planned.mse)

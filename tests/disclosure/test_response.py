@@ -20,8 +20,8 @@ from hushbid.disclosure import (
     message_kind,
     noise,
     privatize_answers,
-    release_made_up,
     release_plan,
+    release_synthetic,
     simulate_plan,
 )
 from hushbid.disclosure.preparing import planned_errors
@@ -189,7 +189,7 @@ def test_the_estimate_weighs_unbiased_answers_and_reweighs_where_people_drop_out
     plan = plan_of(LOSSES, label="weighed")
     messages = [privatize_answers([True], loss, YES) for loss in LOSSES]
     for present in ((True, True, True), (True, False, True)):
-        release = release_made_up(
+        release = release_synthetic(
             plan, [m if here else None for m, here in zip(messages, present, strict=True)]
         ).release
         losses = np.array([loss for loss, here in zip(LOSSES, present, strict=True) if here])

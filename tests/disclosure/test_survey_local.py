@@ -16,9 +16,9 @@ from hushbid.disclosure import (
     Relation,
     ReleasePlan,
     privatize_answers,
-    release_made_up,
     release_once,
     release_plan,
+    release_synthetic,
     simulate_plan,
     survey_local,
 )
@@ -171,10 +171,10 @@ def _cells(question: Question) -> int:
 
 
 def test_simulated_messages_are_those_of_devices() -> None:
-    answer = release_made_up(plan_of([2.0**20] * 2, label="made up"), [ROW, ROW], simulated=True)
+    answer = release_synthetic(plan_of([2.0**20] * 2, label="made up"), [ROW, ROW], simulated=True)
     assert answer.release.answers[0].estimate == pytest.approx(2.5, abs=1e-2)
     related = plan_of([1.0, 2.0], relation=Relation(spread=0.1 * LAYOUT.variance, roster=9))
-    found = release_made_up(related, [ROW, None], simulated=True).release
+    found = release_synthetic(related, [ROW, None], simulated=True).release
     assert found.dropped_out == (1,)
     assert all(one.error.squared_bias > 0.0 for one in found.answers)
 

@@ -15,8 +15,8 @@ import pytest
 
 PEOPLE = 60
 CAMPAIGN = """\
-name = "Sleep"
-quantity = "mean sleep"
+title = "Sleep"
+question = "mean sleep"
 unit = "hours"
 
 [market]
@@ -28,10 +28,10 @@ buyer_weight = 500
 
 [money]
 currency = "EUR"
-ceiling = 1000
+spending_limit = 1000
 
-[reports]
-file = "reports.csv"
+[bids]
+file = "bids.csv"
 group = "shift"
 
 [data]
@@ -144,11 +144,11 @@ def refused(*arguments: object, cwd: Path, text: str | None = None) -> str:
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """A folder with a campaign of 60 people, whose data stand in another order than their reports."""
+    """A folder with a campaign of 60 people, whose data stand in another order than their bids."""
     rng = np.random.default_rng(1)
     prices, sleep = rng.uniform(1, 3, PEOPLE), np.clip(rng.normal(7, 1, PEOPLE), 0, 12)
     rows = [f"p{k},{price!r},{'day' if k % 2 else 'night'}\n" for k, price in enumerate(prices.tolist())]
-    (tmp_path / "reports.csv").write_text("id,sensitivity,shift\n" + "".join(rows))
+    (tmp_path / "bids.csv").write_text("id,bid,shift\n" + "".join(rows))
     values = [f"p{k},{value!r}\n" for k, value in enumerate(sleep.tolist())]
     (tmp_path / "data.csv").write_text("id,value\n" + "".join(reversed(values)))
     (tmp_path / "sleep.toml").write_text(CAMPAIGN)

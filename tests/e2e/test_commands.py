@@ -66,10 +66,10 @@ def test_no_flag_and_no_other_decisions_draw_a_second_estimate(home: Path) -> No
     assert contents(home / "sleep") == before
 
 
-def test_spending_above_the_ceiling_is_refused_with_what_it_would_cost(home: Path) -> None:
-    change(home / "sleep.toml", "ceiling = 1000", "ceiling = 0.5")
+def test_spending_above_the_spending_limit_is_refused_with_what_it_would_cost(home: Path) -> None:
+    change(home / "sleep.toml", "spending_limit = 1000", "spending_limit = 0.5")
     told = refused("run", "sleep.toml", cwd=home)
-    assert "above the ceiling of EUR 0.50" in told
+    assert "above the spending limit of EUR 0.50" in told
     assert all(words in told for words in ("on average", "in 95 of 100 cases", "at the very worst"))
     assert not (home / "sleep").exists()
 
@@ -92,7 +92,7 @@ def test_who_does_not_deliver_is_not_paid(home: Path) -> None:
     buyers = [row[0] for row in rows if row[4] == "yes"]
     other = home / "other"
     other.mkdir()
-    for name in ("reports.csv", "data.csv", "sleep.toml"):
+    for name in ("bids.csv", "data.csv", "sleep.toml"):
         (other / name).write_text((home / name).read_text())
     change(other / "sleep.toml", '"mean sleep"', '"mean sleep in May"')
     lines = (other / "data.csv").read_text().splitlines()
@@ -109,10 +109,10 @@ def test_who_does_not_deliver_is_not_paid(home: Path) -> None:
     }
 
 
-def test_reports_may_come_through_a_pipe(home: Path) -> None:
-    change(home / "sleep.toml", '"reports.csv"', '"-"')
+def test_bids_may_come_through_a_pipe(home: Path) -> None:
+    change(home / "sleep.toml", '"bids.csv"', '"-"')
     told = json.loads(
-        succeeds("run", "sleep.toml", "--no-audit", "--json", cwd=home, text=(home / "reports.csv").read_text())
+        succeeds("run", "sleep.toml", "--no-audit", "--json", cwd=home, text=(home / "bids.csv").read_text())
     )
     assert told["people"] == PEOPLE
 
@@ -120,7 +120,7 @@ def test_reports_may_come_through_a_pipe(home: Path) -> None:
 def test_losing_all_privacy_must_be_accepted_by_name(home: Path) -> None:
     carefree = [f"p{k}" for k in range(40)]
     rows = "".join(f"{name},0,day\n" for name in carefree)
-    (home / "reports.csv").write_text(f"id,sensitivity,shift\n{rows}q,2.9,day\n")
+    (home / "bids.csv").write_text(f"id,bid,shift\n{rows}q,2.9,day\n")
     (home / "data.csv").write_text("id,value\n" + "".join(f"{name},{7 + k % 2}\n" for k, name in enumerate(carefree)))
     change(home / "sleep.toml", '"uniform:1,3"', '"uniform:0,3"')
     change(home / "sleep.toml", "buyer_weight = 500", "buyer_weight = 5")
@@ -133,11 +133,11 @@ def test_losing_all_privacy_must_be_accepted_by_name(home: Path) -> None:
 
 
 BAD_CAMPAIGNS = {
-    "a cell that is no number": ("reports.csv", "p3,", "p3,oops777", "row 3 does not"),
-    "a report below the prior": ("reports.csv", "p4,", "p4,0.0777\nq,", "row 4 does"),
-    "two people of one name": ("reports.csv", "p5,", "p6,", "row 6 does not (the first repeats row 5"),
+    "a cell that is no number": ("bids.csv", "p3,", "p3,oops777", "row 3 does not"),
+    "a bid below the prior": ("bids.csv", "p4,", "p4,0.0777\nq,", "row 4 does"),
+    "two people of one name": ("bids.csv", "p5,", "p6,", "row 6 does not (the first repeats row 5"),
     "a datum that is no number": ("data.csv", "p7,", "p7,oops777", "row 52 does not"),
-    "people who never reported": ("data.csv", "p", "x", "nobody in column 'id' is among the ids of reports.csv"),
+    "people who never bid": ("data.csv", "p", "x", "nobody in column 'id' is among the ids of bids.csv"),
     "a broken campaign file": ("sleep.toml", '"central"', "central", "sleep.toml is not TOML"),
     "several faults at once": ("sleep.toml", "bounds = [0, 12]\nvariance", "bounds = [9]\nvarianse", "has 2 problems:"),
     "a missing file": ("sleep.toml", '"data.csv"', '"dato.csv"', "data.file: dato.csv does not exist"),
@@ -161,8 +161,8 @@ def test_a_bad_campaign_is_refused_before_anything_is_written(fault: str, home: 
 def local(home: Path) -> Path:
     """Five people in the local setting."""
     change(home / "sleep.toml", '"central"', '"local"')
-    rows = (home / "reports.csv").read_text().splitlines()[:6]
-    (home / "reports.csv").write_text("\n".join(rows) + "\n")
+    rows = (home / "bids.csv").read_text().splitlines()[:6]
+    (home / "bids.csv").write_text("\n".join(rows) + "\n")
     return home
 
 
@@ -248,13 +248,13 @@ def test_what_cannot_be_privatized_is_refused_without_echoing_it(
 
 
 def test_price_is_a_filter_and_its_summary_stays_out_of_the_way(home: Path) -> None:
-    piped = hushbid("price", "-", *MARKET, cwd=home, text=(home / "reports.csv").read_text())
+    piped = hushbid("price", "-", *MARKET, cwd=home, text=(home / "bids.csv").read_text())
     assert piped.returncode == 0
     assert piped.stdout.splitlines()[0] == "id,privacy_loss,weight,payment_minor,payment,currency"
     assert len(piped.stdout.splitlines()) == PEOPLE + 1
     assert piped.stderr.startswith("Bought from")
     assert "\r" not in piped.stderr  # no progress bar where nobody watches
-    facts = json.loads(succeeds("price", "reports.csv", *MARKET, "--json", cwd=home))
+    facts = json.loads(succeeds("price", "bids.csv", *MARKET, "--json", cwd=home))
     rows = [line.split(",") for line in piped.stdout.splitlines()[1:]]
     assert facts["total_payment_minor"] == sum(int(row[3]) for row in rows)
 
@@ -262,16 +262,16 @@ def test_price_is_a_filter_and_its_summary_stays_out_of_the_way(home: Path) -> N
 def test_csv_and_parquet_lead_to_the_same_decisions(home: Path) -> None:
     from pyarrow import csv, parquet
 
-    parquet.write_table(csv.read_csv(home / "reports.csv"), home / "reports.parquet")
-    succeeds("price", "reports.csv", *MARKET, "--out", "a.csv", cwd=home)
-    succeeds("price", "reports.parquet", *MARKET, "--out", "b.parquet", cwd=home)
+    parquet.write_table(csv.read_csv(home / "bids.csv"), home / "bids.parquet")
+    succeeds("price", "bids.csv", *MARKET, "--out", "a.csv", cwd=home)
+    succeeds("price", "bids.parquet", *MARKET, "--out", "b.parquet", cwd=home)
     assert csv.read_csv(home / "a.csv").to_pydict() == parquet.read_table(home / "b.parquet").to_pydict()
     assert (home / "b.parquet").stat().st_mode & 0o077 == 0
 
 
 def test_a_reader_that_leaves_early_is_no_error(home: Path) -> None:
     many = "".join(f"{1 + k / 20_000}\n" for k in range(20_000))
-    (home / "many.csv").write_text(f"sensitivity\n{many}")
+    (home / "many.csv").write_text(f"bid\n{many}")
     price = f"'{sys.executable}' -m hushbid price many.csv --prior uniform:1,3 --buyer-weight 100"
     command = f"{price} | head -n 1; echo ${{PIPESTATUS[0]}}"
     done = subprocess.run(["bash", "-c", command], cwd=home, capture_output=True, text=True, timeout=300)
@@ -281,7 +281,7 @@ def test_a_reader_that_leaves_early_is_no_error(home: Path) -> None:
 
 
 def test_a_saved_outcome_is_released_once(home: Path) -> None:
-    succeeds("price", "reports.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
+    succeeds("price", "bids.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
     first = json.loads(succeeds("release", "o.json", "data.csv", "--json", cwd=home))
     assert first["drawn_before"] is False
     assert "o.released.json exists already" in refused("release", "o.json", "data.csv", cwd=home)
@@ -293,7 +293,7 @@ def test_a_saved_outcome_is_released_once(home: Path) -> None:
 
 
 def test_an_altered_record_does_not_verify(home: Path) -> None:
-    succeeds("price", "reports.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
+    succeeds("price", "bids.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
     content = json.loads((home / "o.json").read_text())
     content["outcome"]["columns"]["payment"][0] += 1e-6
     (home / "o.json").write_text(json.dumps(content))
@@ -302,7 +302,7 @@ def test_an_altered_record_does_not_verify(home: Path) -> None:
 
 
 def test_an_audit_reports_what_it_found_and_what_it_could_have(home: Path) -> None:
-    succeeds("price", "reports.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
+    succeeds("price", "bids.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
     sizes = ("--samples", "2000", "--people", "2", "--among", "5")
     found = json.loads(succeeds("audit", "o.json", *sizes, "--json", cwd=home))
     assert found["ok"] is True
@@ -313,31 +313,31 @@ def test_an_audit_reports_what_it_found_and_what_it_could_have(home: Path) -> No
 
 BAD_CALLS: dict[str, tuple[list[str], str]] = {
     "price: no file": (["price", "none.csv", *MARKET], "none.csv does not exist"),
-    "price: no prior": (["price", "reports.csv"], "Missing option '--prior'"),
+    "price: no prior": (["price", "bids.csv"], "Missing option '--prior'"),
     "price: a prior nobody knows": (
-        ["price", "reports.csv", "--prior", "normal:0,1", "--budget", "5"],
+        ["price", "bids.csv", "--prior", "normal:0,1", "--budget", "5"],
         "must be a family",
     ),
     "price: a weight under which people owe": (
-        ["price", "reports.csv", *MARKET, "--user-weight", "1"],
+        ["price", "bids.csv", *MARKET, "--user-weight", "1"],
         "--user-weight lets people owe money",
     ),
-    "price: an unknown currency": (["price", "reports.csv", *MARKET, "--currency", "EURO"], "must be an ISO 4217 code"),
-    "price: a ceiling": (["price", "reports.csv", *MARKET, "--ceiling", "0.01"], "above the ceiling"),
-    "price: an ending nobody knows": (["price", "reports.csv", *MARKET, "--out", "x.docx"], "must end in .csv"),
-    "price: an existing file": (["price", "reports.csv", *MARKET, "--out", "data.csv"], "data.csv exists already"),
-    "price: two results on one stream": (["price", "reports.csv", *MARKET, "--out", "-", "--json"], "would both write"),
+    "price: an unknown currency": (["price", "bids.csv", *MARKET, "--currency", "EURO"], "must be an ISO 4217 code"),
+    "price: a spending limit": (["price", "bids.csv", *MARKET, "--spending-limit", "0.01"], "above the spending limit"),
+    "price: an ending nobody knows": (["price", "bids.csv", *MARKET, "--out", "x.docx"], "must end in .csv"),
+    "price: an existing file": (["price", "bids.csv", *MARKET, "--out", "data.csv"], "data.csv exists already"),
+    "price: two results on one stream": (["price", "bids.csv", *MARKET, "--out", "-", "--json"], "would both write"),
     "price: groups without a column": (
-        ["price", "reports.csv", "--prior", "day=uniform:1,3", "--prior", "night=uniform:1,3", "--budget", "5"],
+        ["price", "bids.csv", "--prior", "day=uniform:1,3", "--prior", "night=uniform:1,3", "--budget", "5"],
         "needs a column of groups",
     ),
     "price: a group without a prior": (
-        ["price", "reports.csv", "--prior", "day=uniform:1,3", "--group-column", "shift", "--budget", "5"],
-        "reports.csv: labels must be among 'day', but rows 0, 2, 4",
+        ["price", "bids.csv", "--prior", "day=uniform:1,3", "--group-column", "shift", "--budget", "5"],
+        "bids.csv: labels must be among 'day', but rows 0, 2, 4",
     ),
     "release: no record": (["release", "none.json", "data.csv"], "none.json cannot be read"),
     "release: no data": (["release", "sleep.toml", "data.csv"], "must be JSON"),
-    "verify: no record": (["verify", "reports.csv"], "must be JSON"),
+    "verify: no record": (["verify", "bids.csv"], "must be JSON"),
     "audit: no record": (["audit", "none.json"], "none.json cannot be read"),
     "audit: a check nobody knows": (["audit", "x", "--check", "luck"], "'luck' is not one of"),
     "plan: nothing to plan for": (["plan", "--prior", "uniform:1,2", "--budget", "5"], "Give one of --people"),
@@ -346,9 +346,9 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
         ["plan", "--prior", "uniform:1,2", "--people", "10", "--standard-error", "0.01"],
         "--standard-error must be above 0.158114, the least that 10 people can reach",
     ),
-    "compare: groups without reports": (
+    "compare: groups without bids": (
         ["compare", "--prior", "a=uniform:1,2", "--prior", "b=uniform:1,2", "--budget", "5"],
-        "need REPORTS",
+        "need BIDS",
     ),
     "fit-prior: too few people": (["fit-prior", "-"], "at least 10 people"),
     "completion: an unknown shell": (["completion", "tcsh"], "'tcsh' is not one of"),
@@ -361,7 +361,7 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
 def test_a_bad_call_is_refused_in_a_sentence(call: str, home: Path) -> None:
     arguments, sentence = BAD_CALLS[call]
     before = contents(home)
-    assert sentence in refused(*arguments, cwd=home, text="id,sensitivity\na,1\nb,2\n")
+    assert sentence in refused(*arguments, cwd=home, text="id,bid\na,1\nb,2\n")
     assert contents(home) == before
 
 
@@ -377,12 +377,12 @@ def test_a_plan_says_what_people_error_and_budget_go_together(home: Path) -> Non
     assert spent["expected"] <= spent["in_95_of_100"] <= spent["at_worst"]
 
 
-@pytest.mark.parametrize("source", [["reports.csv"], ["--people", "50", "--repetitions", "3"]], ids=["file", "prior"])
+@pytest.mark.parametrize("source", [["bids.csv"], ["--people", "50", "--repetitions", "3"]], ids=["file", "prior"])
 def test_comparing_shows_that_trust_is_cheaper_and_what_others_would_have_paid(source: list[str], home: Path) -> None:
     found = json.loads(succeeds("compare", *source, *MARKET, "--json", cwd=home))
     assert found["settings"]["central"]["objective"] < found["settings"]["local"]["objective"]
     for setting, total in ((name, figures["total_payment"]) for name, figures in found["settings"].items()):
-        ours, *others = found["rivals"][setting]["rows"]
+        ours, *others = found["baselines"][setting]["rows"]
         assert ours["payment_for_same_error"] == pytest.approx(total, rel=1e-4)
         assert len(others) == 6
         first_best = others[0]
@@ -399,6 +399,6 @@ def test_the_demo_tells_what_was_bought_at_what_price_how_accurate_and_where_the
     assert "python -m hushbid verify demo/record.json" in told or "hushbid verify demo/record.json" in told
     assert "demo/campaign.toml" in refused("demo", "--people", "300", "--out", "demo", cwd=home)
     again = json.loads(succeeds("run", "demo/campaign.toml", "--no-audit", "--force", "--json", cwd=home))
-    assert (again["drawn_before"], again["made_up"]) == (False, True)
+    assert (again["drawn_before"], again["synthetic"]) == (False, True)
     succeeds("demo", "--people", "20", "--no-audit", "--out", "demo", "--force", cwd=home)
     assert (home / "demo" / "decisions.csv").read_text().count("\n") == 21

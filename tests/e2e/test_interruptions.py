@@ -56,7 +56,7 @@ def test_a_stopped_run_leaves_nothing_half_written_and_draws_once(number: signal
 
 
 def test_an_interrupt_while_reading_says_so_and_writes_nothing(home: Path) -> None:
-    change(home / "sleep.toml", '"reports.csv"', '"pipe"')
+    change(home / "sleep.toml", '"bids.csv"', '"pipe"')
     os.mkfifo(home / "pipe")
     command = [sys.executable, "-m", "hushbid", "run", "sleep.toml"]
     process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
@@ -84,7 +84,7 @@ main()
 
 @pytest.mark.parametrize("module", ["click", "click.types", "numpy", "hushbid.mechanism"])
 def test_an_interrupt_while_modules_are_loaded_is_told_in_a_line(module: str, home: Path) -> None:
-    command = [sys.executable, "-c", STOP_WHILE_LOADING, module, "price", "reports.csv", *MARKET]
+    command = [sys.executable, "-c", STOP_WHILE_LOADING, module, "price", "bids.csv", *MARKET]
     done = subprocess.run(command, cwd=home, capture_output=True, text=True, timeout=300)
     assert (done.returncode, done.stdout) == (130, "")
     assert done.stderr == "\nInterrupted: nothing is left half written.\n"
@@ -121,7 +121,7 @@ def terminal() -> Iterator[tuple[int, int]]:
 
 def test_progress_is_shown_on_a_terminal_and_only_there(home: Path, terminal: tuple[int, int]) -> None:
     ours, theirs = terminal
-    command: list[Any] = [sys.executable, "-m", "hushbid", "price", "reports.csv", *MARKET, "--json"]
+    command: list[Any] = [sys.executable, "-m", "hushbid", "price", "bids.csv", *MARKET, "--json"]
     process = subprocess.Popen(command, cwd=home, stdout=subprocess.PIPE, stderr=theirs)
     os.close(theirs)
     shown = b""

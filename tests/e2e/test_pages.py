@@ -64,7 +64,7 @@ def play(page: Path, folder: Path) -> list[str]:
         "tutorials/first-campaign.md",
         "reference/campaign-file.md",
         "how-to/add-a-prior.md",
-        "how-to/add-a-rival.md",
+        "how-to/add-a-baseline.md",
         "how-to/ask-several-questions.md",
         "how-to/buy-from-a-spreadsheet.md",
         "how-to/choose-a-setting.md",
@@ -80,7 +80,7 @@ def test_the_page_shows_what_happens(page: str, tmp_path: Path) -> None:
 
 def test_the_page_about_clusters_shows_what_happens(tmp_path: Path) -> None:
     # The people that the page's own example makes up.
-    people = {"id": np.arange(200_000), "sensitivity": np.random.default_rng(1).uniform(100, 200, 200_000)}
+    people = {"id": np.arange(200_000), "bid": np.random.default_rng(1).uniform(100, 200, 200_000)}
     pq.write_table(pa.table(people), tmp_path / "people.parquet")
     wrong = play(DOCS / "how-to" / "run-on-a-cluster.md", tmp_path)
     assert not wrong, "\n".join(wrong)

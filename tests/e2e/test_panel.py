@@ -31,7 +31,7 @@ def test_twenty_thousand_people_are_bought_from_verified_and_weighed_by_the_popu
     bought = run_campaign(campaign, audit=False)
     record = Record.read(tmp_path / "staff" / "record.json")
     assert verify(record).ok
-    assert record.outcome.reports.size == 20_000
+    assert record.outcome.bids.size == 20_000
     assert record.money is not None
     assert math.isclose(record.money.total / 100, 2000.0, rel_tol=0.05)  # with what rounding adds
 

@@ -63,8 +63,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         check_accuracy(plan, rng=rng, repetitions=200),
     ]
     settings: dict[str, Any] = {
-        "campaign_name": "How long people sleep",
-        "quantity": "the mean length of a night's sleep",
+        "title": "How long people sleep",
+        "question": "the mean length of a night's sleep",
         "unit": "hours",
         "currency": "EUR",
         "groups": rng.choice(["Under 30", "30 to 59", "60 and over"], 400, p=[0.3, 0.5, 0.2]),

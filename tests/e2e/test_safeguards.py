@@ -16,17 +16,17 @@ from tests.e2e.conftest import MARKET, PEOPLE, change, contents, hushbid, refuse
 def test_payments_are_whole_coins_of_currencies_with_any_number_of_decimals(
     code: str, decimals: int, home: Path
 ) -> None:
-    exact = json.loads(succeeds("price", "reports.csv", *MARKET, "--json", "--record", "exact.json", cwd=home))
+    exact = json.loads(succeeds("price", "bids.csv", *MARKET, "--json", "--record", "exact.json", cwd=home))
     assert exact["currency"] == "XXX"
     amounts = json.loads((home / "exact.json").read_text())["outcome"]["columns"]["payment"]
-    done = hushbid("price", "reports.csv", *MARKET, "--currency", code, cwd=home)
+    done = hushbid("price", "bids.csv", *MARKET, "--currency", code, cwd=home)
     rows = [line.split(",") for line in done.stdout.splitlines()[1:]]
     for amount, (*_, minor, units, named) in zip(amounts, rows, strict=True):
         assert (named, float(units)) == (code, int(minor) / 10**decimals)
         assert 0 <= int(minor) - amount * 10**decimals < 1 + 1e-9  # in her favour, by less than a coin
     total = sum(int(row[3]) for row in rows) / 10**decimals
     assert f"They are paid {code} {total:,.{decimals}f} in all" in done.stderr
-    facts = json.loads(succeeds("price", "reports.csv", *MARKET, "--currency", code, "--json", cwd=home))
+    facts = json.loads(succeeds("price", "bids.csv", *MARKET, "--currency", code, "--json", cwd=home))
     assert facts["incentive_error"] >= 10**-decimals
 
 
@@ -44,8 +44,8 @@ def test_whoever_could_owe_money_is_asked_first_and_then_told(home: Path) -> Non
 # -- priors ------------------------------------------------------------------------------------------------------------
 
 
-def test_a_prior_fitted_on_the_people_who_report_is_refused_or_stamped(home: Path) -> None:
-    lines = (home / "reports.csv").read_text().splitlines(keepends=True)
+def test_a_prior_fitted_on_the_people_who_bid_is_refused_or_stamped(home: Path) -> None:
+    lines = (home / "bids.csv").read_text().splitlines(keepends=True)
     (home / "pilot.csv").write_text("".join(lines[:31]))
     fitted = json.loads(
         succeeds("fit-prior", "pilot.csv", "--out", "prior.json", "--picture", "prior.svg", "--json", cwd=home)
@@ -60,21 +60,21 @@ def test_a_prior_fitted_on_the_people_who_report_is_refused_or_stamped(home: Pat
     assert "p1" not in (home / "prior.json").read_text()  # ids are there as keyed hashes only
     change(home / "sleep.toml", '"uniform:1,3"', '{ file = "prior.json" }')
     told = refused("run", "sleep.toml", cwd=home)
-    assert "30 of the people took part who now report" in told
+    assert "30 of the people took part who now bid" in told
     assert not (home / "sleep").exists()
     change(home / "sleep.toml", "variance = 2", "variance = 2\naccept_pilot_overlap = true")
     told = succeeds("run", "sleep.toml", "--no-audit", cwd=home)
-    assert "STAMPED in the record: prior fitted on participants: 30 of those who report were in the pilot." in told
+    assert "STAMPED in the record: prior fitted on participants: 30 of those who bid were in the pilot." in told
     assert json.loads((home / "sleep" / "record.json").read_text())["stamps"] != []
     assert "A prior fitted on participants" in visible(home / "sleep" / "report.html")
 
 
-def test_other_people_than_those_of_the_pilot_may_report(home: Path) -> None:
-    header, *lines = (home / "reports.csv").read_text().splitlines(keepends=True)
+def test_other_people_than_those_of_the_pilot_may_bid(home: Path) -> None:
+    header, *lines = (home / "bids.csv").read_text().splitlines(keepends=True)
     pilot = header + "".join(line.replace("p", "q", 1) for line in lines)
     succeeds("fit-prior", "-", "--family", "uniform", "--out", "prior.json", cwd=home, text=pilot)
     options = ("--bounds", "0,12", "--buyer-weight", "500", "--json")
-    facts = json.loads(succeeds("price", "reports.csv", "--prior", "prior.json", *options, cwd=home))
+    facts = json.loads(succeeds("price", "bids.csv", "--prior", "prior.json", *options, cwd=home))
     assert facts["people"] == PEOPLE
 
 
@@ -82,7 +82,7 @@ def test_other_people_than_those_of_the_pilot_may_report(home: Path) -> None:
 
 
 def test_a_record_forged_with_its_hash_fails_and_the_status_says_so(home: Path) -> None:
-    succeeds("price", "reports.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
+    succeeds("price", "bids.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
     content = json.loads((home / "o.json").read_text())
     content["outcome"]["columns"]["payment"][0] += 0.5
     del content["hash"]
@@ -95,8 +95,8 @@ def test_a_record_forged_with_its_hash_fails_and_the_status_says_so(home: Path) 
 
 
 def test_data_may_come_through_a_pipe_and_a_record_may_not_go_into_one(home: Path) -> None:
-    assert "must be a file, not -" in refused("price", "reports.csv", *MARKET, "--record", "-", cwd=home)
-    succeeds("price", "reports.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
+    assert "must be a file, not -" in refused("price", "bids.csv", *MARKET, "--record", "-", cwd=home)
+    succeeds("price", "bids.csv", *MARKET, "--record", "o.json", "--json", cwd=home)
     released = json.loads(succeeds("release", "o.json", "-", "--json", cwd=home, text=(home / "data.csv").read_text()))
     assert released["dropped_out"] == 0
     assert all(path.stat().st_mode & 0o077 == 0 for path in [*home.glob("*.json"), *home.glob("claims/*")])

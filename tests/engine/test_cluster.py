@@ -56,8 +56,8 @@ def spark_home(place: Path) -> Path:
 
 def test_separate_processes_decide_the_same_to_the_last_bit(require: Callable[[str], Path], tmp_path: Path) -> None:
     require("java")
-    reports = Uniform(1, 2).sample(N, rng=np.random.default_rng(5))
-    people = pa.table({"id": np.arange(N), "sensitivity": reports})
+    bids = Uniform(1, 2).sample(N, rng=np.random.default_rng(5))
+    people = pa.table({"id": np.arange(N), "bid": bids})
     folder, out, home = tmp_path / "people", tmp_path / "priced.parquet", tmp_path / "home"
     for path in (folder, home):
         path.mkdir()
@@ -85,7 +85,7 @@ def test_separate_processes_decide_the_same_to_the_last_bit(require: Callable[[s
     assert payments == [payment.hex() for payment in here.frame["payment"].to_pylist()]
     assert f"Bought from {here.summary.active:,} of {N:,} people" in told
     written = pq.read_table(out).sort_by("id")["payment_minor"].to_pylist()
-    assert written == NO_CURRENCY.minor_units(market.acquire(reports).payments).tolist()
+    assert written == NO_CURRENCY.minor_units(market.acquire(bids).payments).tolist()
     assert list(home.iterdir()) == []  # nothing is left where it was started
     shutil.rmtree(tmp_path / "spark")  # what the workers kept
 
@@ -94,12 +94,12 @@ def test_the_job_in_the_documentation_runs(spark_session: object, tmp_path: Path
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "run-on-a-cluster.md").read_text(encoding="utf-8")
     job = re.search(r'```python title="job.py"\n(.*?)```', page, flags=re.DOTALL)
     assert job is not None
-    people = pa.table({"id": np.arange(300), "sensitivity": np.linspace(1, 2, 300)})
+    people = pa.table({"id": np.arange(300), "bid": np.linspace(1, 2, 300)})
     (tmp_path / "people").mkdir()
     pq.write_table(people, tmp_path / "people" / "part.parquet")
     exec(job[1].replace("s3a://bucket", tmp_path.as_uri()), {})
     found = pq.read_table(tmp_path / "priced").sort_by("id")
     expected = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(
-        people["sensitivity"].to_numpy()
+        people["bid"].to_numpy()
     )
     assert found["payment"].to_numpy() == pytest.approx(expected.payments, abs=1e-9)

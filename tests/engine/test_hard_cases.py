@@ -26,11 +26,11 @@ from tests.engine.test_price import SUMMED, assert_same, table
 RNG = np.random.default_rng(30)
 
 
-def check(market: Market, reports: Any, *, method: str = "summed", **options: Any) -> Any:
+def check(market: Market, bids: Any, *, method: str = "summed", **options: Any) -> Any:
     """Price by sums, and hold it against memory."""
-    priced = price(table(reports), market, **{**SUMMED, **options})
+    priced = price(table(bids), market, **{**SUMMED, **options})
     assert priced.summary.method == method
-    assert_same(priced.frame.sort_by("id"), priced, market.acquire(reports))
+    assert_same(priced.frame.sort_by("id"), priced, market.acquire(bids))
     return priced
 
 
@@ -43,21 +43,21 @@ CORNERS: dict[str, Prior] = {
 
 @pytest.mark.parametrize("outside", ["own_data", "estimate"])
 @pytest.mark.parametrize("name", CORNERS)
-def test_reports_exactly_where_the_virtual_cost_jumps_are_priced_as_in_memory(name: str, outside: Any) -> None:
+def test_bids_exactly_where_the_virtual_cost_jumps_are_priced_as_in_memory(name: str, outside: Any) -> None:
     prior = CORNERS[name]
-    reports = np.round(prior.sample(3000, rng=RNG), 1)
-    reports[:300] = [1.4, 1.1, 2.1] * 100
+    bids = np.round(prior.sample(3000, rng=RNG), 1)
+    bids[:300] = [1.4, 1.1, 2.1] * 100
     check(
         Market(prior=prior, variance=0.25, outside_option=outside, tolerance=1e-8, buyer_weight=1.0, user_weight=1.0),
-        reports,
+        bids,
     )
 
 
 @pytest.mark.parametrize("cap", [1e-4, 3e-3, 0.02])
 def test_a_cap_that_limits_few_many_or_all_is_priced_one_by_one_as_in_memory(cap: float) -> None:
-    reports = Uniform(1, 2).sample(2000, rng=RNG)
+    bids = Uniform(1, 2).sample(2000, rng=RNG)
     market = Market(prior=Uniform(1, 2), variance=0.25, max_privacy_loss=cap, buyer_weight=1.0, user_weight=1.0)
-    priced = check(market, reports, method="gathered", gather=10)
+    priced = check(market, bids, method="gathered", gather=10)
     assert priced.summary.largest_privacy_loss <= cap
 
 
@@ -75,9 +75,9 @@ def test_a_cap_that_limits_nobody_takes_no_pass_and_changes_nothing(goal: Goal) 
 
 def test_an_error_weight_and_a_variance_whose_product_is_ordinary_are_priced_as_in_memory() -> None:
     market = Market(prior=Uniform(3e-279, 6e-278), variance=1e-225, buyer_weight=1e60, user_weight=0.0)
-    reports = np.linspace(4e-279, 5e-278, 30)
-    outcome = market.acquire(reports)
-    assert price(table(reports), market).summary.mse == pytest.approx(outcome.mse, rel=1e-12, abs=0.0)
+    bids = np.linspace(4e-279, 5e-278, 30)
+    outcome = market.acquire(bids)
+    assert price(table(bids), market).summary.mse == pytest.approx(outcome.mse, rel=1e-12, abs=0.0)
 
 
 CAP, ESTIMATE = {"max_privacy_loss": 0.02}, {"outside_option": "estimate"}
@@ -99,7 +99,7 @@ def test_what_a_market_can_ask_for_is_priced_together_as_in_memory(name: str) ->
     rng, n = np.random.default_rng(32), 3000 if method == "summed" else 600
     labels, spread = rng.choice(["young", "old"], size=n), rng.uniform(0.1, 0.3, n)
     priors: dict[str, Prior] = {"young": Uniform(1, 2), "old": Uniform(0.5, 4)}
-    reports, options = Uniform(1, 2).sample(n, rng=rng), {}
+    bids, options = Uniform(1, 2).sample(n, rng=rng), {}
     here, there = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0, **terms), {}
     if "groups" in besides:
         here, there["prior"], options["group"] = (
@@ -109,10 +109,10 @@ def test_what_a_market_can_ask_for_is_priced_together_as_in_memory(name: str) ->
         )
     if "variances" in besides:
         there["variance"], options["variance"] = spread, "spread"
-    people = table(reports, who=labels, spread=spread)
+    people = table(bids, who=labels, spread=spread)
     priced = price(people, here, **options, **(SUMMED if method == "summed" else {}))
     assert priced.summary.method == method
-    assert_same(priced.frame.sort_by("id"), priced, replace(here, **there).acquire(reports))
+    assert_same(priced.frame.sort_by("id"), priced, replace(here, **there).acquire(bids))
 
 
 def test_more_people_than_the_integers_have_room_for_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,12 +122,12 @@ def test_more_people_than_the_integers_have_room_for_are_refused(monkeypatch: py
         price(table([1.5] * 10), Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0))
 
 
-def test_people_above_the_support_are_idle_whatever_they_report() -> None:
-    reports = Uniform(1, 2).sample(5000, rng=RNG)
-    reports[::3], reports[::7] = 2.5, math.inf
+def test_people_above_the_support_are_idle_whatever_they_bid() -> None:
+    bids = Uniform(1, 2).sample(5000, rng=RNG)
+    bids[::3], bids[::7] = 2.5, math.inf
     check(
         Market(prior=Uniform(1, 2), variance=0.25, outside_option="estimate", buyer_weight=1.0, user_weight=1.0),
-        reports,
+        bids,
     )
 
 
@@ -142,25 +142,25 @@ def test_heavy_tails_need_no_tuning() -> None:
 
 
 def test_people_who_name_no_price_are_priced_one_by_one_and_as_in_memory() -> None:
-    reports = np.concatenate([np.zeros(40), Uniform(0, 1).sample(3000, rng=RNG)])
+    bids = np.concatenate([np.zeros(40), Uniform(0, 1).sample(3000, rng=RNG)])
     for weight in (1e-3, 1.0, 1e3):
         for cap in (None, 0.5):
             market = Market(prior=Uniform(0, 1), user_weight=0, buyer_weight=weight, max_privacy_loss=cap)
-            priced = price(table(reports), market, **SUMMED)
-            outcome = market.acquire(reports)
+            priced = price(table(bids), market, **SUMMED)
+            outcome = market.acquire(bids)
             found = priced.frame.sort_by("id")
             assert priced.summary.objective == pytest.approx(outcome.objective, rel=1e-12)
             assert found["privacy_loss"].to_numpy() == pytest.approx(outcome.privacy_loss, rel=1e-9)
             assert found["payment"].to_numpy() == pytest.approx(outcome.payments, rel=1e-9, abs=1e-12)
 
 
-def test_equal_reports_by_the_thousand_meet_in_one_entry_of_the_window() -> None:
+def test_equal_bids_by_the_thousand_meet_in_one_entry_of_the_window() -> None:
     market = Market(prior=Empirical([1, 2, 3]), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    reports = np.repeat([1.0, 2.0, 3.0], 30_000)
-    priced = check(market, reports, window=0)
+    bids = np.repeat([1.0, 2.0, 3.0], 30_000)
+    priced = check(market, bids, window=0)
     assert priced.summary.passes <= 3
-    who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": market.prior}, tie_seed=b"")
-    batch = pa.RecordBatch.from_pydict({"sensitivity": reports})
+    who = People(bid="bid", id=None, group=None, variance=None, priors={"": market.prior}, tie_seed=b"")
+    batch = pa.RecordBatch.from_pydict({"bid": bids})
     kernel = WindowKernel(who, 0.0, 0.0, 100.0)
     window = sum((kernel(batch, None) for _ in range(5)), Window.nobody()).settled()
     assert window.people.tolist() == [150_000] * 3
@@ -168,18 +168,18 @@ def test_equal_reports_by_the_thousand_meet_in_one_entry_of_the_window() -> None
 
 def test_two_far_apart_candidates_are_told_apart_by_finer_buckets_where_they_are_needed() -> None:
     prior = Mixture([Uniform(0.01, 0.02), Uniform(5, 6)], [0.0005, 0.9995])
-    reports = prior.sample(10**6, rng=np.random.default_rng(3))
+    bids = prior.sample(10**6, rng=np.random.default_rng(3))
     market = Market(prior=prior, variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    costs = np.asarray(prior.virtual_cost(reports))
+    costs = np.asarray(prior.virtual_cost(bids))
     scale = normal_scale(market.error_weight(costs.size), 0.25)
     coarse = bracket(Histogram.of(costs, COARSE).levels(scale, float(costs.min())))
     assert coarse.below_high - coarse.below_low > 50_000
     assert len(coarse.parts) > 1
-    who = People(report="sensitivity", id=None, group=None, variance=None, priors={"": prior}, tie_seed=b"")
+    who = People(bid="bid", id=None, group=None, variance=None, priors={"": prior}, tie_seed=b"")
     finer = RefineKernel.over(who, [(low * scale, high * scale) for low, high in coarse.parts])
-    found = finer(pa.RecordBatch.from_pydict({"sensitivity": reports}), None)
+    found = finer(pa.RecordBatch.from_pydict({"bid": bids}), None)
     assert sum(sums.count for sums in found.below) + found.histogram.people == (costs < finer.parts[-1][1]).sum()
-    priced = price(pa.table({"id": np.arange(reports.size), "sensitivity": reports}), market, gather=100, window=100)
+    priced = price(pa.table({"id": np.arange(bids.size), "bid": bids}), market, gather=100, window=100)
     assert (priced.summary.method, priced.summary.passes) == ("summed", 3)
     assert priced.summary.objective == pytest.approx(market.allocation(costs).objective, rel=1e-12)
 
@@ -187,52 +187,52 @@ def test_two_far_apart_candidates_are_told_apart_by_finer_buckets_where_they_are
 def test_missing_and_repeated_ids_are_refused_where_identity_decides() -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, setting="local", user_weight=0, buyer_weight=300.0)
     ids = pa.array([None, None, *range(400)])
-    people = pa.table({"id": ids, "sensitivity": np.full(402, 1.25)})
+    people = pa.table({"id": ids, "bid": np.full(402, 1.25)})
     with pytest.raises(InputError, match="an id is missing or repeated"):
         price(people, market)
     with pytest.raises(InputError, match="id must name a column"):
-        price(people.select(["sensitivity"]), market)
+        price(people.select(["bid"]), market)
 
 
 def test_a_relation_of_another_connection_is_priced_there() -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    reports = Uniform(1, 2).sample(300, rng=RNG)
+    bids = Uniform(1, 2).sample(300, rng=RNG)
     with duckdb.connect() as other:
-        relation = other.from_arrow(table(reports))
+        relation = other.from_arrow(table(bids))
         with pytest.raises(InputError, match="another connection"):
             price(relation, market)
         priced = price(relation, market, connection=other)
-        assert_same(priced.frame.to_arrow_table().sort_by("id"), priced, market.acquire(reports))
+        assert_same(priced.frame.to_arrow_table().sort_by("id"), priced, market.acquire(bids))
 
 
 @pytest.mark.parametrize("engine", ["auto", "memory", "polars", "duckdb"])
 def test_a_folder_of_partitions_is_one_table_with_their_column(engine: str, tmp_path: Path) -> None:
     priors: dict[str, Prior] = {"young": Uniform(1, 2), "old": Exponential(1)}
     labels = np.array(["young", "old"] * 300)
-    reports = np.where(labels == "young", Uniform(1, 2).sample(600, rng=RNG), RNG.exponential(size=600))
+    bids = np.where(labels == "young", Uniform(1, 2).sample(600, rng=RNG), RNG.exponential(size=600))
     for name in priors:
         part = tmp_path / "people" / f"who={name}"
         part.mkdir(parents=True)
         rows = np.flatnonzero(labels == name)
-        pq.write_table(pa.table({"id": rows, "sensitivity": reports[rows]}), part / "rows.parquet")
+        pq.write_table(pa.table({"id": rows, "bid": bids[rows]}), part / "rows.parquet")
     (tmp_path / "people" / "_SUCCESS").touch()
     market = Market(prior=Grouped(priors, []), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     priced = price(tmp_path / "people", market, group="who", engine=engine)
     priced.write_parquet(tmp_path / "out.parquet")
-    expected = Market(prior=Grouped(priors, labels), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(reports)
+    expected = Market(prior=Grouped(priors, labels), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(bids)
     assert_same(pq.read_table(tmp_path / "out.parquet").sort_by("id"), priced, expected)
 
 
 @pytest.mark.parametrize("engine", ["auto", "memory", "polars", "duckdb"])
 def test_what_is_no_table_is_refused_alike(engine: str, tmp_path: Path) -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    (tmp_path / "no.parquet").write_text("id,sensitivity\n1,1.5\n")
+    (tmp_path / "no.parquet").write_text("id,bid\n1,1.5\n")
     for name, words in (("none.parquet", "no file or folder"), ("no.parquet", "must be a Parquet file")):
         with pytest.raises(InputError, match=words):
             price(tmp_path / name, market, engine=engine)
     with pytest.raises(InputError, match="must be 'spark'"):
         price("s3a://bucket/people", market, engine=engine)
-    texts = pa.table({"id": [1, 2], "sensitivity": ["1.5", "much"]})
+    texts = pa.table({"id": [1, 2], "bid": ["1.5", "much"]})
     pq.write_table(texts, tmp_path / "texts.parquet")
-    with pytest.raises(InputError, match="Column 'sensitivity' must hold numbers"):
+    with pytest.raises(InputError, match="Column 'bid' must hold numbers"):
         price(tmp_path / "texts.parquet", market, engine=engine)

@@ -95,15 +95,15 @@ def equals(ids: Any, folder: Path) -> Path:
     """People who all ask the same: identity decides from whom it is bought."""
     path = folder / "people.parquet"
     messages = pa.array([None] * PEOPLE, pa.string())
-    pq.write_table(pa.table({"id": ids, "sensitivity": np.full(PEOPLE, 1.25), "message": messages}), path)
+    pq.write_table(pa.table({"id": ids, "bid": np.full(PEOPLE, 1.25), "message": messages}), path)
     return path
 
 
 def bought(path: Path, where: str) -> tuple[list[bool], int]:
     """From whom something is bought, in the order of rows, and the sum that names these people's claim."""
     if where == "memory":
-        found = read_people(str(path), id_column="id", sensitivity="sensitivity", group=None)
-        losses = MARKET.acquire(found.reports, tie_key=found.tie_keys(MARKET)).privacy_loss
+        found = read_people(str(path), id_column="id", bid="bid", group=None)
+        losses = MARKET.acquire(found.bids, tie_key=found.tie_keys(MARKET)).privacy_loss
         digests = person_digests(id_texts(found.ids or ()))
         return (losses > 0.0).tolist(), tallied(digests, losses, 1.0, Forms(rows=[None] * PEOPLE)).people
     population: Any = pq.read_table(path) if where == "arrow" else str(path)

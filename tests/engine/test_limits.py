@@ -11,7 +11,7 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.engine import price
 from hushbid.engine.everybody import everybody
-from hushbid.errors import InputError, MarketError, ReportError, Unreachable
+from hushbid.errors import BidError, InputError, MarketError, Unreachable
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior, Uniform
 from tests.engine.conftest import KINDS, Kind
@@ -26,7 +26,7 @@ GOALS: dict[str, Goal] = {
 }
 MARKET = Market(prior=Uniform(1, 2), goal=Price(3000))
 RNG = np.random.default_rng(70)
-REPORTS = Uniform(1, 2).sample(N, rng=RNG)
+BIDS = Uniform(1, 2).sample(N, rng=RNG)
 LIMITS = np.where(RNG.random(N) < 0.3, RNG.uniform(0.005, 0.05, N), np.inf)
 
 
@@ -38,7 +38,7 @@ def column(limits: Any) -> pa.Array:
 @cache
 def decided(goal: str) -> Any:
     """In memory, once for all engines."""
-    return replace(MARKET, goal=GOALS[goal]).acquire(REPORTS, limits=LIMITS)
+    return replace(MARKET, goal=GOALS[goal]).acquire(BIDS, limits=LIMITS)
 
 
 PAIRS = [(kind, goal) for kind in KINDS for goal in GOALS if kind != "spark" or goal == "accuracy"]
@@ -46,7 +46,7 @@ PAIRS = [(kind, goal) for kind in KINDS for goal in GOALS if kind != "spark" or 
 
 @pytest.mark.parametrize(("kind", "goal"), PAIRS, indirect=["kind"])
 def test_every_engine_keeps_the_limits_that_people_state_as_memory_does(kind: Kind, goal: str) -> None:
-    people, outcome = table(REPORTS, most=column(LIMITS)), decided(goal)
+    people, outcome = table(BIDS, most=column(LIMITS)), decided(goal)
     priced = price(kind.make(people), replace(MARKET, goal=GOALS[goal]), limit="most")
     found = kind.read(priced.frame)
     assert_same(found, priced, outcome)
@@ -57,47 +57,47 @@ def test_every_engine_keeps_the_limits_that_people_state_as_memory_does(kind: Ki
 
 @pytest.mark.parametrize("name", ["limit", "cap"])
 def test_a_cap_per_person_is_a_column_as_a_limit_is_and_the_lower_of_both_counts(name: str) -> None:
-    people = table(REPORTS, most=column(LIMITS), other=np.full(N, 0.03))
+    people = table(BIDS, most=column(LIMITS), other=np.full(N, 0.03))
     options: dict[str, Any] = {name: "most", {"limit": "cap", "cap": "limit"}[name]: "other"}
     priced = price(people, MARKET, **options)
-    assert_same(priced.frame.sort_by("id"), priced, MARKET.acquire(REPORTS, limits=np.minimum(LIMITS, 0.03)))
+    assert_same(priced.frame.sort_by("id"), priced, MARKET.acquire(BIDS, limits=np.minimum(LIMITS, 0.03)))
 
 
 def test_a_cap_per_person_goes_with_user_weights_where_limits_do_not() -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    priced = price(table(REPORTS, most=LIMITS), market, cap="most")
-    assert_same(priced.frame.sort_by("id"), priced, replace(market, max_privacy_loss=LIMITS).acquire(REPORTS))
+    priced = price(table(BIDS, most=LIMITS), market, cap="most")
+    assert_same(priced.frame.sort_by("id"), priced, replace(market, max_privacy_loss=LIMITS).acquire(BIDS))
     with pytest.raises(InputError, match="user_weight must be 0 where people state limits"):
-        price(table(REPORTS, most=LIMITS), market, limit="most")
+        price(table(BIDS, most=LIMITS), market, limit="most")
 
 
-def test_limits_are_told_apart_from_groups_and_variances_of_people_with_one_report() -> None:
-    reports, labels = np.repeat([1.1, 1.2], 60), np.tile(["young", "old"], 60)
+def test_limits_are_told_apart_from_groups_and_variances_of_people_with_one_bid() -> None:
+    bids, labels = np.repeat([1.1, 1.2], 60), np.tile(["young", "old"], 60)
     spread, limits = RNG.choice([0.1, 0.2], 120), RNG.choice([0.02, 0.04, np.inf], 120)
     priors: dict[str, Prior] = GROUPS
-    market = replace(MARKET, prior=Grouped(priors, []), max_relation=0.02)
-    people = table(reports, who=labels, spread=spread, most=limits)
+    market = replace(MARKET, prior=Grouped(priors, []), max_correlation=0.02)
+    people = table(bids, who=labels, spread=spread, most=limits)
     priced = price(people, market, group="who", variance="spread", limit="most")
     memory = replace(market, prior=Grouped(priors, labels), variance=spread)
-    assert_same(priced.frame.sort_by("id"), priced, memory.acquire(reports, limits=limits))
+    assert_same(priced.frame.sort_by("id"), priced, memory.acquire(bids, limits=limits))
 
 
 @pytest.mark.parametrize("goal", ["price", "accuracy", "budget"])
 def test_limits_that_nobody_meets_are_priced_by_sums_and_change_nothing(goal: str) -> None:
-    reports = Uniform(1, 2).sample(3000, rng=RNG)
+    bids = Uniform(1, 2).sample(3000, rng=RNG)
     market, sums = replace(MARKET, goal=GOALS[goal]), {"gather": 100, "window": 50}
-    free = price(table(reports), market, **sums)
-    high = price(table(reports, most=np.full(3000, 5.0)), market, limit="most", **sums)
+    free = price(table(bids), market, **sums)
+    high = price(table(bids, most=np.full(3000, 5.0)), market, limit="most", **sums)
     assert high.summary == free.summary
     assert high.summary.method == "summed"
-    low = price(table(reports, most=LIMITS[RNG.integers(0, N, 3000)]), market, limit="most", **sums)
+    low = price(table(bids, most=LIMITS[RNG.integers(0, N, 3000)]), market, limit="most", **sums)
     assert low.summary.method == "gathered"
 
 
 def test_a_limit_that_is_no_positive_number_is_a_bad_row_and_a_missing_one_is_none() -> None:
-    reports = [1.1, 1.2, 1.3, 1.4, 1.5]
-    spoilt = pa.table({"id": range(5), "sensitivity": reports, "most": [0.5, 0.0, None, 1e-300, float("nan")]})
-    with pytest.raises(ReportError, match=r"1 of 5 rows .*row 3 is with a negative limit or a cap"):
+    bids = [1.1, 1.2, 1.3, 1.4, 1.5]
+    spoilt = pa.table({"id": range(5), "bid": bids, "most": [0.5, 0.0, None, 1e-300, float("nan")]})
+    with pytest.raises(BidError, match=r"1 of 5 rows .*row 3 is with a negative limit or a cap"):
         price(spoilt, MARKET, limit="most")
     priced = price(spoilt, MARKET, limit="most", on_bad_rows="drop")
     kept, limits = [1.1, 1.2, 1.3, 1.5], [0.5, 0.0, np.inf, np.inf]
@@ -106,18 +106,18 @@ def test_a_limit_that_is_no_positive_number_is_a_bad_row_and_a_missing_one_is_no
     assert found.limits is not None
     assert found.limits.tolist() == limits
     with pytest.raises(InputError, match="Column 'most' must hold numbers, not texts"):
-        price(pa.table({"sensitivity": [1.5], "most": ["much"]}), MARKET, limit="most")
+        price(pa.table({"bid": [1.5], "most": ["much"]}), MARKET, limit="most")
     with pytest.raises(InputError, match="There is no column 'least'"):
         price(spoilt, MARKET, limit="least")
 
 
 def test_limits_are_refused_where_they_cannot_be_kept_or_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    people = table(REPORTS, most=LIMITS)
+    people = table(BIDS, most=LIMITS)
     local = replace(MARKET, setting="local")
     for name, words in (("limit", "limits cannot be stated in the local"), ("cap", "max_privacy_loss must be one num")):
         with pytest.raises(InputError, match=words):
             price(people, local, **{name: "most"})
-    tight = table(REPORTS, most=np.full(N, 0.001))
+    tight = table(BIDS, most=np.full(N, 0.001))
     with pytest.raises(Unreachable, match=r"the least that 500 people can reach within their limits, got 0\.04"):
         price(tight, replace(MARKET, goal=Accuracy(0.04)), limit="most")
     monkeypatch.setattr("hushbid.engine.pricing.MOST", 100)

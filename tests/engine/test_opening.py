@@ -12,7 +12,7 @@ from hushbid.engine.opening import choose
 
 def test_size_and_kind_decide_unless_an_engine_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "people.parquet"
-    pq.write_table(pa.table({"sensitivity": [1.5]}), path)
+    pq.write_table(pa.table({"bid": [1.5]}), path)
     assert choose(path) == "memory"
     assert choose(path, "polars") == "polars"
     assert choose(path, "memory") == "memory"

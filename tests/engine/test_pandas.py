@@ -20,13 +20,13 @@ def test_a_pandas_frame_is_priced_into_a_pandas_frame_with_the_total_in_the_summ
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     rng = np.random.default_rng(3)
     people = pd.DataFrame(
-        {"sensitivity": rng.uniform(1, 2, 50), "city": pd.Categorical(["a", "b"] * 25)},
+        {"bid": rng.uniform(1, 2, 50), "city": pd.Categorical(["a", "b"] * 25)},
         index=pd.Index([f"p{k}" for k in range(50)], name="id"),
     )
     priced = price(people, market)
-    expected = market.acquire(people["sensitivity"])
+    expected = market.acquire(people["bid"])
     assert type(priced.frame) is pd.DataFrame
-    pd.testing.assert_frame_equal(priced.frame[["sensitivity", "city"]], people)
+    pd.testing.assert_frame_equal(priced.frame[["bid", "city"]], people)
     np.testing.assert_allclose(priced.frame["payment"], expected.payments, rtol=1e-9)
     assert priced.summary.total_payment == pytest.approx(expected.total_payment, rel=1e-12)
     priced.write_parquet(tmp_path / "priced.parquet")
@@ -37,12 +37,12 @@ def test_a_pandas_frame_is_priced_into_a_pandas_frame_with_the_total_in_the_summ
 
 
 MARKET = Market(prior=Uniform(1, 2), buyer_weight=1, user_weight=0)
-PEOPLE = pd.DataFrame({"id": [1, 2], "sensitivity": [1.5, 1.7]})
+PEOPLE = pd.DataFrame({"id": [1, 2], "bid": [1.5, 1.7]})
 
 
 @pytest.mark.parametrize(
     "people",
-    [PEOPLE.assign(sensitivity=[1.5, "secret"]), pd.concat([PEOPLE, PEOPLE], axis=1)],
+    [PEOPLE.assign(bid=[1.5, "secret"]), pd.concat([PEOPLE, PEOPLE], axis=1)],
     ids=["of several kinds", "called the same"],
 )
 def test_columns_that_arrow_does_not_take_are_refused_without_showing_what_they_hold(people: pd.DataFrame) -> None:
@@ -59,7 +59,7 @@ def test_columns_that_arrow_does_not_give_back_are_refused_in_a_sentence() -> No
 def test_rows_that_are_left_keep_their_index() -> None:
     for people in (PEOPLE, PEOPLE.set_axis([7, 9])):
         assert price(people, MARKET).frame.index.equals(people.index)
-        bad = people.assign(sensitivity=[np.nan, 1.7])
+        bad = people.assign(bid=[np.nan, 1.7])
         assert price(bad, MARKET, on_bad_rows="drop").frame.index.tolist() == [people.index[1]]
 
 

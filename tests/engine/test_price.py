@@ -15,7 +15,7 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, tie_keys
 from hushbid.allocation.problem import relative_gap
 from hushbid.engine import Priced, price
-from hushbid.errors import InputError, OutputExists, ReportError, Unwritable
+from hushbid.errors import BidError, InputError, OutputExists, Unwritable
 from hushbid.mechanism import Market
 from hushbid.priors import Beta, Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform
 from tests.engine.conftest import KINDS, Kind, by_id
@@ -30,10 +30,10 @@ def ids(n: int) -> np.ndarray[Any, Any]:
     return np.arange(n) * 7 + 3
 
 
-def table(reports: Any, **columns: Any) -> pa.Table:
+def table(bids: Any, **columns: Any) -> pa.Table:
     """People in a random order, with a column that pricing does not know."""
-    n = len(reports)
-    whole = pa.table({"id": ids(n), "sensitivity": reports, "city": [f"c{i % 5}" for i in range(n)], **columns})
+    n = len(bids)
+    whole = pa.table({"id": ids(n), "bid": bids, "city": [f"c{i % 5}" for i in range(n)], **columns})
     return whole.take(pa.array(RNG.permutation(n)))
 
 
@@ -62,7 +62,7 @@ CASES = {
         Market(prior=Uniform(1, 2), variance=0.25, outside_option="estimate", buyer_weight=1.0, user_weight=1.0), SUMMED
     ),
     "cap": Case(Market(prior=Uniform(1, 2), variance=0.25, max_privacy_loss=0.02, buyer_weight=1.0, user_weight=1.0)),
-    "accuracy": Case(Market(prior=Uniform(1, 2), goal=Accuracy(0.03), max_relation=0.02), SUMMED),
+    "accuracy": Case(Market(prior=Uniform(1, 2), goal=Accuracy(0.03), max_correlation=0.02), SUMMED),
     "budget": Case(Market(prior=Uniform(1, 2), goal=Budget(100), bounds=(-1, 3)), SUMMED),
     "local": Case(Market(prior=Uniform(1, 2), variance=0.25, setting="local", buyer_weight=1.0, user_weight=1.0)),
     "local estimate": Case(
@@ -79,14 +79,14 @@ CASES = {
 
 
 @cache
-def reports_of(name: str) -> np.ndarray[Any, Any]:
+def bids_of(name: str) -> np.ndarray[Any, Any]:
     return CASES[name].market.prior.sample(CASES[name].n, rng=np.random.default_rng(len(name)))
 
 
 @cache
 def decided(name: str) -> Any:
     """In memory, once for all engines."""
-    return CASES[name].market.acquire(reports_of(name))
+    return CASES[name].market.acquire(bids_of(name))
 
 
 def assert_same(found: pa.Table, priced: Priced, outcome: Any) -> None:
@@ -115,11 +115,11 @@ PAIRS = [(kind, name) for kind in KINDS for name in CASES if ALL_CASES or kind !
 @pytest.mark.parametrize(("kind", "name"), PAIRS, indirect=["kind"])
 def test_every_engine_decides_what_memory_does(kind: Kind, name: str) -> None:
     case = CASES[name]
-    reports = reports_of(name)
-    priced = price(kind.make(table(reports)), case.market, **case.options)
+    bids = bids_of(name)
+    priced = price(kind.make(table(bids)), case.market, **case.options)
     found = kind.read(priced.frame)
-    assert found.column_names == ["id", "sensitivity", "city", "privacy_loss", "weight", "payment"]
-    assert found["sensitivity"].to_numpy().tolist() == reports.tolist()
+    assert found.column_names == ["id", "bid", "city", "privacy_loss", "weight", "payment"]
+    assert found["bid"].to_numpy().tolist() == bids.tolist()
     assert priced.summary.method == ("summed" if case.options else "gathered")
     assert_same(found, priced, decided(name))
 
@@ -148,20 +148,20 @@ def test_sums_are_the_same_to_the_last_bit_on_every_engine_and_in_every_partitio
 def test_groups_are_priced_by_their_own_priors(kind: Kind) -> None:
     rng = np.random.default_rng(11)
     labels = rng.choice(list(GROUPS), size=N)
-    reports = np.where(labels == "young", GROUPS["young"].sample(N, rng=rng), GROUPS["old"].sample(N, rng=rng))
+    bids = np.where(labels == "young", GROUPS["young"].sample(N, rng=rng), GROUPS["old"].sample(N, rng=rng))
     market = Market(prior=Grouped(GROUPS, []), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    whole = Market(prior=Grouped(GROUPS, labels), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(reports)
-    priced = price(kind.make(table(reports, who=labels)), market, group="who", **SUMMED)
+    whole = Market(prior=Grouped(GROUPS, labels), variance=0.25, buyer_weight=1.0, user_weight=1.0).acquire(bids)
+    priced = price(kind.make(table(bids, who=labels)), market, group="who", **SUMMED)
     assert priced.summary.method == "summed"
     assert_same(kind.read(priced.frame), priced, whole)
 
 
 def test_variances_may_differ_by_row_in_the_central_setting(kind: Kind) -> None:
     rng = np.random.default_rng(12)
-    reports, spread = Uniform(1, 2).sample(2000, rng=rng), rng.uniform(0.1, 0.3, 2000)
+    bids, spread = Uniform(1, 2).sample(2000, rng=rng), rng.uniform(0.1, 0.3, 2000)
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    whole = Market(prior=Uniform(1, 2), variance=spread, buyer_weight=1.0, user_weight=1.0).acquire(reports)
-    priced = price(kind.make(table(reports, spread=spread)), market, variance="spread")
+    whole = Market(prior=Uniform(1, 2), variance=spread, buyer_weight=1.0, user_weight=1.0).acquire(bids)
+    priced = price(kind.make(table(bids, spread=spread)), market, variance="spread")
     assert_same(kind.read(priced.frame), priced, whole)
 
 
@@ -180,12 +180,12 @@ def test_equals_in_the_local_setting_are_told_apart_by_a_keyed_hash_of_their_ids
 def test_people_who_tie_are_bought_from_as_in_memory_whatever_the_order_of_rows(kind: Kind, order: str) -> None:
     prior = Empirical([0.31, 0.59, 0.60, 0.61, 0.63, 1.23, 1.39, 2.33])
     market = Market(prior=prior, variance=0.25, setting="local", user_weight=0, buyer_weight=30.0)
-    reports = np.random.default_rng(14).choice(prior.values[1:], 400).round(2)
+    bids = np.random.default_rng(14).choice(prior.values[1:], 400).round(2)
     names = np.array([f"p{k}" for k in range(400)])
-    whole = market.acquire(reports, tie_key=tie_keys(names))
+    whole = market.acquire(bids, tie_key=tie_keys(names))
     assert 1 < whole.active < np.count_nonzero(whole.virtual_costs == whole.virtual_costs.min())
-    rows = {"as drawn": np.arange(400), "by price": np.argsort(reports)}.get(order, np.argsort(-reports))
-    people = pa.table({"id": names[rows], "sensitivity": reports[rows]})
+    rows = {"as drawn": np.arange(400), "by price": np.argsort(bids)}.get(order, np.argsort(-bids))
+    people = pa.table({"id": names[rows], "bid": bids[rows]})
     found = kind.read(price(kind.make(people), market).frame)
     places = np.argsort(names)
     assert found["id"].to_pylist() == names[places].tolist()
@@ -194,14 +194,14 @@ def test_people_who_tie_are_bought_from_as_in_memory_whatever_the_order_of_rows(
 
 
 def spoilt() -> pa.Table:
-    reports: list[float | None] = Uniform(1, 2).sample(400, rng=np.random.default_rng(13)).tolist()
-    reports[7], reports[9], reports[200], reports[301] = None, math.nan, -1.0, 0.5
-    return pa.table({"id": ids(400), "sensitivity": reports, "city": ["x"] * 400})
+    bids: list[float | None] = Uniform(1, 2).sample(400, rng=np.random.default_rng(13)).tolist()
+    bids[7], bids[9], bids[200], bids[301] = None, math.nan, -1.0, 0.5
+    return pa.table({"id": ids(400), "bid": bids, "city": ["x"] * 400})
 
 
 def test_bad_rows_are_counted_and_named_before_anything_is_priced(kind: Kind) -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    with pytest.raises(ReportError, match=r"4 of 400 rows .*2 missing.*1 negative.*1 below") as caught:
+    with pytest.raises(BidError, match=r"4 of 400 rows .*2 missing.*1 negative.*1 below") as caught:
         price(kind.make(spoilt()), market)
     named = str(caught.value)
     assert ("id = 52 " if kind.name == "spark" else "row 7 ") in named
@@ -212,7 +212,7 @@ def test_bad_rows_can_be_left_out(kind: Kind) -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
     people = spoilt()
     priced = price(kind.make(people), market, on_bad_rows="drop")
-    good = np.delete(people["sensitivity"].to_numpy(), [7, 9, 200, 301])
+    good = np.delete(people["bid"].to_numpy(), [7, 9, 200, 301])
     assert priced.summary.dropped == 4
     assert priced.summary.people == 396
     assert_same(kind.read(priced.frame), priced, market.acquire(good))
@@ -220,7 +220,7 @@ def test_bad_rows_can_be_left_out(kind: Kind) -> None:
 
 def test_repeated_and_missing_ids_are_found(kind: Kind) -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    people = pa.table({"id": pa.array([1, 2, 2, None]), "sensitivity": [1.1, 1.2, 1.3, 1.4]})
+    people = pa.table({"id": pa.array([1, 2, 2, None]), "bid": [1.1, 1.2, 1.3, 1.4]})
     with pytest.raises(InputError, match="4 rows have 2 different ids"):
         price(kind.make(people), market, check_ids="exact")
     assert price(kind.make(people), market).summary.people == 4
@@ -253,11 +253,11 @@ def test_what_is_written_is_complete_and_what_fails_leaves_nothing(
 
 def test_an_empty_table_and_a_missing_column_are_refused(kind: Kind) -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
-    empty = pa.table({"id": pa.array([], pa.int64()), "sensitivity": pa.array([], pa.float64())})
+    empty = pa.table({"id": pa.array([], pa.int64()), "bid": pa.array([], pa.float64())})
     with pytest.raises(InputError, match="no rows"):
         price(kind.make(empty), market)
     with pytest.raises(InputError, match="no column 'cost'"):
-        price(kind.make(empty), market, report="cost")
+        price(kind.make(empty), market, bid="cost")
 
 
 def test_nobody_within_the_support_is_bought_from_or_paid(kind: Kind) -> None:
@@ -288,10 +288,10 @@ def test_the_passes_are_told_one_by_one(kind: Kind) -> None:
 )
 def test_priors_with_corners_and_flat_parts_are_priced_by_curves_too(prior: Prior) -> None:
     market = Market(prior=prior, variance=0.25, tolerance=1e-8, buyer_weight=1.0, user_weight=1.0)
-    reports = prior.sample(3000, rng=np.random.default_rng(16))
-    priced = price(table(reports), market, **SUMMED)
+    bids = prior.sample(3000, rng=np.random.default_rng(16))
+    priced = price(table(bids), market, **SUMMED)
     assert priced.summary.method == "summed"
-    outcome = market.acquire(reports)
+    outcome = market.acquire(bids)
     found = priced.frame.sort_by("id")
     largest = np.abs(outcome.payments).max()
     assert np.abs(found["payment"].to_numpy() - outcome.payments).max() <= 1e-8 * largest
@@ -303,9 +303,9 @@ def test_priors_with_corners_and_flat_parts_are_priced_by_curves_too(prior: Prio
 def test_small_populations_are_exact(n: int, setting: Any) -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, setting=setting, buyer_weight=1.0, user_weight=1.0)
     for seed in range(10):
-        reports = Uniform(1, 2).sample(n, rng=np.random.default_rng(seed))
-        priced = price(table(reports), market, gather=0)
-        assert_same(priced.frame.sort_by("id"), priced, market.acquire(reports))
+        bids = Uniform(1, 2).sample(n, rng=np.random.default_rng(seed))
+        priced = price(table(bids), market, gather=0)
+        assert_same(priced.frame.sort_by("id"), priced, market.acquire(bids))
 
 
 def test_the_certificate_encloses_the_objective() -> None:

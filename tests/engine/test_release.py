@@ -13,7 +13,7 @@ import pytest
 import hushbid
 from hushbid.allocation import Price
 from hushbid.disclosure import ReleasePlan, release_plan
-from hushbid.disclosure import release_made_up as drawn_in_memory
+from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.once_files import _sealed
 from hushbid.disclosure.once_question import person_digests, tallied
 from hushbid.disclosure.preparing import answer_forms
@@ -21,7 +21,7 @@ from hushbid.disclosure.preparing_from_sums import Sums
 from hushbid.engine import price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due
-from hushbid.engine.releasing import asked_of, release_made_up, summed_plan
+from hushbid.engine.releasing import asked_of, release_synthetic, summed_plan
 from hushbid.engine.sums_kernels import SumsKernel
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.mechanism import Market
@@ -33,12 +33,12 @@ from tests.engine.conftest import Kind
 MARKET = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=20.0, buyer_weight=1.0, user_weight=1.0)
 RNG = np.random.default_rng(8)
 N = 6000
-REPORTS = Uniform(1, 2).sample(N, rng=RNG)
+BIDS = Uniform(1, 2).sample(N, rng=RNG)
 DATA = RNG.uniform(10, 30, N)
 
 
 def people(data: object = DATA) -> pa.Table:
-    return pa.table({"id": np.arange(N), "sensitivity": REPORTS, "datum": data})
+    return pa.table({"id": np.arange(N), "bid": BIDS, "datum": data})
 
 
 def test_the_integers_below_the_noise_are_the_same_on_every_engine(kind: Kind) -> None:
@@ -48,7 +48,7 @@ def test_the_integers_below_the_noise_are_the_same_on_every_engine(kind: Kind) -
         kernel = SumsKernel(priced._kernel, data_columns(priced, "datum"), summed_plan(priced))
         sums.append(priced._engine.reduce(kernel, Sums()))
     assert sums[0] == sums[1]
-    losses = MARKET.acquire(REPORTS).privacy_loss
+    losses = MARKET.acquire(BIDS).privacy_loss
     assert sums[0].delivered == int((losses > 0).sum())
     assert sums[0].weighted / 2**40 / sums[0].weight * 20 + 10 == pytest.approx(np.average(DATA, weights=losses))
 
@@ -63,7 +63,7 @@ def test_a_release_is_drawn_once_and_lies_near_the_mean(tmp_path: Path) -> None:
 
 
 def test_drop_outs_and_values_outside_the_range_are_counted(tmp_path: Path) -> None:
-    cheap = np.argsort(REPORTS)
+    cheap = np.argsort(BIDS)
     data = DATA.copy()
     data[cheap[:3]], data[cheap[5]] = np.nan, 99.0
     found = release(price(people(data), MARKET), "datum", question="mean", ledger=tmp_path)
@@ -92,7 +92,7 @@ def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kin
     data[::7] = np.nan
     priced = price(kind.make(people(data)), MARKET, gather=100, window=50)
     found = asked_of(priced, data_columns(priced, "datum"), question="mean", wave=1).tally
-    losses = MARKET.acquire(REPORTS).privacy_loss
+    losses = MARKET.acquire(BIDS).privacy_loss
     forms = answer_forms(data[:, np.newaxis], (losses > 0) & ~np.isnan(data))
     expected = tallied(person_digests([str(k) for k in range(N)]), losses, 20.0, forms)
     assert (found.people, found.data, found.delivered) == (expected.people, expected.data, expected.delivered)
@@ -104,7 +104,7 @@ def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kin
 
 
 def test_memory_and_engines_find_each_others_claims_and_never_draw_again(tmp_path: Path) -> None:
-    ids, outcome = np.arange(N), MARKET.acquire(REPORTS)
+    ids, outcome = np.arange(N), MARKET.acquire(BIDS)
     drawn = hushbid.release(outcome, DATA, ids=ids, question="sleep", ledger=tmp_path / "memory first")
     shown = release(price(people(), MARKET), "datum", question="sleep", ledger=tmp_path / "memory first")
     assert (shown.estimate, shown.delivered) == (drawn.estimate, outcome.active)
@@ -122,10 +122,10 @@ def test_memory_and_engines_find_each_others_claims_and_never_draw_again(tmp_pat
 
 def test_on_an_engine_other_promises_and_other_data_are_refused(tmp_path: Path) -> None:
     release(price(people(), MARKET), "datum", question="mean", ledger=tmp_path)
-    dearer = REPORTS.copy()
-    cheap = np.argsort(REPORTS)
+    dearer = BIDS.copy()
+    cheap = np.argsort(BIDS)
     dearer[cheap[[0, 9]]] = dearer[cheap[[9, 0]]]  # two people change places: every plain sum stays
-    swapped = people().set_column(1, "sensitivity", [dearer])
+    swapped = people().set_column(1, "bid", [dearer])
     for table, market, sentence in (
         (swapped, MARKET, "other promises"),
         (people(), replace(MARKET, goal=Price(1.001)), "other promises"),
@@ -191,11 +191,11 @@ def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_pat
     rng = np.random.default_rng(9)
     spread, data = rng.uniform(1, 40, N), DATA.copy()
     outcome = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=spread, buyer_weight=1.0, user_weight=1.0).acquire(
-        REPORTS
+        BIDS
     )
     data[np.argsort(-outcome.privacy_loss)[:5]] = np.nan
     table = people(data).append_column("spread", [spread])
-    found = release_made_up(price(table, MARKET, variance="spread"), "datum").release
+    found = release_synthetic(price(table, MARKET, variance="spread"), "datum").release
     expected = hushbid.release(outcome, data, question="mean", ledger=tmp_path / "memory")
     assert found.absent == 5
     for name in ("error", "planned_error"):
@@ -208,9 +208,9 @@ def test_the_error_is_that_of_memory_with_variances_by_row_and_drop_outs(tmp_pat
 
 def test_under_a_relation_the_errors_are_those_of_memory_and_so_is_the_claim(tmp_path: Path) -> None:
     market = Market(
-        prior=Uniform(1, 2), bounds=(10, 30), variance=20.0, buyer_weight=500.0, max_relation=0.1, population=9000
+        prior=Uniform(1, 2), bounds=(10, 30), variance=20.0, buyer_weight=500.0, max_correlation=0.1, population=9000
     )
-    outcome, data = market.acquire(REPORTS), DATA.copy()
+    outcome, data = market.acquire(BIDS), DATA.copy()
     data[np.argsort(-outcome.privacy_loss)[:40]] = np.nan
     found = release(price(people(data), market), "datum", question="related", ledger=tmp_path / "engine first")
     alone = drawn_in_memory(plan_of(outcome), data).release
@@ -229,7 +229,7 @@ def test_under_a_relation_the_errors_are_those_of_memory_and_so_is_the_claim(tmp
 
 def test_in_the_local_setting_the_messages_of_the_few_who_matter_are_combined(kind: Kind, tmp_path: Path) -> None:
     market = Market(prior=Uniform(1, 2), bounds=(10, 30), variance=20.0, setting="local", user_weight=0, buyer_weight=9)
-    table = pa.table({"id": np.arange(500), "sensitivity": REPORTS[:500]})
+    table = pa.table({"id": np.arange(500), "bid": BIDS[:500]})
     losses = price(table, market).frame["privacy_loss"].to_numpy()
     asked = np.flatnonzero(losses)
     messages: list[str | None] = [None] * 500
@@ -254,9 +254,9 @@ def test_in_the_local_setting_the_messages_of_the_few_who_matter_are_combined(ki
 
 def test_no_weight_and_no_sum_overflows_however_unequal_the_losses() -> None:
     rng = np.random.default_rng(10)
-    reports = np.concatenate([[1e-12], rng.lognormal(0, 3, 4000)])
+    bids = np.concatenate([[1e-12], rng.lognormal(0, 3, 4000)])
     market = Market(prior=LogNormal(0, 3), variance=0.25, user_weight=0, buyer_weight=1e9)
-    table = pa.table({"id": np.arange(4001), "sensitivity": reports, "datum": rng.random(4001)})
+    table = pa.table({"id": np.arange(4001), "bid": bids, "datum": rng.random(4001)})
     priced = price(table, market)
     plan = summed_plan(priced)
     exponent = plan.exponent

@@ -11,10 +11,10 @@ from hushbid.priors import Histogram, KernelDensity, Prior
 
 @pytest.mark.parametrize("prior", [Histogram([1, 2, 3, 5], [3, 0, 2]), KernelDensity([1, 1.3, 3], 0.3)], ids=str)
 def test_an_engine_pays_what_memory_pays(prior: Prior) -> None:
-    reports = prior.sample(60, rng=np.random.default_rng(3))
+    bids = prior.sample(60, rng=np.random.default_rng(3))
     market = Market(prior=prior, user_weight=0, buyer_weight=900)
-    people = pd.DataFrame({"id": [f"p{k:02}" for k in range(60)], "sensitivity": reports})
+    people = pd.DataFrame({"id": [f"p{k:02}" for k in range(60)], "bid": bids})
     found = price(people, market)
-    outcome = market.acquire(reports)
+    outcome = market.acquire(bids)
     assert found.total_payment() == pytest.approx(outcome.total_payment, rel=1e-5)
     assert found.frame["privacy_loss"].to_numpy() == pytest.approx(outcome.privacy_loss, rel=1e-9)

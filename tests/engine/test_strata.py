@@ -10,7 +10,7 @@ import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, Price
 from hushbid.disclosure import privatize
-from hushbid.disclosure import release_made_up as drawn_in_memory
+from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.central import weigh
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
@@ -19,11 +19,11 @@ from hushbid.engine.releasing import summed_contrast, summed_plan
 from hushbid.engine.sums_kernels import StrataSumsKernel
 from hushbid.errors import (
     AlreadyReleased,
+    BidError,
     InputError,
     MarketError,
     NobodyToBuyFrom,
     NothingDelivered,
-    ReportError,
     Unreachable,
 )
 from hushbid.mechanism import Market, Outcome
@@ -51,9 +51,7 @@ def labels(n: int = N) -> Any:
     return RNG.choice(list(SHARES), size=n, p=[0.3, 0.3, 0.4])
 
 
-def same(
-    stated: Market, reports: Any, where: Any, *, kind: Kind | None = None, **options: Any
-) -> tuple[Priced, Outcome]:
+def same(stated: Market, bids: Any, where: Any, *, kind: Kind | None = None, **options: Any) -> tuple[Priced, Outcome]:
     """Price on an engine, and hold it against memory."""
     columns = {name: options.pop(name) for name in ("who", "spread") if name in options}
     memory = replace(stated, strata=where)
@@ -61,9 +59,9 @@ def same(
         memory = replace(memory, prior=Grouped(stated.prior.priors, columns["who"]))
     if "spread" in columns:
         memory = replace(memory, variance=columns["spread"])
-    people = table(reports, region=where, **columns)
+    people = table(bids, region=where, **columns)
     priced = price(people if kind is None else kind.make(people), stated, stratum="region", **options)
-    outcome = memory.acquire(reports)
+    outcome = memory.acquire(bids)
     found = priced.frame.sort_by("id") if kind is None else kind.read(priced.frame)
     assert_same(found, priced, outcome)
     assert priced.summary.total_privacy_loss == pytest.approx(float(outcome.privacy_loss.sum()), rel=1e-11)
@@ -76,7 +74,7 @@ def same(
 @pytest.mark.parametrize("relation", [0.0, 0.03])
 @pytest.mark.parametrize("goal", GOALS)
 def test_strata_are_bought_from_by_sums_as_in_memory(goal: str, relation: float, weights: dict[str, float]) -> None:
-    stated = market(GOALS[goal], weights=weights, max_relation=relation, bounds=(-0.5, 0.9), variance=0.2)
+    stated = market(GOALS[goal], weights=weights, max_correlation=relation, bounds=(-0.5, 0.9), variance=0.2)
     priced, outcome = same(stated, Uniform(1, 2).sample(N, rng=RNG), labels(), **SUMMED)
     assert priced.summary.method == "summed"
     np.testing.assert_allclose(
@@ -89,41 +87,41 @@ def test_every_engine_buys_from_strata_as_memory_does(
     kind_name: str, request: pytest.FixtureRequest, tmp_path: Any
 ) -> None:
     kind = make_kind(kind_name, request, tmp_path)
-    reports, where = Uniform(1, 2).sample(N, rng=RNG), labels()
-    same(market(Price(3000), weights=CONTRAST), reports, where, kind=kind, **SUMMED)
+    bids, where = Uniform(1, 2).sample(N, rng=RNG), labels()
+    same(market(Price(3000), weights=CONTRAST), bids, where, kind=kind, **SUMMED)
     if kind_name != "spark":  # a Spark job takes a second or more
-        same(market(Accuracy(0.05)), reports, where, kind=kind)
-        same(market(Price(3000), setting="local"), reports, where, kind=kind)
+        same(market(Accuracy(0.05)), bids, where, kind=kind)
+        same(market(Price(3000), setting="local"), bids, where, kind=kind)
 
 
 @pytest.mark.parametrize("goal", GOALS)
 def test_two_passes_are_enough_and_a_third_places_finer_buckets(goal: str) -> None:
-    reports, where = Uniform(1, 2).sample(20_000, rng=RNG), labels(20_000)
+    bids, where = Uniform(1, 2).sample(20_000, rng=RNG), labels(20_000)
     for window, passes in ((1 << 17, 2), (10, 3)):
-        priced, _ = same(market(GOALS[goal]), reports, where, gather=100, window=window)
+        priced, _ = same(market(GOALS[goal]), bids, where, gather=100, window=window)
         assert priced.summary.passes == passes
         assert priced.summary.method == "summed"
 
 
 @pytest.mark.parametrize("goal", GOALS)
 def test_few_people_or_a_column_of_variances_are_priced_one_by_one_as_in_memory(goal: str) -> None:
-    reports, where = Uniform(1, 2).sample(600, rng=RNG), labels(600)
-    priced, _ = same(market(GOALS[goal], weights=CONTRAST, max_relation=0.02), reports, where)
+    bids, where = Uniform(1, 2).sample(600, rng=RNG), labels(600)
+    priced, _ = same(market(GOALS[goal], weights=CONTRAST, max_correlation=0.02), bids, where)
     assert priced.summary.method == "gathered"
-    same(market(GOALS[goal]), reports, where, spread=RNG.uniform(0.05, 0.2, 600), variance="spread", gather=10)
+    same(market(GOALS[goal]), bids, where, spread=RNG.uniform(0.05, 0.2, 600), variance="spread", gather=10)
 
 
 def test_of_many_only_those_below_the_levels_of_their_strata_are_taken_to_the_driver() -> None:
-    reports, where = Uniform(1, 2).sample(N, rng=RNG), labels()
-    reports[where == "west"] += 1.0
+    bids, where = Uniform(1, 2).sample(N, rng=RNG), labels()
+    bids[where == "west"] += 1.0
     stated = market(Price(300), prior=Uniform(1, 3))
-    priced, outcome = same(stated, reports, where, gather=N // 2)
+    priced, outcome = same(stated, bids, where, gather=N // 2)
     assert priced.summary.method == "gathered"
     assert outcome.active <= priced._kernel.keys.size < N // 2  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("goal", GOALS)
-def test_equal_reports_and_levels_that_jump_are_priced_as_in_memory(goal: str) -> None:
+def test_equal_bids_and_levels_that_jump_are_priced_as_in_memory(goal: str) -> None:
     prior = Empirical([1, 1.5, 2, 3, 3, 4])
     same(market(GOALS[goal], prior=prior), prior.sample(N, rng=RNG), labels(), **SUMMED)
     same(market(GOALS[goal]), np.repeat(np.linspace(1, 2, 50), 50), labels(), **SUMMED)
@@ -133,8 +131,8 @@ def test_equal_reports_and_levels_that_jump_are_priced_as_in_memory(goal: str) -
 def test_groups_have_a_curve_of_their_own_in_every_stratum(goal: str) -> None:
     priors: dict[str, Prior] = {"young": Uniform(1, 2), "old": Uniform(0.5, 4)}
     who = RNG.choice(list(priors), size=N)
-    reports = np.where(who == "young", RNG.uniform(1, 2, N), RNG.uniform(0.5, 4, N))
-    same(market(GOALS[goal], prior=Grouped(priors, [])), reports, labels(), who=who, group="who", **SUMMED)
+    bids = np.where(who == "young", RNG.uniform(1, 2, N), RNG.uniform(0.5, 4, N))
+    same(market(GOALS[goal], prior=Grouped(priors, [])), bids, labels(), who=who, group="who", **SUMMED)
 
 
 @pytest.mark.parametrize("goal", [Price(1e6), Accuracy(0.0142), Budget(3000)], ids=lambda goal: goal.kind)
@@ -145,10 +143,10 @@ def test_a_goal_that_takes_everybody_is_reached_by_sums(goal: Goal) -> None:
 
 
 def test_curves_pay_what_memory_pays_up_to_what_both_say_payments_may_be_off() -> None:
-    reports, where = Exponential(2).sample(6000, rng=RNG), labels(6000)
+    bids, where = Exponential(2).sample(6000, rng=RNG), labels(6000)
     stated = market(Budget(1.0), prior=Exponential(2))
-    priced = price(table(reports, region=where), stated, stratum="region", gather=5, window=50)
-    outcome = replace(stated, strata=where).acquire(reports)
+    priced = price(table(bids, region=where), stated, stratum="region", gather=5, window=50)
+    outcome = replace(stated, strata=where).acquire(bids)
     assert priced.summary.method == "summed"
     found, off = priced.frame.sort_by("id"), 0.5 * (priced.summary.incentive_error + outcome.incentive_error)
     assert off < 1e-4 * outcome.payments.max()
@@ -157,18 +155,18 @@ def test_curves_pay_what_memory_pays_up_to_what_both_say_payments_may_be_off() -
 
 
 def test_a_small_stratum_in_which_nobody_can_be_left_out_is_priced_one_by_one() -> None:
-    reports, where = Uniform(1, 2).sample(N, rng=RNG), np.where(np.arange(N) < 2, "south", "east")
+    bids, where = Uniform(1, 2).sample(N, rng=RNG), np.where(np.arange(N) < 2, "south", "east")
     weights = {"east": 1.0, "south": -1.0}
-    priced, _ = same(market(Price(20.0), weights=weights), reports, where, **SUMMED)
+    priced, _ = same(market(Price(20.0), weights=weights), bids, where, **SUMMED)
     assert priced.summary.method == "gathered"
 
 
 @pytest.mark.parametrize("relation", [0.0, 0.02])
 def test_a_population_by_stratum_is_kept_in_mind(relation: float) -> None:
     roster = {"east": 2000, "south": 3000, "west": 4000}
-    stated = market(Accuracy(0.05), max_relation=relation, population=roster if relation else None)
+    stated = market(Accuracy(0.05), max_correlation=relation, population=roster if relation else None)
     same(stated, Uniform(1, 2).sample(N, rng=RNG), labels(), **SUMMED)
-    small = market(Accuracy(0.05), max_relation=0.02, population={"east": 10, "south": 90, "west": 90})
+    small = market(Accuracy(0.05), max_correlation=0.02, population={"east": 10, "south": 90, "west": 90})
     with pytest.raises(InputError, match=r"'east' has .* people and a population of 10"):
         price(table([1.5] * 90, region=np.repeat(list(SHARES), 30)), small, stratum="region")
 
@@ -214,8 +212,8 @@ def test_a_stratum_with_nobody_in_it_or_nobody_to_buy_from_is_refused_by_name() 
 
 def test_labels_that_are_missing_or_not_named_are_refused_by_row_or_left_out() -> None:
     where = ["east", None, "south", "north", "west", "east"]
-    people = pa.table({"id": range(6), "sensitivity": [1.1, 1.2, 1.3, 1.4, 1.5, 1.6], "region": where})
-    refused(people, market(Price(30)), "2 in no known stratum.*row 1 is in no known stratum; row 3 is", ReportError)
+    people = pa.table({"id": range(6), "bid": [1.1, 1.2, 1.3, 1.4, 1.5, 1.6], "region": where})
+    refused(people, market(Price(30)), "2 in no known stratum.*row 1 is in no known stratum; row 3 is", BidError)
     priced = price(people, market(Price(30)), stratum="region", on_bad_rows="drop")
     kept = replace(market(Price(30)), strata=["east", "south", "west", "east"]).acquire([1.1, 1.3, 1.5, 1.6])
     np.testing.assert_allclose(priced.frame["payment"].to_numpy(), kept.payments, rtol=1e-12)
@@ -223,13 +221,13 @@ def test_labels_that_are_missing_or_not_named_are_refused_by_row_or_left_out() -
 
 # -- the release -------------------------------------------------------------------------------------------------------
 
-REPORTS, WHERE = Uniform(1, 2).sample(900, rng=np.random.default_rng(81)), np.repeat(list(SHARES), 300)
+BIDS, WHERE = Uniform(1, 2).sample(900, rng=np.random.default_rng(81)), np.repeat(list(SHARES), 300)
 DATA = np.random.default_rng(82).uniform(0, 1, 900) * np.repeat([1.0, 0.7, 0.4], 300)
 LARGE = market(Price(3e6), weights=CONTRAST)
 
 
 def people(data: Any = DATA, **columns: Any) -> pa.Table:
-    return table(REPORTS, region=WHERE, datum=data, **columns)
+    return table(BIDS, region=WHERE, datum=data, **columns)
 
 
 @pytest.mark.parametrize("kind_name", ["polars", "duckdb"])
@@ -241,7 +239,7 @@ def test_an_engine_draws_from_the_integers_that_memory_draws_from(
     priced = price(kind.make(people()), LARGE, stratum="region", **options)
     plan = summed_contrast(priced, summed_plan(priced))
     sums = priced._engine.reduce(StrataSumsKernel(priced._kernel, data_columns(priced, "datum"), plan), plan.no_sums())
-    outcome = replace(LARGE, strata=WHERE).acquire(REPORTS)
+    outcome = replace(LARGE, strata=WHERE).acquire(BIDS)
     memory = weigh(plan_of(outcome), outcome.privacy_loss > 0.0)
     codes = np.repeat(np.arange(3), 300)
     for code, one in enumerate(sums.parts):
@@ -255,11 +253,11 @@ def test_an_engine_draws_from_the_integers_that_memory_draws_from(
 
 @pytest.mark.parametrize("relation", [0.0, 0.02])
 def test_a_release_is_near_the_combination_and_says_how_near_as_memory_does(relation: float, tmp_path: Any) -> None:
-    stated = replace(LARGE, max_relation=relation)
+    stated = replace(LARGE, max_correlation=relation)
     found = release(
         price(people(), stated, stratum="region", **SUMMED), "datum", question="mean", ledger=tmp_path / "engine"
     )
-    outcome = replace(stated, strata=WHERE).acquire(REPORTS)
+    outcome = replace(stated, strata=WHERE).acquire(BIDS)
     memory = drawn_in_memory(plan_of(outcome), DATA).release
     truth = sum(weight * DATA[name == WHERE].mean() for name, weight in CONTRAST.items())
     for one in (found, memory):
@@ -272,7 +270,7 @@ def test_a_release_is_near_the_combination_and_says_how_near_as_memory_does(rela
 
 
 def test_memory_and_engine_know_each_others_claims_and_other_strata_are_another_question(tmp_path: Any) -> None:
-    outcome = replace(LARGE, strata=WHERE).acquire(REPORTS)
+    outcome = replace(LARGE, strata=WHERE).acquire(BIDS)
     ids = np.arange(900) * 7 + 3
     first = release_in_memory(outcome, DATA, question="mean", ledger=tmp_path, ids=[str(one) for one in ids])
     again = release(price(people(), LARGE, stratum="region"), "datum", question="mean", ledger=tmp_path)
@@ -298,7 +296,7 @@ def test_everybody_is_taken_to_the_driver_with_her_stratum() -> None:
 
 def test_local_messages_are_combined_by_stratum_as_in_memory(tmp_path: Any) -> None:
     stated = replace(LARGE, setting="local", goal=Price(3000))
-    outcome = replace(stated, strata=WHERE).acquire(REPORTS)
+    outcome = replace(stated, strata=WHERE).acquire(BIDS)
     sent = [
         None if loss == 0.0 else privatize(float(datum), float(loss), (0, 1)).to_json()
         for datum, loss in zip(DATA, outcome.privacy_loss, strict=True)
@@ -312,11 +310,11 @@ def test_local_messages_are_combined_by_stratum_as_in_memory(tmp_path: Any) -> N
 
 def test_a_survey_of_strata_is_released_from_sums(tmp_path: Any) -> None:
     asked = (Number(name="age", bounds=(0, 10)), YesNo(name="tea"))
-    stated = market(Price(3e6), weights=CONTRAST, questions=asked, max_relation=0.01)
+    stated = market(Price(3e6), weights=CONTRAST, questions=asked, max_correlation=0.01)
     tea = np.random.default_rng(84).integers(0, 2, 900)
-    whole = table(REPORTS, region=WHERE, age=10 * DATA, tea=tea)
+    whole = table(BIDS, region=WHERE, age=10 * DATA, tea=tea)
     found = release(price(whole, stated, stratum="region", **SUMMED), question="mean", ledger=tmp_path)
-    outcome = replace(stated, strata=WHERE).acquire(REPORTS)
+    outcome = replace(stated, strata=WHERE).acquire(BIDS)
     for answer, error, data in zip(found.answers, outcome.question_errors(), (10 * DATA, tea), strict=True):
         truth = sum(weight * data[name == WHERE].mean() for name, weight in CONTRAST.items())
         assert abs(answer.values[0] - truth) < 6.0 * error.worst_standard_error

@@ -10,7 +10,7 @@ import pytest
 
 import hushbid
 from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
-from hushbid.disclosure import release_made_up as drawn_in_memory
+from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure import survey
 from hushbid.disclosure.grid import DATA_BITS
 from hushbid.disclosure.once_question import person_digests, tallied
@@ -19,7 +19,7 @@ from hushbid.disclosure.survey_from_sums import SurveySums
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due
-from hushbid.engine.releasing import asked_of, release_made_up, summed_plan, summed_survey
+from hushbid.engine.releasing import asked_of, release_synthetic, summed_plan, summed_survey
 from hushbid.engine.sums_kernels import SurveyKernel
 from hushbid.errors import AlreadyReleased, DataError, InputError, MarketError
 from hushbid.mechanism.releasing import plan_of
@@ -34,7 +34,7 @@ QUESTIONS = (
 MARKET = Market(prior=Uniform(1, 2), questions=QUESTIONS, buyer_weight=2000.0)
 RNG = np.random.default_rng(11)
 N = 3000
-REPORTS = Uniform(1, 2).sample(N, rng=RNG)
+BIDS = Uniform(1, 2).sample(N, rng=RNG)
 SLEEP = np.where(np.arange(N) % 50 == 0, np.nan, RNG.normal(7, 3, N))
 SMOKES = RNG.random(N) < 0.3
 SHIFT = [None if k % 70 == 0 else ("days", " nights ", "no answer", "")[int(RNG.integers(4))] for k in range(N)]
@@ -44,7 +44,7 @@ TABLE[OPEN] = np.nan
 
 
 def people(**changes: Any) -> pa.Table:
-    columns = {"id": np.arange(N), "sensitivity": REPORTS, "sleep": SLEEP, "smokes": SMOKES, "shift": SHIFT}
+    columns = {"id": np.arange(N), "bid": BIDS, "sleep": SLEEP, "smokes": SMOKES, "shift": SHIFT}
     return pa.table({**columns, **changes})
 
 
@@ -56,7 +56,7 @@ def sums_of(priced: Priced) -> SurveySums:
 
 @pytest.mark.parametrize("kind", [name for name in KINDS if name != "spark"], indirect=True)
 def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memory(kind: Kind) -> None:
-    outcome = MARKET.acquire(REPORTS)
+    outcome = MARKET.acquire(BIDS)
     plan = plan_of(outcome)
     here, there = price(people(), MARKET), price(kind.make(people()), MARKET, gather=100, window=50)
     assert there.summary.method == "summed"
@@ -89,7 +89,7 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
 
 
 def test_the_integers_are_those_that_memory_adds_its_noise_to() -> None:
-    plan, found = plan_of(MARKET.acquire(REPORTS), from_engine=True), sums_of(price(people(), MARKET))
+    plan, found = plan_of(MARKET.acquire(BIDS), from_engine=True), sums_of(price(people(), MARKET))
     summed = survey.weigh(plan, (plan.promised > 0) & ~OPEN)
     cells = [
         list(one) if group.group.choice else [cell >> DATA_BITS for cell in one]
@@ -100,17 +100,17 @@ def test_the_integers_are_those_that_memory_adds_its_noise_to() -> None:
 
 
 def test_rows_that_cannot_be_priced_are_left_out_of_a_survey_too() -> None:
-    reports = np.where(np.arange(N) % 9 == 0, -1.0, REPORTS)
-    fewer = people(sensitivity=reports).filter(pa.array(reports > 0))
-    whole = price(people(sensitivity=reports), MARKET, on_bad_rows="drop")
+    bids = np.where(np.arange(N) % 9 == 0, -1.0, BIDS)
+    fewer = people(bid=bids).filter(pa.array(bids > 0))
+    whole = price(people(bid=bids), MARKET, on_bad_rows="drop")
     assert sums_of(whole) == sums_of(price(fewer, MARKET))
 
 
 @pytest.mark.parametrize("goal", [{}, {"goal": HardBudget(300)}])
 def test_errors_promises_and_counts_are_those_of_memory(goal: dict[str, Any]) -> None:
-    market = replace(MARKET, **goal) if "goal" in goal else replace(MARKET, max_relation=0.1, population=4000)
-    outcome = market.acquire(REPORTS)
-    found = release_made_up(price(people(), market)).release
+    market = replace(MARKET, **goal) if "goal" in goal else replace(MARKET, max_correlation=0.1, population=4000)
+    outcome = market.acquire(BIDS)
+    found = release_synthetic(price(people(), market)).release
     expected = drawn_in_memory(plan_of(outcome), TABLE).release
     assert (found.bounds, found.clamped, found.absent) == (expected.bounds, expected.clamped, expected.absent)
     assert found.delivered == expected.delivered
@@ -129,7 +129,7 @@ def test_errors_promises_and_counts_are_those_of_memory(goal: dict[str, Any]) ->
 
 
 def test_memory_and_engines_find_each_others_surveys_and_never_draw_again(tmp_path: Path) -> None:
-    outcome, ids = MARKET.acquire(REPORTS), np.arange(N)
+    outcome, ids = MARKET.acquire(BIDS), np.arange(N)
     answers = {"sleep": SLEEP, "smokes": SMOKES, "shift": SHIFT}
     drawn = hushbid.release(outcome, answers, ids=ids, question="work", ledger=tmp_path / "memory")
     shown = release(price(people(), MARKET), ledger=tmp_path / "memory", question="work")
@@ -161,7 +161,7 @@ def test_whoever_left_a_question_open_is_paid_nothing(kind: Kind) -> None:
     priced = price(kind.make(people().slice(0, 300)), MARKET)
     frame = kind.read(due(priced, None, Currency("EUR", 2), mse=priced.summary.mse))
     state = np.array(frame.column("delivered").to_pylist())
-    asked = MARKET.acquire(REPORTS[:300]).privacy_loss > 0
+    asked = MARKET.acquire(BIDS[:300]).privacy_loss > 0
     assert (state == np.where(asked, np.where(OPEN[:300], "no", "yes"), "not asked")).all()
     assert (frame.column("payment_minor").to_numpy()[OPEN[:300]] == 0).all()
 
@@ -171,35 +171,35 @@ def test_an_answer_that_is_none_is_refused_without_saying_it(kind: Kind) -> None
     priced = price(kind.make(people().slice(0, 300).set_column(4, "shift", [shift])), MARKET)
     row = "somebody's answer is another one" if kind.name == "spark" else "row 7 does not"
     with pytest.raises(DataError, match=f"'shift' must hold one of its 3 answers, or nothing, but {row}") as refused:
-        release_made_up(priced)
+        release_synthetic(priced)
     assert "evenings" not in str(refused.value)
 
 
 def test_columns_that_do_not_fit_the_questions_are_refused() -> None:
     priced = price(people(), MARKET)
     with pytest.raises(InputError, match=r"data must name one column for each question \(3\), got 1"):
-        release_made_up(priced, "sleep")
+        release_synthetic(priced, "sleep")
     with pytest.raises(InputError, match="no column 'works'"):
-        release_made_up(priced, ["sleep", "smokes", "works"])
+        release_synthetic(priced, ["sleep", "smokes", "works"])
     with pytest.raises(InputError, match="Column 'shift' must hold numbers, not texts"):
-        release_made_up(priced, ["shift", "smokes", "shift"])
+        release_synthetic(priced, ["shift", "smokes", "shift"])
     one = price(people(), Market(prior=Uniform(1, 2), buyer_weight=1.0))
     with pytest.raises(InputError, match="data must name one column, got 0"):
-        release_made_up(one)
+        release_synthetic(one)
     with pytest.raises(InputError, match=r"variance must not name a column \('sleep'\) beside questions"):
         price(people(), MARKET, variance="sleep")
 
 
 def test_losses_too_small_to_share_are_refused_before_anybody_is_paid() -> None:
     market = replace(MARKET, max_privacy_loss=1.5 * 2.0**-53)
-    for decide in (lambda: market.acquire(REPORTS), lambda: price(people(), market)):
+    for decide in (lambda: market.acquire(BIDS), lambda: price(people(), market)):
         with pytest.raises(MarketError, match="for some of the questions, is too small to release anything"):
             decide()
 
 
 def test_a_budget_for_a_survey_is_kept_by_sums_as_one_by_one() -> None:
     market = replace(MARKET, goal=Budget(200))
-    outcome, summed = market.acquire(REPORTS), price(people(), market, gather=100, window=50)
+    outcome, summed = market.acquire(BIDS), price(people(), market, gather=100, window=50)
     assert summed.summary.method == "summed"
     assert summed.total_payment() == pytest.approx(outcome.total_payment, rel=1e-6)
     assert summed.summary.mse == pytest.approx(outcome.mse, rel=1e-9)

@@ -45,7 +45,7 @@ PEOPLE: list[tuple[str, str, float | None, float | None]] = [
     ("gül", "days", 1.2, 7.0),
     ("hana", "days", None, None),
 ]
-"""Label, group, report and datum; who reports nothing declines, who has no datum does not deliver."""
+"""Label, group, bid and datum; who bids nothing declines, who has no datum does not deliver."""
 
 _TIME = re.compile(r"\d{4}-\d\d-\d\d(T[\d:.]+(Z|\+00:00)|, \d\d:\d\d\sUTC)")
 _NAME = re.compile(r"\b[a-z]?[0-9a-f]{20,}\b|\bHB(-[0-9A-Z]{4}){3}\b")
@@ -102,14 +102,14 @@ async def _played(ann: _Caller) -> dict[str, bytes]:
     invited = [{"id": label, "group": group} for label, group, _, _ in PEOPLE]
     links = (await ann("POST", f"{place}/participants", {"people": invited}))["invitations"]
     await ann("POST", f"{place}/open")
-    await _wait(ann, place, "reporting")
+    await _wait(ann, place, "bidding")
     people = [await _seated(ann, row, one) for row, one in enumerate(links)]
-    for person, (_, _, report, _) in zip(people, PEOPLE, strict=True):
-        if report is None:
+    for person, (_, _, bid, _) in zip(people, PEOPLE, strict=True):
+        if bid is None:
             await person("POST", "/participation/decline")
         else:
-            await person("PUT", "/participation/report", {"sensitivity": report})
-    await ann("POST", f"{place}/close-reporting")
+            await person("PUT", "/participation/bid", {"bid": bid})
+    await ann("POST", f"{place}/close-bidding")
     await _wait(ann, place, "delivering")
     for row, (person, (_, _, _, value)) in enumerate(zip(people, PEOPLE, strict=True)):
         if value is not None and (await person("GET", "/participation"))["promised"]:

@@ -16,13 +16,13 @@ from hushbid.mechanism import Outcome
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "combinations.md"
 GOALS = {"price": Price(60), "accuracy": Accuracy(0.55), "budget": Budget(4), "hard budget": HardBudget(4, coin=0.01)}
-REPORTS = np.array([1.1, 1.3, 1.6])
+BIDS = np.array([1.1, 1.3, 1.6])
 LIMITS = np.array([1.8, math.inf, 1.2])
 ADDED: dict[str, dict[str, Any]] = {
     "one cap": {"max_privacy_loss": 2.0},
     "a cap per person": {"max_privacy_loss": [2.5, 1.9, 1.5]},
     "limits people state": {},
-    "a relation": {"max_relation": 0.2, "population": 5},
+    "a relation": {"max_correlation": 0.2, "population": 5},
     "groups": {"prior": Grouped({"a": Uniform(1, 2), "b": Uniform(0.5, 2)}, ["a", "b", "a"])},
     "a variance per person": {"variance": [0.1, 0.2, 0.25]},
 }
@@ -56,8 +56,8 @@ def bought(setting: str, goal: str, added: tuple[str, ...], **changes: Any) -> O
     if {"a relation", "a variance per person"} <= set(added):  # it then rests on everybody's variance
         terms["population"] = None
     limits = LIMITS if "limits people state" in added else None
-    reports, limits = changes.get("reports", REPORTS), changes.get("limits", limits)
-    return Market(setting=setting, goal=GOALS[goal], **terms).acquire(reports, limits=limits)  # type: ignore[arg-type]
+    bids, limits = changes.get("bids", BIDS), changes.get("limits", limits)
+    return Market(setting=setting, goal=GOALS[goal], **terms).acquire(bids, limits=limits)  # type: ignore[arg-type]
 
 
 def test_the_table_has_a_row_for_every_setting_and_goal_and_a_column_for_everything_that_can_be_added() -> None:
@@ -100,10 +100,10 @@ def confirm(setting: str, goal: str, added: tuple[str, ...]) -> None:
     if len(added) > 2:
         return
     honest = surplus(found, caps[0])
-    for report, limit in ((1.3, 2.6), (1.0, 0.9)):
+    for bid, limit in ((1.3, 2.6), (1.0, 0.9)):
         limits = np.r_[limit, LIMITS[1:]] if "limits people state" in added else None
-        lie = bought(setting, goal, added, reports=np.r_[report, REPORTS[1:]], limits=limits)
-        assert surplus(lie, caps[0]) <= honest + found.incentive_error + lie.incentive_error, (added, report)
+        lie = bought(setting, goal, added, bids=np.r_[bid, BIDS[1:]], limits=limits)
+        assert surplus(lie, caps[0]) <= honest + found.incentive_error + lie.incentive_error, (added, bid)
 
 
 def surplus(outcome: Outcome, limit: float) -> float:
@@ -114,10 +114,10 @@ def surplus(outcome: Outcome, limit: float) -> float:
 
 def brute_force(outcome: Outcome) -> float:
     """The best objective a general solver finds, the problem written down once more."""
-    market, costs, n = outcome.market, outcome.virtual_costs, outcome.reports.size
+    market, costs, n = outcome.market, outcome.virtual_costs, outcome.bids.size
     own = np.broadcast_to(np.asarray(market.stated_variance, dtype=float), (n,))
     roster = market.population or n
-    extra = market.max_relation**2 * float(own.mean())
+    extra = market.max_correlation**2 * float(own.mean())
     planned, caps = own + roster * extra, np.minimum(outcome.population.caps(), 60.0)
     central = market.setting == "central"
 

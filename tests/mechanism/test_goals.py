@@ -29,7 +29,7 @@ def generator(seed=0):
     ("name", "relation"), [*((name, 0.0) for name in PRIORS), ("uniform", 0.1), ("empirical", 0.1)]
 )
 def test_a_budget_is_what_campaigns_cost_on_average(name, relation):
-    made = Market(prior=PRIORS[name], goal=Budget(12.0), max_relation=relation)
+    made = Market(prior=PRIORS[name], goal=Budget(12.0), max_correlation=relation)
     found = made.simulate(12, 60, rng=generator(5))
     paid = found.total_payment
     error = float(paid.std(ddof=1)) / math.sqrt(paid.size)
@@ -43,7 +43,7 @@ def test_a_budget_is_what_campaigns_cost_on_average(name, relation):
     ("name", "relation"), [*((name, 0.0) for name in PRIORS), ("uniform", 0.1), ("empirical", 0.1)]
 )
 def test_an_accuracy_is_kept_in_every_campaign(name, relation):
-    made = Market(prior=PRIORS[name], goal=Accuracy(0.2), max_relation=relation)
+    made = Market(prior=PRIORS[name], goal=Accuracy(0.2), max_correlation=relation)
     found = made.simulate(25, 12, rng=generator(6))
     assert (found.worst_mse == 0.2**2).all()
     assert (found.mse < found.worst_mse).all() if relation > 0.0 else (found.mse == found.worst_mse).all()
@@ -55,8 +55,8 @@ def figures(goal, draws):
     market = Market(prior=Uniform(1, 2), goal=goal)
     population, prior = market.for_people(draws.shape[1]), market.prior
     found = []
-    for reports in draws:
-        costs = np.asarray(prior.virtual_cost(reports))
+    for bids in draws:
+        costs = np.asarray(prior.virtual_cost(bids))
         bought = population.allocation(costs)
         found.append((bought.mse, float(costs @ bought.privacy_loss)))
     return np.array(found).T
@@ -87,27 +87,27 @@ def test_campaigns_out_of_reach_are_counted_and_nothing_is_paid_in_them():
 
 
 def test_a_simulation_tells_the_error_at_worst_where_a_relation_is_allowed_for():
-    text = Market(prior=Uniform(1, 2), goal=Budget(5), max_relation=0.2).simulate(8, 5, rng=generator()).summary()
+    text = Market(prior=Uniform(1, 2), goal=Budget(5), max_correlation=0.2).simulate(8, 5, rng=generator()).summary()
     assert "At worst, if price and datum are related" in text
     assert "At worst" not in Market(prior=Uniform(1, 2), goal=Budget(5)).simulate(8, 5, rng=generator()).summary()
 
 
 @pytest.mark.parametrize("goal", [Budget(6.0), Accuracy(0.25), HardBudget(6.0)])
 def test_schedules_and_menus_are_of_the_goal(goal):
-    """A person's own curve passes through her decision, and the truth is best on it; a menu falls with the report."""
-    made = Market(prior=Uniform(1, 2), goal=goal, max_relation=0.1)
-    reports = np.linspace(1.0, 2.0, 9)
-    outcome = made.acquire(reports)
+    """A person's own curve passes through her decision, and the truth is best on it; a menu falls with the bid."""
+    made = Market(prior=Uniform(1, 2), goal=goal, max_correlation=0.1)
+    bids = np.linspace(1.0, 2.0, 9)
+    outcome = made.acquire(bids)
     everybody = outcome.schedule()
     for row in (0, 3):
         own = outcome.schedule(user=row)
-        assert own.privacy_loss(reports[row])[0] == pytest.approx(outcome.privacy_loss[row], rel=1e-9)
-        assert own.payment(reports[row])[0] == pytest.approx(outcome.payments[row], rel=1e-6)
-        assert everybody.payment(reports[row])[0] == outcome.payments[row]
+        assert own.privacy_loss(bids[row])[0] == pytest.approx(outcome.privacy_loss[row], rel=1e-9)
+        assert own.payment(bids[row])[0] == pytest.approx(outcome.payments[row], rel=1e-6)
+        assert everybody.payment(bids[row])[0] == outcome.payments[row]
         z = np.linspace(1.0, 2.0, 21)
         loss, paid = own.at(z)
-        worth = paid - reports[row] * loss
-        assert worth.max() <= outcome.payments[row] - reports[row] * outcome.privacy_loss[row] + 1e-6
+        worth = paid - bids[row] * loss
+        assert worth.max() <= outcome.payments[row] - bids[row] * outcome.privacy_loss[row] + 1e-6
     menu = made.menu(9, rng=generator(), repetitions=20, points=5)
     assert (np.diff(menu.privacy_loss) <= 1e-12).all()
     assert (np.diff(menu.payment) <= 1e-12).all()
@@ -132,5 +132,5 @@ def test_what_no_purse_and_no_data_have_is_refused_before_it_overflows(goal, num
 
 
 def test_an_accuracy_with_nobody_within_the_support_says_so():
-    with pytest.raises(Unreachable, match="nobody reported within the prior's support"):
+    with pytest.raises(Unreachable, match="nobody bid within the prior's support"):
         Market(prior=Uniform(1, 2), goal=Accuracy(0.5)).acquire([3.0, 4.0])

@@ -1,4 +1,4 @@
-"""A hard budget is never exceeded, whatever people report, and nobody gains by a misreport or a wrong limit."""
+"""A hard budget is never exceeded, whatever people bid, and nobody gains by a misreport or a wrong limit."""
 
 import math
 from fractions import Fraction
@@ -55,8 +55,8 @@ def menu_of(prior, n, amount=5.0, coin=0.0, variance=0.25):
     return SharedMenu.of(market.for_people(n))
 
 
-def bought(menu, reports, limits=math.inf):
-    return menu.bought(reports, menu.population.virtual_costs(reports), limits)
+def bought(menu, bids, limits=math.inf):
+    return menu.bought(bids, menu.population.virtual_costs(bids), limits)
 
 
 def in_whole_coins(payments, coin):
@@ -70,8 +70,8 @@ def in_whole_coins(payments, coin):
 LEVELS = st.sampled_from([0.0, 1e-12, 0.5, 1.0 - 1e-9]) | st.floats(0, 0.999)
 
 
-def keeps(menu, reports, limits):
-    paid = bought(menu, reports, limits).payment
+def keeps(menu, bids, limits):
+    paid = bought(menu, bids, limits).payment
     coin, amount = menu.goal.coin, menu.goal.amount
     return math.fsum(paid) <= amount and (not coin or in_whole_coins(paid, coin) <= Fraction(str(amount)))
 
@@ -141,10 +141,10 @@ def test_no_more_is_left_unspent_than_one_first_line_of_the_menu():
     for prior in PRIORS:
         menu = menu_of(prior, N)
         for _ in range(4):
-            reports = menu.population.sample(rng)
-            listed = menu.listed(reports, menu.population.virtual_costs(reports))
+            bids = menu.population.sample(rng)
+            listed = menu.listed(bids, menu.population.virtual_costs(bids))
             total, first = math.fsum(listed.payment), float(listed.most.max())
-            unspent = 1.0 - math.fsum(bought(menu, reports).payment) / 5.0
+            unspent = 1.0 - math.fsum(bought(menu, bids).payment) / 5.0
             if total > 0.0:
                 assert 0.0 <= unspent <= first / (first + total) + 1e-12
 
@@ -177,9 +177,9 @@ def gains(prior, truth, row, lies, *, coin=0.0):
     honest = bought(menu, truth)
     surplus, error = [], honest.error
     for lie in [truth[row], *lies]:
-        reports = truth.copy()
-        reports[row] = lie
-        other = bought(menu, reports)
+        bids = truth.copy()
+        bids[row] = lie
+        other = bought(menu, bids)
         surplus.append(other.payment[row] - truth[row] * other.loss[row])
         error = max(error, other.error)
     assert surplus[0] >= -error
@@ -200,7 +200,7 @@ def test_no_misreport_gains_more_than_the_stated_error(prior, levels, coin, row)
     assert found.max() <= error
 
 
-def test_a_share_does_not_depend_on_ones_own_report():
+def test_a_share_does_not_depend_on_ones_own_bid():
     others = np.linspace(0.5, 2.0, N - 1)
     for prior in (Exponential(1.0), IRONED, Empirical([0.4, 0.8, 0.8, 1.5, 2.5])):
         menu = menu_of(prior, N)
@@ -209,7 +209,7 @@ def test_a_share_does_not_depend_on_ones_own_report():
 
 
 def test_limits_and_prices_are_stated_truthfully_together():
-    """Over a grid of (report, limit): a larger limit than one's own is worthless if the loss then exceeds it."""
+    """Over a grid of (bid, limit): a larger limit than one's own is worthless if the loss then exceeds it."""
     rng = np.random.default_rng(5)
     for prior in (Uniform(1, 2), Exponential(1.0), IRONED, Empirical([0.4, 0.8, 0.8, 1.5, 2.5])):
         menu = menu_of(prior, N)
@@ -243,10 +243,10 @@ def test_the_curve_of_one_person_is_what_she_would_get():
                 assert payment[0] == pytest.approx(found.payment[2], rel=1e-12, abs=2 * found.error)
 
 
-def realised_multiplier(menu, reports):
+def realised_multiplier(menu, bids):
     """The plausible rule that is not truthful: scale the whole menu to the budget and pay at the scale found."""
-    costs = menu.population.virtual_costs(reports)
-    listed = menu.listed(reports, costs)
+    costs = menu.population.virtual_costs(bids)
+    listed = menu.listed(bids, costs)
     scale = menu.goal.amount / math.fsum(listed.payment)
     return scale * listed.loss, scale * listed.payment
 
@@ -268,10 +268,10 @@ def test_paying_at_the_realised_multiplier_would_reward_a_misreport():
 # -- against quadrature that shares no code ----------------------------------------------------------------------------
 
 
-def plain_rents(prior, level, reports):
-    """``∫ (τ − ψ)⁺`` over higher reports, for ascending reports, by many midpoints between each and the next."""
-    top = min(prior.support[1], level)  # a virtual cost is never below the report
-    ends = [*reports.tolist(), max(top, float(reports[-1]))]
+def plain_rents(prior, level, bids):
+    """``∫ (τ − ψ)⁺`` over higher bids, for ascending bids, by many midpoints between each and the next."""
+    top = min(prior.support[1], level)  # a virtual cost is never below the bid
+    ends = [*bids.tolist(), max(top, float(bids[-1]))]
     parts = []
     for left, right in pairwise(ends):
         middles = left + (right - left) * (np.arange(20_000) + 0.5) / 20_000
@@ -283,10 +283,10 @@ def plain_rents(prior, level, reports):
 @pytest.mark.parametrize("prior", PRIORS, ids=repr)
 def test_payments_agree_with_quadrature(prior):
     menu = menu_of(prior, N)
-    reports = np.asarray(prior.quantile(np.linspace(0.0, 0.6, N)))
-    found = bought(menu, reports)
-    # the lowest report too, for the first line of the menu
-    z = np.append(prior.smallest_report, reports)
+    bids = np.asarray(prior.quantile(np.linspace(0.0, 0.6, N)))
+    found = bought(menu, bids)
+    # the lowest bid too, for the first line of the menu
+    z = np.append(prior.smallest_bid, bids)
     loss = 2.0 * 4.0 / 5.0 * np.maximum(menu.level - np.asarray(prior.virtual_cost(z)), 0.0)
     rent = 2.0 * 4.0 / 5.0 * plain_rents(prior, menu.level, z)
     listed = z * loss + rent
@@ -311,8 +311,8 @@ def test_on_average_the_menu_itself_costs_the_budget():
     menu, rng = menu_of(prior, 50, 7.0), np.random.default_rng(7)
     totals = []
     for _ in range(144):
-        reports = menu.population.sample(rng)
-        totals.append(math.fsum(menu.listed(reports, menu.population.virtual_costs(reports)).payment))
+        bids = menu.population.sample(rng)
+        totals.append(math.fsum(menu.listed(bids, menu.population.virtual_costs(bids)).payment))
     assert np.mean(totals) == pytest.approx(7.0, abs=4 * np.std(totals) / 12)
 
 
@@ -339,9 +339,9 @@ def test_what_a_hard_budget_costs_is_the_table(n, amount, excess, spent):
     menu, rng = menu_of(Uniform(1, 2), n, amount), np.random.default_rng(8)
     ratios, paid = [], []
     for _ in range(300 if n < 1000 else 60):
-        reports = menu.population.sample(rng)
-        costs = menu.population.virtual_costs(reports)
-        found = menu.bought(reports, costs)
+        bids = menu.population.sample(rng)
+        costs = menu.population.virtual_costs(bids)
+        found = menu.bought(bids, costs)
         hard = best_weights(found.loss, setting="central", variance=0.25).mse
         ratios.append(hard / expected_budget_mse(costs, amount, 0.25))
         paid.append(math.fsum(found.payment) / amount)
@@ -364,8 +364,8 @@ def test_what_a_hard_budget_costs_is_the_table(n, amount, excess, spent):
 )
 def test_an_outcome_holds_what_the_menu_gives(prior, levels, cap):
     market = Market(prior=prior, variance=0.25, goal=HardBudget(5, 0.01), max_privacy_loss=cap)
-    reports = np.asarray(prior.quantile(np.array(levels)))
-    outcome = market.acquire(reports)
+    bids = np.asarray(prior.quantile(np.array(levels)))
+    outcome = market.acquire(bids)
     if outcome.active == 0:
         assert outcome.total_payment == 0.0
         assert outcome.lower_bound == math.inf
@@ -375,13 +375,13 @@ def test_an_outcome_holds_what_the_menu_gives(prior, levels, cap):
     assert outcome.mse == best_weights(outcome.privacy_loss, setting="central", variance=0.25).mse
     assert outcome.lower_bound <= outcome.objective * (1 + 1e-9)
     error = outcome.incentive_error
-    rents = outcome.payments - reports * outcome.privacy_loss
+    rents = outcome.payments - bids * outcome.privacy_loss
     assert outcome.information_rent == pytest.approx(rents, abs=error + 1e-12)
     assert (outcome.rent_bounds[0] <= outcome.information_rent + error).all()
     assert (outcome.information_rent <= outcome.rent_bounds[1] + error).all()
     for row in (0, N - 1):
-        loss, payment = outcome.schedule(row).at(np.maximum(reports[row], prior.support[0]))
-        if reports[row] >= prior.support[0]:
+        loss, payment = outcome.schedule(row).at(np.maximum(bids[row], prior.support[0]))
+        if bids[row] >= prior.support[0]:
             assert loss[0] == pytest.approx(outcome.privacy_loss[row], rel=1e-12)
             assert payment[0] == pytest.approx(outcome.payments[row], abs=error + 1e-12)
     again = type(outcome).from_dict(outcome.to_dict())
@@ -397,7 +397,7 @@ def test_a_market_with_groups_variances_a_relation_and_another_range_keeps_the_b
         bounds=(-5, 7),
         variance=rng.uniform(1, 20, 40),
         goal=HardBudget(30, 0.01),
-        max_relation=0.2,
+        max_correlation=0.2,
         population=40,
     )
     outcome = market.acquire(market.for_people(40).sample(rng))
@@ -407,7 +407,7 @@ def test_a_market_with_groups_variances_a_relation_and_another_range_keeps_the_b
 
 
 def test_what_is_delivered_is_what_the_best_estimate_uses_and_never_more_than_promised():
-    """Reports far apart under a large budget: the cheapest person's promise is more than the estimate can use."""
+    """Bids far apart under a large budget: the cheapest person's promise is more than the estimate can use."""
     market = Market(prior=Empirical([0, 1, 1, 1]), variance=0.25, goal=HardBudget(40))
     outcome = market.acquire([0.0, *[0.9] * 7])
     plan = plan_of(outcome)
@@ -424,12 +424,12 @@ def test_the_most_a_hard_budget_can_cost_is_its_amount():
     assert found.total_payment.max() <= found.worst_payment_found <= 5.0
 
 
-def test_the_expected_menu_falls_with_the_report_and_pays_at_least_the_price():
+def test_the_expected_menu_falls_with_the_bid_and_pays_at_least_the_price():
     market = Market(prior=Uniform(1, 2), variance=0.25, goal=HardBudget(5))
     menu = market.menu(N, rng=np.random.default_rng(11), repetitions=20, points=9)
     assert (np.diff(menu.privacy_loss) <= 0).all()
     assert (np.diff(menu.payment) <= 0).all()
-    assert (menu.payment >= menu.reports * menu.privacy_loss - 1e-12).all()
+    assert (menu.payment >= menu.bids * menu.privacy_loss - 1e-12).all()
 
 
 def test_a_plan_finds_how_many_people_a_hard_budget_needs():

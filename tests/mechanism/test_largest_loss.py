@@ -1,4 +1,4 @@
-"""Where no cap can be stated, nobody loses more than what public terms say, whoever else reports what."""
+"""Where no cap can be stated, nobody loses more than what public terms say, whoever else bids what."""
 
 import math
 from typing import Any
@@ -23,9 +23,9 @@ def bound(prior: Prior = PRIOR, **stated: Any) -> float:
     return largest_loss(Market(prior=prior, **stated).for_people(len(stated.get("strata", "1"))), [prior])
 
 
-def losses(market: Market, reports: list[float]) -> FloatArray:
+def losses(market: Market, bids: list[float]) -> FloatArray:
     try:
-        return market.for_people(len(reports)).allocation(PRIOR.virtual_cost(np.array(reports))).privacy_loss
+        return market.for_people(len(bids)).allocation(PRIOR.virtual_cost(np.array(bids))).privacy_loss
     except (Unreachable, NobodyToBuyFrom):
         return np.zeros(1)
 
@@ -44,7 +44,7 @@ def losses(market: Market, reports: list[float]) -> FloatArray:
     ],
     ids=str,
 )
-def test_nobody_loses_more_among_all_reports_of_a_grid(stated: dict[str, Any], people: int) -> None:
+def test_nobody_loses_more_among_all_bids_of_a_grid(stated: dict[str, Any], people: int) -> None:
     """One cheap person, and others who are cheap, dear, dearest, or above the support and so as good as away."""
     market, most, largest = Market(prior=PRIOR, **stated), bound(**stated), 0.0
     grid = (1.0, 1.02, 2.0, 3.0, 4.0)
@@ -94,7 +94,7 @@ def test_the_bound_grows_slowly_with_the_dearest_and_covers_groups() -> None:
         (Uniform(0, 1), {**YES_NO, "goal": Price(3.0)}, "may cost nothing"),
         (Exponential(1), {**YES_NO, "goal": Price(3.0)}, "may cost nothing"),
         (Beta(2, 2, 1, 3), {**YES_NO, "goal": Accuracy(0.1)}, "this prior has none"),
-        (PRIOR, {**NUMBER, "goal": Accuracy(1.0), "max_relation": 0.1}, "under a relation"),
+        (PRIOR, {**NUMBER, "goal": Accuracy(1.0), "max_correlation": 0.1}, "under a relation"),
         (PRIOR, {"strata": ["a", "b"], "shares": {"a": 0.5, "b": 0.5}, "goal": Accuracy(0.5)}, "just suffice"),
     ],
     ids=str,

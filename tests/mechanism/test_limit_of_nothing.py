@@ -39,7 +39,7 @@ def test_an_engine_buys_nothing_from_them_either(goal: Any) -> None:
     market = Market(prior=Uniform(1, 2), goal=goal, max_privacy_loss=5.0)
     # the same bid with and without a limit of 0
     bids, limits = np.append(BIDS, BIDS[1]), [*LIMITS, None]
-    people = pyarrow.table({"id": [str(row) for row in range(13)], "sensitivity": bids, "limit": limits})
+    people = pyarrow.table({"id": [str(row) for row in range(13)], "bid": bids, "limit": limits})
     priced = price(people, market, limit="limit")
     outcome = market.acquire(bids, limits=limits)
     np.testing.assert_allclose(priced.frame["privacy_loss"].to_numpy(), outcome.privacy_loss, rtol=1e-9)

@@ -33,19 +33,19 @@ from hushbid import (
 from hushbid.allocation import allocate
 from hushbid.disclosure import ReleasePlan, privatize
 from hushbid.errors import (
+    BidError,
     DivergentPayment,
     HushbidError,
     InputError,
     MarketError,
     NobodyToBuyFrom,
     RecordError,
-    ReportError,
 )
 from hushbid.estimation import best_weights
 from hushbid.mechanism import release
 
 PRIOR = Uniform(1, 2)
-REPORTS = np.array([1.05, 1.2, 1.35, 1.6, 1.9])
+BIDS = np.array([1.05, 1.2, 1.35, 1.6, 1.9])
 
 
 def market(**fields):
@@ -98,9 +98,9 @@ def test_what_a_market_decides_about_is_a_range_that_can_be_released(bounds):
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_losses_too_small_to_release_are_not_decided_and_paid(setting):
     with pytest.raises(MarketError, match="too small to release anything") as caught:
-        market(setting=setting, buyer_weight=1e-60).acquire(REPORTS)
+        market(setting=setting, buyer_weight=1e-60).acquire(BIDS)
     assert one_sentence(caught.value)
-    capped = market(setting=setting, buyer_weight=1e6, max_privacy_loss=2.0**-53).acquire(REPORTS)
+    capped = market(setting=setting, buyer_weight=1e6, max_privacy_loss=2.0**-53).acquire(BIDS)
     sent = [privatize(0.5, float(loss), (0, 1)) if loss else None for loss in capped.privacy_loss]
     assert math.isfinite(release(capped, [0.5] * 5 if setting == "central" else sent, question="capped").estimate)
 
@@ -111,7 +111,7 @@ def test_losses_too_small_to_release_are_not_decided_and_paid(setting):
 )
 def test_a_variance_that_cannot_be_seen_in_the_range_is_no_fault(setting, fields):
     width = fields["bounds"][1] - fields["bounds"][0]
-    outcome = market(setting=setting, buyer_weight=1e60 / width**2, **fields).acquire(REPORTS)
+    outcome = market(setting=setting, buyer_weight=1e60 / width**2, **fields).acquire(BIDS)
     assert outcome.active >= 1
     assert np.isfinite(outcome.payments).all()
 
@@ -141,22 +141,22 @@ def test_unequal_variances_are_refused_locally_where_the_optimum_is_hard_to_find
 
 
 @pytest.mark.parametrize(
-    ("reports", "error", "words"),
+    ("bids", "error", "words"),
     [
-        ([], InputError, "reports must be one number per person"),
-        ([[1.1, 1.2]], InputError, "reports must be one number per person"),
-        ([1.1, math.nan], ReportError, "row 1"),
-        ([1.1, None], ReportError, "row 1"),
-        ([1.1, -1.0], ReportError, r"row 1 does: the support is \[1, 2\]"),
-        ([1.1, 0.5, 0.7], ReportError, r"rows 1, 2 do: the support is \[1, 2\]"),
-        (["1.1"], ReportError, "numbers"),
-        ("1.1", ReportError, "number"),
-        (None, ReportError, "numbers"),
+        ([], InputError, "bids must be one number per person"),
+        ([[1.1, 1.2]], InputError, "bids must be one number per person"),
+        ([1.1, math.nan], BidError, "row 1"),
+        ([1.1, None], BidError, "row 1"),
+        ([1.1, -1.0], BidError, r"row 1 does: the support is \[1, 2\]"),
+        ([1.1, 0.5, 0.7], BidError, r"rows 1, 2 do: the support is \[1, 2\]"),
+        (["1.1"], BidError, "numbers"),
+        ("1.1", BidError, "number"),
+        (None, BidError, "numbers"),
     ],
 )
-def test_bad_reports_are_refused_by_row_and_never_by_value(reports, error, words):
+def test_bad_bids_are_refused_by_row_and_never_by_value(bids, error, words):
     with pytest.raises(error, match=words) as caught:
-        market().acquire(reports)
+        market().acquire(bids)
     assert one_sentence(caught.value)
     assert not any(value in str(caught.value) for value in ("0.5", "0.7", "-1"))
 
@@ -194,12 +194,12 @@ def test_a_market_cannot_be_changed_and_does_not_follow_the_callers_arrays():
 
 
 @pytest.mark.parametrize("convert", [list, tuple, np.array, pd.Series, pl.Series, lambda x: np.array(x, dtype=object)])
-def test_reports_may_come_as_anything_that_holds_numbers(convert):
-    expected = market().acquire(REPORTS)
-    assert market().acquire(convert(REPORTS.tolist())).payments.tolist() == expected.payments.tolist()
+def test_bids_may_come_as_anything_that_holds_numbers(convert):
+    expected = market().acquire(BIDS)
+    assert market().acquire(convert(BIDS.tolist())).payments.tolist() == expected.payments.tolist()
 
 
-def test_one_report_and_whole_numbers_are_allowed():
+def test_one_bid_and_whole_numbers_are_allowed():
     assert market().acquire(1.5).payments.shape == (1,)
     assert market().acquire([1, 2]).payments.tolist() == market().acquire([1.0, 2.0]).payments.tolist()
     assert market(buyer_weight=Decimal(50), max_privacy_loss=Fraction(1, 2)).max_privacy_loss == 0.5
@@ -214,8 +214,8 @@ def test_one_report_and_whole_numbers_are_allowed():
 def test_other_data_units_change_the_error_and_nothing_else(setting, outside, cap):
     """Kilograms on [-2, 6], then grams: bounds × 1000, variance × 10⁶, weights / 10⁶."""
     fields = {"setting": setting, "outside_option": outside, "max_privacy_loss": cap}
-    kilograms = market(bounds=(-2, 6), variance=3.0, buyer_weight=4.0, user_weight=0.5, **fields).acquire(REPORTS)
-    grams = market(bounds=(-2e3, 6e3), variance=3e6, buyer_weight=4e-6, user_weight=5e-7, **fields).acquire(REPORTS)
+    kilograms = market(bounds=(-2, 6), variance=3.0, buyer_weight=4.0, user_weight=0.5, **fields).acquire(BIDS)
+    grams = market(bounds=(-2e3, 6e3), variance=3e6, buyer_weight=4e-6, user_weight=5e-7, **fields).acquire(BIDS)
     assert grams.privacy_loss == pytest.approx(kilograms.privacy_loss, rel=1e-9)
     assert grams.payments == pytest.approx(kilograms.payments, rel=1e-9)
     assert grams.objective == pytest.approx(kilograms.objective, rel=1e-12)
@@ -225,8 +225,8 @@ def test_other_data_units_change_the_error_and_nothing_else(setting, outside, ca
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_another_currency_changes_money_and_nothing_else(setting):
-    euros = market(setting=setting).acquire(REPORTS)
-    cents = market(setting=setting, prior=Uniform(100, 200), buyer_weight=5e3).acquire(100 * REPORTS)
+    euros = market(setting=setting).acquire(BIDS)
+    cents = market(setting=setting, prior=Uniform(100, 200), buyer_weight=5e3).acquire(100 * BIDS)
     assert cents.privacy_loss == pytest.approx(euros.privacy_loss, rel=1e-9)
     assert cents.payments == pytest.approx(100 * euros.payments, rel=1e-9)
     assert cents.mse == pytest.approx(euros.mse, rel=1e-12)
@@ -235,7 +235,7 @@ def test_another_currency_changes_money_and_nothing_else(setting):
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_the_error_and_the_objective_are_what_their_definitions_say_in_data_units(setting):
     made = market(setting=setting, bounds=(10, 30), variance=40.0, buyer_weight=0.3, user_weight=0.1)
-    outcome = made.acquire(REPORTS)
+    outcome = made.acquire(BIDS)
     weights, loss = outcome.weights, outcome.privacy_loss
     used = loss > 0
     noise = 2 * (20 / loss.sum()) ** 2 if setting == "central" else 2 * np.sum((weights[used] * 20 / loss[used]) ** 2)
@@ -250,9 +250,7 @@ def test_the_error_and_the_objective_are_what_their_definitions_say_in_data_unit
 def test_no_variance_means_the_worst_for_the_bounds():
     made = market(bounds=(0, 10))
     assert made.stated_variance == 25.0
-    assert made.acquire(REPORTS).payments == pytest.approx(
-        market(bounds=(0, 10), variance=25.0).acquire(REPORTS).payments
-    )
+    assert made.acquire(BIDS).payments == pytest.approx(market(bounds=(0, 10), variance=25.0).acquire(BIDS).payments)
 
 
 def test_the_defaults_are_those_of_the_paper():
@@ -306,11 +304,11 @@ def test_a_user_whose_data_are_not_used_pays_for_an_estimate_better_than_her_own
 def test_each_persons_own_weight_decides_what_the_estimate_costs_her():
     weights = np.array([0.0, 0.5, 1.0, 2.0, 4.0])
     own = market(user_weight=weights, variance=0.25)
-    outcome = own.acquire(REPORTS)
-    data = outcome.reports * outcome.privacy_loss + outcome.information_rent
+    outcome = own.acquire(BIDS)
+    data = outcome.bids * outcome.privacy_loss + outcome.information_rent
     assert own.error_weight(5) == 57.5
     assert outcome.payments - data == pytest.approx(weights * (outcome.mse - 0.25), rel=1e-12)
-    same = market(user_weight=1.5, variance=0.25).acquire(REPORTS)  # the same sum, so the same losses
+    same = market(user_weight=1.5, variance=0.25).acquire(BIDS)  # the same sum, so the same losses
     assert outcome.privacy_loss == pytest.approx(same.privacy_loss, rel=1e-12)
     assert outcome.information_rent == pytest.approx(same.information_rent, rel=1e-9)
 
@@ -319,10 +317,10 @@ def test_outside_the_estimate_is_made_without_her_and_without_her_weight():
     weights = np.array([1.0, 1.0, 3.0, 0.0, 3.0])
     spread = np.array([0.1, 0.25, 0.2, 0.15, 0.05])
     made = market(user_weight=weights, variance=spread, outside_option="estimate")
-    outcome = made.acquire(REPORTS)
+    outcome = made.acquire(BIDS)
     for row in range(5):
         rest = market(user_weight=np.delete(weights, row), variance=np.delete(spread, row))
-        expected = rest.acquire(np.delete(REPORTS, row)).mse if weights[row] > 0 else 0.0
+        expected = rest.acquire(np.delete(BIDS, row)).mse if weights[row] > 0 else 0.0
         assert outcome.outside_error[row] == pytest.approx(expected, rel=1e-9)
 
 
@@ -331,9 +329,9 @@ def test_outside_the_estimate_is_made_without_her_and_without_her_weight():
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_a_cap_is_kept_by_the_best_purchase_that_keeps_it_and_reports_what_it_costs(setting):
-    free = market(setting=setting).acquire(REPORTS)
+    free = market(setting=setting).acquire(BIDS)
     cap = 0.6 * float(free.privacy_loss.max())
-    capped = market(setting=setting, max_privacy_loss=cap).acquire(REPORTS)
+    capped = market(setting=setting, max_privacy_loss=cap).acquire(BIDS)
     assert (capped.privacy_loss <= cap).all()
     assert capped.objective == pytest.approx(capped.lower_bound, rel=1e-9 if setting == "central" else 0.2)
     # clipping the optimum keeps the cap too, and is no better
@@ -346,16 +344,16 @@ def test_a_cap_is_kept_by_the_best_purchase_that_keeps_it_and_reports_what_it_co
     assert capped.cap_cost == pytest.approx(capped.objective - free.objective)
     assert capped.cap_cost > 0
     assert f"The cap of {cap:g} costs" in capped.summary()
-    loose = market(setting=setting, max_privacy_loss=100.0).acquire(REPORTS)
+    loose = market(setting=setting, max_privacy_loss=100.0).acquire(BIDS)
     assert loose.cap_cost == 0
     assert loose.payments == pytest.approx(free.payments, rel=1e-9)
     assert "cap" not in loose.summary()
 
 
 def test_under_a_cap_people_below_it_are_priced_as_the_clipped_rule_says():
-    """Up to the report where the loss falls below the cap everybody has the same loss, and so the same payment."""
+    """Up to the bid where the loss falls below the cap everybody has the same loss, and so the same payment."""
     made = market(max_privacy_loss=0.5)
-    outcome = made.acquire(REPORTS)
+    outcome = made.acquire(BIDS)
     curve = outcome.schedule(user=0)
     z = np.linspace(1.0, 2.0, 4001)
     loss, paid = curve.at(z)
@@ -369,14 +367,14 @@ def test_under_a_cap_people_below_it_are_priced_as_the_clipped_rule_says():
 # -- degenerate markets ------------------------------------------------------------------------------------------------
 
 
-def test_a_report_of_zero_may_mean_an_infinite_loss_which_the_outcome_carries_and_the_summary_tells():
+def test_a_bid_of_zero_may_mean_an_infinite_loss_which_the_outcome_carries_and_the_summary_tells():
     outcome = market(prior=Uniform(0, 1), buyer_weight=1e-3).acquire([0.0, 0.5, 0.9])
     assert outcome.privacy_loss.tolist() == [math.inf, 0, 0]
     assert outcome.mse == pytest.approx(0.25)
     assert outcome.payments[0] < math.inf
-    assert "1 person reported no cost and would lose all privacy" in outcome.summary()
+    assert "1 person bid no cost and would lose all privacy" in outcome.summary()
     two = market(prior=Uniform(0, 1), buyer_weight=1e-3).acquire([0.0, 0.0, 0.9])
-    assert "2 people reported no cost" in two.summary()
+    assert "2 people bid no cost" in two.summary()
     capped = market(prior=Uniform(0, 1), buyer_weight=1e-3, max_privacy_loss=2.0).acquire([0.0, 0.5, 0.9])
     assert capped.privacy_loss.tolist() == [2.0, 0, 0]
 
@@ -398,7 +396,7 @@ def test_nothing_bought_is_an_error_where_somebody_would_suffer_an_infinite_erro
         market(user_weight=1.0, variance=0.25).acquire([2.5, 3.0])
 
 
-def test_one_of_many_reports_within_the_support_is_bought_from():
+def test_one_of_many_bids_within_the_support_is_bought_from():
     outcome = market().acquire([2.5, 1.2, 3.0])
     assert outcome.active == 1
     assert outcome.payments[[0, 2]].tolist() == [0, 0]
@@ -439,7 +437,7 @@ def test_an_outcome_survives_a_round_trip_through_json_and_its_payments_can_be_c
         max_privacy_loss=0.8,
     )
     key = ["e", "d", "c", "b", "a"]
-    outcome = made.acquire(REPORTS, tie_key=key)
+    outcome = made.acquire(BIDS, tie_key=key)
     again = Outcome.from_dict(json.loads(json.dumps(outcome.to_dict())))
     assert again.market == made
     for name, column in outcome.columns().items():
@@ -449,10 +447,10 @@ def test_an_outcome_survives_a_round_trip_through_json_and_its_payments_can_be_c
         outcome.objective,
         outcome.incentive_error,
     )
-    recomputed = again.market.acquire(again.reports, tie_key=again.tie_order)
+    recomputed = again.market.acquire(again.bids, tie_key=again.tie_order)
     assert recomputed.payments.tolist() == outcome.payments.tolist()
     weights = np.asarray(again.market.user_weight)
-    parts = weights * (again.mse - again.outside_error) + again.reports * again.privacy_loss + again.information_rent
+    parts = weights * (again.mse - again.outside_error) + again.bids * again.privacy_loss + again.information_rent
     assert parts == pytest.approx(again.payments, rel=1e-12)
     assert (again.rent_bounds[0] <= again.information_rent).all()
     assert (again.information_rent <= again.rent_bounds[1]).all()
@@ -498,7 +496,7 @@ def test_a_market_is_not_read_from_nonsense(values):
 
 
 def test_an_outcome_is_not_read_from_nonsense():
-    good = market().acquire(REPORTS).to_dict()
+    good = market().acquire(BIDS).to_dict()
     short = good | {"columns": good["columns"] | {"payment": [1.0]}}
     missing = {name: value for name, value in good.items() if name != "mse"}
     other = good | {"version": 99}
@@ -508,11 +506,11 @@ def test_an_outcome_is_not_read_from_nonsense():
             Outcome.from_dict(values)
 
 
-def test_columns_are_plain_arrays_in_the_order_of_the_reports():
-    outcome = market().acquire(REPORTS)
+def test_columns_are_plain_arrays_in_the_order_of_the_bids():
+    outcome = market().acquire(BIDS)
     columns = outcome.columns()
     assert set(columns) == {
-        "report",
+        "bid",
         "virtual_cost",
         "privacy_loss",
         "weight",
@@ -521,16 +519,16 @@ def test_columns_are_plain_arrays_in_the_order_of_the_reports():
         "outside_error",
     }
     assert all(isinstance(column, np.ndarray) and column.shape == (5,) for column in columns.values())
-    assert columns["virtual_cost"].tolist() == (2 * REPORTS - 1).tolist()
-    shuffled = market().acquire(REPORTS[::-1]).columns()
+    assert columns["virtual_cost"].tolist() == (2 * BIDS - 1).tolist()
+    shuffled = market().acquire(BIDS[::-1]).columns()
     for name, column in columns.items():
         assert shuffled[name][::-1] == pytest.approx(column, rel=1e-9, abs=1e-12), name
 
 
 def test_neither_repr_nor_summary_tells_anybodys_numbers():
-    outcome = market().acquire(REPORTS)
+    outcome = market().acquire(BIDS)
     for text in (repr(outcome), outcome.summary()):
-        for column in ("report", "payment", "weight"):
+        for column in ("bid", "payment", "weight"):
             assert not any(f"{value:.6g}" in text for value in outcome.columns()[column] if value > 0)
 
 
@@ -543,13 +541,13 @@ def test_the_sum_of_payments_is_exact():
 def test_many_equals_extreme_weights_and_zero_costs_come_out_without_warnings(setting):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        for prior, reports in (
+        for prior, bids in (
             (PRIOR, np.full(2000, 1.5)),
             (PRIOR, np.repeat([1.0, 2.0], 1000)),
             (LogNormal(0, 1), np.append(np.zeros(20), np.full(200, 0.7))),
         ):
             for weight in (1e-9, 1.0, 1e9):
-                outcome = market(prior=prior, setting=setting, buyer_weight=weight).acquire(reports)
+                outcome = market(prior=prior, setting=setting, buyer_weight=weight).acquire(bids)
                 for name, column in outcome.columns().items():
                     assert not np.isnan(column).any(), name
                 assert np.isfinite(outcome.payments).all()
@@ -592,13 +590,13 @@ def test_truth_values_are_no_goals() -> None:
 
 
 @pytest.mark.filterwarnings("error")
-@pytest.mark.parametrize("report", [5.0, 9.0])
-def test_under_a_cap_that_does_not_bind_one_person_alone_is_paid_her_integral_up_to_reports_without_end(report) -> None:
+@pytest.mark.parametrize("bid", [5.0, 9.0])
+def test_under_a_cap_that_does_not_bind_one_person_alone_is_paid_her_integral_up_to_bids_without_end(bid) -> None:
     # whoever is alone is bought for her best by herself: the loss that minimises 2A/ε² + ψε
     def loss(z: float) -> float:
         return float(np.cbrt(4.0 / (z + math.expm1(z))))
 
-    alone = Market(prior=Exponential(1), bounds=(0, 10), max_privacy_loss=1.0, buyer_weight=0.01).acquire([report])
-    rent, _ = quad(loss, report, 100.0, epsrel=1e-10, limit=200)
-    np.testing.assert_allclose(alone.payments, report * loss(report) + rent, rtol=3e-6)
-    assert abs(alone.payments[0] - report * loss(report) - rent) <= alone.incentive_error
+    alone = Market(prior=Exponential(1), bounds=(0, 10), max_privacy_loss=1.0, buyer_weight=0.01).acquire([bid])
+    rent, _ = quad(loss, bid, 100.0, epsrel=1e-10, limit=200)
+    np.testing.assert_allclose(alone.payments, bid * loss(bid) + rent, rtol=3e-6)
+    assert abs(alone.payments[0] - bid * loss(bid) - rent) <= alone.incentive_error

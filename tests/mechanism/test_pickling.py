@@ -13,15 +13,15 @@ from hushbid.allocation.reply_rules import Replies
 from hushbid.audit import check_incentives
 from hushbid.payments.rule import Rents
 
-REPORTS = [1.0371, 1.2713, 1.9137]
+BIDS = [1.0371, 1.2713, 1.9137]
 MARKET = hushbid.Market(prior=hushbid.Uniform(1, 2), goal=hushbid.Budget(5))
-OUTCOME = MARKET.acquire(REPORTS)
-PEOPLE = {"id": ["ann", "bob", "cem"], "sensitivity": REPORTS}
+OUTCOME = MARKET.acquire(BIDS)
+PEOPLE = {"id": ["ann", "bob", "cem"], "bid": BIDS}
 RESULTS: dict[str, Any] = {
     "outcome": OUTCOME,
     "common schedule": OUTCOME.schedule(),
     "own schedule": OUTCOME.schedule(user=1),
-    "incentives": check_incentives(MARKET, REPORTS, people=2, rng=np.random.default_rng(1)),
+    "incentives": check_incentives(MARKET, BIDS, people=2, rng=np.random.default_rng(1)),
     "purchase": hushbid.buy(PEOPLE, MARKET, currency="EUR"),
 }
 
@@ -33,16 +33,16 @@ def test_a_result_can_be_pickled_and_copied_and_its_repr_shows_nobody(name: str)
         assert repr(again) == repr(result)
     assert len(repr(result)) < 300
     assert "object at 0x" not in repr(result)
-    assert not [one for one in (*map(str, REPORTS), *PEOPLE["id"]) if str(one) in repr(result)]
+    assert not [one for one in (*map(str, BIDS), *PEOPLE["id"]) if str(one) in repr(result)]
 
 
 LIMITS = [0.1371, 0.2713, 0.9137]
 LIMITED = hushbid.Market(prior=hushbid.Uniform(1, 2), buyer_weight=50, max_privacy_loss=LIMITS)
-BOUGHT = LIMITED.acquire(REPORTS)
+BOUGHT = LIMITED.acquire(BIDS)
 SHOWN: dict[str, Any] = {
     "a market with limits": LIMITED,
     "its people": BOUGHT.population,
-    "an allocation": hushbid.allocate(REPORTS, goal=hushbid.Price(50), variance=0.25),
+    "an allocation": hushbid.allocate(BIDS, goal=hushbid.Price(50), variance=0.25),
     "bounds of rents": BOUGHT.rent_bounds,
 }
 
@@ -51,15 +51,15 @@ SHOWN: dict[str, Any] = {
 def test_a_repr_counts_people_and_shows_no_number_of_one(name: str) -> None:
     shown = repr(SHOWN[name])
     assert len(shown) < 600
-    numbers = [*REPORTS, *LIMITS, *BOUGHT.privacy_loss.tolist(), *BOUGHT.weights.tolist(), *BOUGHT.payments.tolist()]
+    numbers = [*BIDS, *LIMITS, *BOUGHT.privacy_loss.tolist(), *BOUGHT.weights.tolist(), *BOUGHT.payments.tolist()]
     assert not [one for one in numbers if f"{one:.4f}" in shown or repr(one) in shown]
 
 
 def test_arrays_in_reprs_are_counted_wherever_a_dataclass_holds_what_people_said_or_are_paid() -> None:
-    numbers = np.array(REPORTS)
+    numbers = np.array(BIDS)
     decided = baselines.Decision(privacy_loss=numbers, rent=numbers, mse=0.5)
-    told = baselines.RivalOutcome(
-        name="x", reports=numbers, privacy_loss=numbers, payments=numbers, information_rent=numbers, mse=0.5
+    told = baselines.BaselineOutcome(
+        name="x", bids=numbers, privacy_loss=numbers, payments=numbers, information_rent=numbers, mse=0.5
     )
     rents = Rents(lower=numbers, upper=numbers, estimate=numbers, evaluations=3)
     for one in (decided, told, rents, Replies(numbers, numbers, numbers)):

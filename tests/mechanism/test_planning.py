@@ -91,7 +91,7 @@ def test_too_few_campaigns_leave_the_upper_end_of_a_quantile_open():
     assert "to ∞" in str(Estimate(value=1.0, low=0.5, high=math.inf))
 
 
-def test_under_a_wrong_prior_people_below_report_its_lowest_value_and_those_above_are_never_bought_from():
+def test_under_a_wrong_prior_people_below_bid_its_lowest_value_and_those_above_are_never_bought_from():
     made = market(prior=Uniform(1.25, 1.75))
     found = made.simulate(40, 20, rng=generator(4), true_prior=PRIOR)
     assert not found.prior_is_true
@@ -184,7 +184,7 @@ WORST = {
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 @pytest.mark.parametrize("name", WORST)
-def test_no_reports_found_by_a_search_cost_more_than_the_bound(name, setting):
+def test_no_bids_found_by_a_search_cost_more_than_the_bound(name, setting):
     prior, rng = WORST[name], generator(len(name))
     for k in range(2):
         n = int(rng.integers(1, 6))
@@ -207,24 +207,24 @@ def test_no_reports_found_by_a_search_cost_more_than_the_bound(name, setting):
 
 @pytest.mark.parametrize("kind", [Accuracy, Budget])
 @pytest.mark.parametrize("name", ["uniform", "from zero", "wide", "irregular", "empirical"])
-def test_no_reports_cost_more_than_the_bound_of_an_accuracy_or_a_budget(name, kind):
-    """Extreme and equal reports, people missing above the support, relations of all sizes."""
+def test_no_bids_cost_more_than_the_bound_of_an_accuracy_or_a_budget(name, kind):
+    """Extreme and equal bids, people missing above the support, relations of all sizes."""
     prior, rng = WORST[name], generator(len(name))
     for k in range(4):
         n, variance = int(rng.integers(1, 6)), float(rng.uniform(0.01, 0.25))
         within = math.sqrt(variance / n * (1 + 10 ** rng.uniform(-1.5, 1.5)))
         goal = Budget(10 ** rng.uniform(-1, 2)) if kind is Budget else Accuracy(within)
-        made = Market(prior=prior, goal=goal, variance=variance, max_relation=float(rng.choice([0.0, 0.3])))
+        made = Market(prior=prior, goal=goal, variance=variance, max_correlation=float(rng.choice([0.0, 0.3])))
         missing = bool(k % 2) and prior.support[1] < math.inf
         bound = worst_payment(made.for_people(n), above_support=missing)
         for _ in range(5):
             levels = rng.random(n) ** rng.choice([0.1, 1.0, 10.0])
             levels = np.clip(np.round(levels) if rng.random() < 0.3 else levels, 1e-4, 0.9999)
-            reports = np.asarray(prior.quantile(levels))
+            bids = np.asarray(prior.quantile(levels))
             if missing:
-                reports[rng.random(n) < 0.3] = 2.0 * prior.support[1]
+                bids[rng.random(n) < 0.3] = 2.0 * prior.support[1]
             try:
-                paid = made.acquire(reports).total_payment
+                paid = made.acquire(bids).total_payment
             except (Unreachable, DivergentPayment):  # nothing is bought, nobody is paid
                 continue
             assert paid <= bound * (1 + 1e-9)
@@ -260,7 +260,7 @@ def test_where_the_support_has_no_top_an_accuracy_can_cost_anything_but_a_budget
 
 
 def test_the_two_people_of_the_papers_example_come_close_to_the_bound():
-    """The bound is no idle one: here some reports cost more than half of it."""
+    """The bound is no idle one: here some bids cost more than half of it."""
     for setting in ("central", "local"):
         found = market(setting=setting, buyer_weight=3.0).simulate(2, 20, rng=generator(1))
         assert found.worst_payment_found <= found.worst_payment_bound <= 2 * found.worst_payment_found
@@ -309,7 +309,7 @@ def test_as_many_campaigns_are_simulated_as_were_asked_for(monkeypatch):
 
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.kind)
 def test_a_plan_tells_what_a_campaign_with_the_stated_goal_comes_to(goal):
-    made = Market(prior=PRIOR, goal=goal, max_relation=0.1)
+    made = Market(prior=PRIOR, goal=goal, max_correlation=0.1)
     plan = made.plan(40, rng=generator(1), repetitions=30)
     again = made.simulate(40, 30, rng=generator(99))
     for name in ("mse", "worst_mse", "total_payment"):
@@ -328,10 +328,10 @@ def test_each_degree_of_protection_is_told_with_what_it_costs_and_what_it_is_goo
     made = Market(prior=PRIOR, goal=goal)
     plan = made.plan(40, rng=generator(2), repetitions=10, relations=(0.0, 0.1, 0.3))
     spread = [row.bought_from for row in plan.protection]
-    assert [row.max_relation for row in plan.protection] == [0.0, 0.1, 0.3]
+    assert [row.max_correlation for row in plan.protection] == [0.0, 0.1, 0.3]
     assert spread == sorted(spread)
     for row in plan.protection:
-        protected = replace(made, max_relation=row.max_relation)
+        protected = replace(made, max_correlation=row.max_correlation)
         seed = int(generator(2).integers(2**62))
         rng, worst = generator(seed), []
         for _ in range(10):
@@ -421,7 +421,7 @@ def test_a_target_that_cannot_be_met_is_refused_with_the_least_that_can(goal, ar
 
 
 def test_no_more_people_are_asked_for_than_the_population_has():
-    made = Market(prior=PRIOR, goal=Budget(20.0), max_relation=0.1, population=30)
+    made = Market(prior=PRIOR, goal=Budget(20.0), max_correlation=0.1, population=30)
     with pytest.raises(MarketError, match="not met with any number of people tried, up to 30"):
         made.plan(target_standard_error=0.12, rng=generator(), repetitions=10)
 

@@ -54,7 +54,7 @@ def differing(left: Any, right: Any) -> list[str]:
     return [name for name in before if not same(before[name], after[name])]
 
 
-def market_and_reports(rng: np.random.Generator) -> tuple[Market, list[float]]:
+def market_and_bids(rng: np.random.Generator) -> tuple[Market, list[float]]:
     def pick(*choices: Any) -> Any:
         return choices[int(rng.integers(len(choices)))]
 
@@ -79,9 +79,9 @@ def market_and_reports(rng: np.random.Generator) -> tuple[Market, list[float]]:
 @pytest.mark.parametrize("seed", range(12))
 def test_whatever_is_read_back_says_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)
-    market, reports = market_and_reports(rng)
-    n = len(reports)
-    before = market.acquire(reports, tie_key=rng.permutation(n) if seed % 2 else None)
+    market, bids = market_and_bids(rng)
+    n = len(bids)
+    before = market.acquire(bids, tie_key=rng.permutation(n) if seed % 2 else None)
     after = Outcome.from_dict(json.loads(json.dumps(before.to_dict())))
     assert not differing(before, after)
     assert cap_curve(before) == cap_curve(after)

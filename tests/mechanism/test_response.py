@@ -13,7 +13,7 @@ from hushbid.mechanism.setting import LOCAL, RANDOMISED_RESPONSE
 from hushbid.mechanism.worst_case import worst_payment
 
 YES, SHARE = YesNo(name="smoker"), Number(name="smoker", bounds=(0, 1))
-REPORTS = np.random.default_rng(5).uniform(1, 2, 60)
+BIDS = np.random.default_rng(5).uniform(1, 2, 60)
 
 
 def market(question: Any = YES, **terms: Any) -> Market:
@@ -22,9 +22,9 @@ def market(question: Any = YES, **terms: Any) -> Market:
 
 @pytest.mark.parametrize("terms", [{"buyer_weight": 300.0}, {"goal": Accuracy(0.09)}], ids=["price", "accuracy"])
 def test_it_buys_the_optimum_for_randomised_response(terms: dict[str, Any]) -> None:
-    outcome = market(**terms).acquire(REPORTS)
+    outcome = market(**terms).acquire(BIDS)
     goal = terms.get("goal", Price(300.0))
-    best = allocate(2 * REPORTS - 1, setting="local", goal=goal, response=True)
+    best = allocate(2 * BIDS - 1, setting="local", goal=goal, response=True)
     assert outcome.privacy_loss == pytest.approx(best.privacy_loss, rel=1e-9)
     assert outcome.weights == pytest.approx(best.weights, rel=1e-9)
     assert outcome.objective == pytest.approx(best.objective, rel=1e-9)
@@ -40,15 +40,15 @@ def test_it_buys_the_optimum_for_randomised_response(terms: dict[str, Any]) -> N
 
 
 def test_importance_is_a_price_for_the_error_as_for_any_question() -> None:
-    ours = market(YesNo(name="smoker", importance=4.0), buyer_weight=50.0).acquire(REPORTS)
-    plain = market(buyer_weight=200.0).acquire(REPORTS)
+    ours = market(YesNo(name="smoker", importance=4.0), buyer_weight=50.0).acquire(BIDS)
+    plain = market(buyer_weight=200.0).acquire(BIDS)
     assert ours.privacy_loss == pytest.approx(plain.privacy_loss, rel=1e-9)
     assert ours.payments == pytest.approx(plain.payments, rel=1e-6)
 
 
 def test_error_and_cost_fall_by_a_fifth_against_laplace_noise() -> None:
-    reports = np.random.default_rng(1).uniform(1, 2, 400)
-    coin, noise = (market(one, buyer_weight=2000.0).acquire(reports) for one in (YES, SHARE))
+    bids = np.random.default_rng(1).uniform(1, 2, 400)
+    coin, noise = (market(one, buyer_weight=2000.0).acquire(bids) for one in (YES, SHARE))
     assert noise.population.setting is LOCAL
     assert 0.75 < coin.objective / noise.objective < 0.81
     assert 0.75 < coin.mse / noise.mse < 0.81
@@ -60,18 +60,18 @@ def test_an_accuracy_is_reachable_exactly_if_four_n_r_squared_is_above_one(n: in
     goal = Accuracy(1 / math.sqrt(4 * 11.5))
     if not reached:
         with pytest.raises(Unreachable):
-            market(goal=goal).acquire(REPORTS[:n])
+            market(goal=goal).acquire(BIDS[:n])
         return
-    outcome = market(goal=goal).acquire(REPORTS[:n])
+    outcome = market(goal=goal).acquire(BIDS[:n])
     assert outcome.question_errors()[0].standard_error == pytest.approx(goal.number)
     most = 3 / (4 * 0.09**2) + 1  # nobody supplies less than a third of 4, but for the last
-    assert market(goal=Accuracy(0.09)).acquire(np.resize(REPORTS, 200)).active <= most
+    assert market(goal=Accuracy(0.09)).acquire(np.resize(BIDS, 200)).active <= most
 
 
 @pytest.mark.parametrize("terms", [{"buyer_weight": 60.0}, {"goal": Accuracy(0.3)}], ids=["price", "accuracy"])
 def test_no_misreport_gains_and_nobody_loses_by_joining(terms: dict[str, Any]) -> None:
     ours, rng = market(**terms), np.random.default_rng(0)
-    truth = REPORTS[:8]
+    truth = BIDS[:8]
     honest = ours.acquire(truth)
     for row in (int(np.argmin(truth)), 3):
         for other in rng.uniform(1, 2, 6).tolist():
@@ -85,17 +85,17 @@ def test_no_misreport_gains_and_nobody_loses_by_joining(terms: dict[str, Any]) -
 
 
 @pytest.mark.parametrize("terms", [{"buyer_weight": 300.0}, {"goal": Accuracy(0.3)}], ids=["price", "accuracy"])
-def test_no_reports_cost_more_than_the_stated_worst_case(terms: dict[str, Any]) -> None:
+def test_no_bids_cost_more_than_the_stated_worst_case(terms: dict[str, Any]) -> None:
     ours, rng = market(**terms), np.random.default_rng(3)
     for n in (3, 9):
         for missing in (False, True):
             worst = worst_payment(ours.for_people(n), above_support=missing)
             for _ in range(3):
-                reports = np.clip(rng.normal(rng.uniform(1, 2), rng.choice([0.0, 0.3]), n), 1, 2)
+                bids = np.clip(rng.normal(rng.uniform(1, 2), rng.choice([0.0, 0.3]), n), 1, 2)
                 if missing:
-                    reports[rng.integers(n)] = 3.0
+                    bids[rng.integers(n)] = 3.0
                 try:
-                    assert ours.acquire(reports).total_payment <= worst * (1 + 1e-9)
+                    assert ours.acquire(bids).total_payment <= worst * (1 + 1e-9)
                 except Unreachable:
                     assert missing or n == 3
 
@@ -135,7 +135,7 @@ def test_planning_and_simulation_use_the_coin_and_offer_no_protection() -> None:
     ("terms", "field"),
     [
         ({"max_privacy_loss": 1.0}, "max_privacy_loss"),
-        ({"max_relation": 0.1}, "max_relation"),
+        ({"max_correlation": 0.1}, "max_correlation"),
         ({"max_privacy_loss": [1.0] * 60}, "max_privacy_loss"),
     ],
 )
@@ -144,7 +144,7 @@ def test_what_is_not_proved_for_it_is_refused_with_a_way_out(terms: dict[str, An
         market(buyer_weight=100.0, **terms)
     assert problem.value.field == field
     if not isinstance(terms.get("max_privacy_loss"), list):
-        market(SHARE, buyer_weight=100.0, **terms).acquire(REPORTS)  # the way out
+        market(SHARE, buyer_weight=100.0, **terms).acquire(BIDS)  # the way out
 
 
 def test_budgets_variances_and_limits_are_refused() -> None:
@@ -153,7 +153,7 @@ def test_budgets_variances_and_limits_are_refused() -> None:
     with pytest.raises(InputError, match="variance"):
         market(buyer_weight=100.0, variance=0.1)
     with pytest.raises(InputError, match="limits"):
-        market(buyer_weight=100.0).acquire(REPORTS, limits=np.full(60, 2.0))
+        market(buyer_weight=100.0).acquire(BIDS, limits=np.full(60, 2.0))
 
 
 def test_free_people_tell_the_truth_and_the_summary_says_what_to_do() -> None:

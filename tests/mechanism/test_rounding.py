@@ -78,7 +78,7 @@ HALVES = Grouped({"a": Uniform(1, 2), "b": LogNormal(0.0, 0.5)}, ["a", "b"] * 40
         Market(prior=LogNormal(0.0, 0.5), goal=Budget(20, coin=CENT)),
         Market(prior=Uniform(1, 2), goal=Budget(20, coin=CENT), max_privacy_loss=0.2, population=200),
         Market(prior=Histogram([1.0, 1.5, 2.0, 4.0], [0.3, 0.5, 0.2]), goal=Budget(20, coin=CENT)),
-        Market(prior=HALVES, goal=Budget(20, coin=CENT), max_relation=0.3),
+        Market(prior=HALVES, goal=Budget(20, coin=CENT), max_correlation=0.3),
         Market(
             prior=HALVES,
             goal=Budget(20, coin=CENT),
@@ -113,7 +113,7 @@ def test_an_engine_keeps_the_same_reserve_as_memory_and_refuses_the_same() -> No
     pyarrow = pytest.importorskip("pyarrow")
     priors, labels = {"a": Uniform(1, 2), "b": LogNormal(0.0, 0.5)}, ["a", "b", "b"] * 20
     bids = np.random.default_rng(2).uniform(1.0, 2.0, 60)
-    people = pyarrow.table({"id": [str(row) for row in range(60)], "sensitivity": bids, "group": labels})
+    people = pyarrow.table({"id": [str(row) for row in range(60)], "bid": bids, "group": labels})
     here = Market(prior=Grouped(priors, labels), goal=Budget(20, coin=CENT)).acquire(bids)
     market = Market(prior=Grouped(priors, []), goal=Budget(20, coin=CENT))
     priced = price(people, market, group="group")
@@ -126,8 +126,8 @@ def test_an_engine_keeps_the_same_reserve_as_memory_and_refuses_the_same() -> No
 
 
 def test_the_command_refuses_what_rounding_would_take_and_says_what_is_kept(tmp_path: Path) -> None:
-    bids = tmp_path / "reports.csv"
-    bids.write_text("id,sensitivity\n" + "".join(f"p{row},{1 + row / 500}\n" for row in range(400)))
+    bids = tmp_path / "bids.csv"
+    bids.write_text("id,bid\n" + "".join(f"p{row},{1 + row / 500}\n" for row in range(400)))
     options = ["price", str(bids), "--prior", "uniform:1,2", "--currency", "JPY", "--json"]
     refused = CliRunner().invoke(main, [*options, "--budget", "200", "--out", str(tmp_path / "a.csv")])
     assert refused.exit_code == 6

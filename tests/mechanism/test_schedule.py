@@ -1,4 +1,4 @@
-"""Curves c ↦ (privacy loss, payment): for everybody, for one person, and before anybody has reported."""
+"""Curves c ↦ (privacy loss, payment): for everybody, for one person, and before anybody has bid."""
 
 import math
 
@@ -29,10 +29,10 @@ def market(prior=PRIORS["uniform"], **fields):
 def test_the_common_schedule_goes_through_everybodys_loss_and_payment(name, setting, cap):
     prior = PRIORS[name]
     made = market(prior, setting=setting, max_privacy_loss=cap, user_weight=0.5, variance=0.2)
-    reports = prior.sample(40, rng=np.random.default_rng(4))
-    outcome = made.acquire(reports)
+    bids = prior.sample(40, rng=np.random.default_rng(4))
+    outcome = made.acquire(bids)
     schedule = outcome.schedule()
-    loss, paid = schedule.at(reports)
+    loss, paid = schedule.at(bids)
     off_ties = np.array([np.count_nonzero(outcome.virtual_costs == cost) == 1 for cost in outcome.virtual_costs])
     if setting == "central":  # nobody is treated differently from her equals
         off_ties[:] = True
@@ -49,17 +49,17 @@ def test_the_common_schedule_is_defined_on_the_whole_support_and_falls(setting):
     assert np.isfinite(paid).all()
 
 
-def test_between_two_reports_the_common_schedule_is_close_to_what_a_new_person_there_would_get():
+def test_between_two_bids_the_common_schedule_is_close_to_what_a_new_person_there_would_get():
     """One of many more hardly moves the curve: the difference goes with one over the number of people."""
     prior, rng = PRIORS["uniform"], np.random.default_rng(9)
-    reports = prior.sample(2000, rng=rng)
-    outcome = market(buyer_weight=2e5).acquire(reports)
+    bids = prior.sample(2000, rng=rng)
+    outcome = market(buyer_weight=2e5).acquire(bids)
     for place in (1.1, 1.25, 1.4):
-        joined = market(buyer_weight=2e5).acquire(np.append(reports, place))
+        joined = market(buyer_weight=2e5).acquire(np.append(bids, place))
         assert outcome.schedule().payment([place])[0] == pytest.approx(joined.payments[-1], rel=5e-3)
 
 
-def test_people_who_differ_by_more_than_their_reports_have_no_common_schedule():
+def test_people_who_differ_by_more_than_their_bids_have_no_common_schedule():
     grouped = Grouped({"a": Uniform(1, 2), "b": Uniform(1, 2)}, ["a", "b"])
     for made in (
         market(grouped),
@@ -80,9 +80,9 @@ def test_a_schedule_carries_an_infinite_loss_without_nan():
 
 @pytest.mark.parametrize("user", [None, 0])
 @pytest.mark.parametrize("bad", [[0.9], [2.1], [1.5, math.nan], ["x"], "x", None])
-def test_reports_outside_the_support_are_refused(user, bad):
+def test_bids_outside_the_support_are_refused(user, bad):
     schedule = market().acquire([1.2, 1.4, 1.9]).schedule(user=user)
-    with pytest.raises(InputError, match="reports must"):
+    with pytest.raises(InputError, match="bids must"):
         schedule.at(bad)
 
 
@@ -104,15 +104,15 @@ def test_reports_outside_the_support_are_refused(user, bad):
     ids=str,
 )
 @pytest.mark.parametrize("name", ["uniform", "ironed"])
-def test_a_persons_own_curve_is_what_the_market_would_decide_at_each_report_of_hers(name, fields):
+def test_a_persons_own_curve_is_what_the_market_would_decide_at_each_bid_of_hers(name, fields):
     prior = PRIORS[name]
     made = market(prior, **fields)
-    reports = np.asarray(prior.quantile(np.array([0.05, 0.2, 0.4, 0.5, 0.8])))
-    outcome = made.acquire(reports)
+    bids = np.asarray(prior.quantile(np.array([0.05, 0.2, 0.4, 0.5, 0.8])))
+    outcome = made.acquire(bids)
     for row in (0, 3):
         curve = outcome.schedule(user=row)
         for z in np.asarray(prior.quantile(np.array([0.0, 0.1, 0.37, 0.7, 1.0]))).tolist():
-            changed = reports.copy()
+            changed = bids.copy()
             changed[row] = z
             said = made.acquire(changed)
             loss, paid = curve.at([z])
@@ -122,9 +122,9 @@ def test_a_persons_own_curve_is_what_the_market_would_decide_at_each_report_of_h
 
 
 def test_a_persons_own_curve_differs_from_everybodys():
-    """If she asks for more, the others' reports stay; on the common curve she would be somebody else."""
-    reports = np.array([1.0, 1.3, 1.6])
-    outcome = market(buyer_weight=20.0).acquire(reports)
+    """If she asks for more, the others' bids stay; on the common curve she would be somebody else."""
+    bids = np.array([1.0, 1.3, 1.6])
+    outcome = market(buyer_weight=20.0).acquire(bids)
     own = outcome.schedule(user=0).privacy_loss([1.3])[0]
     common = outcome.schedule().privacy_loss([1.3])[0]
     assert own > common * 1.05
@@ -138,18 +138,18 @@ def test_the_last_person_may_be_counted_from_the_end_and_others_are_refused():
             outcome.schedule(user=bad)
 
 
-# -- before anybody has reported ---------------------------------------------------------------------------------------
+# -- before anybody has bid ---------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
-def test_a_menu_is_the_mean_over_what_the_others_may_report(setting):
+def test_a_menu_is_the_mean_over_what_the_others_may_bid(setting):
     made = market(setting=setting, buyer_weight=60.0, user_weight=0.5, variance=0.2)
     menu = made.menu(4, rng=np.random.default_rng(1), repetitions=80, points=3)
     rng = np.random.default_rng(2)
     paid = np.empty((80, 3))
     for k in range(80):
         others = made.prior.sample(3, rng=rng)
-        paid[k] = [made.acquire(np.append(z, others)).payments[0] for z in menu.reports]
+        paid[k] = [made.acquire(np.append(z, others)).payments[0] for z in menu.bids]
     error = np.hypot(menu.payment_error, paid.std(axis=0, ddof=1) / np.sqrt(80)) + 1e-12
     assert (np.abs(menu.payment - paid.mean(axis=0)) <= 4.5 * error).all()
     assert menu.repetitions == 80
@@ -158,8 +158,8 @@ def test_a_menu_is_the_mean_over_what_the_others_may_report(setting):
 def test_a_menu_offers_less_for_less_and_states_its_own_error():
     prior = Exponential(1.0)
     menu = market(prior).menu(20, rng=np.random.default_rng(3), repetitions=40, points=9)
-    assert menu.reports[0] == 0.0
-    assert np.isfinite(menu.reports).all()
+    assert menu.bids[0] == 0.0
+    assert np.isfinite(menu.bids).all()
     for curve in (menu.privacy_loss, menu.payment, menu.chance):
         assert curve.shape == (9,)
         assert (np.diff(curve) <= 1e-9 * curve[0]).all()
@@ -171,7 +171,7 @@ def test_a_menu_offers_less_for_less_and_states_its_own_error():
 def test_in_a_menu_the_truth_is_the_best_line():
     """The interim view inherits truthfulness: every type prefers her own line, up to the stated error."""
     menu = market(buyer_weight=50.0).menu(5, rng=np.random.default_rng(4), repetitions=60, points=9)
-    worth = menu.payment[None, :] - menu.reports[:, None] * menu.privacy_loss[None, :]
+    worth = menu.payment[None, :] - menu.bids[:, None] * menu.privacy_loss[None, :]
     assert (worth.argmax(axis=1) == np.arange(9)).all() or (np.diagonal(worth) >= worth.max(axis=1) - 1e-9).all()
     assert (np.diagonal(worth) >= -1e-9).all()
 

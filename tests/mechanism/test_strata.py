@@ -17,7 +17,7 @@ from hushbid.mechanism.worst_case import worst_payment
 from hushbid.questions import Number
 
 LABELS = ["a", "b", "a", "b", "a", "b", "b"]
-REPORTS = np.array([1.05, 1.31, 1.4, 1.12, 1.77, 1.6, 1.12])
+BIDS = np.array([1.05, 1.31, 1.4, 1.12, 1.77, 1.6, 1.12])
 CONTRAST = {"a": 1.0, "b": -1.5}
 GOALS = {"price": Price(3.0), "accuracy": Accuracy(6.5), "budget": Budget(4.0)}
 
@@ -66,12 +66,12 @@ def by_multistart(costs: np.ndarray, variance: np.ndarray, codes: np.ndarray, we
 @pytest.mark.parametrize("goal", GOALS.values(), ids=GOALS)
 def test_the_purchase_for_a_contrast_is_the_best_there_is(goal: Any, relation: float) -> None:
     variance = np.array([3.0, 10.0, 16.0, 6.0, 2.0, 12.0, 5.0])
-    outcome = market(goal, variance=variance, max_relation=relation).acquire(REPORTS)
+    outcome = market(goal, variance=variance, max_correlation=relation).acquire(BIDS)
     codes, weights = np.array([0, 1, 0, 1, 0, 1, 1]), np.array([1.0, -1.5])
     more = 7 * relation**2 * variance.mean()  # of everybody, and so much of it is a constant
     constant = more * (1.0 / 3 + 1.5**2 / 4)
     aim = Accuracy(math.sqrt(goal.number**2 + constant)) if isinstance(goal, Accuracy) else goal
-    found = by_multistart(2.0 * REPORTS - 1.0, variance + more, codes, weights, aim)
+    found = by_multistart(2.0 * BIDS - 1.0, variance + more, codes, weights, aim)
     found -= {"price": goal.number * constant, "accuracy": 0.0, "budget": constant}[goal.kind]
     assert outcome.objective == pytest.approx(found, rel=1e-9)
     assert outcome.objective * (1 - 1e-8) < outcome.lower_bound <= outcome.objective
@@ -86,16 +86,14 @@ def test_the_purchase_for_a_contrast_is_the_best_there_is(goal: Any, relation: f
 
 
 def test_one_noise_for_all_strata_is_cheaper_than_one_for_each_with_the_same_error() -> None:
-    reports = np.concatenate([np.linspace(1, 2, 10), np.linspace(1, 2, 40)])
+    bids = np.concatenate([np.linspace(1, 2, 10), np.linspace(1, 2, 40)])
     labels, shares = ["few"] * 10 + ["many"] * 40, {"few": 0.6, "many": 0.4}
     paid = error = 0.0
     for rows, share in ((slice(10), 0.6), (slice(10, None), 0.4)):
-        alone = Market(prior=Uniform(1, 2), buyer_weight=5000 * share**2).acquire(reports[rows])
+        alone = Market(prior=Uniform(1, 2), buyer_weight=5000 * share**2).acquire(bids[rows])
         paid += float(alone.virtual_costs @ alone.privacy_loss)
         error += share**2 * alone.mse
-    together = Market(prior=Uniform(1, 2), goal=Accuracy(math.sqrt(error)), strata=labels, shares=shares).acquire(
-        reports
-    )
+    together = Market(prior=Uniform(1, 2), goal=Accuracy(math.sqrt(error)), strata=labels, shares=shares).acquire(bids)
     assert together.mse == pytest.approx(error, rel=1e-12)
     assert together.objective < 0.8 * paid
 
@@ -106,17 +104,17 @@ def test_one_noise_for_all_strata_is_cheaper_than_one_for_each_with_the_same_err
 def test_one_stratum_with_all_of_the_share_is_the_market_without_strata(
     kind: str, setting: str, prior: Any, relation: float
 ) -> None:
-    terms = {"prior": prior, "setting": setting, "max_relation": relation, "variance": 4.0, "bounds": (0, 8)}
+    terms = {"prior": prior, "setting": setting, "max_correlation": relation, "variance": 4.0, "bounds": (0, 8)}
     plain = Market(goal=GOALS[kind], **terms)
     one = Market(goal=GOALS[kind], **terms, strata=["all"] * 7, shares={"all": 1})
-    expected, found = plain.acquire(REPORTS), one.acquire(REPORTS)
+    expected, found = plain.acquire(BIDS), one.acquire(BIDS)
     for name in ("privacy_loss", "weights", "payments", "information_rent", "mse", "worst_mse", "objective"):
         assert getattr(found, name) == pytest.approx(getattr(expected, name), rel=1e-12, abs=1e-12), name
     assert found.schedule().at([1.3])[1] == pytest.approx(expected.schedule().at([1.3])[1], rel=1e-12)
 
 
 def test_the_local_purchase_for_a_contrast_is_a_market_in_each_stratum_with_its_weight_squared() -> None:
-    found = market(setting="local", max_privacy_loss=2.5).acquire(REPORTS)
+    found = market(setting="local", max_privacy_loss=2.5).acquire(BIDS)
     error, costs = 0.0, 0.0
     for name, weight in CONTRAST.items():
         rows = np.array([label == name for label in LABELS])
@@ -126,7 +124,7 @@ def test_the_local_purchase_for_a_contrast_is_a_market_in_each_stratum_with_its_
             buyer_weight=3.0 * weight**2,
             setting="local",
             max_privacy_loss=2.5,
-        ).acquire(REPORTS[rows])
+        ).acquire(BIDS[rows])
         assert found.privacy_loss[rows] == pytest.approx(alone.privacy_loss, rel=1e-12)
         assert found.payments[rows] == pytest.approx(alone.payments, rel=1e-9)
         assert found.weights[rows] == pytest.approx(weight * alone.weights, rel=1e-12)
@@ -152,27 +150,27 @@ def test_the_local_purchase_for_a_contrast_is_a_market_in_each_stratum_with_its_
 )
 def test_no_misreport_gains(kind: str, setting: str, prior: Any) -> None:
     variance = 7.0 if setting == "local" else [3.0, 10.0, 16.0, 6.0, 2.0, 12.0, 5.0]
-    terms = market(GOALS[kind], prior=prior, setting=setting, variance=variance, max_relation=0.1)
-    honest = terms.acquire(REPORTS)
-    assert (honest.payments >= REPORTS * honest.privacy_loss - honest.incentive_error).all()
+    terms = market(GOALS[kind], prior=prior, setting=setting, variance=variance, max_correlation=0.1)
+    honest = terms.acquire(BIDS)
+    assert (honest.payments >= BIDS * honest.privacy_loss - honest.incentive_error).all()
     for row in (0, 3):
         losses = []
         for lie in np.linspace(1.0, 2.0, 6):
-            stated = REPORTS.copy()
+            stated = BIDS.copy()
             stated[row] = lie
             found = terms.acquire(stated)
-            gain = found.payments[row] - REPORTS[row] * found.privacy_loss[row]
-            gain -= honest.payments[row] - REPORTS[row] * honest.privacy_loss[row]
+            gain = found.payments[row] - BIDS[row] * found.privacy_loss[row]
+            gain -= honest.payments[row] - BIDS[row] * honest.privacy_loss[row]
             assert gain <= honest.incentive_error + found.incentive_error
             losses.append(found.privacy_loss[row])
         assert losses[0] > losses[-1]
         assert (np.diff(losses) <= 1e-12).all()
 
 
-def test_people_with_the_same_report_are_priced_by_their_own_stratum() -> None:
+def test_people_with_the_same_bid_are_priced_by_their_own_stratum() -> None:
     prior = Grouped({"x": LogNormal(0, 0.5), "y": Empirical([0.5, 1.0, 2.0])}, list("xxyyxxyy"))
-    reports, labels = np.ones(8), ["a", "b"] * 4
-    outcome = Market(prior=prior, goal=Budget(5), strata=labels, contrast=CONTRAST).acquire(reports)
+    bids, labels = np.ones(8), ["a", "b"] * 4
+    outcome = Market(prior=prior, goal=Budget(5), strata=labels, contrast=CONTRAST).acquire(bids)
     for row in range(8):
         loss, paid = outcome.schedule(row).at([1.0])
         assert outcome.privacy_loss[row] == pytest.approx(loss[0], rel=1e-9)
@@ -182,7 +180,7 @@ def test_people_with_the_same_report_are_priced_by_their_own_stratum() -> None:
 
 
 def test_a_budget_is_paid_on_average() -> None:
-    stated, rng = market(Budget(4.0), max_relation=0.1), np.random.default_rng(1)
+    stated, rng = market(Budget(4.0), max_correlation=0.1), np.random.default_rng(1)
     paid = np.array([stated.acquire(1.0 + rng.random(7)).total_payment for _ in range(30)])
     assert abs(paid.mean() - 4.0) < 3.0 * paid.std() / math.sqrt(30)
     assert paid.std() < 0.6
@@ -194,11 +192,11 @@ def test_a_budget_is_paid_on_average() -> None:
 def test_a_panel_with_wrong_shares_is_put_right() -> None:
     rng, means, drawn = np.random.default_rng(2), {"old": 0.8, "young": 0.2}, 4000
     labels = ["young"] * 30 + ["old"] * 10  # but half of the people are old
-    reports = 1.0 + rng.random(40)
+    bids = 1.0 + rng.random(40)
     data = rng.random((drawn, 40)) < np.array([means[label] for label in labels])
     terms: dict[str, Any] = {"prior": Uniform(1, 2), "buyer_weight": 2000, "variance": 0.16}
-    raw = Market(**terms).acquire(reports)
-    put_right = Market(**terms, strata=labels, shares={"young": 0.5, "old": 0.5}).acquire(reports)
+    raw = Market(**terms).acquire(bids)
+    put_right = Market(**terms, strata=labels, shares={"young": 0.5, "old": 0.5}).acquire(bids)
     off = []
     for outcome in (raw, put_right):
         strength = outcome.privacy_loss.sum()
@@ -211,7 +209,7 @@ def test_a_panel_with_wrong_shares_is_put_right() -> None:
 
 @pytest.mark.parametrize("population", [None, {"a": 5, "b": 12}])
 def test_the_worst_relation_inside_strata_makes_the_worst_error_and_none_is_worse(population: Any) -> None:
-    outcome = market(Price(3.0), variance=9.0, max_relation=0.3, population=population).acquire(REPORTS)
+    outcome = market(Price(3.0), variance=9.0, max_correlation=0.3, population=population).acquire(BIDS)
     counts = population or {"a": 3, "b": 4}
     codes = np.repeat([0, 1], list(counts.values()))
     omega = np.zeros(codes.size)
@@ -233,7 +231,7 @@ def test_the_worst_relation_inside_strata_makes_the_worst_error_and_none_is_wors
 
 def test_questions_with_strata_are_one_number_with_strata() -> None:
     asked = [Number(name="height", bounds=(0, 2), variance=0.3), Number(name="weight", bounds=(0, 50), variance=200)]
-    stated: dict[str, Any] = {"prior": Uniform(1, 2), "strata": LABELS, "contrast": CONTRAST, "max_relation": 0.1}
+    stated: dict[str, Any] = {"prior": Uniform(1, 2), "strata": LABELS, "contrast": CONTRAST, "max_correlation": 0.1}
     survey = Market(questions=asked, goal=Price(80), **stated)
     assert survey.layout is not None
     scalar = Market(
@@ -242,7 +240,7 @@ def test_questions_with_strata_are_one_number_with_strata() -> None:
         goal=Price(80 * survey.layout.importance),
         **stated,
     )
-    found, expected = survey.acquire(REPORTS), scalar.acquire(REPORTS)
+    found, expected = survey.acquire(BIDS), scalar.acquire(BIDS)
     assert found.privacy_loss == pytest.approx(expected.privacy_loss, rel=1e-12)
     assert found.payments == pytest.approx(expected.payments, rel=1e-12)
     strength, squares = found.privacy_loss.sum() / 2.5, float(found.weights @ found.weights)
@@ -263,8 +261,8 @@ def test_questions_with_strata_are_one_number_with_strata() -> None:
 @pytest.mark.parametrize("setting", ["central", "local"])
 @pytest.mark.parametrize("goal", [Price(3.0), Accuracy(4.5), Accuracy({"b": 5.0, "a": 4.0})], ids=str)
 def test_a_mean_for_each_stratum_is_a_market_in_each(goal: Any, setting: Any) -> None:
-    everywhere = market(goal, each=True, setting=setting, max_relation=0.1, population={"a": 9, "b": 4})
-    outcome = everywhere.acquire(REPORTS, tie_key=list("gfedcba"))
+    everywhere = market(goal, each=True, setting=setting, max_correlation=0.1, population={"a": 9, "b": 4})
+    outcome = everywhere.acquire(BIDS, tie_key=list("gfedcba"))
     for name, population in (("a", 9), ("b", 4)):
         rows = np.array([label == name for label in LABELS])
         stated = {"a": 4.0, "b": 5.0}[name] if goal != Accuracy(4.5) else 4.5
@@ -273,9 +271,9 @@ def test_a_mean_for_each_stratum_is_a_market_in_each(goal: Any, setting: Any) ->
             bounds=(-3, 5),
             setting=setting,
             goal=Accuracy(stated) if isinstance(goal, Accuracy) else goal,
-            max_relation=0.1,
+            max_correlation=0.1,
             population=population,
-        ).acquire(REPORTS[rows], tie_key=[key for key, mine in zip("gfedcba", rows, strict=True) if mine])
+        ).acquire(BIDS[rows], tie_key=[key for key, mine in zip("gfedcba", rows, strict=True) if mine])
         part = read_back(outcome).by_stratum()[name]
         assert part.to_dict() == alone.to_dict()
         assert np.array_equal(outcome.payments[rows], alone.payments)
@@ -293,7 +291,7 @@ def test_each_stratum_takes_caps_limits_questions_and_priors_of_its_own_people()
     asked = [Number(name="height", bounds=(0, 2)), Number(name="weight", bounds=(0, 50))]
     limits = np.array([0.3, math.inf, 0.5, 0.2, math.inf, 0.4, math.inf])
     survey = Market(prior=prior, questions=asked, goal=Accuracy((1.2, 30)), strata=LABELS, each=True)
-    outcome = survey.acquire(REPORTS, limits=limits + 1.0)
+    outcome = survey.acquire(BIDS, limits=limits + 1.0)
     assert (outcome.privacy_loss <= limits + 1.0).all()
     for part in outcome.by_stratum().values():
         assert all(error.mse <= most**2 for error, most in zip(part.question_errors(), (1.2, 30), strict=True))
@@ -301,7 +299,7 @@ def test_each_stratum_takes_caps_limits_questions_and_priors_of_its_own_people()
     assert read_back(outcome).to_dict() == outcome.to_dict()
 
 
-# -- before anybody reports --------------------------------------------------------------------------------------------
+# -- before anybody bids --------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
@@ -315,7 +313,7 @@ def test_each_stratum_takes_caps_limits_questions_and_priors_of_its_own_people()
     ],
     ids=str,
 )
-def test_no_reports_cost_more_than_the_bound(kind: str, setting: str, prior: Any) -> None:
+def test_no_bids_cost_more_than_the_bound(kind: str, setting: str, prior: Any) -> None:
     rng = np.random.default_rng(4)
     for k in range(4):
         labels = ["a", "b", *rng.choice(["a", "b"], int(rng.integers(0, 6)))]
@@ -331,18 +329,18 @@ def test_no_reports_cost_more_than_the_bound(kind: str, setting: str, prior: Any
         missing = kind != "accuracy" and k % 2 == 1
         bound = worst_payment(population, above_support=missing)
         for _ in range(5):
-            reports = np.asarray(prior.quantile(np.round(rng.random(len(labels)), int(rng.integers(0, 3)))))
+            bids = np.asarray(prior.quantile(np.round(rng.random(len(labels)), int(rng.integers(0, 3)))))
             if missing:
-                reports[rng.random(len(labels)) < 0.3] = 9.0
+                bids[rng.random(len(labels)) < 0.3] = 9.0
             try:
-                outcome = stated.acquire(np.maximum(reports, 1e-3))
+                outcome = stated.acquire(np.maximum(bids, 1e-3))
             except NobodyToBuyFrom:
                 continue
             assert outcome.total_payment <= bound + outcome.incentive_error * len(labels)
 
 
 def test_campaigns_are_planned_and_simulated_with_their_strata() -> None:
-    stated = market(Budget(4.0), max_relation=0.1)
+    stated = market(Budget(4.0), max_correlation=0.1)
     found = stated.plan(7, rng=np.random.default_rng(0), repetitions=10)
     assert found.simulation.expected("total_payment").low < 4.0 < found.simulation.expected("total_payment").high
     assert [point.payment for point in found.frontier] == pytest.approx([1, 2, 4, 8, 16])
@@ -370,14 +368,14 @@ def test_a_plan_is_for_the_people_of_the_column(n: int | None, told: str) -> Non
     "terms",
     [
         {"shares": {"b": 0.25, "a": 0.75}},
-        {"contrast": CONTRAST, "max_relation": 0.1, "population": {"b": 8, "a": 3}},
+        {"contrast": CONTRAST, "max_correlation": 0.1, "population": {"b": 8, "a": 3}},
         {"contrast": CONTRAST, "setting": "local"},
         {"each": True, "max_privacy_loss": [1.0] * 7},
     ],
     ids=str,
 )
 def test_what_was_decided_reads_back_as_it_was(terms: Any) -> None:
-    outcome = market(**terms).acquire(REPORTS, tie_key=list("gfedcba"))
+    outcome = market(**terms).acquire(BIDS, tie_key=list("gfedcba"))
     again = read_back(outcome)
     assert again.market == outcome.market
     assert hash(again.market) == hash(outcome.market)
@@ -405,24 +403,24 @@ def test_a_market_without_strata_is_written_as_before() -> None:
 
 
 def test_the_summary_says_what_is_estimated() -> None:
-    assert "a contrast of 2 strata" in market().acquire(REPORTS).summary()
-    assert "a post-stratified mean over 2 strata" in market(shares={"a": 0.5, "b": 0.5}).acquire(REPORTS).summary()
+    assert "a contrast of 2 strata" in market().acquire(BIDS).summary()
+    assert "a post-stratified mean over 2 strata" in market(shares={"a": 0.5, "b": 0.5}).acquire(BIDS).summary()
 
 
 def test_limits_that_people_state_beside_their_prices_are_kept_and_nobody_gains_by_misstating_them() -> None:
     limits = np.array([0.05, 9.0, 0.3, 0.2, 9.0, 9.0, 0.1])
-    told = market().acquire(REPORTS, limits=limits)
-    free = market().acquire(REPORTS)
+    told = market().acquire(BIDS, limits=limits)
+    free = market().acquire(BIDS)
     assert (told.privacy_loss <= limits).all()
     assert (free.privacy_loss > limits).any()
     assert told.objective > free.objective
     for row in (0, 3, 6):
-        surplus = told.payments[row] - REPORTS[row] * told.privacy_loss[row]
-        for price, limit in ((REPORTS[row], limits[row] / 2), (1.0, limits[row]), (1.9, limits[row]), (1.3, 9.0)):
-            reports, stated = REPORTS.copy(), limits.copy()
-            reports[row], stated[row] = price, limit
-            other = market().acquire(reports, limits=stated)
-            gain = other.payments[row] - REPORTS[row] * other.privacy_loss[row] - surplus
+        surplus = told.payments[row] - BIDS[row] * told.privacy_loss[row]
+        for price, limit in ((BIDS[row], limits[row] / 2), (1.0, limits[row]), (1.9, limits[row]), (1.3, 9.0)):
+            bids, stated = BIDS.copy(), limits.copy()
+            bids[row], stated[row] = price, limit
+            other = market().acquire(bids, limits=stated)
+            gain = other.payments[row] - BIDS[row] * other.privacy_loss[row] - surplus
             assert gain <= told.incentive_error + 1e-9 or other.privacy_loss[row] > limits[row]
 
 
@@ -444,8 +442,8 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"goal": Budget(5), "max_privacy_loss": 2.0}, "max_privacy_loss", "unless the goal is a price of the error"),
     ({"user_weight": 1.0, "variance": 1.0}, "user_weight", "must be 0 with strata"),
     ({"variance": 0.0}, "variance", "must be positive with strata"),
-    ({"max_relation": 0.1, "population": 20}, "population", "in each stratum, 'a', 'b'"),
-    ({"max_relation": 0.1, "population": {"a": 3, "b": 3}}, "population", "'b' has 4 people"),
+    ({"max_correlation": 0.1, "population": 20}, "population", "in each stratum, 'a', 'b'"),
+    ({"max_correlation": 0.1, "population": {"a": 3, "b": 3}}, "population", "'b' has 4 people"),
     ({"goal": Accuracy({"a": 6.5, "b": 6.5})}, "standard_error", "must not name strata"),
     ({"goal": Accuracy({"a": 6.5}), "each": True}, "standard_error", "must name each stratum"),
     ({"goal": Accuracy((1, 2, 3)), "each": True}, "standard_error", "one for each stratum (2), got 3"),
@@ -462,7 +460,7 @@ def test_what_strata_cannot_be_joined_with_is_refused_in_a_sentence(terms: Any, 
 
 @pytest.mark.parametrize("terms", [{"contrast": CONTRAST}, {"each": True}], ids=str)
 def test_a_stratum_with_nobody_to_buy_from_is_named(terms: Any) -> None:
-    above = np.where(np.array(LABELS) == "a", 2.5, REPORTS)
+    above = np.where(np.array(LABELS) == "a", 2.5, BIDS)
     for goal in GOALS.values():
         if not (terms.get("each") and isinstance(goal, Budget)):
             with pytest.raises((NobodyToBuyFrom, Unreachable), match="tratum 'a'"):
@@ -471,19 +469,19 @@ def test_a_stratum_with_nobody_to_buy_from_is_named(terms: Any) -> None:
 
 def test_what_no_purchase_can_do_is_refused() -> None:
     with pytest.raises(Unreachable, match=r"above 3\.78594, the least that 7 people can reach in their strata"):
-        market(Accuracy(3.0)).acquire(REPORTS)  # √(16·(1/3 + 1.5²/4))
+        market(Accuracy(3.0)).acquire(BIDS)  # √(16·(1/3 + 1.5²/4))
     with pytest.raises(InputError, match="limits cannot be joined"):
-        market(Budget(5)).acquire(REPORTS, limits=np.full(7, 2.0))
+        market(Budget(5)).acquire(BIDS, limits=np.full(7, 2.0))
     for call in (lambda one: one.for_people(7), lambda one: one.plan(rng=np.random.default_rng(0))):
         with pytest.raises(InputError, match="by_stratum"):
             call(market(each=True))
     with pytest.raises(HushbidError, match="name the stratum"):
-        market().acquire(REPORTS).schedule()
+        market().acquire(BIDS).schedule()
     for each in (False, True):
         with pytest.raises(InputError, match=r"variance must have one entry per person \(7 people\), got 8"):
-            market(variance=np.full(8, 2.0), **({"each": True} if each else {})).acquire(REPORTS)
+            market(variance=np.full(8, 2.0), **({"each": True} if each else {})).acquire(BIDS)
         with pytest.raises(InputError, match=r"strata must have one label per person \(6 people\), got 7"):
-            market(**({"each": True} if each else {})).acquire(REPORTS[:6])
+            market(**({"each": True} if each else {})).acquire(BIDS[:6])
     # the only seller of a stratum, under a prior without an end
     alone = Market(prior=LogNormal(0, 2), goal=Accuracy(2), strata=["a", "b", "b"], contrast=CONTRAST)
     with pytest.raises(DivergentPayment):
@@ -493,7 +491,7 @@ def test_what_no_purchase_can_do_is_refused() -> None:
 def test_the_incentive_audit_keeps_everybody_s_stratum() -> None:
     labels = ["few", *["many"] * 9]
     stated = Market(
-        prior=Uniform(1, 2), goal=Accuracy(0.9), strata=labels, contrast={"few": 1, "many": -1}, max_relation=0.1
+        prior=Uniform(1, 2), goal=Accuracy(0.9), strata=labels, contrast={"few": 1, "many": -1}, max_correlation=0.1
     )
     audits = audits_of(stated.acquire(np.linspace(1, 2, 10)), checks=("incentives",), tested=1, among=4)
     found = next(iter(audits))

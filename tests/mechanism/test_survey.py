@@ -21,15 +21,15 @@ GOALS = {
     "budget": {"goal": Budget(20)},
     "hard budget": {"goal": HardBudget(20)},
     "accuracy": {"goal": Accuracy([1.5, 0.2, 0.15])},
-    "relation": {"goal": Accuracy([1.5, 0.2, 0.15]), "max_relation": 0.1},
+    "relation": {"goal": Accuracy([1.5, 0.2, 0.15]), "max_correlation": 0.1},
     "cap": {"buyer_weight": 300.0, "max_privacy_loss": 0.5},
 }
-REPORTS = np.random.default_rng(7).uniform(1, 2, 60)
+BIDS = np.random.default_rng(7).uniform(1, 2, 60)
 
 
 LOCAL = {
     name: {**terms, "setting": "local"}
-    for name, terms in (GOALS | {"loose": {"goal": Accuracy([3.0, 0.4, 0.4]), "max_relation": 0.1}}).items()
+    for name, terms in (GOALS | {"loose": {"goal": Accuracy([3.0, 0.4, 0.4]), "max_correlation": 0.1}}).items()
     if name in ("price", "accuracy", "cap", "loose")
 }
 
@@ -51,14 +51,14 @@ def for_one_number(market: Market) -> Market:
         variance=layout.variance,
         goal=Accuracy(1.0) if isinstance(goal, Accuracy) else goal,
         max_privacy_loss=market.max_privacy_loss,
-        max_relation=market.max_relation,
+        max_correlation=market.max_correlation,
     )
 
 
 @pytest.mark.parametrize("terms", [*GOALS.values(), *LOCAL.values()], ids=[*GOALS, *(f"local {one}" for one in LOCAL)])
 def test_a_survey_buys_and_pays_as_the_market_for_the_one_number_it_comes_to(terms: dict[str, Any]) -> None:
     market = survey(**terms)
-    asked, one = market.acquire(REPORTS), for_one_number(market).acquire(REPORTS)
+    asked, one = market.acquire(BIDS), for_one_number(market).acquire(BIDS)
     for name in ("privacy_loss", "weights", "payments", "information_rent"):
         np.testing.assert_allclose(getattr(asked, name), getattr(one, name), rtol=1e-12, atol=1e-12)
     assert (asked.mse, asked.worst_mse, asked.objective) == pytest.approx((one.mse, one.worst_mse, one.objective))
@@ -69,8 +69,8 @@ def test_a_survey_buys_and_pays_as_the_market_for_the_one_number_it_comes_to(ter
 )
 def test_one_number_asked_as_a_survey_is_the_market_with_its_bounds(asked: Any, stated: Any) -> None:
     questions = (Number(name="sleep", bounds=(0, 12), variance=2.0),)
-    one = Market(prior=Uniform(1, 2), bounds=(0, 12), variance=2.0, goal=stated).acquire(REPORTS)
-    found = survey(questions, goal=asked).acquire(REPORTS)
+    one = Market(prior=Uniform(1, 2), bounds=(0, 12), variance=2.0, goal=stated).acquire(BIDS)
+    found = survey(questions, goal=asked).acquire(BIDS)
     np.testing.assert_allclose(found.privacy_loss, one.privacy_loss, rtol=1e-12, atol=1e-12)
     np.testing.assert_allclose(found.payments, one.payments, rtol=1e-12, atol=1e-12)
     (error,) = found.question_errors()
@@ -80,7 +80,7 @@ def test_one_number_asked_as_a_survey_is_the_market_with_its_bounds(asked: Any, 
 @pytest.mark.parametrize("name", ["price", "budget", "hard budget", "cap"])
 def test_the_errors_of_the_questions_weighed_by_importance_are_the_error_of_the_one_number(name: str) -> None:
     yes_no = tuple(YesNo(name=f"q{i}", importance=p) for i, p in enumerate((1.0, 2.0, 60.0)))
-    outcome = survey((SURVEY[0], *yes_no), **GOALS[name]).acquire(REPORTS)
+    outcome = survey((SURVEY[0], *yes_no), **GOALS[name]).acquire(BIDS)
     errors = outcome.question_errors()
     total = math.fsum(one.question.importance for one in errors)
     weighed = math.fsum(one.question.importance * one.mse / one.question.width**2 for one in errors)
@@ -90,7 +90,7 @@ def test_the_errors_of_the_questions_weighed_by_importance_are_the_error_of_the_
 def test_the_shares_of_a_choice_have_on_average_the_error_that_the_market_counts() -> None:
     """What is stated of a choice is the share that varies most; the market counts the mean over shares."""
     (question,) = questions = (Choice(name="party", answers=("a", "b", "c", "d")),)
-    outcome = survey(questions, goal=Budget(20)).acquire(REPORTS)
+    outcome = survey(questions, goal=Budget(20)).acquire(BIDS)
     (error,) = outcome.question_errors()
     squares = math.fsum(outcome.weights**2)
     difference = (question.largest_variance - question.relative_variance) * squares
@@ -100,7 +100,7 @@ def test_the_shares_of_a_choice_have_on_average_the_error_that_the_market_counts
 @pytest.mark.parametrize("relation", [0.0, 0.1])
 def test_every_question_keeps_its_own_standard_error_also_at_worst(relation: float) -> None:
     targets = (1.5, 0.2, 0.15)
-    outcome = survey(goal=Accuracy(targets), max_relation=relation).acquire(REPORTS)
+    outcome = survey(goal=Accuracy(targets), max_correlation=relation).acquire(BIDS)
     reached = [
         one.worst_standard_error / target for one, target in zip(outcome.question_errors(), targets, strict=True)
     ]
@@ -115,7 +115,7 @@ def test_in_the_local_setting_every_question_has_everybodys_own_noise_in_it(name
     terms = dict(LOCAL[name])
     if "goal" in terms:
         terms["goal"] = Accuracy([3.0, 0.4, 0.4])
-    outcome = survey(questions, **terms).acquire(REPORTS)
+    outcome = survey(questions, **terms).acquire(BIDS)
     layout = outcome.market.layout
     assert layout is not None
     bought = outcome.privacy_loss > 0
@@ -139,14 +139,14 @@ def test_in_the_local_setting_every_question_has_everybodys_own_noise_in_it(name
 def test_locally_a_plan_tells_about_the_errors_that_a_purchase_has() -> None:
     market = survey(setting="local", buyer_weight=300.0)
     planned = market.plan(60, rng=np.random.default_rng(1), repetitions=20).question_errors
-    bought = market.acquire(REPORTS).question_errors()
+    bought = market.acquire(BIDS).question_errors()
     for one, other in zip(planned, bought, strict=True):
         assert one.standard_error == pytest.approx(other.standard_error, rel=0.15)
 
 
 def test_a_loss_with_less_noise_than_a_message_can_hold_is_refused() -> None:
     with pytest.raises(MarketError, match=r"too large for a message with a survey's answers: .* set max_privacy_loss"):
-        survey(setting="local", buyer_weight=1e25).acquire(REPORTS)
+        survey(setting="local", buyer_weight=1e25).acquire(BIDS)
 
 
 def test_ten_questions_cost_as_much_as_one_on_a_range_of_4_7() -> None:
@@ -156,7 +156,7 @@ def test_ten_questions_cost_as_much_as_one_on_a_range_of_4_7() -> None:
 
 
 def test_a_survey_is_told_in_words_question_by_question() -> None:
-    text = survey(goal=Accuracy([1.5, 0.2, 0.15]), max_relation=0.1).acquire(REPORTS).summary()
+    text = survey(goal=Accuracy([1.5, 0.2, 0.15]), max_correlation=0.1).acquire(BIDS).summary()
     assert "3 questions: bought from" in text
     assert "sleep: 1." in text
     assert "party: 0.1" in text
@@ -167,7 +167,7 @@ def test_a_survey_is_told_in_words_question_by_question() -> None:
 
 
 def test_outcomes_and_records_of_surveys_are_read_back_strictly() -> None:
-    outcome = survey(goal=Accuracy([1.5, 0.2, 0.15])).acquire(REPORTS)
+    outcome = survey(goal=Accuracy([1.5, 0.2, 0.15])).acquire(BIDS)
     record = Record.of(outcome)
     market = record.to_dict()["outcome"]["market"]
     assert "bounds" not in market
@@ -215,7 +215,7 @@ def test_what_cannot_be_joined_with_questions_is_refused(terms: dict[str, Any], 
 
 def test_standard_errors_that_nobody_can_reach_are_refused_with_how_far_they_are_off() -> None:
     with pytest.raises(Unreachable, match=r"must be above 10 times what is stated for the hardest question, the least"):
-        survey(goal=Accuracy([1.5, math.sqrt(0.25 / 6000), 0.15])).acquire(REPORTS)
+        survey(goal=Accuracy([1.5, math.sqrt(0.25 / 6000), 0.15])).acquire(BIDS)
 
 
 @pytest.mark.parametrize("wrong", [[], [0.1, -1], [0.1, math.inf], [0.1, "1"], [0.1, [1, 2]]])

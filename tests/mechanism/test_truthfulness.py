@@ -1,4 +1,4 @@
-"""Nobody gains by a misreport and nobody loses by joining, ex post: every type and report, whatever others say."""
+"""Nobody gains by a misreport and nobody loses by joining, ex post: every type and bid, whatever others say."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ PRIORS = [
 
 
 def cost(market, outcome, row, truth):
-    """What person ``row`` with true sensitivity ``truth`` ends up with."""
-    weight = float(np.broadcast_to(market.user_weight, outcome.reports.shape)[row])
+    """What person ``row`` with true cost ``truth`` ends up with."""
+    weight = float(np.broadcast_to(market.user_weight, outcome.bids.shape)[row])
     return weight * outcome.mse + truth * outcome.privacy_loss[row] - outcome.payments[row]
 
 
@@ -98,23 +98,23 @@ def test_with_a_pilot_in_cents_no_misreport_gains_more_than_the_incentive_error_
         assert cost(market, said, row, truth[row]) >= at_most
 
 
-@given(reports=st.lists(st.floats(1.0, 2.5), min_size=1, max_size=6), setting=st.sampled_from(["central", "local"]))
+@given(bids=st.lists(st.floats(1.0, 2.5), min_size=1, max_size=6), setting=st.sampled_from(["central", "local"]))
 @settings(max_examples=30)
-def test_without_user_weights_no_payment_is_negative(reports, setting):
-    outcome = Market(prior=Uniform(1, 2), setting=setting, user_weight=0, buyer_weight=1.0).acquire(reports)
+def test_without_user_weights_no_payment_is_negative(bids, setting):
+    outcome = Market(prior=Uniform(1, 2), setting=setting, user_weight=0, buyer_weight=1.0).acquire(bids)
     assert (outcome.payments >= 0).all()
     assert (
-        outcome.payments >= np.where(outcome.privacy_loss > 0, outcome.reports * outcome.privacy_loss, 0) - 1e-12
+        outcome.payments >= np.where(outcome.privacy_loss > 0, outcome.bids * outcome.privacy_loss, 0) - 1e-12
     ).all()
 
 
 @given(scale=st.floats(1e-3, 1e3), setting=st.sampled_from(["central", "local"]))
 @settings(max_examples=20)
 def test_changing_the_unit_of_the_data_changes_no_decision(scale, setting):
-    reports = [1.1, 1.4, 1.2]
+    bids = [1.1, 1.4, 1.2]
     plain = Market(
         prior=Uniform(1, 2), setting=setting, bounds=(0, 1), variance=0.2, buyer_weight=1.0, user_weight=1.0
-    ).acquire(reports)
+    ).acquire(bids)
     other = Market(
         prior=Uniform(1, 2),
         setting=setting,
@@ -122,7 +122,7 @@ def test_changing_the_unit_of_the_data_changes_no_decision(scale, setting):
         variance=0.2 * scale**2,
         buyer_weight=1 / scale**2,
         user_weight=1 / scale**2,
-    ).acquire(reports)
+    ).acquire(bids)
     assert other.privacy_loss == pytest.approx(plain.privacy_loss, rel=1e-9)
     assert other.payments == pytest.approx(plain.payments, rel=1e-9)
     assert other.mse == pytest.approx(plain.mse * scale**2, rel=1e-9)

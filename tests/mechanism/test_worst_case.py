@@ -1,4 +1,4 @@
-"""The most a campaign can cost under caps: no reports found by a search cost more, and the bound is no idle one."""
+"""The most a campaign can cost under caps: no bids found by a search cost more, and the bound is no idle one."""
 
 import math
 
@@ -17,14 +17,14 @@ PRIORS = {
 }
 
 
-def reports_of(prior, n, rng, *, missing):
-    """Extreme, equal and ordinary reports, some of them above the support."""
+def bids_of(prior, n, rng, *, missing):
+    """Extreme, equal and ordinary bids, some of them above the support."""
     levels = rng.random(n) ** rng.choice([0.1, 1.0, 10.0])
     levels = np.round(levels) if rng.random() < 0.3 else np.full(n, levels[0]) if rng.random() < 0.4 else levels
-    reports = np.asarray(prior.quantile(np.clip(levels, 1e-4, 0.9999)))
+    bids = np.asarray(prior.quantile(np.clip(levels, 1e-4, 0.9999)))
     if missing:
-        reports[rng.random(n) < 0.3] = 2.0 * prior.support[1]
-    return reports
+        bids[rng.random(n) < 0.3] = 2.0 * prior.support[1]
+    return bids
 
 
 def a_goal(kind, rng, variance, caps):
@@ -45,7 +45,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("kind", "name"), CASES)
-def test_no_reports_cost_more_than_the_bound_where_people_state_limits(kind, name):
+def test_no_bids_cost_more_than_the_bound_where_people_state_limits(kind, name):
     prior, rng, binding = PRIORS[name], np.random.default_rng(len(name)), 0
     for k in range(4 if kind is Price else 2):
         n, variance = int(rng.integers(1, 5 if kind is Price else 4)), float(rng.uniform(0.01, 0.25))
@@ -57,7 +57,7 @@ def test_no_reports_cost_more_than_the_bound_where_people_state_limits(kind, nam
         assert bound <= float(limits.sum()) * prior.support[1] * (1 + 1e-9)
         for _ in range(3 if kind is Price else 2):
             try:
-                found = made.acquire(reports_of(prior, n, rng, missing=missing), limits=limits)
+                found = made.acquire(bids_of(prior, n, rng, missing=missing), limits=limits)
             except (Unreachable, DivergentPayment):  # nothing is bought, nobody is paid
                 continue
             assert found.total_payment <= bound * (1 + 1e-9) + 1e-9
@@ -67,7 +67,7 @@ def test_no_reports_cost_more_than_the_bound_where_people_state_limits(kind, nam
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 @pytest.mark.parametrize("name", ["uniform", "steps"])
-def test_no_reports_cost_more_than_the_bound_under_one_cap_also_if_people_care_about_the_error(name, setting):
+def test_no_bids_cost_more_than_the_bound_under_one_cap_also_if_people_care_about_the_error(name, setting):
     prior, rng, binding = PRIORS[name], np.random.default_rng(len(name) + 7), 0
     for _ in range(4):
         n, weight, variance = int(rng.integers(1, 7)), 10 ** rng.uniform(-1, 4), float(rng.uniform(0.01, 0.25))
@@ -82,7 +82,7 @@ def test_no_reports_cost_more_than_the_bound_under_one_cap_also_if_people_care_a
         )
         bound = worst_payment(made.for_people(n))
         for _ in range(3):
-            found = made.acquire(reports_of(prior, n, rng, missing=False))
+            found = made.acquire(bids_of(prior, n, rng, missing=False))
             assert found.total_payment <= bound * (1 + 1e-9) + 1e-9
             binding += int((found.privacy_loss == cap).any())
     assert binding >= 4
@@ -161,7 +161,7 @@ def test_no_limits_whatsoever_make_a_campaign_cost_more_than_the_bound_that_allo
         for _ in range(3 if kind is Budget else 8):
             limits = cap * rng.random(n) ** rng.choice([0.05, 0.3, 3.0])
             try:
-                found = made.acquire(reports_of(prior, n, rng, missing=True), limits=limits)
+                found = made.acquire(bids_of(prior, n, rng, missing=True), limits=limits)
             except Unreachable:
                 continue
             assert found.total_payment <= bound * (1 + 1e-9)

@@ -108,13 +108,13 @@ def test_amounts_that_fewer_than_five_people_are_behind_are_withheld(few: Outcom
 
 def test_a_stratum_with_few_sellers_tells_no_error_and_the_others_do() -> None:
     labels = ["north"] * 40 + ["south"] * 3
-    reports = np.linspace(1.0, 1.5, 43)
-    each = Market(prior=Uniform(1, 2), goal=Price(1000.0), strata=labels, each=True).acquire(reports)
+    bids = np.linspace(1.0, 1.5, 43)
+    each = Market(prior=Uniform(1, 2), goal=Price(1000.0), strata=labels, each=True).acquire(bids)
     assert fact(html_of(each), "south") == fact(html_of(each), "Privacy loss of each") == "withheld"
     assert "Fewer than 5 people of a stratum were bought from" in html_of(each)
     assert float(fact(html_of(each), "north")) > 0.0
     both = Market(prior=Uniform(1, 2), goal=Price(1000.0), strata=labels, shares={"north": 0.5, "south": 0.5})
-    assert fact(html_of(both.acquire(reports)), "Expected error (root mean square)") == "withheld"
+    assert fact(html_of(both.acquire(bids)), "Expected error (root mean square)") == "withheld"
     assert fact(html_of(both), "north") == "40"
 
 
@@ -170,7 +170,7 @@ def test_a_verification_says_what_failed(outcome: Outcome) -> None:
     assert "script" not in Reader(html_of(wrong)).tags
 
 
-def test_a_comparison_on_few_peoples_reports_is_withheld_and_on_drawn_people_it_is_not() -> None:
+def test_a_comparison_on_few_peoples_bids_is_withheld_and_on_drawn_people_it_is_not() -> None:
     market = Market(prior=Uniform(1, 2), buyer_weight=100.0)
     small = compare(market, [1.1, 1.2, 1.3])
     assert small.bought_from == 3
@@ -178,7 +178,7 @@ def test_a_comparison_on_few_peoples_reports_is_withheld_and_on_drawn_people_it_
     assert "With fewer than 20 people" in html_of(small)
     large: Comparison = compare(market, np.linspace(1, 2, 60))
     assert fact(html_of(large), "Compared on") == "60 people"
-    for row in (large.ours, *large.rivals):
+    for row in (large.ours, *large.baselines):
         assert row.name in Reader(html_of(large)).words
     assert f"{large.ours.total_payment:.4g}" in Reader(html_of(large)).words
     drawn = compare(market, people=3, rng=np.random.default_rng(1), populations=2)
@@ -188,14 +188,14 @@ def test_a_comparison_on_few_peoples_reports_is_withheld_and_on_drawn_people_it_
 
 def test_a_purchase_shows_its_campaign_its_money_and_the_public_estimate(tmp_path: Path) -> None:
     rng, n = np.random.default_rng(1), 60
-    people = {"id": [f"p{k}" for k in range(n)], "sensitivity": rng.uniform(1, 3, n), "value": rng.uniform(0, 12, n)}
+    people = {"id": [f"p{k}" for k in range(n)], "bid": rng.uniform(1, 3, n), "value": rng.uniform(0, 12, n)}
     file = tmp_path / "sleep.toml"
     file.write_text(
-        f'name = "{EVIL[:-1]}"\nquantity = "{EVIL[:-1]} of sleep"\nunit = "h"\nmade_up = true\n'
+        f'title = "{EVIL[:-1]}"\nquestion = "{EVIL[:-1]} of sleep"\nunit = "h"\nsynthetic = true\n'
         '[market]\nsetting = "central"\nprior = "uniform:1,3"\nbounds = [0, 12]\nvariance = 2\nbuyer_weight = 500\n'
         '[data]\nlate = "unpaid"\n'
     )
-    bought = run_campaign(file, reports=people, audit=False)
+    bought = run_campaign(file, bids=people, audit=False)
     html = html_of(bought)
     assert bought.release is not None
     words = Reader(html).words
@@ -205,8 +205,8 @@ def test_a_purchase_shows_its_campaign_its_money_and_the_public_estimate(tmp_pat
     assert any(word.startswith("Stamped: made up") for word in words)
     assert "script" not in Reader(html).tags
     assert f"{EVIL[:-1]} of sleep" in words
-    cheap = {**people, "sensitivity": np.where(np.arange(n) < 2, 1.0, 3.5)}
-    hidden = html_of(run_campaign(file, reports=cheap, audit=False, force=True))
+    cheap = {**people, "bid": np.where(np.arange(n) < 2, 1.0, 3.5)}
+    hidden = html_of(run_campaign(file, bids=cheap, audit=False, force=True))
     assert fact(hidden, "Total payment") == fact(hidden, "Privacy loss of each") == "withheld"
     bare = html_of(buy(people, MARKET, value="value", question="sleep", currency="EUR"))
     assert Reader(bare).words[0] == "Purchase: purchase"

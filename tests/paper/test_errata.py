@@ -1,7 +1,7 @@
 """Every mistake in the paper that a number can show, shown by that number.
 
 One test per erratum, numbered as in docs/explanation/errata.md; a test passes because the printed statement fails.
-[F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968. Its example, used throughout: two users, reports
+[F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968. Its example, used throughout: two users, bids
 uniform on [1, 2] (virtual cost 2c - 1), variance 1/4, error weight n + 1 = 3.
 """
 
@@ -34,9 +34,9 @@ VARIANCE = 0.25
 EXAMPLE = np.linspace(1.0, 2.0, 11)
 
 
-def virtual(*reports: float) -> np.ndarray:
-    """Virtual costs of reports that are uniform on [1, 2]."""
-    return 2 * np.array(reports) - 1
+def virtual(*bids: float) -> np.ndarray:
+    """Virtual costs of bids that are uniform on [1, 2]."""
+    return 2 * np.array(bids) - 1
 
 
 def central(virtual_costs, variance=VARIANCE, error_weight=None):
@@ -47,8 +47,8 @@ def local(virtual_costs, variance=VARIANCE, error_weight=None):
     return allocate(virtual_costs, setting="local", variance=variance, error_weight=error_weight)
 
 
-class UniformReports:
-    """Reports uniform on [1, 2]."""
+class UniformBids:
+    """Bids uniform on [1, 2]."""
 
     support = (1.0, 2.0)
 
@@ -153,7 +153,7 @@ def test_erratum_06_equal_losses_are_cheapest_at_the_cube_root_with_a_4():
     assert cost(with_2) / cost(with_4) == pytest.approx(1.0370, abs=1e-4)
 
 
-def test_erratum_07_raising_ones_report_can_raise_ones_loss_under_a_grid_search():
+def test_erratum_07_raising_ones_bid_can_raise_ones_loss_under_a_grid_search():
     own = np.linspace(0.75, 3.0, 400)
     others = [1.5]
     grid_loss = [algorithm_2([z, *others], variance=VARIANCE, points=50).privacy_loss[0] for z in own]
@@ -205,7 +205,7 @@ def test_erratum_10_the_central_error_is_the_smaller_one_on_the_papers_example()
     assert max(differences) == pytest.approx(0.125, abs=1e-9)
 
 
-def test_erratum_11_for_equal_reports_the_two_errors_are_far_apart():
+def test_erratum_11_for_equal_bids_the_two_errors_are_far_apart():
     assert central(virtual(1, 1)).mse == pytest.approx(0.5066, abs=5e-5)
     assert local(virtual(1, 1)).mse == pytest.approx(0.6316, abs=5e-5)
     for c in EXAMPLE:  # along the whole diagonal they differ by half the variance, the most there is
@@ -263,8 +263,8 @@ def test_erratum_13_payments_and_the_platforms_cost_move_together_under_the_othe
 
 
 def test_erratum_14_a_user_whose_data_are_not_used_pays_for_the_estimate():
-    reports = np.linspace(1, 2, 30)
-    mesh = mesh_payments(reports, prior=UniformReports(), rule=central, variance=VARIANCE, accuracy=0.1, rows=[29])
+    bids = np.linspace(1, 2, 30)
+    mesh = mesh_payments(bids, prior=UniformBids(), rule=central, variance=VARIANCE, accuracy=0.1, rows=[29])
     assert mesh.payments[0] == pytest.approx(-0.1256, abs=1e-4)
 
 
@@ -289,7 +289,7 @@ def test_erratum_15_a_laplace_variable_of_scale_one_has_variance_two():
 
 
 def test_erratum_16_expected_payments_need_the_density_under_the_distribution_function():
-    """A loss of 1 whatever the report, uniform on [1, 2]: the expected payment for it is E[c + (2 - c)] = 2."""
+    """A loss of 1 whatever the bid, uniform on [1, 2]: the expected payment for it is E[c + (2 - c)] = 2."""
     c = np.linspace(1, 2, 1_000_001)
     paid = np.trapezoid(c + (2 - c), c)
     assert paid == pytest.approx(2)
@@ -315,8 +315,8 @@ def test_erratum_17_the_printed_incentive_condition_for_understating_is_false():
     def integral(start, end):
         return np.log1p(end) - np.log1p(start)
 
-    for truth, report in [(1.0, 2.0), (2.0, 1.0)]:
-        assert (truth - report) / (1 + report) >= integral(report, truth)
+    for truth, bid in [(1.0, 2.0), (2.0, 1.0)]:
+        assert (truth - bid) / (1 + bid) >= integral(bid, truth)
     printed_left, printed_right = (2.0 - 1.0) / (1 + 1.0), integral(2.0, 1.0)
     assert printed_left == pytest.approx(0.5)
     assert printed_right == pytest.approx(-0.4055, abs=1e-4)

@@ -150,19 +150,19 @@ def test_coming_several_times_pays_and_hides_an_error() -> None:
         assert (table[f"{setting}_true_mse"][1:] > table[f"{setting}_stated_mse"][1:]).all()
 
 
-def test_the_first_best_is_cheaper_and_every_truthful_rival_dearer() -> None:
-    table = committed("rivals")
+def test_the_first_best_is_cheaper_and_every_truthful_baseline_dearer() -> None:
+    table = committed("baselines")
     for setting in ("central", "local"):
         assert (table[f"{setting}_FirstBest"] < 1).all()
-        for rival in ("PostedPrice", "FixedAccuracy", "UniformLoss", "NearOptimal"):
-            assert (table[f"{setting}_{rival}"] > 1 - 5e-3).all()
-            assert table[f"{setting}_{rival}"][-1] > 1.05
+        for baseline in ("PostedPrice", "FixedAccuracy", "UniformLoss", "NearOptimal"):
+            assert (table[f"{setting}_{baseline}"] > 1 - 5e-3).all()
+            assert table[f"{setting}_{baseline}"][-1] > 1.05
 
 
 def test_the_truth_is_best_on_the_curve_one_person_faces() -> None:
     table = quick("schedule").table
     for setting in ("central", "local"):
-        best = table["report"][np.argmax(table[f"{setting}_surplus"])]
+        best = table["bid"][np.argmax(table[f"{setting}_surplus"])]
         assert best == pytest.approx(1.2, abs=0.03)
 
 

@@ -57,12 +57,12 @@ def random_costs(seed: int, n: int) -> np.ndarray:
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("row", [0, 2, 5])
 def test_proposition_1_the_payment_is_error_difference_plus_cost_plus_integral(setting: str, row: int) -> None:
-    reports = np.array([1.05, 1.2, 1.3, 1.35, 1.6, 1.95])
-    outcome = paper(setting).acquire(reports)
-    grid = np.linspace(reports[row], 2, 40_001)
+    bids = np.array([1.05, 1.2, 1.3, 1.35, 1.6, 1.95])
+    outcome = paper(setting).acquire(bids)
+    grid = np.linspace(bids[row], 2, 40_001)
     loss = outcome.schedule(user=row).privacy_loss(grid)
     integral = np.sum(0.5 * (loss[1:] + loss[:-1]) * np.diff(grid))
-    expected = outcome.mse - VARIANCE + reports[row] * loss[0] + integral
+    expected = outcome.mse - VARIANCE + bids[row] * loss[0] + integral
     assert outcome.payments[row] == pytest.approx(expected, abs=1e-4 * (1 + abs(expected)))
     assert outcome.information_rent[row] == pytest.approx(integral, abs=1e-4)
 
@@ -71,11 +71,11 @@ def test_proposition_1_the_payment_is_error_difference_plus_cost_plus_integral(s
 def test_proposition_1_with_it_the_truth_is_best_and_everybody_joins(setting: str) -> None:
     others = np.array([1.1, 1.25, 1.5, 1.8])
     types = np.linspace(1, 2, 41)
-    outcomes = [paper(setting).acquire(np.append(others, report)) for report in types]
+    outcomes = [paper(setting).acquire(np.append(others, bid)) for bid in types]
     loss = np.array([one.privacy_loss[-1] for one in outcomes])
     paid = np.array([one.payments[-1] for one in outcomes])
     error = np.array([one.mse for one in outcomes])
-    cost = error[None, :] + types[:, None] * loss[None, :] - paid[None, :]  # of each type (row) at each report (column)
+    cost = error[None, :] + types[:, None] * loss[None, :] - paid[None, :]  # of each type (row) at each bid (column)
     honest = np.diagonal(cost)
     assert (np.diff(loss) <= 1e-12).all()
     assert (honest - cost.min(axis=1)).max() <= 1e-8
@@ -86,7 +86,7 @@ def test_proposition_1_with_it_the_truth_is_best_and_everybody_joins(setting: st
     assert (np.diagonal(spoilt) - spoilt.min(axis=1)).max() > 0.01
 
 
-def test_proposition_1_a_rule_that_rises_with_ones_report_has_no_truthful_payment() -> None:
+def test_proposition_1_a_rule_that_rises_with_ones_bid_has_no_truthful_payment() -> None:
     with pytest.raises(MarketError, match="not monotone"):
         rent_of_rule(lambda z: np.sin(z), 0.0, 1.0)
 
@@ -95,11 +95,11 @@ def test_proposition_1_a_rule_that_rises_with_ones_report_has_no_truthful_paymen
 def test_proposition_1_prime_if_outsiders_have_the_estimate_its_error_without_them_replaces_the_variance(
     setting: str,
 ) -> None:
-    reports = np.array([1.02, 1.05, 1.1, 1.3, 1.9])
-    own, shared = (paper(setting, outside_option=option).acquire(reports) for option in ("own_data", "estimate"))
+    bids = np.array([1.02, 1.05, 1.1, 1.3, 1.9])
+    own, shared = (paper(setting, outside_option=option).acquire(bids) for option in ("own_data", "estimate"))
     for row in range(5):
         # Without her: n − 1 people, so the error weight is n instead of n + 1.
-        without = allocate(PRIOR.virtual_cost(np.delete(reports, row)), setting=setting, variance=VARIANCE)
+        without = allocate(PRIOR.virtual_cost(np.delete(bids, row)), setting=setting, variance=VARIANCE)
         assert without.error_weight == 5
         assert shared.payments[row] - own.payments[row] == pytest.approx(VARIANCE - without.mse, abs=1e-9)
 
@@ -119,9 +119,9 @@ PRIORS: list[tuple[Prior, Callable[[float], float], Callable[[float], float]]] =
 def test_proposition_2_expected_payments_are_expected_virtual_payments(
     setting: str, prior: Prior, quantile: Callable[[float], float], virtual_cost: Callable[[float], float]
 ) -> None:
-    """Whatever the others report: what a person is paid on average, apart from the error, is her virtual cost."""
+    """Whatever the others bid: what a person is paid on average, apart from the error, is her virtual cost."""
     others = [quantile(0.2), quantile(0.6)]
-    costs = [virtual_cost(report) for report in others]
+    costs = [virtual_cost(bid) for bid in others]
     market = Market(prior=prior, setting=setting, variance=VARIANCE, buyer_weight=1.0, user_weight=1.0)  # type: ignore[arg-type]
 
     def is_bought_from(chance: float) -> bool:
@@ -136,9 +136,9 @@ def test_proposition_2_expected_payments_are_expected_virtual_payments(
     paid = virtual = 0.0
     for left, right in pairwise(np.linspace(0, low, 9).tolist()):
         for point, weight in zip(points.tolist(), weights.tolist(), strict=True):
-            report = quantile(left + (right - left) * (point + 1) / 2)
-            outcome = market.acquire([report, *others])
-            hers = virtual_cost(report) * outcome.privacy_loss[0]
+            bid = quantile(left + (right - left) * (point + 1) / 2)
+            outcome = market.acquire([bid, *others])
+            hers = virtual_cost(bid) * outcome.privacy_loss[0]
             assert outcome.objective == pytest.approx(
                 4 * outcome.mse + hers + outcome.privacy_loss[1:] @ costs, rel=1e-12
             )
@@ -151,8 +151,8 @@ def test_proposition_2_expected_payments_are_expected_virtual_payments(
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_proposition_2_prime_the_outside_option_does_not_change_the_allocation(setting: str) -> None:
     for seed in range(5):
-        reports = np.random.default_rng(seed).uniform(1, 2, 6)
-        own, shared = (paper(setting, outside_option=option).acquire(reports) for option in ("own_data", "estimate"))
+        bids = np.random.default_rng(seed).uniform(1, 2, 6)
+        own, shared = (paper(setting, outside_option=option).acquire(bids) for option in ("own_data", "estimate"))
         assert shared.privacy_loss.tolist() == own.privacy_loss.tolist()
 
 
@@ -331,28 +331,28 @@ def test_proposition_6_while_everybody_is_active_the_local_distance_falls_at_lea
 # Lemma A4 and the revelation principle
 
 
-def lower_sum(report: float, top: float, intervals: int, loss: Callable[[float], float]) -> float:
+def lower_sum(bid: float, top: float, intervals: int, loss: Callable[[float], float]) -> float:
     """Every interval of a mesh at its right end, where a loss that never rises is least."""
-    return (top - report) / intervals * sum(loss(z) for z in np.linspace(report, top, intervals + 1)[1:].tolist())
+    return (top - bid) / intervals * sum(loss(z) for z in np.linspace(bid, top, intervals + 1)[1:].tolist())
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("accuracy", [0.2, 0.02])
 def test_lemma_a4_payments_by_a_mesh_are_right_to_the_accuracy_asked_for(setting: str, accuracy: float) -> None:
-    reports = np.array([1.1, 1.15, 1.6])
-    exact = paper(setting).acquire(reports)
+    bids = np.array([1.1, 1.15, 1.6])
+    exact = paper(setting).acquire(bids)
     rule = partial(allocate, setting=setting, variance=VARIANCE)
-    found = mesh_payments(reports, prior=PRIOR, rule=rule, variance=VARIANCE, accuracy=accuracy)
+    found = mesh_payments(bids, prior=PRIOR, rule=rule, variance=VARIANCE, accuracy=accuracy)
     asked = 1
-    for row, report in enumerate(reports.tolist()):
+    for row, bid in enumerate(bids.tolist()):
 
         def loss(z: float, row: int = row) -> float:
-            costs = 2 * reports - 1
+            costs = 2 * bids - 1
             costs[row] = 2 * z - 1
             return float(rule(costs).privacy_loss[row])
 
-        intervals = max(1, math.ceil((2 - report) * 2 * (loss(report) - loss(2.0)) / accuracy))
-        assert found.information_rent[row] == pytest.approx(lower_sum(report, 2.0, intervals, loss), rel=1e-9)
+        intervals = max(1, math.ceil((2 - bid) * 2 * (loss(bid) - loss(2.0)) / accuracy))
+        assert found.information_rent[row] == pytest.approx(lower_sum(bid, 2.0, intervals, loss), rel=1e-9)
         asked += intervals
     short = exact.payments - found.payments
     assert (short >= -1e-9).all()
@@ -366,44 +366,44 @@ def test_lemma_a4_with_payments_by_a_mesh_nobody_gains_more_than_the_accuracy() 
     rule = partial(allocate, setting="central", variance=VARIANCE)
     types = np.linspace(1, 2, 11)
     loss, paid, error = np.empty((3, types.size))
-    for place, report in enumerate(types.tolist()):
-        reports = np.array([report, *others])
-        found = mesh_payments(reports, prior=PRIOR, rule=rule, variance=VARIANCE, accuracy=accuracy, rows=[0])
-        made = rule(2 * reports - 1)
+    for place, bid in enumerate(types.tolist()):
+        bids = np.array([bid, *others])
+        found = mesh_payments(bids, prior=PRIOR, rule=rule, variance=VARIANCE, accuracy=accuracy, rows=[0])
+        made = rule(2 * bids - 1)
         loss[place], paid[place], error[place] = made.privacy_loss[0], found.payments[0], made.mse
-    cost = error[None, :] + types[:, None] * loss[None, :] - paid[None, :]  # of each type (row) at each report (column)
+    cost = error[None, :] + types[:, None] * loss[None, :] - paid[None, :]  # of each type (row) at each bid (column)
     assert (np.diagonal(cost) - cost.min(axis=1)).max() <= accuracy
 
 
 def test_lemma_a4_the_tail_of_an_endless_prior_may_be_cut() -> None:
     prior, accuracy = Exponential(1.0), 0.05
-    reports = np.array([0.3, 0.8])
+    bids = np.array([0.3, 0.8])
     rule = partial(allocate, variance=VARIANCE)
-    found = mesh_payments(reports, prior=prior, rule=rule, variance=VARIANCE, accuracy=accuracy)
+    found = mesh_payments(bids, prior=prior, rule=rule, variance=VARIANCE, accuracy=accuracy)
     short = (
-        Market(prior=prior, variance=VARIANCE, buyer_weight=1.0, user_weight=1.0).acquire(reports).payments
+        Market(prior=prior, variance=VARIANCE, buyer_weight=1.0, user_weight=1.0).acquire(bids).payments
         - found.payments
     )
     assert (short >= -1e-6).all()
     assert (short <= accuracy).all()
-    for row, report in enumerate(reports.tolist()):
+    for row, bid in enumerate(bids.tolist()):
 
         def loss(z: float, row: int = row) -> float:
-            costs = reports + np.expm1(reports)
+            costs = bids + np.expm1(bids)
             costs[row] = z + math.expm1(z)
             return float(rule(costs).privacy_loss[row])
 
-        without_her = rule([reports[1 - row] + math.expm1(reports[1 - row]), np.inf]).objective
+        without_her = rule([bids[1 - row] + math.expm1(bids[1 - row]), np.inf]).objective
         top = math.log1p(without_her / (accuracy / 2))  # where M·(1 − F)/F is half of the accuracy
-        intervals = max(1, math.ceil((top - report) * 2 * (loss(report) - loss(top)) / accuracy))
-        assert found.information_rent[row] == pytest.approx(lower_sum(report, top, intervals, loss), rel=1e-6)
+        intervals = max(1, math.ceil((top - bid) * 2 * (loss(bid) - loss(top)) / accuracy))
+        assert found.information_rent[row] == pytest.approx(lower_sum(bid, top, intervals, loss), rel=1e-6)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_the_revelation_principle_asking_for_the_answer_is_as_good_as_asking_for_the_type(setting: str) -> None:
     """A posted price asks yes or no; the direct mechanism asks for the sensitivity and answers for the person."""
     n, types = 6, np.array([1.05, 1.2, 1.34, 1.36, 1.7, 1.95])
-    rival = PostedPrice(population=paper(setting, buyer_weight=50.0).for_people(n), price=1.35, loss=0.8)
+    baseline = PostedPrice(population=paper(setting, buyer_weight=50.0).for_people(n), price=1.35, loss=0.8)
 
     def answered(yes: BoolArray) -> tuple[FloatArray, FloatArray, float]:
         """Losses, payments and the error of the indirect mechanism, by its own rules."""
@@ -419,12 +419,12 @@ def test_the_revelation_principle_asking_for_the_answer_is_as_good_as_asking_for
         other[row] = not answers[row]
         changed = answered(other)
         assert error + own * losses[row] - paid[row] <= changed[2] + own * changed[0][row] - changed[1][row]
-    direct = rival.acquire(types)
+    direct = baseline.acquire(types)
     assert direct.privacy_loss.tolist() == losses.tolist()
     assert direct.payments == pytest.approx(paid, rel=1e-12)
     assert direct.mse == pytest.approx(error, rel=1e-12)
-    reports = np.linspace(1, 2, 41)
+    bids = np.linspace(1, 2, 41)
     for row in (0, 2, 3, 5):  # and so the truth is best where the type itself is asked for
-        lies = [rival.acquire(np.where(np.arange(n) == row, report, types)) for report in reports.tolist()]
+        lies = [baseline.acquire(np.where(np.arange(n) == row, bid, types)) for bid in bids.tolist()]
         costs = [lie.mse + types[row] * lie.privacy_loss[row] - lie.payments[row] for lie in lies]
         assert direct.mse + types[row] * direct.privacy_loss[row] - direct.payments[row] <= min(costs) + 1e-12

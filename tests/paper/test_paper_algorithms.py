@@ -24,16 +24,16 @@ from hushbid.paper.algorithm_2 import (
     stationary_losses,
 )
 from hushbid.paper.mesh_payments import mesh_payments
-from hushbid.paper.problem import RivalAllocation
+from hushbid.paper.problem import PaperAllocation
 
-Rival = Callable[..., RivalAllocation]
-CENTRAL_RIVALS = [
+Baseline = Callable[..., PaperAllocation]
+CENTRAL_BASELINES = [
     algorithm_1,
     algorithm_1_with_printed_sums,
     algorithm_1_with_printed_argmax,
     algorithm_1_as_printed,
 ]
-LOCAL_RIVALS = [algorithm_2, algorithm_2_with_free_multiplier, algorithm_2_as_printed]
+LOCAL_BASELINES = [algorithm_2, algorithm_2_with_free_multiplier, algorithm_2_as_printed]
 ROUNDING = 1e-9
 
 costs = st.lists(st.floats(1e-4, 1e4), min_size=1, max_size=7)
@@ -49,11 +49,13 @@ def random_instance(rng: np.random.Generator, n: int) -> tuple[np.ndarray, float
 # Algorithm 1
 
 
-@pytest.mark.parametrize("rival", CENTRAL_RIVALS, ids=lambda rival: rival.__name__)
+@pytest.mark.parametrize("baseline", CENTRAL_BASELINES, ids=lambda baseline: baseline.__name__)
 @given(costs, variances, error_weights)
-def test_no_version_of_algorithm_1_is_better_than_our_central_allocation(rival, virtual_costs, variance, error_weight):
+def test_no_version_of_algorithm_1_is_better_than_our_central_allocation(
+    baseline, virtual_costs, variance, error_weight
+):
     ours = allocate(virtual_costs, setting="central", variance=variance, error_weight=error_weight)
-    theirs = rival(virtual_costs, variance=variance, error_weight=error_weight)
+    theirs = baseline(virtual_costs, variance=variance, error_weight=error_weight)
     assert ours.objective <= theirs.objective * (1 + ROUNDING)
 
 
@@ -78,15 +80,15 @@ def test_algorithm_1_says_so_when_its_uncentred_sums_lose_everything():
 # Algorithm 2
 
 
-@pytest.mark.parametrize("rival", LOCAL_RIVALS, ids=lambda rival: rival.__name__)
+@pytest.mark.parametrize("baseline", LOCAL_BASELINES, ids=lambda baseline: baseline.__name__)
 @settings(max_examples=60)
 @given(costs, variances, error_weights)
-def test_no_version_of_algorithm_2_is_better_than_our_local_allocation(rival, virtual_costs, variance, error_weight):
+def test_no_version_of_algorithm_2_is_better_than_our_local_allocation(baseline, virtual_costs, variance, error_weight):
     ours = allocate(virtual_costs, setting="local", variance=variance, error_weight=error_weight)
     try:
-        theirs = rival(virtual_costs, variance=variance, error_weight=error_weight, points=200)
+        theirs = baseline(virtual_costs, variance=variance, error_weight=error_weight, points=200)
     except MarketError:
-        assert rival is algorithm_2_as_printed  # only the printed grid can be empty
+        assert baseline is algorithm_2_as_printed  # only the printed grid can be empty
         return
     assert ours.objective <= theirs.objective * (1 + ROUNDING)
 
@@ -130,21 +132,21 @@ def test_the_repaired_limits_contain_the_optimal_multiplier(virtual_costs, varia
     assert multiplier <= limits.upper[ours.active - 1] * (1 + ROUNDING)
 
 
-# What all rivals share
+# What all baselines share
 
 
-@pytest.mark.parametrize("rival", [algorithm_1, algorithm_2], ids=lambda rival: rival.__name__)
-def test_a_rival_answers_in_the_order_of_its_input_and_its_weights_sum_to_one(rival):
+@pytest.mark.parametrize("baseline", [algorithm_1, algorithm_2], ids=lambda baseline: baseline.__name__)
+def test_a_baseline_answers_in_the_order_of_its_input_and_its_weights_sum_to_one(baseline):
     virtual_costs = np.array([0.03, 0.01, 0.02, np.inf])
     shuffled = np.array([3, 2, 0, 1])
-    straight = rival(virtual_costs, variance=0.25)
-    permuted = rival(virtual_costs[shuffled], variance=0.25)
+    straight = baseline(virtual_costs, variance=0.25)
+    permuted = baseline(virtual_costs[shuffled], variance=0.25)
     np.testing.assert_array_equal(permuted.privacy_loss, straight.privacy_loss[shuffled])
     assert straight.privacy_loss[3] == 0
     assert straight.weights.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("rival", [algorithm_1, algorithm_2], ids=lambda rival: rival.__name__)
+@pytest.mark.parametrize("baseline", [algorithm_1, algorithm_2], ids=lambda baseline: baseline.__name__)
 @pytest.mark.parametrize(
     ("virtual_costs", "options", "message"),
     [
@@ -156,15 +158,15 @@ def test_a_rival_answers_in_the_order_of_its_input_and_its_weights_sum_to_one(ri
         ([1.0], {"error_weight": -1.0}, r"error_weight=-1\.0"),
     ],
 )
-def test_a_rival_refuses_what_the_paper_does_not_cover_in_one_sentence(rival, virtual_costs, options, message):
+def test_a_baseline_refuses_what_the_paper_does_not_cover_in_one_sentence(baseline, virtual_costs, options, message):
     with pytest.raises(InputError, match=message):
-        rival(virtual_costs, **{"variance": 0.25, **options})
+        baseline(virtual_costs, **{"variance": 0.25, **options})
 
 
-@pytest.mark.parametrize("rival", [algorithm_1, algorithm_2], ids=lambda rival: rival.__name__)
-def test_a_rival_finds_nobody_to_buy_from_where_every_cost_is_infinite(rival):
+@pytest.mark.parametrize("baseline", [algorithm_1, algorithm_2], ids=lambda baseline: baseline.__name__)
+def test_a_baseline_finds_nobody_to_buy_from_where_every_cost_is_infinite(baseline):
     with pytest.raises(NobodyToBuyFrom):
-        rival([np.inf, np.inf], variance=0.25)
+        baseline([np.inf, np.inf], variance=0.25)
 
 
 def test_algorithm_2_needs_at_least_two_points():
@@ -176,7 +178,7 @@ def test_algorithm_2_needs_at_least_two_points():
 
 
 @dataclass(frozen=True)
-class UniformReports:
+class UniformBids:
     """A prior of the test's own: uniform, so that the rent is half a difference of two optimal values."""
 
     low: float
@@ -194,7 +196,7 @@ class UniformReports:
 
 
 @dataclass(frozen=True)
-class ExponentialReports:
+class ExponentialBids:
     """A prior of the test's own: F(c) = 1 - exp(-c), without an upper end."""
 
     support: tuple[float, float] = (0.0, np.inf)
@@ -210,28 +212,28 @@ class ExponentialReports:
 @pytest.mark.parametrize("accuracy", [1e-1, 1e-2])
 def test_mesh_payments_fall_short_of_the_exact_ones_by_no_more_than_the_accuracy_asked_for(setting, accuracy):
     rng = np.random.default_rng(3)
-    prior = UniformReports(low=0.2, high=1.1)
-    reports = rng.uniform(*prior.support, 5)
+    prior = UniformBids(low=0.2, high=1.1)
+    bids = rng.uniform(*prior.support, 5)
 
     def rule(virtual_costs):
         return allocate(virtual_costs, setting=setting, variance=0.2)
 
-    mesh = mesh_payments(reports, prior=prior, rule=rule, variance=0.2, accuracy=accuracy)
-    truthful = rule(prior.virtual_cost(reports))
-    for row, report in enumerate(reports):
-        highest = reports.copy()
+    mesh = mesh_payments(bids, prior=prior, rule=rule, variance=0.2, accuracy=accuracy)
+    truthful = rule(prior.virtual_cost(bids))
+    for row, bid in enumerate(bids):
+        highest = bids.copy()
         highest[row] = prior.high
         rent = (rule(prior.virtual_cost(highest)).objective - truthful.objective) / 2  # the envelope theorem, slope 2
-        exact = truthful.mse - 0.2 + report * truthful.privacy_loss[row] + rent
+        exact = truthful.mse - 0.2 + bid * truthful.privacy_loss[row] + rent
         assert -1e-9 <= exact - mesh.payments[row] <= accuracy
 
 
 def test_the_mesh_method_needs_about_ten_times_the_allocations_for_one_more_digit():
-    prior = UniformReports(low=1.0, high=2.0)
-    reports = np.linspace(1.1, 1.9, 6)
+    prior = UniformBids(low=1.0, high=2.0)
+    bids = np.linspace(1.1, 1.9, 6)
     calls = [
         mesh_payments(
-            reports,
+            bids,
             prior=prior,
             rule=lambda costs: allocate(costs, setting="central", variance=0.25),
             variance=0.25,
@@ -243,8 +245,8 @@ def test_the_mesh_method_needs_about_ten_times_the_allocations_for_one_more_digi
 
 
 def test_the_mesh_method_cuts_an_endless_tail_where_its_lemma_says():
-    prior, accuracy = ExponentialReports(), 1e-2
-    reports = np.array([0.05, 0.2, 1.0])
+    prior, accuracy = ExponentialBids(), 1e-2
+    bids = np.array([0.05, 0.2, 1.0])
 
     asked = []
 
@@ -252,13 +254,13 @@ def test_the_mesh_method_cuts_an_endless_tail_where_its_lemma_says():
         asked.append(virtual_costs[0])
         return allocate(virtual_costs, setting="central", variance=0.25)
 
-    mesh = mesh_payments(reports, prior=prior, rule=rule, variance=0.25, accuracy=accuracy, rows=[0])
-    # The last report asked about is the one above which M·(1 − F)/F is half of the accuracy, M the cost without her.
-    without_her = allocate([np.inf, *prior.virtual_cost(reports[1:])], setting="central", variance=0.25).objective
+    mesh = mesh_payments(bids, prior=prior, rule=rule, variance=0.25, accuracy=accuracy, rows=[0])
+    # The last bid asked about is the one above which M·(1 − F)/F is half of the accuracy, M the cost without her.
+    without_her = allocate([np.inf, *prior.virtual_cost(bids[1:])], setting="central", variance=0.25).objective
     last = prior.quantile(without_her / (without_her + accuracy / 2))
     assert max(cost for cost in asked if cost < np.inf) == pytest.approx(prior.virtual_cost(np.array([last]))[0])
-    nodes = np.linspace(reports[0], 8.0, 4001)  # at 8 the virtual cost is 2988: she is not bought from
-    losses = [rule(prior.virtual_cost(np.array([z, *reports[1:]]))).privacy_loss[0] for z in nodes]
+    nodes = np.linspace(bids[0], 8.0, 4001)  # at 8 the virtual cost is 2988: she is not bought from
+    losses = [rule(prior.virtual_cost(np.array([z, *bids[1:]]))).privacy_loss[0] for z in nodes]
     assert losses[-1] == 0
     lower, upper = np.sum(np.diff(nodes) * losses[1:]), np.sum(np.diff(nodes) * losses[:-1])
     assert lower - accuracy <= mesh.information_rent[0] <= upper
@@ -268,10 +270,10 @@ def test_the_mesh_method_cuts_an_endless_tail_where_its_lemma_says():
 @pytest.mark.parametrize("rows", [[1], [-1], [0, 7]])
 def test_the_mesh_method_names_rows_that_do_not_exist(rows):
     with pytest.raises(InputError, match="rows must be between 0 and 0"):
-        mesh_payments([1.0], prior=UniformReports(1.0, 2.0), rule=allocate, variance=0.25, accuracy=1.0, rows=rows)
+        mesh_payments([1.0], prior=UniformBids(1.0, 2.0), rule=allocate, variance=0.25, accuracy=1.0, rows=rows)
 
 
 @pytest.mark.parametrize("accuracy", [0.0, -1.0, float("inf"), float("nan")])
 def test_the_mesh_method_wants_a_positive_accuracy(accuracy):
     with pytest.raises(InputError, match="accuracy="):
-        mesh_payments([1.0], prior=UniformReports(1.0, 2.0), rule=allocate, variance=0.25, accuracy=accuracy)
+        mesh_payments([1.0], prior=UniformBids(1.0, 2.0), rule=allocate, variance=0.25, accuracy=accuracy)

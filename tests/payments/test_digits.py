@@ -119,7 +119,7 @@ def test_payments_less_exact_than_the_tolerance_are_flagged_in_outcome_record_an
 
 
 def test_the_command_says_that_payments_are_less_exact_without_a_record_too(tmp_path: Path) -> None:
-    (bids := tmp_path / "bids.csv").write_text("id,sensitivity,limit\na,1.1,1e-7\nb,1.2,3e-7\nc,1.3,2e-7\nd,1.4,5e-7\n")
+    (bids := tmp_path / "bids.csv").write_text("id,bid,limit\na,1.1,1e-7\nb,1.2,3e-7\nc,1.3,2e-7\nd,1.4,5e-7\n")
     options = ["--prior", "uniform:1,2", "--standard-error", "2e6", "--currency", "EUR", "--limit-column", "limit"]
     done = CliRunner().invoke(main, ["price", str(bids), *options, "--out", str(tmp_path / "a.csv"), "--json"])
     assert done.exit_code == 0, done.output

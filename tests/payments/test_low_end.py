@@ -1,4 +1,4 @@
-"""Somebody who reports the very lowest sensitivity is paid right: there her loss, or a density, may be infinite."""
+"""Somebody who bids the very lowest cost is paid right: there her loss, or a density, may be infinite."""
 
 import itertools
 
@@ -56,21 +56,21 @@ COMBINATIONS = [
 """Every prior in both settings; the others in turn, or in both ways where every combination is asked for."""
 
 
-def optimum(prior, setting, reports, row, z):
-    """The optimum if person ``row`` reports ``z``, solved from nothing."""
-    changed = np.array(reports)
+def optimum(prior, setting, bids, row, z):
+    """The optimum if person ``row`` bids ``z``, solved from nothing."""
+    changed = np.array(bids)
     changed[row] = z
     costs = np.asarray(prior.virtual_cost(changed))
-    return allocate(costs, setting=setting, variance=0.2, error_weight=reports.size + 1)
+    return allocate(costs, setting=setting, variance=0.2, error_weight=bids.size + 1)
 
 
-def integral_of_loss(prior, setting, reports, row):
-    """From her report to where buying ends; in the cube root of the distance, in which the integrand is bounded."""
+def integral_of_loss(prior, setting, bids, row):
+    """From her bid to where buying ends; in the cube root of the distance, in which the integrand is bounded."""
 
     def loss(z):
-        return float(optimum(prior, setting, reports, row, z).privacy_loss[row])
+        return float(optimum(prior, setting, bids, row, z).privacy_loss[row])
 
-    start = float(reports[row])
+    start = float(bids[row])
     last, beyond = start, min(prior.support[1], start + 1.0)
     while loss(beyond) > 0.0 and beyond < prior.support[1]:
         last, beyond = beyond, min(2.0 * beyond, prior.support[1])
@@ -90,12 +90,12 @@ def integral_of_loss(prior, setting, reports, row):
 
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
 @pytest.mark.parametrize(("name", "setting", "others"), COMBINATIONS)
-def test_a_report_at_the_low_end_is_paid_the_brute_force_integral_under_both_outside_options(name, setting, others):
+def test_a_bid_at_the_low_end_is_paid_the_brute_force_integral_under_both_outside_options(name, setting, others):
     prior = PRIORS[name]
-    reports = np.append(prior.quantile(others), prior.support[0])
-    rent = integral_of_loss(prior, setting, reports, 2)
-    everybody = optimum(prior, setting, reports, 2, reports[2])
-    costs = np.asarray(prior.virtual_cost(reports))
+    bids = np.append(prior.quantile(others), prior.support[0])
+    rent = integral_of_loss(prior, setting, bids, 2)
+    everybody = optimum(prior, setting, bids, 2, bids[2])
+    costs = np.asarray(prior.virtual_cost(bids))
     without = {
         "own_data": np.full(3, 0.2),
         "estimate": [
@@ -105,12 +105,12 @@ def test_a_report_at_the_low_end_is_paid_the_brute_force_integral_under_both_out
     for option, outside in without.items():
         outcome = Market(
             prior=prior, setting=setting, variance=0.2, outside_option=option, buyer_weight=1.0, user_weight=1.0
-        ).acquire(reports)
+        ).acquire(bids)
         assert outcome.privacy_loss[2] == pytest.approx(everybody.privacy_loss[2])
         assert outcome.information_rent[2] == pytest.approx(rent, rel=3e-6)
         assert outcome.rent_bounds[0][2] <= rent * (1 + 1e-7)
         assert outcome.rent_bounds[1][2] >= rent * (1 - 1e-7)
-        cost = reports[2] * everybody.privacy_loss[2] if reports[2] > 0.0 else 0.0
+        cost = bids[2] * everybody.privacy_loss[2] if bids[2] > 0.0 else 0.0
         assert outcome.payments[2] == pytest.approx(everybody.mse - outside[2] + cost + rent, rel=3e-6, abs=3e-6)
 
 

@@ -12,7 +12,7 @@ import pytest
 from scipy import stats
 
 import hushbid
-from hushbid.errors import InputError, PriorError, ReportError
+from hushbid.errors import BidError, InputError, PriorError
 from hushbid.priors import (
     Beta,
     Empirical,
@@ -91,10 +91,10 @@ def test_a_number_gives_a_float_and_any_array_its_own_shape(prior, method):
 
 
 @every_prior
-def test_integers_are_reports_too(prior):
-    reports = np.array([4, 3])
-    assert prior.virtual_cost(reports).tolist() == prior.virtual_cost([4.0, 3.0]).tolist()
-    assert reports.dtype.kind == "i"
+def test_integers_are_bids_too(prior):
+    bids = np.array([4, 3])
+    assert prior.virtual_cost(bids).tolist() == prior.virtual_cost([4.0, 3.0]).tolist()
+    assert bids.dtype.kind == "i"
 
 
 @every_continuous_prior
@@ -115,43 +115,43 @@ def test_above_the_support_the_virtual_cost_is_infinite(prior):
 
 
 @every_continuous_prior
-def test_a_report_below_the_support_is_refused_by_row_and_support(prior):
+def test_a_bid_below_the_support_is_refused_by_row_and_support(prior):
     low = prior.support[0]
     if low == 0.0:
-        with pytest.raises(ReportError, match=r"row 1 does: the support is \[0, "):
+        with pytest.raises(BidError, match=r"row 1 does: the support is \[0, "):
             prior.virtual_cost([1.0, -1e-9])
         return
     for method in (prior.virtual_cost, prior.raw_virtual_cost):
-        with pytest.raises(ReportError, match=rf"row 2 does: the support is \[{low:g}, ") as caught:
+        with pytest.raises(BidError, match=rf"row 2 does: the support is \[{low:g}, ") as caught:
             method([low, low + 1, np.nextafter(low, 0)])
         assert "\n" not in str(caught.value)
 
 
 @every_prior
 @pytest.mark.parametrize("bad", [-1.0, -np.inf])
-def test_a_negative_report_is_refused_by_row_and_support_and_not_by_value(prior, bad):
+def test_a_negative_bid_is_refused_by_row_and_support_and_not_by_value(prior, bad):
     low, high = prior.support
-    with pytest.raises(ReportError, match=r"rows 1, 3 do: the support is ") as caught:
+    with pytest.raises(BidError, match=r"rows 1, 3 do: the support is ") as caught:
         prior.virtual_cost([4.0, bad, 4.0, bad])
     assert str(caught.value).endswith(f"[{low:.12g}, {high:.12g}]" if high < np.inf else f"[{low:.12g}, inf)")
     assert str(bad) not in str(caught.value)
 
 
 @every_prior
-def test_a_report_that_is_no_number_is_refused_by_row(prior):
-    with pytest.raises(ReportError, match=r"^reports must be numbers, but rows 1, 3 are not$"):
+def test_a_bid_that_is_no_number_is_refused_by_row(prior):
+    with pytest.raises(BidError, match=r"^bids must be numbers, but rows 1, 3 are not$"):
         prior.virtual_cost([4.0, np.nan, 4.0, np.nan])
 
 
 def test_many_bad_rows_are_counted_not_listed():
-    with pytest.raises(ReportError, match=r"rows 0, 1, 2, 3, 4 and 995 more do"):
+    with pytest.raises(BidError, match=r"rows 0, 1, 2, 3, 4 and 995 more do"):
         Uniform(1, 2).virtual_cost(np.zeros(1000))
 
 
 @every_prior
 @pytest.mark.parametrize("bad", ["1.5", ["1", "2"], [1 + 2j], object(), [[1, 2], [3]]])
 def test_what_is_not_a_number_is_refused(prior, bad):
-    with pytest.raises(ReportError, match="reports must be numbers, got"):
+    with pytest.raises(BidError, match="bids must be numbers, got"):
         prior.virtual_cost(bad)
 
 

@@ -1,4 +1,4 @@
-"""Empirical priors: exact steps, exact ironing, and a rule that is truthful for every real sensitivity."""
+"""Empirical priors: exact steps, exact ironing, and a rule that is truthful for every real cost."""
 
 from fractions import Fraction
 from itertools import pairwise
@@ -41,13 +41,13 @@ def test_steps_follow_the_definition():
     assert prior.support == (1, 4)
 
 
-def test_a_report_takes_the_step_of_the_next_value_at_or_above_it():
+def test_a_bid_takes_the_step_of_the_next_value_at_or_above_it():
     prior = Empirical([1, 2, 4])
-    reports = [0, 0.5, 1, np.nextafter(1, 2), 1.5, 2, np.nextafter(2, 3), 4, np.nextafter(4, 5), np.inf]
+    bids = [0, 0.5, 1, np.nextafter(1, 2), 1.5, 2, np.nextafter(2, 3), 4, np.nextafter(4, 5), np.inf]
     steps = prior.virtual_cost([1, 2, 4]).tolist()
     expected = [steps[0]] * 3 + [steps[1]] * 3 + [steps[2]] * 2 + [np.inf] * 2
-    assert prior.virtual_cost(reports).tolist() == expected
-    assert prior.raw_virtual_cost(reports).tolist() == expected
+    assert prior.virtual_cost(bids).tolist() == expected
+    assert prior.raw_virtual_cost(bids).tolist() == expected
 
 
 def test_neighbours_are_pooled_where_the_raw_cost_falls():
@@ -59,7 +59,7 @@ def test_neighbours_are_pooled_where_the_raw_cost_falls():
     assert prior.flat_parts == ((0.0, 1.0, 1.0), (1.0, 2.1, pytest.approx(pooled)))
 
 
-def test_flat_parts_are_the_steps_and_cover_every_report_that_is_bought_from():
+def test_flat_parts_are_the_steps_and_cover_every_bid_that_is_bought_from():
     prior = Empirical(np.random.default_rng(4).lognormal(size=200).round(2))
     lefts, rights, costs = map(np.array, zip(*prior.flat_parts, strict=True))
     assert lefts[0] == 0.0
@@ -158,7 +158,7 @@ def test_scaled_integers_are_exact():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_the_step_rule_is_truthful_for_every_real_sensitivity(seed):
+def test_the_step_rule_is_truthful_for_every_real_cost(seed):
     """Priced by the envelope formula, no misreport of any real type gains, whatever decreasing rule follows ψ."""
     rng = np.random.default_rng(seed)
     prior = Empirical(rng.lognormal(size=30).round(1) + 0.1)
@@ -167,18 +167,18 @@ def test_the_step_rule_is_truthful_for_every_real_sensitivity(seed):
         (Fraction(left), Fraction(right), Fraction(1) / (1 + Fraction(cost))) for left, right, cost in prior.flat_parts
     ]
 
-    def loss(report):
-        return next((amount for left, right, amount in steps if report <= right), Fraction(0))
+    def loss(bid):
+        return next((amount for left, right, amount in steps if bid <= right), Fraction(0))
 
-    def payment(report):
-        rent = sum(max(right - max(left, report), 0) * amount for left, right, amount in steps)
-        return report * loss(report) + rent
+    def payment(bid):
+        rent = sum(max(right - max(left, bid), 0) * amount for left, right, amount in steps)
+        return bid * loss(bid) + rent
 
     edges = [Fraction(v) for v in prior.values.tolist()]
-    reports = sorted({*edges, *(e + Fraction(1, 10**6) for e in edges), *(e / 2 for e in edges), Fraction(2 * top)})
-    losses, payments = {report: loss(report) for report in reports}, {report: payment(report) for report in reports}
-    for sensitivity in reports:
-        gains = [payments[report] - sensitivity * losses[report] for report in reports]
-        truth = payments[sensitivity] - sensitivity * losses[sensitivity]
+    bids = sorted({*edges, *(e + Fraction(1, 10**6) for e in edges), *(e / 2 for e in edges), Fraction(2 * top)})
+    losses, payments = {bid: loss(bid) for bid in bids}, {bid: payment(bid) for bid in bids}
+    for cost in bids:
+        gains = [payments[bid] - cost * losses[bid] for bid in bids]
+        truth = payments[cost] - cost * losses[cost]
         assert truth == max(gains)
         assert truth >= 0

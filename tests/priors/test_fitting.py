@@ -133,7 +133,7 @@ def test_a_pilot_that_says_nothing_is_refused(values: list[float], told: str) ->
 def pilot(tmp_path: Path) -> Path:
     values = LogNormal(0, 0.5).sample(200, rng=np.random.default_rng(6))
     lines = "".join(f"p{row},{value}\n" for row, value in enumerate(values.tolist()))
-    (tmp_path / "pilot.csv").write_text(f"id,sensitivity\n{lines}")
+    (tmp_path / "pilot.csv").write_text(f"id,bid\n{lines}")
     return tmp_path / "pilot.csv"
 
 
@@ -148,7 +148,7 @@ def test_the_prior_file_is_private_and_holds_no_id(pilot: Path) -> None:
     result = json.loads(done.stdout)
     assert result["chosen"] == result["fits"][0]["family"]
     assert {row["family"] for row in result["fits"]} >= {"uniform", "gamma", "empirical"}
-    assert all(row["ironed"] >= row["sensitivity"] for row in result["virtual_cost"])
+    assert all(row["ironed"] >= row["bid"] for row in result["virtual_cost"])
     assert out.stat().st_mode & 0o077 == 0
     assert '"p7"' not in out.read_text()
     assert pilot.with_name("prior.svg").read_text().startswith("<")
@@ -187,29 +187,29 @@ def test_priors_that_follow_the_pilot_closely_are_fitted_where_they_are_named(pi
     assert family not in {one.family for one in fit_priors(values)}
 
 
-def test_whoever_was_in_the_pilot_is_recognised_when_reporting(pilot: Path) -> None:
-    out, reports = pilot.with_name("prior.json"), pilot.with_name("reports.csv")
+def test_whoever_was_in_the_pilot_is_recognised_when_bidding(pilot: Path) -> None:
+    out, bids = pilot.with_name("prior.json"), pilot.with_name("bids.csv")
     hushbid("fit-prior", pilot, "--out", out)
-    reports.write_text("id,sensitivity\nq1,1.0\np7,1.1\nq2,1.2\n")
-    refused = hushbid("price", reports, "--buyer-weight", 100, "--prior", out)
+    bids.write_text("id,bid\nq1,1.0\np7,1.1\nq2,1.2\n")
+    refused = hushbid("price", bids, "--buyer-weight", 100, "--prior", out)
     assert refused.exit_code == 2
-    assert "in which 1 of the people took part who now report" in refused.stderr
+    assert "in which 1 of the people took part who now bid" in refused.stderr
     record = pilot.with_name("record.json")
     accepted = hushbid(
-        "price", reports, "--buyer-weight", 100, "--prior", out, "--accept-pilot-overlap", "--record", record, "--json"
+        "price", bids, "--buyer-weight", 100, "--prior", out, "--accept-pilot-overlap", "--record", record, "--json"
     )
     assert accepted.exit_code == 0, accepted.output
     assert json.loads(record.read_text())["stamps"] == [
-        "prior fitted on participants: 1 of those who report were in the pilot"
+        "prior fitted on participants: 1 of those who bid were in the pilot"
     ]
 
 
 def test_other_people_are_priced_without_a_stamp(pilot: Path) -> None:
-    out, reports = pilot.with_name("prior.json"), pilot.with_name("reports.csv")
+    out, bids = pilot.with_name("prior.json"), pilot.with_name("bids.csv")
     hushbid("fit-prior", pilot, "--out", out)
-    reports.write_text("id,sensitivity\nq1,1.0\nq2,1.2\n")
+    bids.write_text("id,bid\nq1,1.0\nq2,1.2\n")
     record = pilot.with_name("record.json")
-    assert hushbid("price", reports, "--buyer-weight", 100, "--prior", out, "--record", record, "--json").exit_code == 0
+    assert hushbid("price", bids, "--buyer-weight", 100, "--prior", out, "--record", record, "--json").exit_code == 0
     content = json.loads(record.read_text())
     assert content["stamps"] == []
     assert '"overlap": 0' in content["notes"][0]
@@ -232,12 +232,12 @@ def test_without_ids_an_overlap_is_unknown_and_that_is_what_is_recorded() -> Non
     ("arguments", "told"),
     [
         (["--family", "beta"], "needs --range"),
-        (["--range", "0,0.5"], "--range must lie around all sensitivities"),
+        (["--range", "0,0.5"], "--range must lie around all costs"),
         (["--range", "5"], "two numbers"),
         (["--out", "prior.toml"], "must end in .json"),
         (["--picture", "prior.png"], "--picture must end in .svg"),
         (["--id-column", "name"], "must have the column 'name'"),
-        (["--sensitivity-column", "price"], "must have the column 'price'"),
+        (["--bid-column", "price"], "must have the column 'price'"),
     ],
 )
 def test_what_cannot_be_fitted_is_refused(arguments: list[str], told: str, pilot: Path) -> None:
@@ -246,9 +246,9 @@ def test_what_cannot_be_fitted_is_refused(arguments: list[str], told: str, pilot
     assert told in done.stderr
 
 
-def test_a_negative_sensitivity_is_named_by_its_row(tmp_path: Path) -> None:
+def test_a_negative_bid_is_named_by_its_row(tmp_path: Path) -> None:
     path = tmp_path / "pilot.csv"
-    path.write_text("id,sensitivity\n" + "".join(f"{row},{row - 3}\n" for row in range(12)))
+    path.write_text("id,bid\n" + "".join(f"{row},{row - 3}\n" for row in range(12)))
     done = hushbid("fit-prior", path)
     assert done.exit_code == 4
     assert "rows 0, 1, 2 do not" in done.stderr
@@ -293,7 +293,7 @@ def test_each_group_gets_a_prior_of_its_own_and_one_file_holds_them(tmp_path: Pa
     rng, pilot, out = np.random.default_rng(6), tmp_path / "pilot.csv", tmp_path / "priors.json"
     drawn = {"young": Uniform(1, 2).sample(40, rng=rng), "old": Uniform(3, 4).sample(40, rng=rng)}
     rows = [f"{label}{row},{value},{label}" for label, values in drawn.items() for row, value in enumerate(values)]
-    pilot.write_text("\n".join(["id,sensitivity,age", *rows]))
+    pilot.write_text("\n".join(["id,bid,age", *rows]))
     done = hushbid("fit-prior", pilot, "--group-column", "age", "--family", "uniform", "--out", out, "--json")
     assert done.exit_code == 0, done.output
     groups = json.loads(done.stdout)["groups"]
@@ -303,13 +303,13 @@ def test_each_group_gets_a_prior_of_its_own_and_one_file_holds_them(tmp_path: Pa
     assert {label: one["prior"] for label, one in groups.items()} == {
         label: fit.prior.to_dict() for label, fit in alone.items()
     }
-    reports = tmp_path / "reports.csv"
-    reports.write_text("id,sensitivity,age\na,1.5,young\nb,3.5,old\nold7,3.6,old\n")
+    bids = tmp_path / "bids.csv"
+    bids.write_text("id,bid,age\na,1.5,young\nb,3.5,old\nold7,3.6,old\n")
     known = ["--group-column", "age", "--prior", out, "--buyer-weight", 100]
-    refused = hushbid("price", reports, *known)
+    refused = hushbid("price", bids, *known)
     assert (refused.exit_code, "in which 1 of the people took part" in refused.stderr) == (2, True)
-    assert hushbid("price", reports, *known, "--accept-pilot-overlap", "--json").exit_code == 0
-    nested = hushbid("price", reports, "--prior", f"old={out}", "--prior", "young=uniform:1,2", "--buyer-weight", 1)
+    assert hushbid("price", bids, *known, "--accept-pilot-overlap", "--json").exit_code == 0
+    nested = hushbid("price", bids, "--prior", f"old={out}", "--prior", "young=uniform:1,2", "--buyer-weight", 1)
     assert (nested.exit_code, "must name one prior" in nested.stderr) == (2, True)
     drawing = hushbid("fit-prior", pilot, "--group-column", "age", "--picture", tmp_path / "x.svg")
     assert (drawing.exit_code, "--picture draws one prior" in drawing.stderr) == (2, True)

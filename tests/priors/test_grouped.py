@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hushbid.errors import InputError, PriorError, ReportError
+from hushbid.errors import BidError, InputError, PriorError
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform, prior_from_dict
 
 PRIORS = {"young": Uniform(0, 1), "old": Uniform(1, 2), "rare": Empirical([1, 2, 4]), "none": LogNormal(0, 1)}
@@ -115,10 +115,10 @@ def test_a_vector_of_the_wrong_length_is_refused(method):
             getattr(GROUPED, method)(wrong)
 
 
-def test_bad_reports_are_named_by_the_persons_own_row_and_support():
-    with pytest.raises(ReportError, match=r"but row 3 does: the support is \[1, 2\]"):
+def test_bad_bids_are_named_by_the_persons_own_row_and_support():
+    with pytest.raises(BidError, match=r"but row 3 does: the support is \[1, 2\]"):
         GROUPED.virtual_cost([0.5, 1.5, 0.5, 0.5, 0.75])
-    with pytest.raises(ReportError, match="but row 4 is not"):
+    with pytest.raises(BidError, match="but row 4 is not"):
         GROUPED.virtual_cost([0.5, 1.5, 0.5, 1.5, np.nan])
 
 

@@ -163,15 +163,15 @@ def test_what_is_no_histogram_is_refused_in_a_sentence(text, told):
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_nobody_gains_by_a_misreport_under_a_histogram(setting):
-    reports = HILLS.sample(4, rng=np.random.default_rng(4))
+    bids = HILLS.sample(4, rng=np.random.default_rng(4))
     market = Market(prior=HILLS, setting=setting, user_weight=0, buyer_weight=400)
-    truth = market.acquire(reports)
+    truth = market.acquire(bids)
     who = int(np.argmax(truth.privacy_loss))
 
     def gain(outcome):
-        return outcome.payments[who] - reports[who] * outcome.privacy_loss[who]
+        return outcome.payments[who] - bids[who] * outcome.privacy_loss[who]
 
     for lie in HILLS.quantile([0.05, 0.4, 0.6, 0.8]):
-        lying = market.acquire(np.where(np.arange(4) == who, lie, reports))
+        lying = market.acquire(np.where(np.arange(4) == who, lie, bids))
         assert gain(lying) <= gain(truth) + truth.incentive_error + lying.incentive_error
     assert gain(truth) >= -truth.incentive_error

@@ -317,8 +317,8 @@ def test_a_name_that_is_taken_or_impossible_is_refused():
 
 def test_a_record_under_it_verifies_where_it_is_registered_and_says_what_is_missing_elsewhere():
     register(Power)
-    reports = Power(0.5, 2.0).sample(12, rng=np.random.default_rng(2))
-    outcome = Market(prior=Power(0.5, 2.0), user_weight=0, buyer_weight=200).acquire(reports)
+    bids = Power(0.5, 2.0).sample(12, rng=np.random.default_rng(2))
+    outcome = Market(prior=Power(0.5, 2.0), user_weight=0, buyer_weight=200).acquire(bids)
     record = Record.of(outcome)
     assert verify(record).ok
     written = record.to_dict()
@@ -356,8 +356,8 @@ def test_the_command_line_knows_it_by_an_import_that_the_user_names_and_by_nothi
     monkeypatch.setattr("sys.modules", {**__import__("sys").modules})
     monkeypatch.chdir(tmp_path)
     Path("triangles.py").write_text(MODULE, encoding="utf-8")
-    Path("reports.csv").write_text("id,sensitivity\n" + "".join(f"p{k},{0.1 * k}\n" for k in range(1, 12)))
-    price = ["price", "reports.csv", "--prior", "triangle:2", "--budget", "5", "--record", "record.json"]
+    Path("bids.csv").write_text("id,bid\n" + "".join(f"p{k},{0.1 * k}\n" for k in range(1, 12)))
+    price = ["price", "bids.csv", "--prior", "triangle:2", "--budget", "5", "--record", "record.json"]
     refused = CliRunner().invoke(main, price)
     assert refused.exit_code == 2
     assert "is known once the module that registers it is imported (hushbid --import MODULE)" in refused.output

@@ -1,4 +1,4 @@
-"""Laws that hold for every prior of every family: monotone, no cheaper than the report, scale-free, invertible."""
+"""Laws that hold for every prior of every family: monotone, no cheaper than the bid, scale-free, invertible."""
 
 from dataclasses import replace
 
@@ -70,7 +70,7 @@ priors = st.one_of(continuous, empiricals)
 levels = st.lists(numbers(0, 1), min_size=1, max_size=30)
 
 
-def reports_of(prior, chosen):
+def bids_of(prior, chosen):
     """Quantiles, each with a few of the floats just above it: where rounding could break an order."""
     low, high = prior.support
     c = prior.quantile(np.clip(chosen, 0, 1 - 1e-12))
@@ -82,27 +82,27 @@ def reports_of(prior, chosen):
 
 
 @given(priors, levels)
-def test_a_higher_report_never_has_a_lower_virtual_cost_not_even_by_an_ulp(prior, chosen):
-    cost = prior.virtual_cost(reports_of(prior, chosen))
+def test_a_higher_bid_never_has_a_lower_virtual_cost_not_even_by_an_ulp(prior, chosen):
+    cost = prior.virtual_cost(bids_of(prior, chosen))
     assert np.all(cost[1:] >= cost[:-1])
 
 
 @given(priors, levels)
-def test_the_virtual_cost_is_at_least_the_report(prior, chosen):
-    c = reports_of(prior, chosen)
+def test_the_virtual_cost_is_at_least_the_bid(prior, chosen):
+    c = bids_of(prior, chosen)
     assert np.all(prior.virtual_cost(c) >= c)
     assert np.all(prior.raw_virtual_cost(c) >= c)
 
 
 @given(priors, levels)
-def test_a_report_is_priced_alone_as_it_is_among_others(prior, chosen):
-    c = reports_of(prior, chosen)
-    assert [prior.virtual_cost(report) for report in c.tolist()] == prior.virtual_cost(c).tolist()
+def test_a_bid_is_priced_alone_as_it_is_among_others(prior, chosen):
+    c = bids_of(prior, chosen)
+    assert [prior.virtual_cost(bid) for bid in c.tolist()] == prior.virtual_cost(c).tolist()
 
 
 @given(regular, levels)
 def test_regular_families_are_left_alone(prior, chosen):
-    c = reports_of(prior, chosen)
+    c = bids_of(prior, chosen)
     assert prior.is_regular
     assert prior.flat_parts == ()
     cost, raw = prior.virtual_cost(c), prior.raw_virtual_cost(c)
@@ -110,7 +110,7 @@ def test_regular_families_are_left_alone(prior, chosen):
 
 
 @given(continuous, levels)
-def test_raw_virtual_cost_is_the_report_plus_mass_over_density(prior, chosen):
+def test_raw_virtual_cost_is_the_bid_plus_mass_over_density(prior, chosen):
     low, high = prior.support
     c = prior.quantile(np.clip(chosen, 1e-6, 1 - 1e-6))
     c = c[(c > low) & (c < high)]
@@ -141,7 +141,7 @@ def test_measured_in_another_unit_the_virtual_cost_is_the_same(prior, level, uni
 
 
 @given(continuous, levels)
-def test_the_inverse_is_the_largest_report_of_at_most_that_cost(prior, chosen):
+def test_the_inverse_is_the_largest_bid_of_at_most_that_cost(prior, chosen):
     low, high = prior.support
     c = prior.quantile(np.clip(chosen, 0, 1 - 1e-9))
     c = c[(c == low) | (c > 1e-300)]
@@ -188,7 +188,7 @@ def test_quantiles_rise_and_undo_the_distribution_function(prior, chosen):
 def test_a_group_prices_each_row_as_its_own_prior_does(members, data):
     labels = data.draw(st.lists(st.sampled_from(sorted(members)), min_size=1, max_size=12))
     grouped = Grouped(members, labels)
-    reports = grouped.sample(rng=np.random.default_rng(len(labels)))
-    expected = [members[label].virtual_cost(report) for label, report in zip(labels, reports.tolist(), strict=True)]
-    assert grouped.virtual_cost(reports).tolist() == expected
+    bids = grouped.sample(rng=np.random.default_rng(len(labels)))
+    expected = [members[label].virtual_cost(bid) for label, bid in zip(labels, bids.tolist(), strict=True)]
+    assert grouped.virtual_cost(bids).tolist() == expected
     assert prior_from_dict(grouped.to_dict()) == grouped

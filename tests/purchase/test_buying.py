@@ -16,7 +16,7 @@ import hushbid
 from hushbid import money
 from hushbid.cli import main
 from hushbid.disclosure import once
-from hushbid.errors import AlreadyReleased, DataError, InputError, OutputExists, ReportError
+from hushbid.errors import AlreadyReleased, BidError, DataError, InputError, OutputExists
 from hushbid.mechanism import Population
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import Pilot, prior_file_text
@@ -26,8 +26,8 @@ from hushbid.purchase.releasing import release_recorded
 N = 200
 MARKET = ("--prior", "uniform:1,3", "--buyer-weight", "1")
 CAMPAIGN = """\
-name = "Sleep"
-quantity = "mean sleep"
+title = "Sleep"
+question = "mean sleep"
 
 [market]
 setting = "central"
@@ -43,13 +43,13 @@ late = "unpaid"
 
 def columns(**changes: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
-    found = {"id": [f"p{k}" for k in range(N)], "sensitivity": rng.uniform(1, 3, N), "value": rng.uniform(0, 12, N)}
+    found = {"id": [f"p{k}" for k in range(N)], "bid": rng.uniform(1, 3, N), "value": rng.uniform(0, 12, N)}
     return {**found, **changes}
 
 
 def on_engine(file: Path, table: pa.Table, **options: Any) -> Purchase:
     """What speaks Arrow is read into memory unless an engine is named."""
-    return run_campaign(file, reports=table, reading=Reading(engine="auto"), **options)
+    return run_campaign(file, bids=table, reading=Reading(engine="auto"), **options)
 
 
 @pytest.fixture
@@ -60,7 +60,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def test_arrays_frames_and_files_are_bought_from_alike_and_drawn_from_once(file: Path, tmp_path: Path) -> None:
-    first = run_campaign(file, reports=columns(), audit=False)
+    first = run_campaign(file, bids=columns(), audit=False)
     assert first.release is not None
     assert first.record is not None
     assert not first.on_engine
@@ -71,7 +71,7 @@ def test_arrays_frames_and_files_are_bought_from_alike_and_drawn_from_once(file:
         (str(tmp_path / "people.parquet"), "duckdb"),
         (str(tmp_path / "people.parquet"), "memory"),
     ):
-        again = run_campaign(file, reports=people, reading=Reading(engine=engine), audit=False, force=True)
+        again = run_campaign(file, bids=people, reading=Reading(engine=engine), audit=False, force=True)
         assert again.answer is not None
         assert again.record is not None
         assert (again.answer.before, again.answer.release.estimate) == (True, first.release.estimate)
@@ -87,7 +87,7 @@ def test_a_run_rounds_its_money_once_and_computes_its_certificate_once(
     round_all, certify = money.rounded_up, Population.lower_bound
     monkeypatch.setattr(money, "rounded_up", lambda *given: done.append("money") or round_all(*given))
     monkeypatch.setattr(Population, "lower_bound", lambda *given: done.append("certificate") or certify(*given))
-    bought = run_campaign(file, reports=columns(), audit=False)
+    bought = run_campaign(file, bids=columns(), audit=False)
     assert "report.html" in {path.name for path in bought.files}
     assert sorted(done) == ["certificate", "money"]
 
@@ -106,7 +106,7 @@ def test_what_an_engine_draws_is_recorded_verified_and_shown_in_memory(file: Pat
         "record.json",
         "summary.json",
     }
-    shown = run_campaign(file, reports=gone, audit=False, force=True)
+    shown = run_campaign(file, bids=gone, audit=False, force=True)
     assert shown.record is not None
     assert shown.record.content["release"] == drawn.record.content["release"]
 
@@ -159,7 +159,7 @@ def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
     assert drawn.release.summed is not None
     assert again.release.to_dict() == drawn.release.to_dict()
     with pytest.raises(AlreadyReleased, match="drawn by an engine"):  # its last digits are others
-        run_campaign(file, reports=columns(), audit=False, force=True)
+        run_campaign(file, bids=columns(), audit=False, force=True)
 
 
 def test_a_new_ledger_does_not_draw_again_what_a_summary_holds(
@@ -191,36 +191,36 @@ def test_a_record_of_decisions_is_written_on_an_engine(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("engine", ["memory", "auto"])
-def test_a_report_that_cannot_be_priced_is_named_by_column_and_row_whoever_reads_it(engine: str, file: Path) -> None:
-    reports = columns()["sensitivity"].tolist()
-    reports[1] = None
-    people = columns(sensitivity=np.array(reports, dtype=float))
-    with pytest.raises(ReportError) as refused:
-        run_campaign(file, reports=pa.table(people), reading=Reading(engine=engine), audit=False)
-    assert (refused.value.field, refused.value.row) == ("sensitivity", 1)
+def test_a_bid_that_cannot_be_priced_is_named_by_column_and_row_whoever_reads_it(engine: str, file: Path) -> None:
+    bids = columns()["bid"].tolist()
+    bids[1] = None
+    people = columns(bid=np.array(bids, dtype=float))
+    with pytest.raises(BidError) as refused:
+        run_campaign(file, bids=pa.table(people), reading=Reading(engine=engine), audit=False)
+    assert (refused.value.field, refused.value.row) == ("bid", 1)
     assert "--" not in str(refused.value)
 
 
 def test_a_file_that_exists_is_replaced_by_force_in_python_and_by_an_option_on_the_command_line(file: Path) -> None:
-    run_campaign(file, reports=columns(), audit=False)
+    run_campaign(file, bids=columns(), audit=False)
     with pytest.raises(OutputExists, match=r"record\.json exists already: force=True replaces\.") as refused:
-        run_campaign(file, reports=columns(), audit=False)
+        run_campaign(file, bids=columns(), audit=False)
     assert refused.value.field == "force"
     pq.write_table(pa.table(columns()), file.with_name("people.parquet"))
-    tables = '[reports]\nfile = "people.parquet"\n[data]\nfile = "people.parquet"'
+    tables = '[bids]\nfile = "people.parquet"\n[data]\nfile = "people.parquet"'
     file.write_text(CAMPAIGN.replace("[data]", tables))
     told = CliRunner().invoke(main, ["run", str(file)])
     assert "record.json exists already: --force replaces." in told.stderr
 
 
 @pytest.mark.parametrize("engine", ["memory", "auto"])
-def test_a_prior_fitted_on_people_who_report_is_stamped_and_told_whoever_decides(engine: str, file: Path) -> None:
+def test_a_prior_fitted_on_people_who_bid_is_stamped_and_told_whoever_decides(engine: str, file: Path) -> None:
     text = prior_file_text(Uniform(1, 3), Pilot.of(["p3", "p4", "elsewhere"], 3), {})
     file.with_name("prior.json").write_text(text)
     fitted = '{ file = "prior.json" }\naccept_pilot_overlap = true'
     file.write_text(CAMPAIGN.replace('"uniform:1,3"', fitted))
-    bought = run_campaign(file, reports=pa.table(columns()), reading=Reading(engine=engine), audit=False)
-    stamp = "prior fitted on participants: 2 of those who report were in the pilot"
+    bought = run_campaign(file, bids=pa.table(columns()), reading=Reading(engine=engine), audit=False)
+    stamp = "prior fitted on participants: 2 of those who bid were in the pilot"
     assert bought.record is not None
     assert list(bought.record.stamps) == bought.facts()["stamps"] == [stamp]
     assert f"{stamp}." in bought.text()
@@ -231,10 +231,10 @@ def test_a_prior_fitted_on_people_who_report_is_stamped_and_told_whoever_decides
 @pytest.mark.parametrize("way", ["memory", "engine", "record"])
 def test_losing_all_privacy_is_stamped_wherever_it_was_accepted(way: str, file: Path) -> None:
     text = CAMPAIGN.replace("uniform:1,3", "uniform:0,3").replace("= 500", "= 5\naccept_infinite_loss = true")
-    people = columns(sensitivity=np.where(np.arange(N) < 40, 0.0, 2.9))
+    people = columns(bid=np.where(np.arange(N) < 40, 0.0, 2.9))
     file.write_text(text if way != "record" else text.partition("[data]")[0])
     reading = Reading(engine="auto" if way == "engine" else "memory")
-    bought = run_campaign(file, reports=pa.table(people), reading=reading, audit=False)
+    bought = run_campaign(file, bids=pa.table(people), reading=reading, audit=False)
     assert bought.record is not None
     record, facts, text = bought.record, bought.facts(), bought.text()
     if way == "record":
@@ -245,36 +245,36 @@ def test_losing_all_privacy_is_stamped_wherever_it_was_accepted(way: str, file: 
     assert "infinite privacy loss accepted." in text
 
 
-def test_a_message_that_cannot_be_read_is_told_by_its_senders_row_in_the_reports(tmp_path: Path) -> None:
-    (tmp_path / "reports.csv").write_text("id,sensitivity\na,1.5\n\nb,1.2\n")
+def test_a_message_that_cannot_be_read_is_told_by_its_senders_row_in_the_bids(tmp_path: Path) -> None:
+    (tmp_path / "bids.csv").write_text("id,bid\na,1.5\n\nb,1.2\n")
     (tmp_path / "data.csv").write_text("id,message\nb,secret\n")
     file = tmp_path / "sleep.toml"
-    local = CAMPAIGN.replace('"central"', '"local"').replace("[data]", '[reports]\nfile = "reports.csv"\n[data]')
+    local = CAMPAIGN.replace('"central"', '"local"').replace("[data]", '[bids]\nfile = "bids.csv"\n[data]')
     file.write_text(f'{local}file = "data.csv"\n')
     with pytest.raises(DataError, match="row 1 is row 4 of the spreadsheet") as refused:
         run_campaign(file, audit=False)
-    assert "reports.csv, data of these people: The message in row 1 cannot be read" in str(refused.value)
+    assert "bids.csv, data of these people: The message in row 1 cannot be read" in str(refused.value)
     assert "secret" not in str(refused.value)
 
 
 def test_late_data_that_nobody_spoke_of_are_refused_by_their_field(file: Path) -> None:
     file.write_text(CAMPAIGN.replace('late = "unpaid"\n', ""))
     on_time = np.where(np.arange(N) % 9 == 0, np.nan, columns()["value"])
-    run_campaign(file, reports=columns(value=on_time), audit=False)
+    run_campaign(file, bids=columns(value=on_time), audit=False)
     with pytest.raises(InputError, match=r"data\.late must say what is paid") as refused:
-        run_campaign(file, reports=columns(), audit=False, force=True)
+        run_campaign(file, bids=columns(), audit=False, force=True)
     assert refused.value.field == "data.late"
 
 
 @pytest.mark.parametrize(
     ("people", "sentence"),
     [
-        ({"sensitivity": [1.5]}, "must have the column 'id'"),
-        ({"id": ["a", "b"], "sensitivity": [1.5]}, "one entry per person"),
+        ({"bid": [1.5]}, "must have the column 'id'"),
+        ({"id": ["a", "b"], "bid": [1.5]}, "one entry per person"),
     ],
 )
 def test_columns_that_are_missing_or_differ_in_length_are_refused(
     people: dict[str, Any], sentence: str, file: Path
 ) -> None:
     with pytest.raises(InputError, match=sentence):
-        run_campaign(file, reports=people)
+        run_campaign(file, bids=people)

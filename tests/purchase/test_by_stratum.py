@@ -34,8 +34,8 @@ ERRORS = {"a/b": 3.5, "north": 1.5, "south": 2.0}
 LABELS = [name for name, size in SIZES.items() for _ in range(size)]
 N = len(LABELS)
 CAMPAIGN = """\
-name = "Sleep"
-quantity = "mean sleep"
+title = "Sleep"
+question = "mean sleep"
 
 [market]
 setting = "central"
@@ -58,7 +58,7 @@ DATA = """
 
 def columns(**changes: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
-    people = {"id": [f"p{k}" for k in range(N)], "sensitivity": rng.uniform(1, 3, N), "value": rng.uniform(4, 9, N)}
+    people = {"id": [f"p{k}" for k in range(N)], "bid": rng.uniform(1, 3, N), "value": rng.uniform(4, 9, N)}
     return {**people, "region": LABELS, **changes}
 
 
@@ -72,7 +72,7 @@ def campaign(tmp_path: Path, *, more: str = "", data: str = DATA, **replaced: st
 
 
 def bought(file: Path, people: dict[str, Any] | None = None, **how: Any) -> PurchaseByStratum:
-    return run_by_stratum(file, reports=columns() if people is None else people, audit=False, **how)
+    return run_by_stratum(file, bids=columns() if people is None else people, audit=False, **how)
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -128,7 +128,7 @@ def test_estimates_are_drawn_once_for_each_stratum_from_a_file_or_from_its_recor
     assert [part.answer is not None and part.answer.before for part in after.parts.values()] == [False, True, False]
     with pytest.raises(OutputExists, match=r"strata\.csv exists already"):
         bought(file := campaign(tmp_path))
-    again = run_by_stratum(file, reports=pl.DataFrame(columns()), audit=False, force=True)
+    again = run_by_stratum(file, bids=pl.DataFrame(columns()), audit=False, force=True)
     assert [one.release.estimate for one in again.parts.values() if one.release] == [
         one.release.estimate for one in after.parts.values() if one.release
     ]
@@ -141,9 +141,9 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], type[HushbidError], str]] = 
     ({"standard_error": "budget = 5"}, {}, InputError, "split it between strata"),
     ({"standard_error": "standard_error = { north = 2 }"}, {}, InputError, "must name each stratum"),
     ({"standard_error": "standard_error = { north = 2, south = 0 }"}, {}, InputError, "a number above 0, or one for"),
-    ({"currency": 'currency = "EUR"\nceiling = 1'}, {}, MarketError, r"ceiling of EUR 1\.00.*95 of 100"),
+    ({"currency": 'currency = "EUR"\nspending_limit = 1'}, {}, MarketError, r"spending limit of EUR 1\.00.*95 of 100"),
     ({"column": 'column = "id"', "standard_error": "standard_error = 9"}, {}, InputError, "at most 40 different"),
-    ({}, {"sensitivity": [0.5, *columns()["sensitivity"][1:]]}, HushbidError, "row"),
+    ({}, {"bid": [0.5, *columns()["bid"][1:]]}, HushbidError, "row"),
     ({}, {"id": ["p1", *columns()["id"][1:]]}, InputError, "must name everybody once"),
     ({}, {"region": ["", *LABELS[1:]]}, InputError, "must hold a stratum, but row 0 does not"),
     (
@@ -179,13 +179,13 @@ def test_nobody_is_in_two_strata_though_ids_are_not_checked_elsewhere(tmp_path: 
 
 
 def test_a_stratum_of_which_no_row_can_be_priced_does_not_go_without_a_word(tmp_path: Path) -> None:
-    reports = np.where(np.array(LABELS) == "a/b", 0.1, columns()["sensitivity"])
+    bids = np.where(np.array(LABELS) == "a/b", 0.1, columns()["bid"])
     file = campaign(tmp_path, standard_error="standard_error = 2")
     with pytest.raises(InputError, match="stratum 'a/b' cannot be estimated: no row of it can be priced"):
-        bought(file, columns(sensitivity=reports), reading=Reading(on_bad_rows="drop"))
-    some = columns()["sensitivity"].copy()
+        bought(file, columns(bid=bids), reading=Reading(on_bad_rows="drop"))
+    some = columns()["bid"].copy()
     some[0] = 0.1
-    found = bought(file, columns(sensitivity=some), reading=Reading(on_bad_rows="drop"))
+    found = bought(file, columns(bid=some), reading=Reading(on_bad_rows="drop"))
     assert [part.decided.dropped for part in found.parts.values()] == [0, 1, 0]
 
 
@@ -213,7 +213,7 @@ def test_late_data_are_named_by_their_rows_among_everybody(tmp_path: Path) -> No
     row = int(np.flatnonzero((losses.outcome.privacy_loss > 0) & (np.array(LABELS) == "south"))[0])
     first[row] = np.nan
     bought(campaign(tmp_path), columns(value=first))
-    with pytest.raises(InputError, match=rf"row {row} of the reports") as problem:
+    with pytest.raises(InputError, match=rf"row {row} of the bids") as problem:
         bought(file, force=True)
     assert problem.value.row == row
     late = bought(campaign(tmp_path, data='[data]\nlate = "paid"\n'), force=True)
@@ -233,7 +233,7 @@ def test_questions_relations_and_the_local_setting_go_with_each(tmp_path: Path) 
     assert len(table) == 9
     assert all(part.record is not None and hushbid.verify(part.record).ok for part in survey.parts.values())
 
-    related = campaign(tmp_path, more="max_relation = 0.2", quantity='quantity = "related"')
+    related = campaign(tmp_path, more="max_correlation = 0.2", question='question = "related"')
     text = related.read_text().replace("each = true", 'each = true\npopulation = { north = 99, south = 25, "a/b" = 3 }')
     related.write_text(text)
     kept = bought(related, columns(value=columns()["value"] + 0.01), force=True)
@@ -241,11 +241,11 @@ def test_questions_relations_and_the_local_setting_go_with_each(tmp_path: Path) 
     assert all(part.record is not None and hushbid.verify(part.record).ok for part in kept.parts.values())
 
     local = campaign(
-        tmp_path, data='[data]\nkind = "simulated_values"\n', setting='setting = "local"', quantity='quantity = "local"'
+        tmp_path, data='[data]\nkind = "simulated_values"\n', setting='setting = "local"', question='question = "local"'
     )
     sent = bought(local, columns(value=columns()["value"] + 0.02), force=True)
     assert all(part.record is not None and hushbid.verify(part.record).ok for part in sent.parts.values())
-    messages = campaign(tmp_path, setting='setting = "local"', quantity='quantity = "sent"')
+    messages = campaign(tmp_path, setting='setting = "local"', question='question = "sent"')
     assert sent.decided.everybody is not None
     first = int(np.flatnonzero(sent.decided.everybody.outcome.privacy_loss)[0])
     assert LABELS[first] != "a/b"
@@ -258,12 +258,12 @@ def test_an_estimate_for_each_is_another_promise_than_one_for_all_unless_it_is_d
     tmp_path: Path,
 ) -> None:
     shares = {"standard_error": "standard_error = 2", "each": 'shares = { north = 0.5, south = 0.4, "a/b" = 0.1 }'}
-    run_campaign(campaign(tmp_path, **shares), reports=columns(), audit=False)
+    run_campaign(campaign(tmp_path, **shares), bids=columns(), audit=False)
     apart = bought(campaign(tmp_path))  # about other sets of people
     assert [part.answer is not None and part.answer.before for part in apart.parts.values()] == [False] * 3
     with pytest.raises(AlreadyReleased, match="already produced"):
         bought(
-            campaign(tmp_path, standard_error="standard_error = 2", name='name = "One"'),
+            campaign(tmp_path, standard_error="standard_error = 2", title='title = "One"'),
             columns(region=["all"] * N),
             force=True,
         )
@@ -295,20 +295,20 @@ def test_labels_are_compared_without_spaces_around_and_in_one_composition(tmp_pa
     assert list(bought(file, columns(region=names)).parts) == ["Zo\xeb", "north"]
     twice = campaign(tmp_path, standard_error='standard_error = { "north " = 3.5, north = 3 }')
     with pytest.raises(InputError, match=r"market\.standard_error: must name every stratum once"):
-        read_campaign(twice, reports=columns())
+        read_campaign(twice, bids=columns())
 
 
 def test_engines_and_one_record_or_release_for_all_are_refused_with_the_way_that_there_is(tmp_path: Path) -> None:
     file = campaign(tmp_path)
     market = Market(prior=Uniform(1, 3), goal=Accuracy(0.6), strata=LABELS, each=True)
     with pytest.raises(InputError, match=r"run_by_stratum\(\) buys them"):
-        run_campaign(file, reports=columns())
+        run_campaign(file, bids=columns())
     with pytest.raises(InputError, match=r"buy in each of market\.by_stratum\(\)"):
         buy(columns(), market)
     for people, reading in ((pl.LazyFrame(columns()), Reading()), (columns(), Reading(engine="polars"))):
         with pytest.raises(InputError, match="engine must be 'memory' with each = true"):
-            run_by_stratum(file, reports=people, reading=reading)
-    outcome = market.acquire(columns()["sensitivity"])
+            run_by_stratum(file, bids=people, reading=reading)
+    outcome = market.acquire(columns()["bid"])
     with pytest.raises(InputError, match=r"outcome\.by_stratum\(\) by itself"):
         hushbid.release(outcome, columns()["value"], question="strata")
     for groups in (None, LABELS):
@@ -318,7 +318,7 @@ def test_engines_and_one_record_or_release_for_all_are_refused_with_the_way_that
 
 def test_run_and_price_tell_of_each_stratum(tmp_path: Path) -> None:
     pl.DataFrame(columns()).write_csv(tmp_path / "people.csv")
-    file = campaign(tmp_path, data='[reports]\nfile = "people.csv"\n[data]\nfile = "people.csv"\n')
+    file = campaign(tmp_path, data='[bids]\nfile = "people.csv"\n[data]\nfile = "people.csv"\n')
     market = ("--prior", "uniform:1,3", "--bounds", "0,12", "--standard-error", "5", "--strata", file.name)
 
     def run(*words: str) -> Any:

@@ -13,8 +13,8 @@ from hushbid.purchase.people import People, read_people
 from hushbid.purchase.toml_sections import line_numbers
 
 GOOD = """\
-name = "Sleep"
-quantity = "mean sleep"
+title = "Sleep"
+question = "mean sleep"
 unit = "hours"
 
 [market]
@@ -26,10 +26,10 @@ buyer_weight = 100
 
 [money]
 currency = "EUR"
-ceiling = 50
+spending_limit = 50
 
-[reports]
-file = "reports.csv"
+[bids]
+file = "bids.csv"
 
 [data]
 file = "data.csv"
@@ -38,7 +38,7 @@ file = "data.csv"
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    (tmp_path / "reports.csv").write_text("id,sensitivity,shift\na,1.2,day\nb,1.4,night\n")
+    (tmp_path / "bids.csv").write_text("id,bid,shift\na,1.2,day\nb,1.4,night\n")
     (tmp_path / "data.csv").write_text("id,value\na,7\nb,8\n")
     return tmp_path
 
@@ -62,7 +62,7 @@ def told(home: Path, text: str) -> str:
 
 def test_a_campaign_in_order_is_read_with_its_defaults(home: Path) -> None:
     found = read_campaign(campaign(home))
-    assert (found.name, found.quantity, found.unit, found.level) == ("Sleep", "mean sleep", "hours", 0.95)
+    assert (found.title, found.question, found.unit, found.level) == ("Sleep", "mean sleep", "hours", 0.95)
     assert found.market["user_weight"] == 0
     assert found.market["bounds"] == (0.0, 12.0)
     assert found.folder == home / "sleep"
@@ -74,9 +74,9 @@ def test_a_campaign_in_order_is_read_with_its_defaults(home: Path) -> None:
 
 def people(count: int, **labels: list[str]) -> People:
     return read_people(
-        {"sensitivity": np.ones(count), **labels},
+        {"bid": np.ones(count), **labels},
         id_column="id",
-        sensitivity="sensitivity",
+        bid="bid",
         ids_needed=False,
         group="groups" if labels else None,
     )
@@ -86,7 +86,7 @@ def test_the_paths_are_relative_to_the_file_not_to_where_one_stands(
     home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir("/")
-    assert read_campaign(campaign(home)).reports.file == str(home / "reports.csv")
+    assert read_campaign(campaign(home)).bids.file == str(home / "bids.csv")
 
 
 def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> None:
@@ -95,7 +95,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> 
         .replace("[0, 12]", "[12, 0]")
         .replace("variance = 2", "variance = -1\nvarianze = 3")
         .replace('currency = "EUR"', 'currency = "euro"')
-        .replace("reports.csv", "report.csv")
+        .replace("bids.csv", "report.csv")
         .replace('[data]\nfile = "data.csv"', '[data]\nfile = "data.csv"\nvalue = "hours"')
     )
     lines = told(home, text).splitlines()
@@ -106,7 +106,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> 
         "line 9, market.variance",
         "line 10, market.varianze",
         "line 14, money.currency",
-        "line 18, reports.file",
+        "line 18, bids.file",
         "line 22, data.value",
     ]
     assert "did you mean variance?" in lines[4]
@@ -121,7 +121,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> 
         ('"uniform:1,2"', '"uniform:2,1"', "market.prior: high must be a finite number above low=2"),
         ('"uniform:1,2"', "3", "market.prior: a prior must be a text"),
         ('"uniform:1,2"', '{ file = "none.json" }', "none.json does not exist"),
-        ('"uniform:1,2"', '{ day = "uniform:1,2" }', "reports.group: is missing"),
+        ('"uniform:1,2"', '{ day = "uniform:1,2" }', "bids.group: is missing"),
         ("bounds = [0, 12]", "bounds = [0, true]", "market.bounds: must be two numbers"),
         ("bounds = [0, 12]", "bounds = [0, inf]", "market.bounds: must be two numbers"),
         ("variance = 2", "variance = 37", "must not exceed a quarter of the squared width"),
@@ -132,7 +132,7 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> 
         ("buyer_weight = 100", 'standard_error = "low"', "market.standard_error: must be a number above 0"),
         (
             "variance = 2",
-            "variance = 2\nmax_relation = 2",
+            "variance = 2\nmax_correlation = 2",
             "must be a number of at least 0 and at most 1",
         ),
         ("variance = 2", "variance = 2\npopulation = 0", "market.population: must be a whole number from 1 to"),
@@ -149,10 +149,10 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> 
         ("variance = 2", 'variance = 2\npeople_may_owe_money = "yes"', "must be true or false"),
         ("variance = 2", "variance = 2\nmax_privacy_loss = 0", "must be a number above 0"),
         ('currency = "EUR"', 'currency = "ABC"', "state its number of decimals"),
-        ("ceiling = 50", "ceiling = -1", "money.ceiling: must be a number above 0, got -1"),
-        ('file = "reports.csv"', "", "reports.file: is missing"),
+        ("spending_limit = 50", "spending_limit = -1", "money.spending_limit: must be a number above 0, got -1"),
+        ('file = "bids.csv"', "", "bids.file: is missing"),
         ('file = "data.csv"', 'file = "data.csv"\nkind = "messages"', 'data.kind: must be "values", got "messages"'),
-        ('[reports]\nfile = "reports.csv"\n', "", "the file must have a table [reports]"),
+        ('[bids]\nfile = "bids.csv"\n', "", "the file must have a table [bids]"),
         ("[market]", "market = 3\n[other]", "market: must be a table: [market], got 3"),
         ('unit = "hours"', "unit = 7", "unit: must be a text in quotes, got 7"),
         ('unit = "hours"', 'notices = "x"', "notices: must be a list of texts"),
@@ -190,7 +190,10 @@ def test_a_hard_budget_in_yen_has_coins_of_one(home: Path) -> None:
         ('setting = "local"\nbudget = 5', "market.budget: a budget cannot be the goal in the local setting"),
         ('setting = "local"\nhard_budget = 5', "market.hard_budget: a budget cannot be the goal"),
         ('setting = "central"\nbudget = 5\nuser_weight = 1', "market.user_weight: must be 0 beside a budget"),
-        ('setting = "central"\nbuyer_weight = 5\nuser_weight = 1\nmax_relation = 0.1', "market.user_weight: must be 0"),
+        (
+            'setting = "central"\nbuyer_weight = 5\nuser_weight = 1\nmax_correlation = 0.1',
+            "market.user_weight: must be 0",
+        ),
     ],
 )
 def test_what_does_not_go_together_is_a_problem_of_the_field_that_states_it(
@@ -204,26 +207,26 @@ def test_what_does_not_go_together_is_a_problem_of_the_field_that_states_it(
     assert "problems" not in found
 
 
-def test_the_roster_is_every_row_of_the_reports_unless_a_larger_population_is_stated(home: Path) -> None:
-    text = changed("buyer_weight = 100", "buyer_weight = 100\nmax_relation = 0.1")
+def test_the_roster_is_every_row_of_the_bids_unless_a_larger_population_is_stated(home: Path) -> None:
+    text = changed("buyer_weight = 100", "buyer_weight = 100\nmax_correlation = 0.1")
     seven = people(7)
     assert read_campaign(campaign(home, text)).market_for(seven).population == 7
-    larger = text.replace("max_relation", "population = 50\nmax_relation")
+    larger = text.replace("max_correlation", "population = 50\nmax_correlation")
     assert read_campaign(campaign(home, larger)).market_for(seven).population == 50
     # where no relation is allowed for, it decides nothing
     assert read_campaign(campaign(home)).market_for(seven).population is None
 
 
 def test_a_refused_file_names_its_first_wrong_field_for_programs(home: Path) -> None:
-    text = changed("[0, 12]", "[12, 0]").replace("reports.csv", "report.csv")
+    text = changed("[0, 12]", "[12, 0]").replace("bids.csv", "report.csv")
     with pytest.raises(InputError) as refused:
         read_campaign(campaign(home, text))
     assert refused.value.field == "market.bounds"
 
 
 def test_a_file_that_is_not_toml_is_told_with_its_line(home: Path) -> None:
-    assert "is not TOML" in told(home, "name = Sleep\n")
-    assert "line 1" in told(home, "name = Sleep\n")
+    assert "is not TOML" in told(home, "title = Sleep\n")
+    assert "line 1" in told(home, "title = Sleep\n")
 
 
 def test_a_missing_file_and_a_binary_one_are_told(home: Path) -> None:
@@ -235,7 +238,7 @@ def test_a_missing_file_and_a_binary_one_are_told(home: Path) -> None:
 
 
 def test_two_files_cannot_both_be_standard_input(home: Path) -> None:
-    text = GOOD.replace('"reports.csv"', '"-"').replace('"data.csv"', '"-"')
+    text = GOOD.replace('"bids.csv"', '"-"').replace('"data.csv"', '"-"')
     assert "data.file: cannot be standard input as well" in told(home, text)
 
 
@@ -247,7 +250,7 @@ def test_a_buyer_may_say_what_a_smaller_error_is_worth(home: Path) -> None:
 
 
 def test_priors_may_differ_by_group(home: Path) -> None:
-    text = changed('prior = "uniform:1,2"', "").replace('file = "reports.csv"', 'file = "reports.csv"\ngroup = "shift"')
+    text = changed('prior = "uniform:1,2"', "").replace('file = "bids.csv"', 'file = "bids.csv"\ngroup = "shift"')
     text += '[market.prior]\nday = "uniform:1,2"\nnight = { family = "empirical", values = [1, 2], weights = [1, 1] }\n'
     market = read_campaign(campaign(home, text)).market_for(people(2, groups=["day", "night"]))
     assert market.prior == Grouped({"day": Uniform(1, 2), "night": Empirical([1, 2])}, ["day", "night"])

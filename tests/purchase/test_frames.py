@@ -18,7 +18,7 @@ import pytest
 
 import hushbid
 from hushbid import Choice, Grouped, Market, Number, Uniform, YesNo
-from hushbid.errors import DataError, InputError, ReportError
+from hushbid.errors import BidError, DataError, InputError
 from hushbid.purchase import Purchase, Reading
 
 N = 40
@@ -37,7 +37,7 @@ KINDS: dict[str, Callable[[dict[str, Any]], Any]] = {
 
 def columns(**changes: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
-    found = {"id": [f"p{k}" for k in range(N)], "sensitivity": rng.uniform(1, 3, N), "value": rng.uniform(0, 12, N)}
+    found = {"id": [f"p{k}" for k in range(N)], "bid": rng.uniform(1, 3, N), "value": rng.uniform(0, 12, N)}
     return {**found, **changes}
 
 
@@ -73,26 +73,26 @@ def test_whatever_people_come_in_they_are_bought_from_alike_and_drawn_from_once(
     ids=["pandas", "Polars", "pyarrow", "arrays"],
 )
 def test_results_come_in_the_library_that_people_came_in(people: Any, kind: type) -> None:
-    found = bought(people, made_up=True)
+    found = bought(people, synthetic=True)
     assert type(found.to_frame()) is kind
     assert type(found.to_frame("polars")) is pl.DataFrame
     with pytest.raises(InputError, match="library must be one of 'pandas', 'polars', 'pyarrow', got 'dask'"):
         found.to_frame("dask")  # type: ignore[arg-type]
 
 
-def test_reports_and_data_in_different_tables_find_each_other_by_id() -> None:
+def test_bids_and_data_in_different_tables_find_each_other_by_id() -> None:
     people = columns()
     shuffled = pl.DataFrame({"id": people["id"], "value": people["value"]})[::-1][3:]
     stranger = pl.DataFrame({"id": ["nobody"], "value": [1.0]})
-    found = bought(pd.DataFrame(people), data=pl.concat([shuffled, stranger]), made_up=True)
+    found = bought(pd.DataFrame(people), data=pl.concat([shuffled, stranger]), synthetic=True)
     assert found.strangers == 1
     assert found.to_frame()["delivered"].tolist()[-3:] != ["yes", "yes", "yes"]
     assert found.to_frame()["delivered"].isin(["no"]).sum() == found.release.absent  # type: ignore[union-attr]
 
 
 def test_integers_name_people_and_columns_may_be_called_otherwise() -> None:
-    people = pd.DataFrame(columns(id=range(100, 100 + N))).rename(columns={"id": "person", "sensitivity": "price"})
-    found = hushbid.buy(people, MARKET, id="person", sensitivity="price")
+    people = pd.DataFrame(columns(id=range(100, 100 + N))).rename(columns={"id": "person", "bid": "price"})
+    found = hushbid.buy(people, MARKET, id="person", bid="price")
     assert found.release is None
     assert found.to_frame().columns.tolist() == [
         *("person", "privacy_loss", "weight", "payment_minor", "payment", "currency")
@@ -106,7 +106,7 @@ def test_groups_come_from_a_column_of_categories() -> None:
     market = Market(prior=Grouped(priors, []), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0)
     expected = Market(
         prior=Grouped(priors, list(shift)), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0
-    ).acquire(columns()["sensitivity"])
+    ).acquire(columns()["bid"])
     for made in (pd.DataFrame, lambda some: pl.from_pandas(pd.DataFrame(some))):
         found = hushbid.buy(made(columns(shift=shift)), market, group="shift")
         losses = found.to_frame("pandas")["privacy_loss"].to_numpy()
@@ -131,7 +131,7 @@ def test_a_survey_takes_truth_values_categories_and_gaps(kind: str) -> None:
     if kind == "Polars":
         table = pl.DataFrame(table).with_columns(pl.col("works").cast(pl.Categorical))
     names = ["sleep", "smokes", "works"]
-    found = hushbid.buy(table, market, value=names, made_up=True)
+    found = hushbid.buy(table, market, value=names, synthetic=True)
     assert found.release is not None
     assert [answer.name for answer in found.release.answers] == names
     with pytest.raises(InputError, match=r"value must name one column for each question \(3\), got 5"):
@@ -156,17 +156,17 @@ GAPS: dict[str, Any] = {
 
 
 @pytest.mark.parametrize("name", GAPS)
-def test_a_missing_datum_is_a_drop_out_and_a_missing_report_is_refused_by_its_row(name: str) -> None:
+def test_a_missing_datum_is_a_drop_out_and_a_missing_bid_is_refused_by_its_row(name: str) -> None:
     given = GAPS[name]
     table = {"id": columns()["id"], "value": given["value"]}
     library = type(given).__module__.partition(".")[0]
     data = pd.DataFrame(table) if library == "pandas" else pl.DataFrame(table) if library == "polars" else table
     everybody = hushbid.buy(columns(), MARKET).to_frame("pandas")
-    found = bought(columns(), data=data, made_up=True)
+    found = bought(columns(), data=data, synthetic=True)
     assert found.release is not None
     assert list(found.release.dropped_out) == ([3] if everybody["privacy_loss"][3] > 0 else [])
-    with pytest.raises(ReportError, match=r"'value' must hold numbers such as 0\.25, but row 3 does not") as refused:
-        hushbid.buy(data, MARKET, sensitivity="value")
+    with pytest.raises(BidError, match=r"'value' must hold numbers such as 0\.25, but row 3 does not") as refused:
+        hushbid.buy(data, MARKET, bid="value")
     assert (refused.value.field, refused.value.row) == ("value", 3)
 
 
@@ -209,9 +209,9 @@ def test_what_is_no_number_is_refused_by_column_and_never_shown(name: str, way: 
     values = list(values) if way == "Polars" else values
     made = {"arrays": dict, "pandas": pd.DataFrame, "Polars": pl.DataFrame}[way]
     with pytest.raises(InputError) as refused:
-        hushbid.buy(made(columns(sensitivity=values)), MARKET)
-    assert refused.value.field == "sensitivity"
-    assert "'sensitivity' must hold numbers" in str(refused.value)
+        hushbid.buy(made(columns(bid=values)), MARKET)
+    assert refused.value.field == "bid"
+    assert "'bid' must hold numbers" in str(refused.value)
     assert re.search(told, str(refused.value))
     assert "secret" not in str(refused.value)
     assert "2024" not in str(refused.value)
@@ -247,14 +247,14 @@ def test_columns_that_are_not_needed_may_hold_what_they_like() -> None:
     with pytest.raises(InputError, match="two columns called 'id'"):
         hushbid.buy(pd.concat([people, people[["id"]]], axis=1), MARKET)
     with pytest.raises(InputError, match=r"must be a pandas or Polars frame, .* or a path, got ndarray"):
-        hushbid.buy(columns()["sensitivity"], MARKET)
+        hushbid.buy(columns()["bid"], MARKET)
 
 
 @pytest.mark.parametrize("made", [dict, pd.DataFrame], ids=["arrays", "pandas"])
 @pytest.mark.parametrize("note", [{}, {3: [1, "two"] * (N // 2)}], ids=["alone", "beside mixed objects"])
 def test_columns_with_numbers_for_names_are_found_by_their_text(made: Callable[[Any], Any], note: Any) -> None:
-    ids, sensitivity, value = columns().values()
-    found = hushbid.buy(made({0: ids, 1: sensitivity, 2: value, **note}), MARKET, id="0", sensitivity="1")
+    ids, bid, value = columns().values()
+    found = hushbid.buy(made({0: ids, 1: bid, 2: value, **note}), MARKET, id="0", bid="1")
     assert found.to_frame("pandas")["0"].tolist() == ids
 
 
@@ -264,8 +264,8 @@ def test_ids_may_be_the_index_whatever_other_columns_hold() -> None:
 
 
 def test_categories_of_intervals_are_refused_by_column() -> None:
-    bands = pd.cut(columns()["sensitivity"], 3)
-    for changed in ("id", "sensitivity"):
+    bands = pd.cut(columns()["bid"], 3)
+    for changed in ("id", "bid"):
         with pytest.raises(InputError, match=f"column {changed!r} must hold .* not extension<pandas.interval"):
             hushbid.buy(pd.DataFrame(columns(**{changed: bands})), MARKET)
     assert len(hushbid.buy(pd.DataFrame(columns(band=bands)), MARKET).to_frame()) == N
@@ -302,11 +302,11 @@ def test_a_stream_that_can_be_read_once_is_bought_from_like_a_table() -> None:
 
 
 def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
-    assert type(bought(nw.from_native(pl.DataFrame(columns())), made_up=True).to_frame()) is pl.DataFrame
-    assert bought(nw.from_native(pl.LazyFrame(columns())), made_up=True).on_engine
-    mixed = pd.Series([*columns()["sensitivity"][:-1], True], dtype=object)
-    with pytest.raises(ReportError, match=f"but row {N - 1} does not"):
-        bought(nw.from_native(pd.DataFrame(columns(sensitivity=mixed))))
+    assert type(bought(nw.from_native(pl.DataFrame(columns())), synthetic=True).to_frame()) is pl.DataFrame
+    assert bought(nw.from_native(pl.LazyFrame(columns())), synthetic=True).on_engine
+    mixed = pd.Series([*columns()["bid"][:-1], True], dtype=object)
+    with pytest.raises(BidError, match=f"but row {N - 1} does not"):
+        bought(nw.from_native(pd.DataFrame(columns(bid=mixed))))
 
 
 @pytest.mark.parametrize(
@@ -315,7 +315,7 @@ def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
         ({"market": columns()}, "market must be a Market, got dict"),
         ({"reading": "memory"}, "reading must be a Reading, got str"),
         ({"folder": 5}, "folder must be a path, got int"),
-        ({"made_up": "no"}, "made_up must be True or False, got str"),
+        ({"synthetic": "no"}, "synthetic must be True or False, got str"),
         ({"id": None}, "id must be a text, got NoneType"),
         ({"data": columns()["value"]}, "people and data must be a path, .* got ndarray"),
         ({"data": pl.LazyFrame(columns())}, "people and data must be a path, .* got LazyFrame"),
@@ -338,14 +338,14 @@ def test_a_way_of_reading_that_there_is_not_is_refused(name: str) -> None:
 def test_ids_in_a_column_called_like_a_result_are_refused(name: str) -> None:
     people = pd.DataFrame(columns()).rename(columns={"id": name})
     with pytest.raises(InputError, match=f"the column of ids must not be called '{name}'"):
-        bought(people, id=name, made_up=True)
+        bought(people, id=name, synthetic=True)
 
 
 def test_a_lazy_frame_stays_where_it_is_and_a_folder_gets_what_a_campaign_writes(tmp_path: Path) -> None:
-    found = bought(pl.LazyFrame(columns()), made_up=True, folder=tmp_path / "out")
+    found = bought(pl.LazyFrame(columns()), synthetic=True, folder=tmp_path / "out")
     assert found.on_engine
     assert {path.name for path in found.files} >= {"decisions.parquet", "record.json", "report.html"}
-    again = bought(columns(), made_up=True, folder=tmp_path / "again")
+    again = bought(columns(), synthetic=True, folder=tmp_path / "again")
     assert again.files[0].name == "decisions.csv"
     assert again.to_frame("pandas")["privacy_loss"].tolist() == found.to_frame("pandas")["privacy_loss"].tolist()
 
@@ -357,7 +357,7 @@ def test_an_empty_id_names_nobody_on_an_engine_either() -> None:
 
 @pytest.mark.parametrize("level", ["polars", None])
 def test_a_level_that_is_no_number_is_refused(level: Any) -> None:
-    found = bought(columns(), made_up=True).release
+    found = bought(columns(), synthetic=True).release
     assert found is not None
     for way in (found.interval, found.normal_interval, found.to_frame):
         with pytest.raises(InputError, match=f"level must be a number, got {level!r}"):
@@ -367,7 +367,7 @@ def test_a_level_that_is_no_number_is_refused(level: Any) -> None:
 def test_how_many_values_were_moved_to_the_bounds_is_told() -> None:
     market = Market(prior=Uniform(1, 3), bounds=(0, 12), variance=2, buyer_weight=1e5, user_weight=0)
     far = np.where(np.arange(N) < 2, 99.0, columns()["value"])
-    found = hushbid.buy(columns(value=far), market, value="value", made_up=True)
+    found = hushbid.buy(columns(value=far), market, value="value", synthetic=True)
     assert found.release is not None
     assert found.release.clamped == 2
     assert "2 values outside the bounds were moved to the nearer end." in found.text()
@@ -375,11 +375,11 @@ def test_how_many_values_were_moved_to_the_bounds_is_told() -> None:
     assert "moved_to_bounds" not in found.facts()["estimate"]["public"]
 
 
-def test_a_workbook_of_reports_and_a_list_of_data_in_another_language_are_bought_from(tmp_path: Path) -> None:
-    people, expected = columns(), bought(columns(), made_up=True)
-    pd.DataFrame({"id": people["id"], "sensitivity": people["sensitivity"]}).to_excel(tmp_path / "p.xlsx", index=False)
+def test_a_workbook_of_bids_and_a_list_of_data_in_another_language_are_bought_from(tmp_path: Path) -> None:
+    people, expected = columns(), bought(columns(), synthetic=True)
+    pd.DataFrame({"id": people["id"], "bid": people["bid"]}).to_excel(tmp_path / "p.xlsx", index=False)
     lines = [f"{name};{str(x).replace('.', ',')}" for name, x in zip(people["id"], people["value"], strict=True)]
     (tmp_path / "d.csv").write_text("\n".join(["id;value", *lines]), encoding="cp1252")
-    found = hushbid.buy(tmp_path / "p.xlsx", MARKET, data=str(tmp_path / "d.csv"), made_up=True, currency="EUR")
+    found = hushbid.buy(tmp_path / "p.xlsx", MARKET, data=str(tmp_path / "d.csv"), synthetic=True, currency="EUR")
     pd.testing.assert_frame_equal(found.to_frame("pandas"), expected.to_frame("pandas"))
     assert "the commas of column 'value' were read as decimal signs" in found.text()

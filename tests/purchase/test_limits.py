@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 from hushbid.cli import main
-from hushbid.errors import ReportError
+from hushbid.errors import BidError
 from hushbid.mechanism.releasing import outcome_key
 from hushbid.priors import Uniform
 from hushbid.purchase import run_campaign
@@ -20,11 +20,11 @@ from hushbid.verification.verifying import verify
 
 def read(folder: Path, limits: list[str], **reading: str) -> People:
     rows = "".join(f"p{k},{1 + k / 10},{limit}\n" for k, limit in enumerate(limits))
-    (folder / "reports.csv").write_text("id,sensitivity,most\n" + rows)
+    (folder / "bids.csv").write_text("id,bid,most\n" + rows)
     return read_people(
-        folder / "reports.csv",
+        folder / "bids.csv",
         id_column="id",
-        sensitivity="sensitivity",
+        bid="bid",
         group=None,
         limit="most",
         priors={"": Uniform(1, 2)},
@@ -41,7 +41,7 @@ def test_an_empty_cell_is_no_limit(tmp_path: Path) -> None:
 @pytest.mark.parametrize("wrong", ["-1", "low", "nan"])
 def test_what_is_no_limit_is_refused_by_row_and_never_shown(wrong: str, tmp_path: Path) -> None:
     with pytest.raises(
-        ReportError, match="column 'most' must hold a number from 0 up or nothing, but row 1 does not"
+        BidError, match="column 'most' must hold a number from 0 up or nothing, but row 1 does not"
     ) as told:
         read(tmp_path, ["0.5", wrong, "2"])
     assert (told.value.field, told.value.row) == ("most", 1)
@@ -51,7 +51,7 @@ def test_what_is_no_limit_is_refused_by_row_and_never_shown(wrong: str, tmp_path
 
 def test_nobody_loses_more_than_she_accepts(tmp_path: Path) -> None:
     read(tmp_path, ["0.2", "", "3", "0.1"])
-    file = str(tmp_path / "reports.csv")
+    file = str(tmp_path / "bids.csv")
     call = ["price", file, "--prior", "uniform:1,2", "--budget", "5", "--limit-column", "most"]
     done = CliRunner().invoke(main, [*call, "--out", str(tmp_path / "out.csv")])
     assert done.exit_code == 0, done.output
@@ -62,13 +62,13 @@ def test_nobody_loses_more_than_she_accepts(tmp_path: Path) -> None:
 
 
 CAMPAIGN = """\
-name = "Sleep"
+title = "Sleep"
 [market]
 setting = "central"
 prior = "uniform:1,2"
 bounds = [0, 12]
 buyer_weight = 50
-[reports]
+[bids]
 file = "people.parquet"
 limit = "most"
 [data]
@@ -78,7 +78,7 @@ file = "people.parquet"
 
 def test_a_campaign_keeps_limits_on_every_engine_and_its_record_holds_them(tmp_path: Path) -> None:
     limits = [0.02, None] * 10
-    people = {"id": range(20), "sensitivity": np.linspace(1, 2, 20), "value": np.full(20, 7.0), "most": limits}
+    people = {"id": range(20), "bid": np.linspace(1, 2, 20), "value": np.full(20, 7.0), "most": limits}
     hashes = []
     for engine in ("memory", "auto", "polars", "duckdb"):
         folder = tmp_path / engine
@@ -108,7 +108,7 @@ def test_what_limits_cost_is_told_in_money_or_where_the_money_is_given_in_accura
     goal: list[str], told: str, tmp_path: Path
 ) -> None:
     read(tmp_path, ["0.2", "", "3", "0.1"])
-    call = ["price", str(tmp_path / "reports.csv"), "--prior", "uniform:1,2", "--currency", "EUR", *goal]
+    call = ["price", str(tmp_path / "bids.csv"), "--prior", "uniform:1,2", "--currency", "EUR", *goal]
     limited = CliRunner().invoke(main, [*call, "--limit-column", "most"])
     assert re.search(told, limited.stderr), limited.stderr
     if goal[0] == "--budget":  # what it says is what there is without

@@ -28,7 +28,7 @@ N = 3000
 MARKET = ("--prior", "uniform:1,3", "--bounds", "0,12", "--variance", "2", "--buyer-weight", "500")
 ENGINES = ("auto", "polars", "duckdb")
 CAMPAIGN = """\
-name = "Sleep"
+title = "Sleep"
 
 [market]
 setting = "central"
@@ -40,7 +40,7 @@ buyer_weight = 500
 [money]
 currency = "EUR"
 
-[reports]
+[bids]
 file = "people"
 
 [data]
@@ -85,7 +85,7 @@ def refused(*arguments: object, cwd: Path) -> str:
 
 def people(**changes: Any) -> pa.Table:
     rng = np.random.default_rng(1)
-    columns = {"id": [f"p{k}" for k in range(N)], "sensitivity": rng.uniform(1, 3, N), "value": rng.uniform(0, 12, N)}
+    columns = {"id": [f"p{k}" for k in range(N)], "bid": rng.uniform(1, 3, N), "value": rng.uniform(0, 12, N)}
     return pa.table({**columns, **changes})
 
 
@@ -134,12 +134,12 @@ def test_every_engine_writes_what_memory_does(home: Path) -> None:
 
 
 def test_among_equals_memory_and_engines_buy_from_the_same_people_however_the_file_is_sorted(tmp_path: Path) -> None:
-    reports = np.random.default_rng(2).choice([0.59, 0.60, 0.61, 0.63, 1.39], 300)
-    drawn = pa.table({"id": [f"p{k}" for k in range(300)], "sensitivity": reports})
+    bids = np.random.default_rng(2).choice([0.59, 0.60, 0.61, 0.63, 1.39], 300)
+    drawn = pa.table({"id": [f"p{k}" for k in range(300)], "bid": bids})
     market = ["--prior", "empirical:0.31,0.59,0.6,0.61,0.63,1.23,1.39,2.33", "--setting", "local"]
     market += ["--buyer-weight", "30", "--variance", "0.25"]
     bought = []
-    for name, people in (("drawn", drawn), ("sorted", drawn.sort_by([("sensitivity", "descending")]))):
+    for name, people in (("drawn", drawn), ("sorted", drawn.sort_by([("bid", "descending")]))):
         pq.write_table(people, tmp_path / f"{name}.parquet")
         for engine in ("memory", "polars", "duckdb"):
             out = f"{name}-{engine}.parquet"
@@ -154,8 +154,8 @@ def test_among_equals_memory_and_engines_buy_from_the_same_people_however_the_fi
 @pytest.mark.parametrize(
     ("columns", "sentence"),
     [
-        ({"sensitivity": [1.5, 1.5]}, "must have a column of ids"),
-        ({"id": ["ann", "ann"], "sensitivity": [1.5, 1.5]}, "must name everybody once"),
+        ({"bid": [1.5, 1.5]}, "must have a column of ids"),
+        ({"id": ["ann", "ann"], "bid": [1.5, 1.5]}, "must name everybody once"),
     ],
 )
 def test_where_identity_decides_people_without_names_are_not_priced_in_memory(
@@ -168,9 +168,9 @@ def test_where_identity_decides_people_without_names_are_not_priced_in_memory(
 
 @pytest.mark.parametrize("engine", ENGINES)
 def test_bad_rows_are_counted_and_named_before_anything_is_written(engine: str, tmp_path: Path) -> None:
-    reports: list[float | None] = people()["sensitivity"].to_pylist()
-    reports[7], reports[1500], reports[2001], reports[2002] = None, float("nan"), -0.777, 0.777
-    table = people(sensitivity=reports)
+    bids: list[float | None] = people()["bid"].to_pylist()
+    bids[7], bids[1500], bids[2001], bids[2002] = None, float("nan"), -0.777, 0.777
+    table = people(bid=bids)
     folder(table, tmp_path / "people")
     call = ("price", "people", *MARKET, "--engine", engine, "--out", "out.parquet")
     told = refused(*call, cwd=tmp_path)
@@ -183,7 +183,7 @@ def test_bad_rows_are_counted_and_named_before_anything_is_written(engine: str, 
     assert names(tmp_path) == ["people"]
     facts = succeeds(*call, "--on-bad-rows", "drop", cwd=tmp_path)
     assert (facts["people"], facts["dropped_rows"]) == (N - 4, 4)
-    good = np.delete(people()["sensitivity"].to_numpy(), [7, 1500, 2001, 2002])
+    good = np.delete(people()["bid"].to_numpy(), [7, 1500, 2001, 2002])
     market = Market(prior=Uniform(1, 3), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0)
     found = pq.read_table(tmp_path / "out.parquet")
     np.testing.assert_allclose(found["privacy_loss"].to_numpy(), market.acquire(good).privacy_loss, rtol=1e-9)
@@ -191,13 +191,13 @@ def test_bad_rows_are_counted_and_named_before_anything_is_written(engine: str, 
 
 def test_memory_leaves_bad_rows_out_and_names_the_others_as_they_stand_in_the_file(tmp_path: Path) -> None:
     rows = ["a,1.5", "b,", "c,oops", "d,-1", "e,0.5", "f,2", "g,inf"]
-    (tmp_path / "people.csv").write_text("\n".join(["id,sensitivity", *rows]) + "\n")
+    (tmp_path / "people.csv").write_text("\n".join(["id,bid", *rows]) + "\n")
     call = ("price", "people.csv", *MARKET, "--out", "out.csv")
     assert "rows 1, 2 do not" in refused(*call, cwd=tmp_path)
     facts = succeeds(*call, "--on-bad-rows=drop", cwd=tmp_path)
     assert (facts["people"], facts["dropped_rows"]) == (3, 4)
     assert [row.split(",")[0] for row in (tmp_path / "out.csv").read_text().splitlines()[1:]] == ["a", "f", "g"]
-    (tmp_path / "people.csv").write_text("\n".join(["id,sensitivity", *rows, "f,2"]) + "\n")
+    (tmp_path / "people.csv").write_text("\n".join(["id,bid", *rows, "f,2"]) + "\n")
     told = refused(*call, "--force", "--on-bad-rows=drop", cwd=tmp_path)
     assert "row 7 does not (the first repeats row 5" in told
     assert succeeds(*call, "--force", "--on-bad-rows=drop", "--check-ids=off", cwd=tmp_path)["people"] == 4
@@ -250,15 +250,15 @@ def test_memory_and_an_engine_show_one_estimate_and_neither_draws_again(home: Pa
     assert (third["drawn_before"], third["estimate"]) == (True, second["estimate"])
 
 
-def test_a_made_up_campaign_on_an_engine_is_drawn_again_and_says_so(home: Path) -> None:
-    (home / "sleep.toml").write_text("made_up = true\n" + CAMPAIGN)
+def test_a_synthetic_campaign_on_an_engine_is_drawn_again_and_says_so(home: Path) -> None:
+    (home / "sleep.toml").write_text("synthetic = true\n" + CAMPAIGN)
     found = [succeeds("run", "sleep.toml", "--engine", "duckdb", "--force", "--no-audit", cwd=home) for _ in range(2)]
     assert found[0]["estimate"]["estimate"] != found[1]["estimate"]["estimate"]
     assert not Path(os.environ["HUSHBID_LEDGER"]).exists()
     for name in ("decisions", "payments"):
-        assert set(pq.read_table(home / "sleep" / f"{name}.parquet")["made_up"].to_pylist()) == {"yes"}
+        assert set(pq.read_table(home / "sleep" / f"{name}.parquet")["synthetic"].to_pylist()) == {"yes"}
     for name in ("estimate", "summary"):
-        assert "made_up" in (home / "sleep" / f"{name}.json").read_text()
+        assert "synthetic" in (home / "sleep" / f"{name}.json").read_text()
     assert found[1]["stamps"][0].startswith("made up: nobody")
 
 
@@ -278,7 +278,7 @@ def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> Non
     folder(
         people(value=[None if row == gone else x for row, x in enumerate(whole["value"].to_pylist())]), other / "people"
     )
-    (other / "sleep.toml").write_text('quantity = "mean sleep in May"\n' + CAMPAIGN)
+    (other / "sleep.toml").write_text('question = "mean sleep in May"\n' + CAMPAIGN)
     assert succeeds("run", "sleep.toml", "--no-audit", cwd=other)["estimate"]["dropped_out"] == 1
     after = pq.read_table(other / "sleep" / "payments.parquet").to_pylist()
     assert after[gone] == {**before[gone], "payment_minor": 0, "payment": 0.0, "delivered": "no"}
@@ -287,8 +287,14 @@ def test_who_does_not_deliver_is_not_paid_and_the_others_stay(home: Path) -> Non
 
 BAD_CALLS = {
     "decisions on standard output": ((), "--out FILE.parquet"),
-    "a ceiling": (("--out", "x.parquet", "--ceiling", "1"), "above the ceiling of 1.00: nothing was bought"),
-    "a ceiling, with a forecast": (("--out", "x.parquet", "--ceiling", "1"), "costs is told by hushbid plan"),
+    "a spending limit": (
+        ("--out", "x.parquet", "--spending-limit", "1"),
+        "above the spending limit of 1.00: nothing was bought",
+    ),
+    "a spending limit, with a forecast": (
+        ("--out", "x.parquet", "--spending-limit", "1"),
+        "costs is told by hushbid plan",
+    ),
     "no ids": (("--out", "x.parquet", "--id-column", "name"), "no column 'name'"),
     "a master for another engine": (("--engine", "polars", "--spark-master", "yarn"), "goes with --engine spark"),
     "spark without a session": (("--engine", "spark", "--out", "x.parquet"), "a running session"),
@@ -308,16 +314,16 @@ def test_what_an_engine_cannot_do_is_refused_before_anything_is_written(
     assert names(home) == ["people", "sleep.toml"]
 
 
-def test_data_elsewhere_than_beside_the_reports_are_refused(home: Path) -> None:
+def test_data_elsewhere_than_beside_the_bids_are_refused(home: Path) -> None:
     folder(people(), home / "data")
     (home / "sleep.toml").write_text(CAMPAIGN.replace('[data]\nfile = "people"', '[data]\nfile = "data"'))
-    assert "must be the table of reports.file" in refused("run", "sleep.toml", cwd=home)
+    assert "must be the table of bids.file" in refused("run", "sleep.toml", cwd=home)
     assert names(home) == ["data", "people", "sleep.toml"]
 
 
 def test_a_prior_fitted_to_these_very_people_is_refused_on_an_engine_too(home: Path) -> None:
     pilot = "".join(f"p{k},{1 + k / 20}\n" for k in range(30))
-    (home / "pilot.csv").write_text("id,sensitivity\n" + pilot)
+    (home / "pilot.csv").write_text("id,bid\n" + pilot)
     succeeds("fit-prior", "pilot.csv", "--out", "prior.json", cwd=home)
     call = (
         "price",
@@ -331,7 +337,7 @@ def test_a_prior_fitted_to_these_very_people_is_refused_on_an_engine_too(home: P
         "--on-bad-rows",
         "drop",
     )
-    assert "30 of the people took part who now report" in refused(*call, cwd=home)
+    assert "30 of the people took part who now bid" in refused(*call, cwd=home)
     assert succeeds(*call, "--accept-pilot-overlap", cwd=home)["people"] > 0
 
 
@@ -451,7 +457,7 @@ signal.signal(signal.SIGINT, signal.SIG_IGN)  # as shells start background jobs;
 from hushbid.engine.opening import open_engine
 
 class Count:
-    columns = ["sensitivity"]
+    columns = ["bid"]
 
     def __call__(self, batch, start):
         if start == at:
@@ -469,7 +475,7 @@ for at in range(0, 1 << 20, 1 << 18):
 
 def test_an_interrupt_in_the_background_never_ends_a_polars_pass_early_without_a_word(tmp_path: Path) -> None:
     rows = 1 << 22
-    pq.write_table(pa.table({"sensitivity": np.ones(rows)}), tmp_path / "ones.parquet", row_group_size=1 << 17)
+    pq.write_table(pa.table({"bid": np.ones(rows)}), tmp_path / "ones.parquet", row_group_size=1 << 17)
     call = [sys.executable, "-c", IN_THE_BACKGROUND, str(tmp_path / "ones.parquet")]
     done = subprocess.run(call, capture_output=True, text=True, timeout=300, check=True)
     assert set(done.stdout.split()) <= {str(rows)}
@@ -505,7 +511,7 @@ def test_a_dead_jobs_room_is_cleared_and_a_living_ones_is_not(tmp_path: Path) ->
 def test_what_spark_writes_to_an_address_is_checked_before_it_takes_its_name(home: Path, spark_session: Any) -> None:
     out = f"file://{home}/out.parquet"
     call = ("price", f"file://{home}/people", *MARKET, "--check-ids", "off", "--out", out)
-    assert "above the ceiling of 1.00" in refused(*call, "--ceiling", "1", cwd=home)
+    assert "above the spending limit of 1.00" in refused(*call, "--spending-limit", "1", cwd=home)
     assert names(home) == ["people", "sleep.toml"]
     facts = succeeds(*call, cwd=home)
     assert names(home) == ["out.parquet", "people", "sleep.toml"]

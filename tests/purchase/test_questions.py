@@ -22,13 +22,13 @@ from hushbid.record import read
 
 N = 60
 CAMPAIGN = """\
-name = "Staff"
-made_up = true
+title = "Staff"
+synthetic = true
 
 [market]
 setting = "central"
 prior = "uniform:1,3"
-max_relation = 0.05
+max_correlation = 0.05
 
 [[questions]]
 kind = "number"
@@ -59,7 +59,7 @@ def columns(**changes: Any) -> dict[str, Any]:
     rng = np.random.default_rng(1)
     found = {
         "id": [f"p{k}" for k in range(N)],
-        "sensitivity": rng.uniform(1, 3, N),
+        "bid": rng.uniform(1, 3, N),
         "sleep": rng.uniform(4, 9, N),
         "smoker": rng.choice(["yes", "No", "TRUE", "0"], N).tolist(),
         "works": rng.choice(["days", "nights", "no answer"], N).tolist(),
@@ -77,11 +77,11 @@ def written(tmp_path: Path, text: str = CAMPAIGN, **files: str) -> Path:
 
 @pytest.fixture(scope="module")
 def bought(tmp_path_factory: pytest.TempPathFactory) -> Purchase:
-    return run_campaign(written(tmp_path_factory.mktemp("staff")), reports=columns(), audit=False)
+    return run_campaign(written(tmp_path_factory.mktemp("staff")), bids=columns(), audit=False)
 
 
 def test_a_campaign_file_asks_its_questions_in_their_order(tmp_path: Path) -> None:
-    campaign = read_campaign(written(tmp_path), reports=columns())
+    campaign = read_campaign(written(tmp_path), bids=columns())
     market = campaign.market_for(None)
     assert market.questions == (
         Number(name="sleep", bounds=(0, 12), variance=2.5, unit="hours"),
@@ -136,7 +136,7 @@ def test_whoever_leaves_a_question_open_has_dropped_out_of_the_whole(tmp_path: P
     who = int(np.argmax(bought.decided.everybody.outcome.privacy_loss))
     table = columns()
     table["works"][who] = ""
-    again = run_campaign(written(tmp_path), reports=table, audit=False)
+    again = run_campaign(written(tmp_path), bids=table, audit=False)
     assert again.release is not None
     assert again.release.dropped_out == (who,)
     payments = next(path for path in again.files if path.name == "payments.csv").read_text().splitlines()
@@ -156,13 +156,13 @@ def test_an_answer_that_is_none_is_told_by_its_row(tmp_path: Path, column: str, 
     table = columns()
     table[column] = [cell if row == 3 else value for row, value in enumerate(table[column])]
     with pytest.raises(DataError, match=told) as refused:
-        run_campaign(written(tmp_path), reports=table, audit=False)
+        run_campaign(written(tmp_path), bids=table, audit=False)
     assert cell not in str(refused.value)
 
 
 def told_of(tmp_path: Path, text: str) -> str:
     with pytest.raises(InputError) as refused:
-        read_campaign(written(tmp_path, text), reports=columns())
+        read_campaign(written(tmp_path, text), bids=columns())
     return str(refused.value)
 
 
@@ -182,7 +182,7 @@ def told_of(tmp_path: Path, text: str) -> str:
         ("answers = [", "answers = [1, ", "line 25, questions.3.answers: must be a list of texts"),
         ("column =", "colum =", "line 26, questions.3.colum: is not a field of this file (did you mean column?)"),
         ('late = "unpaid"', 'value = "x"', "line 30, data.value: cannot be stated beside questions"),
-        ("made_up = true", 'unit = "hours"', "line 2, unit: cannot be stated beside questions"),
+        ("synthetic = true", 'unit = "hours"', "line 2, unit: cannot be stated beside questions"),
         ("[[questions]]", "[questions.x]", "questions: must be tables, one for each question: [[questions]]"),
     ],
 )
@@ -201,15 +201,15 @@ def test_lines_of_repeated_tables_are_counted() -> None:
 
 
 def test_a_column_that_a_file_lacks_is_told_at_the_question(tmp_path: Path) -> None:
-    files = {"reports": "id,sensitivity\na,1.5\n", "data": "id,sleep,smoker\na,7,yes\n"}
-    text = CAMPAIGN.replace("[data]", '[reports]\nfile = "reports.csv"\n\n[data]\nfile = "data.csv"')
+    files = {"bids": "id,bid\na,1.5\n", "data": "id,sleep,smoker\na,7,yes\n"}
+    text = CAMPAIGN.replace("[data]", '[bids]\nfile = "bids.csv"\n\n[data]\nfile = "data.csv"')
     with pytest.raises(InputError, match=r"line 22, questions\.3: .*data\.csv has no column 'works'"):
         read_campaign(written(tmp_path, text, **files))
 
 
 def test_on_an_engine_a_survey_is_bought_recorded_and_told_as_in_memory(tmp_path: Path, bought: Purchase) -> None:
     again = run_campaign(
-        written(tmp_path), reports=pl.DataFrame(columns()).lazy(), reading=Reading(engine="polars"), audit=False
+        written(tmp_path), bids=pl.DataFrame(columns()).lazy(), reading=Reading(engine="polars"), audit=False
     )
     assert {path.stem for path in again.files} >= {path.stem for path in bought.files}
     here, there = bought.facts(), again.facts()
@@ -231,7 +231,7 @@ def test_where_an_engine_keeps_everybody_a_survey_is_told_by_its_sums(
     table = columns()
     who = int(np.argmax(bought.record.outcome.privacy_loss)) if bought.record else 0
     table["works"][who] = ""
-    kept = run_campaign(written(tmp_path), reports=pl.DataFrame(table), reading=Reading(engine="polars"))
+    kept = run_campaign(written(tmp_path), bids=pl.DataFrame(table), reading=Reading(engine="polars"))
     assert kept.record is None
     facts, memory = kept.facts(), bought.facts()
     assert "standard_error" not in facts
@@ -249,12 +249,12 @@ def test_on_an_engine_an_answer_that_is_none_is_told_by_its_row(tmp_path: Path) 
     table = columns()
     table["works"][3] = "evenings"
     with pytest.raises(DataError, match="Column 'works' must hold one of its 3 answers, or nothing, but row 3 does"):
-        run_campaign(written(tmp_path), reports=pl.LazyFrame(table), audit=False)
+        run_campaign(written(tmp_path), bids=pl.LazyFrame(table), audit=False)
 
 
 def test_answers_are_released_from_the_record_of_decisions(tmp_path: Path) -> None:
     path = written(tmp_path, CAMPAIGN.partition("[data]")[0].replace('column = "works"\n', ""))
-    decided = run_campaign(path, reports=columns(), audit=False)
+    decided = run_campaign(path, bids=columns(), audit=False)
     record = next(one for one in decided.files if one.name == "outcome.json")
     table = columns()
     answers = {name: table[name] for name in ("id", "sleep", "smoker")} | {"shift": table["works"]}
@@ -267,10 +267,10 @@ def test_answers_are_released_from_the_record_of_decisions(tmp_path: Path) -> No
 
 
 def test_price_and_plan_take_the_questions_of_a_file(tmp_path: Path) -> None:
-    path = written(tmp_path, reports="id,sensitivity\n" + "".join(f"p{k},{1 + k / N}\n" for k in range(N)))
+    path = written(tmp_path, bids="id,bid\n" + "".join(f"p{k},{1 + k / N}\n" for k in range(N)))
     run = CliRunner()
     market = ["--prior", "uniform:1,3", "--questions", str(path)]
-    priced = json.loads(run.invoke(main, ["price", str(tmp_path / "reports.csv"), *market, "--json"]).stdout)
+    priced = json.loads(run.invoke(main, ["price", str(tmp_path / "bids.csv"), *market, "--json"]).stdout)
     assert [one["name"] for one in priced["questions"]] == ["sleep", "smoker", "shift"]
     planned = run.invoke(main, ["plan", *market, "--people", "60", "--repetitions", "20"])
     assert planned.stdout.startswith("Standard errors of the questions: sleep: ")
@@ -287,8 +287,8 @@ LOCAL = CAMPAIGN.replace('"central"', '"local"').replace("= 1.2", "= 2.4").repla
 
 
 def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_path: Path) -> None:
-    path = written(tmp_path, LOCAL.replace("made_up = true\n", "").partition("[data]")[0])
-    decided = run_campaign(path, reports=columns(), audit=False)
+    path = written(tmp_path, LOCAL.replace("synthetic = true\n", "").partition("[data]")[0])
+    decided = run_campaign(path, bids=columns(), audit=False)
     assert f"--questions {path.name}." in decided.text()
     assert decided.decided.everybody is not None
     outcome = decided.decided.everybody.outcome
@@ -307,7 +307,7 @@ def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_pa
     assert len(released.answer.release.dropped_out) == 1
     assert verify(read(tmp_path / "released.json"), people=1).ok
     path.write_text(path.read_text() + "[data]\n")
-    bought = run_campaign(path, reports=columns(), data=messages, audit=False)
+    bought = run_campaign(path, bids=columns(), data=messages, audit=False)
     assert bought.release is not None
     assert [one.values for one in bought.release.answers] == [one.values for one in released.answer.release.answers]
     page = next(one for one in bought.files if one.name == "report.html").read_text()
@@ -323,7 +323,7 @@ def test_messages_about_a_survey_are_delivered_in_one_column_and_verified(tmp_pa
 
 def test_simulated_answers_get_their_noise_from_the_columns_of_the_questions(tmp_path: Path) -> None:
     path = written(tmp_path, LOCAL.replace('late = "unpaid"', 'kind = "simulated_values"'))
-    bought = run_campaign(path, reports=columns(), audit=False)
+    bought = run_campaign(path, bids=columns(), audit=False)
     assert bought.record is not None
     assert bought.release is not None
     assert verify(bought.record, people=1).ok
@@ -353,11 +353,11 @@ def test_a_device_makes_the_message_of_a_survey_from_the_questions_of_the_campai
 def test_an_engine_refuses_several_questions_in_the_local_setting(tmp_path: Path) -> None:
     people = pl.DataFrame(columns())
     with pytest.raises(InputError, match="questions in the local setting need engine='memory'"):
-        run_campaign(written(tmp_path, LOCAL), reports=people.lazy(), reading=Reading(engine="polars"))
+        run_campaign(written(tmp_path, LOCAL), bids=people.lazy(), reading=Reading(engine="polars"))
 
 
 COIN = """\
-name = "Smokers"
+title = "Smokers"
 
 [market]
 setting = "local"
@@ -372,8 +372,8 @@ standard_error = 0.12
 
 def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_path: Path) -> None:
     path = written(tmp_path, COIN)
-    people = {"id": columns()["id"], "sensitivity": columns()["sensitivity"]}
-    decided = run_campaign(path, reports=people, audit=False)
+    people = {"id": columns()["id"], "bid": columns()["bid"]}
+    decided = run_campaign(path, bids=people, audit=False)
     assert decided.decided.everybody is not None
     losses = decided.decided.everybody.outcome.privacy_loss
     run, sent = CliRunner(), []
@@ -384,7 +384,7 @@ def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_pa
         sent.append(made.stdout.strip() if made is not None else "")
     assert all(RandomisedResponse.from_json(one).answer in (0, 1) for one in sent if one)
     path.write_text(path.read_text() + "[data]\n")
-    bought = run_campaign(path, reports=people, data={"id": people["id"], "message": sent}, audit=False)
+    bought = run_campaign(path, bids=people, data={"id": people["id"], "message": sent}, audit=False)
     assert bought.release is not None
     assert abs(bought.release.answers[0].estimate - 1.0) < 8 * 0.12
     assert bought.record is not None
@@ -394,7 +394,7 @@ def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_pa
     assert "that the coins were drawn by chance" in page
     for told in ("Noise, added for privacy", "device adds noise", "Before any noise"):
         assert told not in page
-    with pytest.raises(InputError, match="max_relation: cannot be stated where a single yes/no question"):
+    with pytest.raises(InputError, match="max_correlation: cannot be stated where a single yes/no question"):
         run_campaign(
-            written(tmp_path, COIN.replace('uniform:1,3"', 'uniform:1,3"\nmax_relation = 0.1')), reports=people
+            written(tmp_path, COIN.replace('uniform:1,3"', 'uniform:1,3"\nmax_correlation = 0.1')), bids=people
         )

@@ -13,13 +13,13 @@ from hushbid.errors import InputError
 from hushbid.purchase import Purchase, Reading, read_campaign, run_campaign
 
 PANEL = """\
-name = "Panel"
+title = "Panel"
 
 [market]
 setting = "central"
 prior = "uniform:1,3"
 budget = 30
-max_relation = 0.1
+max_correlation = 0.1
 
 [strata]
 column = "region"
@@ -34,7 +34,7 @@ bounds = [0, 12]
 kind = "yes_no"
 name = "smokes"
 
-[reports]
+[bids]
 file = "people.csv"
 
 [data]
@@ -48,7 +48,7 @@ def people() -> pl.DataFrame:
     return pl.DataFrame(
         {
             "id": [f"p{row}" for row in range(90)],
-            "sensitivity": rng.uniform(1, 3, 90),
+            "bid": rng.uniform(1, 3, 90),
             "region": np.where(north, "north", "south").tolist(),
             "sleep": np.where(north, rng.normal(9.0, 0.5, 90), rng.normal(5.0, 0.5, 90)),
             "smokes": np.where(rng.random(90) < 0.3, "yes", "no").tolist(),
@@ -98,7 +98,7 @@ def test_an_engine_decides_as_memory_does(engine: str, tmp_path: Path) -> None:
         ("0.75 }", "0.5 }", "strata.shares: must sum to 1, got a sum of 0.75"),
         ("{ north = 0.25, south = 0.75 }", '{ north = "a" }', "strata.shares: must be a number for each stratum"),
         ('"region"', '"land"', "strata.column: "),
-        ("max_relation", "population = 100\nmax_relation", "market.population: must stand in the table [strata]"),
+        ("max_correlation", "population = 100\nmax_correlation", "market.population: must stand in the table [strata]"),
         ("shares =", "population = { north = 0 }\nshares =", "strata.population: must be a whole number of people"),
         ("budget = 30", "hard_budget = 30", "a hard budget cannot be the goal with strata"),
         ("budget = 30", "budget = 30\nmax_privacy_loss = 1", "market.max_privacy_loss: cannot be joined"),
@@ -139,6 +139,6 @@ def test_commands_take_the_strata_of_a_file(tmp_path: Path) -> None:
     planned = run.invoke(main, ["plan", *stated, "--budget", "30", "--repetitions", "20", "--json"])
     assert planned.exit_code == 0, planned.output
     assert '"people": 90' in planned.output
-    compared = run.invoke(main, ["compare", *stated, "--buyer-weight", "300", "--repetitions", "2", "--no-rivals"])
+    compared = run.invoke(main, ["compare", *stated, "--buyer-weight", "300", "--repetitions", "2", "--no-baselines"])
     assert compared.exit_code == 0, compared.output
     assert "90 people" in compared.output

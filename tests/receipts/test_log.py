@@ -10,7 +10,7 @@ from hushbid.documents import content_hash, parsed
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
-from hushbid.receipts.log import GENESIS, Event, commitment, next_event, read_log, report_commitment, to_lines
+from hushbid.receipts.log import GENESIS, Event, bid_commitment, commitment, next_event, read_log, to_lines
 from hushbid.record import Record
 from hushbid.verification.receipts import verify_log
 
@@ -22,7 +22,7 @@ def log_of(n: int, campaign: str = "c1") -> list[Event]:
     for k in range(n):
         at = NOON + timedelta(minutes=k)
         body = {"participant": f"p{k}", "groups": ["a", None], "late": False}
-        log.append(next_event(campaign, log[-1].head if log else None, at=at, kind="reported", body=body))
+        log.append(next_event(campaign, log[-1].head if log else None, at=at, kind="bid", body=body))
     return log
 
 
@@ -40,9 +40,9 @@ def test_a_true_log_passes() -> None:
 def test_a_body_of_anything_but_plain_values_is_refused_before_it_is_hashed() -> None:
     for body in ({"loss": 0.5}, {"deep": [{"loss": 1e300}]}, {"n": 2**53}, {1: "a"}, {"text": b"a"}):
         with pytest.raises(RecordError, match="body must hold"):
-            next_event("c1", None, at=NOON, kind="reported", body=body)  # type: ignore[arg-type]
+            next_event("c1", None, at=NOON, kind="bid", body=body)  # type: ignore[arg-type]
     with pytest.raises(RecordError, match="body must be an object"):
-        next_event("c1", None, at=NOON, kind="reported", body=["a"])  # type: ignore[arg-type]
+        next_event("c1", None, at=NOON, kind="bid", body=["a"])  # type: ignore[arg-type]
 
 
 def test_what_is_made_is_what_can_be_read() -> None:
@@ -104,14 +104,14 @@ def test_a_chain_that_was_rewritten_from_some_point_is_found_by_a_hash_somebody_
     log = log_of(6)
     forged = log[:3]
     for _ in range(3):
-        forged.append(next_event("c1", forged[-1].head, at=NOON + timedelta(hours=1), kind="reported", body={}))
+        forged.append(next_event("c1", forged[-1].head, at=NOON + timedelta(hours=1), kind="bid", body={}))
     assert verify_log(forged).ok
     assert failed(forged, head=log[-1].hash) == ("end",)
 
 
 def test_events_of_two_campaigns_are_found() -> None:
     log = log_of(2)
-    other = next_event("c2", log[-1].head, at=NOON + timedelta(hours=1), kind="reported", body={})
+    other = next_event("c2", log[-1].head, at=NOON + timedelta(hours=1), kind="bid", body={})
     assert failed([*log, other]) == ("campaign",)
 
 
@@ -172,12 +172,12 @@ def test_an_empty_log_is_refused() -> None:
 def test_a_commitment_depends_on_every_part_and_needs_salt() -> None:
     salt = bytes(32)
     told = {
-        report_commitment("p1", 1.25, salt),
-        report_commitment("p2", 1.25, salt),
-        report_commitment("p1", 1.26, salt),
-        report_commitment("p1", 1.25, b"1" * 32),
+        bid_commitment("p1", 1.25, salt),
+        bid_commitment("p2", 1.25, salt),
+        bid_commitment("p1", 1.26, salt),
+        bid_commitment("p1", 1.25, b"1" * 32),
     }
     assert len(told) == 4
-    assert report_commitment("p1", 1.25, salt) == commitment({"report": "1.25", "participant": "p1"}, salt)
+    assert bid_commitment("p1", 1.25, salt) == commitment({"bid": "1.25", "participant": "p1"}, salt)
     with pytest.raises(RecordError, match="32 bytes"):
         commitment({}, b"short")

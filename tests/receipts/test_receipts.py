@@ -12,14 +12,14 @@ from hushbid.errors import HushbidError, RecordError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.receipts.keys import SigningKey, first_list, rotated
-from hushbid.receipts.log import Event, next_event, report_commitment
+from hushbid.receipts.log import Event, bid_commitment, next_event
 from hushbid.receipts.receipt import Body, Receipt, in_order, issue, new_salt, tree_of
 from hushbid.record import Record
 from hushbid.verification.receipts import verify_receipt
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEY = SigningKey(bytes(range(32)))
-REPORTS = [1.1, 1.25, 1.9]
+BIDS = [1.1, 1.25, 1.9]
 
 
 def people() -> list[Body]:
@@ -31,7 +31,7 @@ def people() -> list[Body]:
             campaign="c1",
             participant=f"p{row}",
             state="delivered",
-            report=report,
+            bid=bid,
             promised=float(record.outcome.privacy_loss[row]),
             delivered=float(record.outcome.privacy_loss[row]),
             payment=int(record.money.payments[row]),
@@ -40,14 +40,14 @@ def people() -> list[Body]:
             decimals=2,
             salt=bytes([row]) * 32,
         )
-        for row, report in enumerate(REPORTS)
+        for row, bid in enumerate(BIDS)
     ]
-    nothing: dict[str, Any] = {"report": None, "promised": None, "delivered": None, "payment": 0}
+    nothing: dict[str, Any] = {"bid": None, "promised": None, "delivered": None, "payment": 0}
     return [*bodies, replace(bodies[0], participant="p9", state="declined", salt=b"9" * 32, **nothing)]
 
 
 def record_of() -> Record:
-    outcome = Market(prior=Uniform(1, 2), variance=0.25, user_weight=0.0, buyer_weight=1.0).acquire(REPORTS)
+    outcome = Market(prior=Uniform(1, 2), variance=0.25, user_weight=0.0, buyer_weight=1.0).acquire(BIDS)
     return Record.of(outcome, ids=["p0", "p1", "p2"], currency="EUR", decimals=2)
 
 
@@ -60,9 +60,9 @@ def log_of(bodies: list[Body]) -> list[Event]:
 
     add("opened")
     for body in bodies:
-        if body.report is not None:
-            told = report_commitment(body.participant, body.report, body.salt)
-            add("reported", participant=body.participant, report_commitment=told)
+        if body.bid is not None:
+            told = bid_commitment(body.participant, body.bid, body.salt)
+            add("bid", participant=body.participant, bid_commitment=told)
     tree = tree_of(bodies)
     add("released", root=tree.root.hex(), tree_size=tree.size, record=record_of().hash)
     add("closed")
@@ -114,13 +114,13 @@ def test_a_change_of_any_byte_is_found() -> None:
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("report", 1.26), ("promised", 99.0), ("delivered", 0.0), ("payment", 1), ("fee", 0), ("state", "dropped")],
+    [("bid", 1.26), ("promised", 99.0), ("delivered", 0.0), ("payment", 1), ("fee", 0), ("state", "dropped")],
 )
 def test_a_server_that_changes_a_fact_cannot_prove_it_under_the_published_root(field: str, value: Any) -> None:
     true = receipts()[1]
     forged = replace(true, body=replace(true.body, **{field: value}))
     content = {name: part for name, part in forged.to_dict().items() if name != "signature"}
-    forged = replace(forged, signature=KEY.sign("hushbid-receipt v1", content))
+    forged = replace(forged, signature=KEY.sign("hushbid-receipt v2", content))
     assert forged.signed
     assert status(forged, "inclusion") == "fails"
     assert status(true, "inclusion") == "holds"
@@ -160,22 +160,22 @@ def test_a_log_that_ends_too_early_or_names_another_root_is_found() -> None:
     assert status(receipt, "log", log=log_of(others)) == "fails"
 
 
-def test_a_log_with_another_report_than_the_receipt_is_found() -> None:
+def test_a_log_with_another_bid_than_the_receipt_is_found() -> None:
     bodies = people()
-    bodies[1] = replace(bodies[1], report=1.5)
+    bodies[1] = replace(bodies[1], bid=1.5)
     tree, log = tree_of(bodies), log_of(people())
     forged = next_event(
         "c1", log[-1].head, at=NOON, kind="released", body={"root": tree.root.hex(), "tree_size": tree.size}
     )
     receipt = issue(bodies[1], tree=tree, index=1, event=forged.head, key=KEY)
     found = verify_receipt(receipt, log=[*log, forged])
-    assert "The last report in the log is not the one on the receipt" in found.summary()
+    assert "The last bid in the log is not the one on the receipt" in found.summary()
 
 
 @pytest.mark.parametrize(
     ("field", "value", "sentence"),
     [
-        ("report", 1.26, "another report"),
+        ("bid", 1.26, "another bid"),
         ("promised", 99.0, "promises another"),
         ("payment", 5, "another payment"),
         ("currency", "USD", "another currency"),
@@ -223,7 +223,7 @@ def test_the_order_in_which_bodies_are_given_does_not_matter() -> None:
     assert tree_of(people()).root == tree_of(people()[::-1]).root
 
 
-def test_neither_a_body_nor_a_receipt_shows_a_report_when_printed() -> None:
+def test_neither_a_body_nor_a_receipt_shows_a_bid_when_printed() -> None:
     shown = f"{people()[1]!r} {receipts()[1]!r}"
     assert "1.25" not in shown
     assert "31" * 32 not in shown
@@ -232,7 +232,8 @@ def test_neither_a_body_nor_a_receipt_shows_a_report_when_printed() -> None:
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("version", 2),
+        ("version", 1),
+        ("version", 3),
         ("version", True),
         ("format", "hushbid record"),
         ("index", 0.0),
@@ -253,10 +254,10 @@ def test_a_receipt_with_a_field_of_another_kind_is_refused(field: str, value: An
 @pytest.mark.parametrize(
     ("field", "value"),
     [
-        ("report", 1.25),
-        ("report", "1.250"),
-        ("report", "nan"),
-        ("report", "-1.0"),
+        ("bid", 1.25),
+        ("bid", "1.250"),
+        ("bid", "nan"),
+        ("bid", "-1.0"),
         ("payment", "5"),
         ("payment", 5.0),
         ("fee", -1),

@@ -15,7 +15,7 @@ from hushbid.record import read
 from hushbid.verification.files import read_document
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 
-VECTORS = Path(__file__).parents[1] / "vectors" / "receipts-v1"
+VECTORS = Path(__file__).parents[1] / "vectors" / "receipts"
 DETAILS = json.loads((VECTORS / "details.json").read_text())
 RECEIPTS = sorted(VECTORS.glob("receipt-*.json"))
 
@@ -55,7 +55,7 @@ def test_a_receipt_checks_out_by_the_page_alone(path: Path) -> None:
     assert found.hex() == receipt["root"] == DETAILS["root"]
     public = bytes.fromhex(receipt["public_key"])
     assert sha256(public).hex() == receipt["fingerprint"]
-    message = b"hushbid-receipt v1\n" + canonical(without(receipt, "signature"))
+    message = b"hushbid-receipt v2\n" + canonical(without(receipt, "signature"))
     Ed25519PublicKey.from_public_bytes(public).verify(bytes.fromhex(receipt["signature"]), message)
     told = [event for event in log() if event["number"] == receipt["event"]["number"]]
     assert [event["hash"] for event in told] == [receipt["event"]["hash"]]
@@ -71,14 +71,14 @@ def test_the_log_checks_out_by_the_page_alone() -> None:
 
 
 def test_commitments_open_by_the_page_alone() -> None:
-    told = {event["body"]["participant"]: event["body"] for event in log() if event["kind"] == "reported"}
+    told = {event["body"]["participant"]: event["body"] for event in log() if event["kind"] == "bid"}
     assert len(told) == 3
     for path in RECEIPTS:
         body = json.loads(path.read_text())["body"]
-        if body["report"] is not None:
-            content = canonical({"participant": body["participant"], "report": body["report"]})
+        if body["bid"] is not None:
+            content = canonical({"participant": body["participant"], "bid": body["bid"]})
             expected = hmac.new(bytes.fromhex(body["salt"]), content, "sha256").hexdigest()
-            assert told[body["participant"]]["report_commitment"] == expected
+            assert told[body["participant"]]["bid_commitment"] == expected
 
 
 def test_the_keys_check_out_by_the_page_alone() -> None:
@@ -97,7 +97,7 @@ def test_the_keys_check_out_by_the_page_alone() -> None:
 
 def test_the_signed_message_is_written_out() -> None:
     receipt = json.loads(RECEIPTS[0].read_text())
-    assert "hushbid-receipt v1\n" + canonical(without(receipt, "signature")).decode() == DETAILS["signed"]
+    assert "hushbid-receipt v2\n" + canonical(without(receipt, "signature")).decode() == DETAILS["signed"]
 
 
 def test_our_own_code_reads_the_vectors_and_finds_nothing_wrong() -> None:

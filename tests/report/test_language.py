@@ -16,11 +16,11 @@ import hushbid
 from hushbid import LogNormal, Market
 from hushbid.audit import PrivacyAudit
 from hushbid.audit.incentive_report import SENTENCES
-from hushbid.baselines import RIVALS
+from hushbid.baselines import BASELINES
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.errors import InputError
 from hushbid.purchase.by_stratum import _one_of
-from hushbid.purchase.releasing import MADE_UP_NOTICE, wave_stamps
+from hushbid.purchase.releasing import SYNTHETIC_NOTICE, wave_stamps
 from hushbid.purchase.writing import SIMULATED
 from hushbid.report import build_report, render_report
 from hushbid.report.build import SECTIONS
@@ -43,7 +43,7 @@ ENGLISH = re.compile(
 
 
 def said() -> set[str]:
-    """Every sentence that the code of reports says."""
+    """Every sentence that the code of bids says."""
     calls = (node for path in SPEAKING for node in ast.walk(ast.parse(path.read_text("utf-8"))))
     named = (node for node in calls if isinstance(node, ast.Call) and node.args)
     return {
@@ -58,11 +58,11 @@ def by_name() -> set[str]:
     """Sentences that are kept elsewhere, and said by their names."""
     return {
         *(section.TITLE for section in SECTIONS.values()),
-        *(rival.name for rival in RIVALS if rival.name != "Hushbid"),
+        *(baseline.name for baseline in BASELINES if baseline.name != "Hushbid"),
         *(part.name for part in PAYMENT_PARTS),
         *SENTENCES.values(),
         *("central", "local", "in money", "under 1\u00a0%", "over 99\u00a0%"),
-        *(FEW, FEW_IN_STRATUM, FEW_FOR_A_CHART, NOT_STATED, MADE_UP_NOTICE, SIMULATED),
+        *(FEW, FEW_IN_STRATUM, FEW_FOR_A_CHART, NOT_STATED, SYNTHETIC_NOTICE, SIMULATED),
     }
 
 
@@ -123,12 +123,12 @@ def page_in(language: str) -> str:
     )
     report = build_report(
         outcome,
-        campaign_name="Schlaf",
+        title="Schlaf",
         unit="Stunden",
         currency="EUR",
         groups=["Nord"] * 140 + ["Süd"] * 160,
         audits=[audit],
-        notices=[MADE_UP_NOTICE, "Our own words."],
+        notices=[SYNTHETIC_NOTICE, "Our own words."],
         record_hash="ab" * 32,
         language=language,
     )

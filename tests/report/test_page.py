@@ -87,7 +87,7 @@ def released(outcome: Outcome) -> Release:
 
     error = planned_error(outcome)
     assert error is not None
-    n = outcome.reports.size
+    n = outcome.bids.size
     return Release(
         setting=outcome.market.setting,
         bounds=outcome.market.bounds,
@@ -118,7 +118,7 @@ def whole_report(outcome: Outcome) -> Report:
     return build_report(
         outcome,
         released(outcome),
-        campaign_name="Sleep",
+        title="Sleep",
         unit="hours",
         currency="EUR",
         groups=groups,
@@ -133,7 +133,7 @@ def report(outcome: Outcome) -> Report:
 
 @pytest.fixture(scope="module")
 def few() -> Outcome:
-    """So few that rivals are not compared, which takes most of the time of a report."""
+    """So few that baselines are not compared, which takes most of the time of a report."""
     return bought(19)
 
 
@@ -166,16 +166,16 @@ def test_what_people_pay_for_the_estimate_is_a_part_of_its_own() -> None:
 def test_the_schedule_goes_through_everybodys_decision(outcome: Outcome, report: Report) -> None:
     (curve,) = report.privacy.curves
     for column, shown in ((outcome.privacy_loss, curve.privacy_loss), (outcome.information_rent, curve.rent)):
-        order = np.argsort(outcome.reports)
-        expected = np.interp(curve.reports, outcome.reports[order], column[order])
+        order = np.argsort(outcome.bids)
+        expected = np.interp(curve.bids, outcome.bids[order], column[order])
         assert np.asarray(shown) == pytest.approx(expected, abs=2e-3 * expected.max())
     assert np.all(np.diff(curve.privacy_loss) <= 1e-9)
-    assert np.asarray(curve.compensation) == pytest.approx(np.array(curve.reports) * curve.privacy_loss, abs=1e-3)
+    assert np.asarray(curve.compensation) == pytest.approx(np.array(curve.bids) * curve.privacy_loss, abs=1e-3)
 
 
-def test_the_comparison_is_the_other_setting_on_the_same_reports(outcome: Outcome, report: Report) -> None:
+def test_the_comparison_is_the_other_setting_on_the_same_bids(outcome: Outcome, report: Report) -> None:
     capped, free = (
-        dataclasses.replace(outcome.market, setting="local", max_privacy_loss=cap).acquire(outcome.reports)
+        dataclasses.replace(outcome.market, setting="local", max_privacy_loss=cap).acquire(outcome.bids)
         for cap in (0.3, None)
     )
     here, there, without = report.comparison.settings
@@ -201,9 +201,9 @@ def test_the_price_of_the_cap_is_the_difference_to_the_optimum_without(outcome: 
 
 @pytest.mark.parametrize("goal", [Budget(60), HardBudget(60, coin=0.01)], ids=["budget", "hard budget"])
 def test_what_limits_did_is_told_and_nothing_is_compared_that_does_not_keep_them(goal: Goal) -> None:
-    market = Market(prior=Uniform(1, 2), bounds=(0, 10), goal=goal, max_relation=0.2, population=80)
-    reports = np.linspace(1, 2, 60)
-    outcome = market.acquire(reports, limits=np.where(reports < 1.2, 0.2, np.inf))
+    market = Market(prior=Uniform(1, 2), bounds=(0, 10), goal=goal, max_correlation=0.2, population=80)
+    bids = np.linspace(1, 2, 60)
+    outcome = market.acquire(bids, limits=np.where(bids < 1.2, 0.2, np.inf))
     report = build_report(outcome)
     text = Page(render_report(report)).text
     # both settings at their worst error, which is the accuracy that they share
@@ -211,7 +211,7 @@ def test_what_limits_did_is_told_and_nothing_is_compared_that_does_not_keep_them
     assert (here.standard_error, there.standard_error) == pytest.approx((math.sqrt(outcome.worst_mse),) * 2)
     assert "Standard error, at worst" in text
     assert "There nobody's loss is limited" in text
-    assert not report.rivals.rows
+    assert not report.baselines.rows
     assert "Everybody has a limit of her own here" in text
     hard = isinstance(goal, HardBudget)
     assert ("This campaign is the best one that keeps them" in text) is not hard
@@ -248,7 +248,7 @@ def test_every_topic_has_its_section(report: Report) -> None:
         "What she is paid",
         "Who the estimate listens to",
         "between what people ask and what their data say would move the estimate by half an interval",
-        "The same reports, bought both ways",
+        "The same bids, bought both ways",
         "This campaign is the best one that keeps it",
         "This campaign was not protected against a relation between prices and data",
         "hushbid verify record.json",
@@ -308,7 +308,7 @@ def test_any_number_of_people_has_a_report(people: int) -> None:
     assert Page(page_of(bought(people), groups=["g"] * people)).tags["section"] == len(SECTIONS)
 
 
-def test_equal_reports_have_a_report() -> None:
+def test_equal_bids_have_a_report() -> None:
     outcome = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=3000.0).acquire(np.full(50, 1.3))
     report = build_report(outcome)
     assert report.privacy.curves == ()
@@ -330,9 +330,9 @@ def test_an_unlimited_loss_is_said() -> None:
 
 
 def test_a_prior_fitted_on_participants_is_said(few: Outcome) -> None:
-    text = words(page_of(few, prior_from_participants=True, notices=["Sensitivities are simulated."]))
+    text = words(page_of(few, prior_from_participants=True, notices=["Bids are simulated."]))
     assert "fitted on people who also report in this campaign" in text
-    assert "Sensitivities are simulated." in text
+    assert "Bids are simulated." in text
 
 
 # -- silent about individuals ------------------------------------------------------------------------------------------
@@ -357,24 +357,24 @@ def test_a_menu_takes_the_place_of_a_schedule_that_few_people_are_behind() -> No
     menu = outcome.market.menu(12, rng=np.random.default_rng(0), repetitions=5, points=9)
     report = build_report(outcome, menu=menu)
     assert [curve.kind for curve in report.privacy.curves] == ["expected"]
-    assert "before anybody reported" in words(render_report(report))
+    assert "before anybody bid" in words(render_report(report))
     assert build_report(bought(30), menu=menu).privacy.curves[0].kind == "exact"
 
 
 def test_nobodys_number_is_on_the_page(outcome: Outcome, report: Report) -> None:
     page = render_report(report)
     cap = outcome.market.max_privacy_loss
-    for column in (outcome.reports, outcome.payments, outcome.information_rent, outcome.privacy_loss, outcome.weights):
+    for column in (outcome.bids, outcome.payments, outcome.information_rent, outcome.privacy_loss, outcome.weights):
         for value in np.unique(column[(column > 0.0) & (column != cap)]).tolist():
             assert f"{value:.7g}" not in page
     facts = repr(dataclasses.asdict(report))
-    assert not [value for value in outcome.reports.tolist() if repr(value) in facts]
+    assert not [value for value in outcome.bids.tolist() if repr(value) in facts]
 
 
 def test_the_page_does_not_depend_on_who_is_who() -> None:
     first = bought(variance=0.2)
     order = np.random.default_rng(5).permutation(N)
-    second = first.market.acquire(first.reports[order])
+    second = first.market.acquire(first.bids[order])
     groups = np.array(["x", "y", "z"])[np.arange(N) % 3]
     assert page_of(first, groups=groups) == page_of(second, groups=groups[order])
 
@@ -416,7 +416,7 @@ def test_a_failed_privacy_audit_shows_as_failed_with_sample_size_and_power(few: 
     assert "was promised, and not kept" in text
     assert "Failed Privacy: can the output tell one person's datum?" in text
     assert "certainly loses at least 1.22 times the ε that she was promised" in text
-    assert "20,000 outputs on each of 4 made-up data sets, at 99 % confidence" in text
+    assert "20,000 outputs on each of 4 synthetic data sets, at 99 % confidence" in text
     assert "97 % to catch a build that adds only 0.7 times the noise it should" in text
     assert "17" not in re.sub(r"\d+\.\d+", "", text.partition("An audit attacks")[2].partition("Assumptions")[0])
 
@@ -448,10 +448,10 @@ def small() -> Outcome:
 
 
 def test_an_incentive_audit_shows_what_was_tried_and_what_it_could_have_found(small: Outcome) -> None:
-    found = check_incentives(small.market, small.reports, people=2, points=3)
+    found = check_incentives(small.market, small.bids, people=2, points=3)
     report, text = audit_page(small, [found])
     assert not report.failed
-    assert f"{found.reports_tried:,} reports tried, for 2 people drawn by lot" in text
+    assert f"{found.bids_tried:,} bids tried, for 2 people drawn by lot" in text
     assert "19 % to catch a mistake of more than" in text
     assert report.audits[0].verdict == "weak"
     (line,) = audit_lines([dataclasses.replace(found, people=6)], noise_share=0.5, people=6)
@@ -460,11 +460,11 @@ def test_an_incentive_audit_shows_what_was_tried_and_what_it_could_have_found(sm
 
 def test_a_rule_that_can_be_gamed_shows_as_failed(small: Outcome) -> None:
     class PaysWhatIsAsked:
-        def acquire(self, reports: np.ndarray) -> Outcome:
-            decided = small.market.acquire(reports)
-            return dataclasses.replace(decided, payments=reports * decided.privacy_loss)
+        def acquire(self, bids: np.ndarray) -> Outcome:
+            decided = small.market.acquire(bids)
+            return dataclasses.replace(decided, payments=bids * decided.privacy_loss)
 
-    found = check_incentives(PaysWhatIsAsked(), small.reports, market=small.market, people=2, points=3)
+    found = check_incentives(PaysWhatIsAsked(), small.bids, market=small.market, people=2, points=3)
     report, text = audit_page(small, [found])
     assert report.failed
     assert not report.privacy_failed
@@ -476,7 +476,7 @@ def test_a_rule_that_can_be_gamed_shows_as_failed(small: Outcome) -> None:
 def test_a_violation_names_its_row_to_the_analyst_and_not_in_the_report(small: Outcome, claim: Any) -> None:
     violation = Violation(claim=claim, row=17, amount=0.5)
     assert "row 17" in str(violation)
-    honest = check_incentives(small.market, small.reports, people=1, points=3)
+    honest = check_incentives(small.market, small.bids, people=1, points=3)
     (line,) = audit_lines([dataclasses.replace(honest, violations=(violation,))], noise_share=0.5)
     assert line.verdict == "failed"
     assert line.finding == str(violation).replace("row 17", "one row")
@@ -512,7 +512,7 @@ def test_the_power_of_an_accuracy_check_is_that_against_too_little_noise(few: Ou
     check = check_accuracy(plan_of(few), rng=np.random.default_rng(0), repetitions=400)
     (line,) = build_report(few, audits=[check], comparison="omit").audits
     assert line.power is not None
-    assert line.samples == "400 simulated campaigns on made-up data"
+    assert line.samples == "400 simulated campaigns on synthetic data"
     sharper = dataclasses.replace(check, mse_uncertainty=check.mse_uncertainty / 10)
     assert build_report(few, audits=[sharper], comparison="omit").audits[0].power > line.power  # type: ignore[operator]
 
@@ -525,8 +525,8 @@ def test_hostile_names_stay_text() -> None:
     page = page_of(
         outcome,
         released(outcome),
-        campaign_name=HOSTILE,
-        quantity=HOSTILE,
+        title=HOSTILE,
+        question=HOSTILE,
         unit=HOSTILE,
         groups=[HOSTILE] * 150 + ["b"] * 150,
         audits=[
@@ -560,7 +560,7 @@ def test_a_report_is_written_completely_and_never_over_another(report: Report, t
     path = tmp_path / "out" / "report.html"
     write_report(path, report)
     assert path.read_text(encoding="utf-8") == render_report(report)
-    other = dataclasses.replace(report, campaign_name="Another")
+    other = dataclasses.replace(report, title="Another")
     with pytest.raises(OutputExists, match="exists already"):
         write_report(path, other)
     write_report(path, other, force=True)
@@ -576,15 +576,15 @@ def test_a_level_outside_zero_and_one_is_refused(outcome: Outcome) -> None:
 # -- other ways to buy -------------------------------------------------------------------------------------------------
 
 
-def test_the_rivals_of_a_report_are_those_of_the_comparison(outcome: Outcome, report: Report) -> None:
-    found = compare(outcome.market, outcome.reports)
-    ours, *others = report.rivals.rows
+def test_the_baselines_of_a_report_are_those_of_the_comparison(outcome: Outcome, report: Report) -> None:
+    found = compare(outcome.market, outcome.bids)
+    ours, *others = report.baselines.rows
     assert ours.payment == pytest.approx(outcome.total_payment)
     assert ours.standard_error == pytest.approx(math.sqrt(outcome.mse))
-    assert [row.name for row in others] == [row.name for row in found.rivals]
-    assert [row.payment for row in others] == [row.payment_for_same_error for row in found.rivals]
+    assert [row.name for row in others] == [row.name for row in found.baselines]
+    assert [row.payment for row in others] == [row.payment_for_same_error for row in found.baselines]
     text = words(render_report(report))
-    for row in found.rivals:
+    for row in found.baselines:
         assert row.name in text
     assert "For the accuracy of this campaign it would have paid" in text
     assert "with the money of this campaign it would have reached a standard error of" in text
@@ -599,14 +599,14 @@ def test_the_rivals_of_a_report_are_those_of_the_comparison(outcome: Outcome, re
         ({"user_weight": 50.0, "variance": 0.25}, "People pay on balance"),
     ],
 )
-def test_where_rivals_cannot_be_compared_the_report_says_why(settings: dict[str, Any], reason: str) -> None:
+def test_where_baselines_cannot_be_compared_the_report_says_why(settings: dict[str, Any], reason: str) -> None:
     report = build_report(bought(**settings))
     assert reason in words(render_report(report))
-    assert report.rivals.rows == ()
+    assert report.baselines.rows == ()
 
 
-def test_rivals_of_very_many_people_are_left_to_a_command(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
-    monkeypatch.setattr("hushbid.report.sections.rivals.MOST_PEOPLE", N - 1)
+def test_baselines_of_very_many_people_are_left_to_a_command(monkeypatch: pytest.MonkeyPatch, outcome: Outcome) -> None:
+    monkeypatch.setattr("hushbid.report.sections.baselines.MOST_PEOPLE", N - 1)
     assert "the command hushbid compare does it" in words(page_of(outcome))
 
 
@@ -616,7 +616,7 @@ def test_of_fewer_than_five_people_no_amount_is_told_and_errors_are_coarse() -> 
     assert text.lower().count("fewer than 5 people") >= 4
     assert "information rent" not in text.partition("How to verify")[0].partition("The estimate")[0]
     paying = outcome.privacy_loss > 0
-    compensation = float((outcome.reports * outcome.privacy_loss)[paying].sum())
+    compensation = float((outcome.bids * outcome.privacy_loss)[paying].sum())
     total = float(np.ceil(outcome.payments * 1000).sum() / 1000)
     rents = float(outcome.information_rent.sum())
     for told in (compensation, compensation / outcome.privacy_loss.sum(), rents, total):
@@ -645,10 +645,10 @@ def test_what_the_page_withholds_is_not_in_the_object_either(setting: str, cap: 
     outcome = bought(3, prior=Uniform(1, 3), setting=setting, max_privacy_loss=cap)
     report = build_report(outcome, currency="KWD")
     assert (report.cost.parts, report.selection, report.comparison.settings) == (None, None, ())
-    assert (report.cap.capped, report.cap.uncapped, report.rivals.rows) == (None, None, ())
+    assert (report.cap.capped, report.cap.uncapped, report.baselines.rows) == (None, None, ())
     paying = outcome.privacy_loss > 0
-    compensation = float((outcome.reports * outcome.privacy_loss)[paying].sum())
-    secret = [*outcome.reports, *outcome.payments, *outcome.privacy_loss, compensation, outcome.objective]
+    compensation = float((outcome.bids * outcome.privacy_loss)[paying].sum())
+    secret = [*outcome.bids, *outcome.payments, *outcome.privacy_loss, compensation, outcome.objective]
     secret += [float(outcome.information_rent.sum()), float(outcome.privacy_loss.sum()), outcome.total_payment]
     told = list(numbers_in(dataclasses.asdict(report)))
     assert not [one for one in secret if one not in (0.0, cap) and any(one == pytest.approx(x, rel=1e-9) for x in told)]

@@ -63,10 +63,10 @@ def test_it_is_drawn_on_the_axes_that_are_given(plan: Plan, outcome: Outcome) ->
     assert plots.losses(outcome).figure is not left.figure
 
 
-def test_a_schedule_is_the_decision_read_off_at_round_reports(outcome: Outcome) -> None:
+def test_a_schedule_is_the_decision_read_off_at_round_bids(outcome: Outcome) -> None:
     for show, column in (("privacy_loss", outcome.privacy_loss), ("payment", outcome.payments)):
         [line] = plots.schedule(outcome, show=show).lines  # type: ignore[arg-type]
-        expected = np.interp(line.get_xdata(), outcome.reports, column)
+        expected = np.interp(line.get_xdata(), outcome.bids, column)
         assert np.allclose(line.get_ydata(), expected, atol=2e-3 * column.max())
     with pytest.raises(InputError, match="show must be"):
         plots.schedule(outcome, show="weights")  # type: ignore[arg-type]
@@ -87,7 +87,7 @@ def test_what_fewer_than_twenty_people_are_behind_is_not_drawn(few: Outcome) -> 
     drawn = [
         plots.losses(few),
         plots.schedule(few),
-        plots.rivals(compare(Market(prior=Uniform(1, 2), goal=Price(9.0)), [1.1])),
+        plots.baselines(compare(Market(prior=Uniform(1, 2), goal=Price(9.0)), [1.1])),
     ]
     for axes in drawn:
         assert "Withheld" in words(axes)
@@ -95,7 +95,7 @@ def test_what_fewer_than_twenty_people_are_behind_is_not_drawn(few: Outcome) -> 
         assert not axes.patches
     menu = MARKET.menu(19, rng=np.random.default_rng(1), repetitions=5, points=5)
     [line] = plots.schedule(few, menu=menu).lines
-    assert len(line.get_xdata()) == menu.reports.size
+    assert len(line.get_xdata()) == menu.bids.size
 
 
 def test_each_stratum_is_drawn_by_itself() -> None:
@@ -117,35 +117,35 @@ def test_the_names_of_groups_are_text_and_no_formula() -> None:
 
 def test_a_line_of_one_of_several_groups_says_whose_it_is() -> None:
     priors = Grouped({"cheap": Uniform(1, 2), "dear": Uniform(8, 9)}, ["cheap"] * 40 + ["dear"] * 40)
-    reports = np.concatenate([np.linspace(1, 1.5, 40), np.linspace(8, 9, 40)])
-    axes = plots.schedule(Market(prior=priors, goal=Price(1000.0)).acquire(reports))
+    bids = np.concatenate([np.linspace(1, 1.5, 40), np.linspace(8, 9, 40)])
+    axes = plots.schedule(Market(prior=priors, goal=Price(1000.0)).acquire(bids))
     assert len(axes.lines) == 1
     legend = axes.get_legend()
     assert legend is not None
     assert [text.get_text() for text in legend.get_texts()] == ["cheap"]
 
 
-@pytest.mark.parametrize("draw", [plots.frontier, plots.schedule, plots.losses, plots.rivals, plots.simulation])
+@pytest.mark.parametrize("draw", [plots.frontier, plots.schedule, plots.losses, plots.baselines, plots.simulation])
 def test_what_cannot_be_drawn_is_refused_in_a_sentence(draw: Callable[..., Axes]) -> None:
     with pytest.raises(InputError, match=r"must be a (Plan|Outcome|Comparison|Simulation), got Market\."):
         draw(MARKET)
 
 
-def test_a_rival_out_of_reach_has_a_place_of_its_own_at_the_end_too() -> None:
-    found = compare(Market(prior=Uniform(1, 2), goal=Price(10_000.0)), np.linspace(1, 2, 50), rivals=[NearOptimal])
-    assert found.rivals[0].payment_for_same_error == np.inf
-    low, high = plots.rivals(found).get_ylim()
+def test_a_baseline_out_of_reach_has_a_place_of_its_own_at_the_end_too() -> None:
+    found = compare(Market(prior=Uniform(1, 2), goal=Price(10_000.0)), np.linspace(1, 2, 50), baselines=[NearOptimal])
+    assert found.baselines[0].payment_for_same_error == np.inf
+    low, high = plots.baselines(found).get_ylim()
     assert low <= -0.5
     assert high >= 1.5
 
 
-def test_rivals_are_bars_as_long_as_what_they_pay() -> None:
+def test_baselines_are_bars_as_long_as_what_they_pay() -> None:
     found = compare(Market(prior=Uniform(1, 2), goal=Price(10_000.0)), np.linspace(1, 2, 50))
-    axes = plots.rivals(found)
+    axes = plots.baselines(found)
     names = [text.get_text() for text in axes.get_yticklabels()]
     assert names[-1] == found.ours.name
     lengths = {names[round(bar.get_y() + bar.get_height() / 2)]: bar.get_width() for bar in axes.patches}
-    for row in (found.ours, *found.rivals):
+    for row in (found.ours, *found.baselines):
         if np.isfinite(row.payment_for_same_error):
             assert lengths[row.name] == row.payment_for_same_error
         else:

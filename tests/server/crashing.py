@@ -89,10 +89,10 @@ def _until(scene: Scene, point: str, journal: Path) -> None:
 
 def _live_on(play: Play, note: Callable[..., None]) -> None:
     """Everybody does whatever is still to be done, or what she has no answer to; all of it may be done twice."""
-    if play.view.state is CampaignState.REPORTING:
+    if play.view.state is CampaignState.BIDDING:
         for row in range(len(PEOPLE)):
-            play.report([row])
-            note(reported=row)
+            play.bid([row])
+            note(bid=row)
         assert play.decide().state == "done"
     if play.view.state is CampaignState.DELIVERING:
         note(promised=[play.service.participation(link.token).promised for link in play.seats])
@@ -165,8 +165,8 @@ def _read(journal: Path) -> list[dict[str, Any]]:
 
 def _nothing_is_lost(play: Play, told: list[dict[str, Any]]) -> None:
     for one in told:
-        if "reported" in one:
-            assert play.service.participation(play.token(one["reported"])).report is not None
+        if "bid" in one:
+            assert play.service.participation(play.token(one["bid"])).bid is not None
         if "promised" in one:
             assert [play.service.participation(link.token).promised for link in play.seats] == one["promised"]
         if "delivered" in one:
@@ -185,9 +185,9 @@ def _is_consistent(play: Play) -> None:
     assert verify_log(log, root=view.root, record=record).ok
     assert verify_receipt(service.receipt(play.token(0)), root=view.root, log=log, record=record).ok
     kinds = [event.kind for event in log]
-    for once in ("opened", "reporting-closed", "allocated", "release-claimed", "released", "key-destroyed", "paid"):
+    for once in ("opened", "bidding-closed", "allocated", "release-claimed", "released", "key-destroyed", "paid"):
         assert kinds.count(once) == 1, once
-    assert kinds.count("reported") == kinds.count("delivered") == len(PEOPLE)
+    assert kinds.count("bid") == kinds.count("delivered") == len(PEOPLE)
     assert record.money is not None
     assert (view.due, view.paid) == (0, record.money.total + FEE * len(PEOPLE))
     claims = service.home.claims
@@ -203,4 +203,4 @@ def _is_consistent(play: Play) -> None:
     with service._read() as connection:
         assert campaigns.get(connection, play.id).root == view.root
     lost = {service.participation(link.token).delivered_loss for link in play.seats}
-    assert {row.amount for row in service.ledger(play.who).items} == lost
+    assert {row.amount for row in service.privacy_account(play.who).items} == lost

@@ -50,7 +50,7 @@ class Known:
     id: str
     setting: str
     tokens: list[str]
-    reported: dict[int, float] = field(default_factory=dict)
+    bid: dict[int, float] = field(default_factory=dict)
     kept: dict[int, Any] = field(default_factory=dict)
     delivered: set[int] = field(default_factory=set)
     promised: list[float] | None = None
@@ -88,8 +88,8 @@ class Journal:
             return
         known, row = self.campaigns[said["id"]], said.get("row", -1)
         match said["kind"]:
-            case "reported":
-                known.reported[row] = said["report"]
+            case "bid":
+                known.bid[row] = said["bid"]
             case "kept":
                 known.kept[row] = said["value"]
             case "delivered":
@@ -160,9 +160,9 @@ def conduct(service: Service, journal: Journal, known: Known) -> None:
 
     if state() is CampaignState.DRAFT:
         open_now(service, who, known.id)
-    if state() is CampaignState.REPORTING:
-        together(lambda row: report(service, journal, known, row))
-        service.wait(service.close_reporting(who, known.id))
+    if state() is CampaignState.BIDDING:
+        together(lambda row: bid(service, journal, known, row))
+        service.wait(service.close_bidding(who, known.id))
     if state() is CampaignState.DELIVERING:
         losses = [service.participation(token).promised for token in known.tokens]
         journal.note(kind="decided", id=known.id, promised=losses)
@@ -184,10 +184,10 @@ def together(act: Callable[[int], None]) -> None:
         list(pool.map(act, range(PEOPLE)))
 
 
-def report(service: Service, journal: Journal, known: Known, row: int) -> None:
-    said = known.reported.get(row, 1.0 + random.random())
-    service.report(known.tokens[row], said)
-    journal.note(kind="reported", id=known.id, row=row, report=said)
+def bid(service: Service, journal: Journal, known: Known, row: int) -> None:
+    said = known.bid.get(row, 1.0 + random.random())
+    service.bid(known.tokens[row], said)
+    journal.note(kind="bid", id=known.id, row=row, bid=said)
 
 
 def deliver(service: Service, journal: Journal, known: Known, row: int) -> None:
@@ -210,8 +210,8 @@ def hold(service: Service, known: Known) -> None:
     """Nothing that was acknowledged is lost, and no two estimates were ever seen."""
     seen = [service.participation(token) for token in known.tokens]
     view = service.campaign(analyst(service), known.id)
-    for row, said in known.reported.items():
-        assert seen[row].report == said, "a report was lost"
+    for row, said in known.bid.items():
+        assert seen[row].bid == said, "a bid was lost"
     if known.promised is not None:
         assert [one.promised for one in seen] == known.promised, "a promise was changed"
     for row in known.delivered:
@@ -233,9 +233,9 @@ def inspect(service: Service, known: Known) -> None:
     for token in known.tokens:
         assert verify_receipt(service.receipt(token), root=view.root, log=log, record=record).ok
     kinds = Counter(event.kind for event in log)
-    for once in ("opened", "reporting-closed", "allocated", "release-claimed", "released", "key-destroyed", "closed"):
+    for once in ("opened", "bidding-closed", "allocated", "release-claimed", "released", "key-destroyed", "closed"):
         assert kinds[once] == 1, f"{once} {kinds[once]} times"
-    assert kinds["reported"] == PEOPLE
+    assert kinds["bid"] == PEOPLE
     assert kinds["delivered"] == record.outcome.active
     assert record.money is not None
     assert (view.due, view.paid) == (0, record.money.total + FEE * PEOPLE)

@@ -145,12 +145,12 @@ class Play:
         """Everybody, each with the secret of a device of hers in the place of her link."""
         return tuple(replace(one, token=self.token(row)) for row, one in enumerate(self.links))
 
-    def report(self, rows: Sequence[int] | None = None) -> None:
+    def bid(self, rows: Sequence[int] | None = None) -> None:
         for row in range(len(self.links)) if rows is None else rows:
-            self.service.report(self.token(row), 1.0 + row / (len(self.links) + 1))
+            self.service.bid(self.token(row), 1.0 + row / (len(self.links) + 1))
 
     def decide(self) -> JobView:
-        return self.service.wait(self.service.close_reporting(self.who, self.id), timeout=300)
+        return self.service.wait(self.service.close_bidding(self.who, self.id), timeout=300)
 
     def deliver(self, rows: Sequence[int] | None = None) -> None:
         for row in range(len(self.links)) if rows is None else rows:
@@ -209,7 +209,7 @@ def drafted(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -
 
 
 def opened(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
-    """A campaign that takes reports."""
+    """A campaign that takes bids."""
     play = drafted(service, people, **changes)
     open_now(service, play.who, play.id)
     return play
@@ -224,9 +224,9 @@ def open_now(service: Service, who: Principal, campaign: str) -> CampaignView:
 
 
 def decided(service: Service, people: int | Sequence[Any] = 4, **changes: Any) -> Play:
-    """A campaign that takes data; everybody reported."""
+    """A campaign that takes data; everybody bid."""
     play = opened(service, people, **changes)
-    play.report()
+    play.bid()
     assert play.decide().state == "done"
     return play
 

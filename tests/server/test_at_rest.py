@@ -19,7 +19,7 @@ from tests.server.postgres import Postgres
 from tests.server.support import NONCE, Installation, Play, decided, on_one_store, opened
 
 VALUES = (7.123456789012345, 2.7182818284590455, 9.869604401089358)
-REPORT = 1.4142135623730951
+BID = 1.4142135623730951
 IBAN = "DE89370400440532013000"
 
 
@@ -90,8 +90,8 @@ def paid_at(files: Iterable[bytes]) -> bool:
 
 def delivered(service: Service) -> Play:
     play = opened(service, 3, payout="iban")
-    service.report(play.token(0), REPORT)
-    play.report([1, 2])
+    service.bid(play.token(0), BID)
+    play.bid([1, 2])
     play.decide()
     for link, value in zip(play.seats, VALUES, strict=True):
         service.deliver(link.token, value, nonce=NONCE)
@@ -103,9 +103,9 @@ def test_no_value_is_on_disk_before_or_after_the_release(disk: Disk, tmp_path: P
     with disk.installation.start() as service:
         play = delivered(service)
         content = disk.everything(service, tmp_path)
-        assert found_in(content[:-2], REPORT), "the search must find what is there"
-        assert found_in(content[-2:-1], REPORT)
-        assert found_in(content[-1:], REPORT)
+        assert found_in(content[:-2], BID), "the search must find what is there"
+        assert found_in(content[-2:-1], BID)
+        assert found_in(content[-1:], BID)
         assert [value for value in VALUES if found_in(content, value)] == []
         assert not paid_at(content)
         play.release()
@@ -164,38 +164,38 @@ def test_after_its_end_no_copy_of_where_people_are_paid_can_be_opened(disk: Disk
 
 
 @on_one_store
-def test_a_withdrawn_report_leaves_the_file(disk: Disk) -> None:
+def test_a_withdrawn_bid_leaves_the_file(disk: Disk) -> None:
     """While the server runs: older pages in SQLite's write-ahead log hold it as well. PostgreSQL promises no time."""
     with disk.installation.start() as service:
         play = opened(service, 2)
-        service.report(play.token(0), REPORT)
-        assert found_in(disk.files(), REPORT), "the search must find what is there"
+        service.bid(play.token(0), BID)
+        assert found_in(disk.files(), BID), "the search must find what is there"
         service.withdraw(play.token(0))
-        assert not found_in(disk.files(), REPORT)
-        service.report(play.token(1), REPORT)
+        assert not found_in(disk.files(), BID)
+        service.bid(play.token(1), BID)
         with service._read() as backup_under_way:
             participants.count(backup_under_way, play.id)
-            assert service.withdraw(play.token(1)).report is None, "a reader in the way does not keep her waiting"
-            assert found_in(disk.files(), REPORT), "who reads still sees the state before"
+            assert service.withdraw(play.token(1)).bid is None, "a reader in the way does not keep her waiting"
+            assert found_in(disk.files(), BID), "who reads still sees the state before"
             service.tick()
         service.tick()
-        assert not found_in(disk.files(), REPORT)
+        assert not found_in(disk.files(), BID)
 
 
 @on_one_store
 def test_a_server_that_was_killed_empties_the_log_when_it_starts(disk: Disk, tmp_path: Path) -> None:
     with disk.installation.start() as service:
         play = opened(service, 2)
-        service.report(play.token(0), REPORT)
+        service.bid(play.token(0), BID)
         service._database.purge = lambda: None  # type: ignore[method-assign]
         service.withdraw(play.token(0))
         died = tmp_path / "died"
         shutil.copytree(disk.installation.folder, died)
     again = Installation(died, None, clock=disk.installation.clock)
     dead = Disk(again, None, None)
-    assert found_in(dead.files(), REPORT)
+    assert found_in(dead.files(), BID)
     with again.start():
-        assert not found_in(dead.files(), REPORT)
+        assert not found_in(dead.files(), BID)
 
 
 def test_a_ciphertext_opens_for_its_own_participant_and_campaign_only(tmp_path: Path) -> None:
@@ -246,7 +246,7 @@ def test_a_key_is_kept_as_long_as_the_settings_say(installation: Installation) -
         assert service.export(play.token(0))["participant"]["value_is_stored_sealed"] is False
 
 
-def test_messages_and_logs_hold_no_value_no_report_and_no_token(
+def test_messages_and_logs_hold_no_value_no_bid_and_no_token(
     installation: Installation, caplog: pytest.LogCaptureFixture
 ) -> None:
     import logging
@@ -260,5 +260,5 @@ def test_messages_and_logs_hold_no_value_no_report_and_no_token(
         told += repr(service.payment_file(play.who, play.id))
         hers = str(service.export(play.token(0))) + str(service.receipt(play.token(0)).to_dict())
     assert IBAN not in told + hers
-    for secret in (*map(repr, VALUES), repr(REPORT), *(link.token for link in (*play.links, *play.seats))):
+    for secret in (*map(repr, VALUES), repr(BID), *(link.token for link in (*play.links, *play.seats))):
         assert secret not in told

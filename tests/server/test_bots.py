@@ -41,7 +41,7 @@ def test_every_strategy_plays_a_campaign_to_its_end(strategy: str, setting: str)
         assert 20 <= facts["refused_as_expected"]["late"] <= 40
     if strategy == "truthful":
         assert facts["strategies"]["truthful"]["mean_gain"] > 0
-        assert facts["submissions"]["report"]["count"] == 40
+        assert facts["submissions"]["bid"]["count"] == 40
         assert 0 < facts["submissions"]["deliver"]["count"] <= 40
     if strategy == "drop-out":
         assert "deliver" not in facts["submissions"]
@@ -50,12 +50,12 @@ def test_every_strategy_plays_a_campaign_to_its_end(strategy: str, setting: str)
 @pytest.mark.parametrize(
     ("fault", "sentence"),
     [
-        ("change a report", "report is not on its receipt"),
+        ("change a bid", "bid is not on its receipt"),
         ("forget limits", "limit is not on its receipt"),
         ("forget limits", "promises a larger privacy loss than it accepted"),
         ("lose a delivery", "acknowledged delivery is not on its receipt"),
         ("pay drop-outs", "pays for a delivery that it did not make"),
-        ("accept late reports", "was not refused"),
+        ("accept late bids", "was not refused"),
         ("two roots", "root is not the one that was published"),
         ("another key", "signed by a key that the server does not list"),
         ("lose an event", "log fails its check"),
@@ -85,7 +85,7 @@ def test_bots_do_not_wait_forever() -> None:
     async def nothing(seconds: float) -> None:
         return None
 
-    with pytest.raises(ServerFailed, match="still reporting; the bots have waited long enough"):
+    with pytest.raises(ServerFailed, match="still bidding; the bots have waited long enough"):
         asyncio.run(play_links(URL, server.open_for(3), patience=2, sleep=nothing, network=httpx.MockTransport(server)))
 
 
@@ -93,14 +93,14 @@ def test_the_same_seed_makes_the_same_people() -> None:
     first, again = (people("mixed", [Uniform(1, 3)] * 50, (0.0, 12.0), rng=np.random.default_rng(7)) for _ in range(2))
     assert first == again
     assert {person.strategy for person in first} <= set(MIXTURE)
-    assert all(0 <= person.value <= 12 and 1 <= person.report <= 3 for person in first)
+    assert all(0 <= person.value <= 12 and 1 <= person.bid <= 3 for person in first)
     assert "1." not in repr(first[0])
 
 
 def test_liars_lie_in_their_direction() -> None:
     for strategy, sign in (("overstate", 1), ("understate", -1), ("truthful", 0)):
         cast = people(strategy, [Uniform(1, 100)] * 20, (0.0, 1.0), rng=np.random.default_rng(1))
-        assert {int(np.sign(person.report - person.sensitivity)) for person in cast} <= {sign, 0}
+        assert {int(np.sign(person.bid - person.bid)) for person in cast} <= {sign, 0}
 
 
 def test_an_unknown_strategy_is_refused() -> None:
@@ -138,10 +138,10 @@ def test_the_command_explains_itself_to_people(command: StandIn) -> None:
 
 
 def test_the_command_ends_with_status_1_where_something_is_wrong(command: StandIn) -> None:
-    command.fault = "change a report"
+    command.fault = "change a bid"
     told = CliRunner().invoke(main, ["bots", URL, "--n", "10"], env={"HUSHBID_TOKEN": "t"})
     assert told.exit_code == 1
-    assert "PROBLEM  A truthful bot's acknowledged report is not on its receipt." in told.stdout
+    assert "PROBLEM  A truthful bot's acknowledged bid is not on its receipt." in told.stdout
 
 
 @pytest.mark.parametrize(

@@ -54,10 +54,10 @@ def analyst(service: Service, url: str) -> Iterator[AnalystClient]:
         yield client
 
 
-def report_all(invitations: list[Invitation]) -> None:
+def bid_all(invitations: list[Invitation]) -> None:
     for row, one in enumerate(invitations):
         with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
-            client.report(1.0 + row / (len(invitations) + 1))
+            client.bid(1.0 + row / (len(invitations) + 1))
 
 
 def deliver_all(invitations: list[Invitation]) -> None:
@@ -76,7 +76,7 @@ def conducted(analyst: AnalystClient, n: int = 4, **changes: Any) -> tuple[str, 
     found = analyst.conduct(
         {**SMALL, **changes},
         count=n,
-        reporting=lambda all_: seen.extend(all_) or report_all(all_),
+        bidding=lambda all_: seen.extend(all_) or bid_all(all_),
         delivering=deliver_all,
     )
     assert found.state == "released"
@@ -84,22 +84,22 @@ def conducted(analyst: AnalystClient, n: int = 4, **changes: Any) -> tuple[str, 
 
 
 @on_one_store
-def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_report_without_one(analyst: AnalystClient) -> None:
+def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_bid_without_one(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
     links = analyst.invite(campaign, count=3)
     analyst.open(campaign)
-    report_all(links)
+    bid_all(links)
     with ParticipantClient.from_link(links[0].link, keeper=KEPT) as she:
-        assert she.report(1.2, limit=0).limit == 0.0, "she sells nothing"
-        assert she.report(1.2, limit=0.5).limit == 0.5
-        assert she.report(1.2).limit is None
-        told = she.report(1.2, limit=0.25)
+        assert she.bid(1.2, limit=0).limit == 0.0, "she sells nothing"
+        assert she.bid(1.2, limit=0.5).limit == 0.5
+        assert she.bid(1.2).limit is None
+        told = she.bid(1.2, limit=0.25)
         assert (told.takes_limits, told.limit) == (True, 0.25)
         assert "0.25" not in repr(told)
         for wrong in (-1.0, float("nan"), float("inf"), 1e-300, True, "0.5"):
             with pytest.raises(InputError, match="limit must be 0, to sell nothing, or a finite number from 1e-06 up"):
-                she.report(1.2, limit=wrong)  # type: ignore[arg-type]
-        analyst.close_reporting(campaign)
+                she.bid(1.2, limit=wrong)  # type: ignore[arg-type]
+        analyst.close_bidding(campaign)
         assert analyst.wait(campaign).state == "delivering"
         offer = she.participation()
         assert offer.promised is not None
@@ -148,7 +148,7 @@ def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
     assert analyst.campaign(played.campaign).content["people"]
     again = asyncio.run(play_campaign(analyst, SETTINGS, n=5, strategy="truthful", identities=True))
     assert again.ok
-    assert {row["person"] for row in analyst.ledger()}
+    assert {row["person"] for row in analyst.privacy_account()}
 
 
 @on_one_store
@@ -156,7 +156,7 @@ def test_bots_play_the_links_of_somebody_elses_campaign(analyst: AnalystClient) 
     campaign = analyst.draft(SETTINGS).id
     tokens = [one.token for one in analyst.invite(campaign, count=10)]
     analyst.open(campaign)
-    steps = iter([analyst.close_reporting, analyst.release])
+    steps = iter([analyst.close_bidding, analyst.release])
 
     async def analyst_acts(seconds: float) -> None:
         next(steps)(campaign)
@@ -221,8 +221,8 @@ def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient
     campaign = analyst.draft({**SMALL, "minimum_people": 5}).id
     invitations = analyst.invite(campaign, count=6)
     analyst.open(campaign)
-    report_all(invitations[:3])
-    analyst.close_reporting(campaign)
+    bid_all(invitations[:3])
+    analyst.close_bidding(campaign)
     assert analyst.wait(campaign).state == "nothing_bought"
     log = analyst.events(campaign)
     for one in invitations:
@@ -260,21 +260,21 @@ def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path:
     keeper = MessageFolder(tmp_path / "values")
     with ParticipantClient.from_link(first.link, keeper=keeper) as me:
         with pytest.raises(Conflict, match="not opened"):
-            me.report(1.2)
+            me.bid(1.2)
         analyst.open(campaign)
         assert me.participation().state == "invited"
-        assert len(me.menu()["reports"]) > 2
+        assert len(me.menu()["bids"]) > 2
         with pytest.raises(InputError, match="from 1 up"):
-            me.report(0.5)
+            me.bid(0.5)
         with pytest.raises(NotAllowed, match="not decided yet"):
             me.deliver_privately(5.0)
-        assert me.report(1.4).report == 1.4
-        assert me.report(1.1).report == 1.1
-        report_all(others)
-        analyst.close_reporting(campaign)
+        assert me.bid(1.4).bid == 1.4
+        assert me.bid(1.1).bid == 1.1
+        bid_all(others)
+        analyst.close_bidding(campaign)
         analyst.wait(campaign)
         with pytest.raises(Conflict, match="possible to answer"):
-            me.report(1.0)
+            me.bid(1.0)
         offer = me.participation()
         assert offer.wanted
         assert offer.payment is not None
@@ -288,13 +288,13 @@ def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path:
         analyst.release(campaign)
         analyst.wait(campaign)
         receipt = me.receipt(fingerprint=analyst.keys().newest.fingerprint)
-        assert (receipt.body.report, receipt.body.promised) == (1.1, offer.promised)
+        assert (receipt.body.bid, receipt.body.promised) == (1.1, offer.promised)
         assert (receipt.body.payment, receipt.body.fee) == (offer.payment, 150)
         assert me.participation().due == receipt.body.payment + 150
         with pytest.raises(Conflict):
             me.withdraw()
         assert me.export()
-        assert me.ledger()["rows"] == [] or me.ledger()["total"] >= 0
+        assert me.privacy_account()["rows"] == [] or me.privacy_account()["total"] >= 0
 
 
 @on_one_store
@@ -331,7 +331,7 @@ def test_a_link_opens_one_device_and_a_link_of_her_own_another(analyst: AnalystC
     here, there = MessageFolder(tmp_path / "here"), MessageFolder(tmp_path / "there")
     for _ in range(2):  # another process on the same device repeats the exchange
         with ParticipantClient.from_link(one.link, keeper=here) as me:
-            me.report(1.2)
+            me.bid(1.2)
     with (
         ParticipantClient.from_link(one.link, keeper=there) as copy,
         pytest.raises(NotAllowed, match="used before"),
@@ -340,7 +340,7 @@ def test_a_link_opens_one_device_and_a_link_of_her_own_another(analyst: AnalystC
     with ParticipantClient.from_link(one.link, keeper=here) as me:
         own = me.own_link()
     with ParticipantClient.from_link(own, keeper=there) as also_me:
-        assert also_me.participation().report == 1.2
+        assert also_me.participation().bid == 1.2
         assert len(also_me.devices()["devices"]) == 2
         assert len(also_me.end_other_devices()["devices"]) == 1
     with ParticipantClient.from_link(one.link, keeper=here) as me, pytest.raises(NotAllowed, match="another device"):
@@ -460,7 +460,7 @@ def test_answers_that_get_lost_double_nothing(service: Service, url: str) -> Non
     with losing(3) as client:
         invitations = client.invite(campaign, count=4)
         assert len(list(client.participants(campaign))) == len(invitations) == 4
-    for step in ("open", "close_reporting", "release"):
+    for step in ("open", "close_bidding", "release"):
         with losing(1) as client:
             getattr(client, step)(campaign)
             client.wait(campaign)
@@ -470,12 +470,12 @@ def test_answers_that_get_lost_double_nothing(service: Service, url: str) -> Non
                 with ParticipantClient(url, one.token, keeper=KEPT, network=network, sleep=lambda seconds: None) as me:
                     shown = me.participation()
                     network.left = 1
-                    me.report(1.0 + row / 10, offer=shown)
-        if step == "close_reporting":
+                    me.bid(1.0 + row / 10, offer=shown)
+        if step == "close_bidding":
             deliver_all(invitations)
     with losing(0) as client:
         kinds = [event.kind for event in client.events(campaign)]
-    assert kinds.count("reported") == 4
+    assert kinds.count("bid") == 4
     assert len([kind for kind in kinds if kind == "released"]) == 1
 
 
@@ -494,7 +494,7 @@ def test_a_client_outlives_a_restart_of_the_server(installation: Installation) -
             later.enter_context(served(service, int(url.rpartition(":")[2])))
 
         with ParticipantClient(url, invitations[0].token, keeper=KEPT, sleep=start_again) as me:
-            assert me.report(1.25).state == "reported"
+            assert me.bid(1.25).state == "bid"
 
 
 def test_the_page_about_scripting_uses_settings_and_methods_that_exist() -> None:

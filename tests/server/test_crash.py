@@ -16,7 +16,7 @@ def around(operation: str) -> list[str]:
 
 
 KILLED = [
-    *around("report"),
+    *around("bid"),
     *around("allocation.start"),
     "allocation.decided",
     "allocation.claimed",

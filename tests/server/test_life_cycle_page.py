@@ -24,5 +24,5 @@ def test_every_state_is_described() -> None:
 
 def test_every_event_is_described() -> None:
     called = re.compile(r"(?:events\.append|ending\.sealed|sealed)\(\s*tx, [\w.]+, \"([\w-]+)\"")
-    kinds = {kind for source in SOURCES for kind in called.findall(source)} | {"reported", "report-changed"}
+    kinds = {kind for source in SOURCES for kind in called.findall(source)} | {"bid", "bid-changed"}
     assert first_cells("The log") == kinds

@@ -20,7 +20,7 @@ from hypothesis.stateful import (
 )
 
 from hushbid.documents import parsed
-from hushbid.errors import Conflict, DataError, ReportError
+from hushbid.errors import BidError, Conflict, DataError
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
@@ -67,15 +67,15 @@ class LifeCycle(RuleBasedStateMachine):
     @initialize(kind=st.sampled_from(["central", "local", "one visit"]), kept=st.booleans(), deadlines=st.booleans())
     def open(self, kind: str, kept: bool, deadlines: bool) -> None:
         self.kept, self.local, self.once = kept, kind == "local", kind == "one visit"
-        self.report_by = self.now + timedelta(hours=1) if deadlines else datetime.max.replace(tzinfo=self.now.tzinfo)
-        self.deliver_by = self.now + timedelta(hours=2) if deadlines else self.report_by
-        by = {"report_by": self.report_by, "deliver_by": self.deliver_by} if deadlines else {}
-        chosen = {"setting": "local" if self.local else "central", "one_visit": self.once, **by}
+        self.bid_by = self.now + timedelta(hours=1) if deadlines else datetime.max.replace(tzinfo=self.now.tzinfo)
+        self.deliver_by = self.now + timedelta(hours=2) if deadlines else self.bid_by
+        by = {"bid_by": self.bid_by, "deliver_by": self.deliver_by} if deadlines else {}
+        chosen = {"setting": "local" if self.local else "central", "single_visit": self.once, **by}
         self.play = opened(self.service, PEOPLE, participation_fee=FEE, fee_after_withdrawal=kept, **chosen)
-        self.state = C.REPORTING
+        self.state = C.BIDDING
         self.people = [P.INVITED] * PEOPLE
-        self.reports: list[float | None] = [None] * PEOPLE
-        self.reported = [False] * PEOPLE
+        self.bids: list[float | None] = [None] * PEOPLE
+        self.has_bid = [False] * PEOPLE
         self.promised: list[float] | None = None
         self.payments = [0] * PEOPLE
         self.paid = [0] * PEOPLE
@@ -91,35 +91,33 @@ class LifeCycle(RuleBasedStateMachine):
                 attempt()
 
     def answered(self) -> bool:
-        return sum(report is not None for report in self.reports) >= 2
+        return sum(bid is not None for bid in self.bids) >= 2
 
     # -- what participants do ------------------------------------------------------------------------------------------
 
-    @rule(row=ROWS, report=st.sampled_from([1.0, 1.25, 1.5, 2.0, 2.5]))
-    def report(self, row: int, report: float) -> None:
-        allowed = (
-            self.state is C.REPORTING and self.now < self.report_by and self.people[row] in (P.INVITED, P.REPORTED)
-        )
-        data = {"given": report, "nonce": nonce_for(row, report)} if self.once else {}
-        self.expect(allowed, lambda: self.service.report(self.play.token(row), report, **data))
+    @rule(row=ROWS, bid=st.sampled_from([1.0, 1.25, 1.5, 2.0, 2.5]))
+    def bid(self, row: int, bid: float) -> None:
+        allowed = self.state is C.BIDDING and self.now < self.bid_by and self.people[row] in (P.INVITED, P.BID)
+        data = {"given": bid, "nonce": nonce_for(row, bid)} if self.once else {}
+        self.expect(allowed, lambda: self.service.bid(self.play.token(row), bid, **data))
         if allowed:
-            self.people[row], self.reports[row], self.reported[row] = P.REPORTED, report, True
+            self.people[row], self.bids[row], self.has_bid[row] = P.BID, bid, True
 
-    @rule(reports=st.lists(st.sampled_from([1.0, 1.25, 1.5, 2.0, 2.5]), min_size=PEOPLE, max_size=PEOPLE))
-    @precondition(lambda self: self.state is C.REPORTING and self.reported.count(True) < 2)
-    def everybody_reports(self, reports: list[float]) -> None:
-        for row, report in enumerate(reports):
-            self.report(row, report)
+    @rule(bids=st.lists(st.sampled_from([1.0, 1.25, 1.5, 2.0, 2.5]), min_size=PEOPLE, max_size=PEOPLE))
+    @precondition(lambda self: self.state is C.BIDDING and self.has_bid.count(True) < 2)
+    def everybody_bids(self, bids: list[float]) -> None:
+        for row, bid in enumerate(bids):
+            self.bid(row, bid)
 
     @rule(row=ROWS)
-    @precondition(lambda self: self.state is C.REPORTING and self.now < self.report_by)
-    def report_nonsense(self, row: int) -> None:
-        may = self.people[row] in (P.INVITED, P.REPORTED)
-        self.expect(False, lambda: self.service.report(self.play.token(row), 0.5), ReportError if may else Conflict)
+    @precondition(lambda self: self.state is C.BIDDING and self.now < self.bid_by)
+    def bid_nonsense(self, row: int) -> None:
+        may = self.people[row] in (P.INVITED, P.BID)
+        self.expect(False, lambda: self.service.bid(self.play.token(row), 0.5), BidError if may else Conflict)
 
     @rule(row=ROWS)
     def decline(self, row: int) -> None:
-        first = self.state is C.REPORTING and self.now < self.report_by and self.people[row] is P.INVITED
+        first = self.state is C.BIDDING and self.now < self.bid_by and self.people[row] is P.INVITED
         allowed = first or self.people[row] is P.DECLINED
         self.expect(allowed, lambda: self.service.decline(self.play.token(row)))
         if first:
@@ -128,14 +126,14 @@ class LifeCycle(RuleBasedStateMachine):
     @rule(row=ROWS)
     def withdraw(self, row: int) -> None:
         now = self.people[row]
-        first = (self.state is C.REPORTING and now is P.REPORTED) or (
+        first = (self.state is C.BIDDING and now is P.BID) or (
             self.state is C.DELIVERING and now in (P.PROMISED, P.DELIVERED)
         )
         self.expect(first or now is P.WITHDRAWN, lambda: self.service.withdraw(self.play.token(row)))
         if first:
             self.people[row] = P.WITHDRAWN
-            if self.state is C.REPORTING:
-                self.reports[row] = None
+            if self.state is C.BIDDING:
+                self.bids[row] = None
 
     @rule(row=ROWS, value=st.sampled_from([0.0, 5.0, 10.0]))
     def deliver(self, row: int, value: float) -> None:
@@ -164,29 +162,29 @@ class LifeCycle(RuleBasedStateMachine):
     # -- what the analyst does -----------------------------------------------------------------------------------------
 
     @rule()
-    @precondition(lambda self: self.state is not C.REPORTING or self.answered() or self.now >= self.report_by)
+    @precondition(lambda self: self.state is not C.BIDDING or self.answered() or self.now >= self.bid_by)
     def decide(self) -> None:
-        allowed = self.state is C.REPORTING and not (self.once and self.now >= self.deliver_by)
+        allowed = self.state is C.BIDDING and not (self.once and self.now >= self.deliver_by)
         self.expect(allowed, lambda: self.play.on(self.service).decide())
         if not allowed:
             return
-        asked = [report for report in self.reports if report is not None]
+        asked = [bid for bid in self.bids if bid is not None]
         bought = len(asked) >= 2 and min(asked) <= 2.0
         self.state = C.DELIVERING if bought else C.NOTHING_BOUGHT
         seen = [self.service.participation(link.token) for link in self.play.seats]
         self.promised = [one.promised or 0.0 for one in seen]
         self.payments = [one.payment or 0 for one in seen]
-        for row, report in enumerate(self.reports):
+        for row, bid in enumerate(self.bids):
             if self.people[row] is P.INVITED:
                 self.people[row] = P.ABSENT
-            elif report is not None:
-                assert self.promised[row] == 0.0 or report <= 2.0
+            elif bid is not None:
+                assert self.promised[row] == 0.0 or bid <= 2.0
                 bought_from = P.DELIVERED if self.once else P.PROMISED
                 self.people[row] = bought_from if self.promised[row] > 0.0 else P.NOT_BOUGHT
         assert any(self.promised) == bought
 
     @rule(accept_nobody=st.booleans())
-    @precondition(lambda self: self.state is not C.REPORTING)
+    @precondition(lambda self: self.state is not C.BIDDING)
     def release(self, accept_nobody: bool) -> None:
         delivered = self.people.count(P.DELIVERED)
         nobody_may_come = accept_nobody or self.once or self.now >= self.deliver_by
@@ -208,7 +206,7 @@ class LifeCycle(RuleBasedStateMachine):
                 self.paid[one] += self.due(one)
 
     @rule(accept_unpaid=st.booleans())
-    @precondition(lambda self: self.state is not C.REPORTING)
+    @precondition(lambda self: self.state is not C.BIDDING)
     def close(self, accept_unpaid: bool) -> None:
         paid = not any(map(self.due, range(PEOPLE)))
         allowed = self.state is C.RELEASED and (paid or accept_unpaid)
@@ -218,9 +216,9 @@ class LifeCycle(RuleBasedStateMachine):
             self.state = C.CLOSED
 
     @rule()
-    @precondition(lambda self: self.state is not C.REPORTING or self.now >= self.report_by)
+    @precondition(lambda self: self.state is not C.BIDDING or self.now >= self.bid_by)
     def cancel(self) -> None:
-        allowed = self.state is C.REPORTING
+        allowed = self.state is C.BIDDING
         self.expect(allowed, lambda: self.service.cancel(self.play.who, self.play.id, "No more."))
         if allowed:
             self.state = C.CANCELLED
@@ -231,7 +229,7 @@ class LifeCycle(RuleBasedStateMachine):
     def an_hour_passes(self) -> None:
         self.server.installation.clock.pass_(hours=1)
         self.service.tick()
-        if self.once and self.state is C.REPORTING and self.now >= self.deliver_by:
+        if self.once and self.state is C.BIDDING and self.now >= self.deliver_by:
             self.state = C.CANCELLED
 
     @rule()
@@ -246,8 +244,7 @@ class LifeCycle(RuleBasedStateMachine):
 
     def due(self, row: int) -> int:
         hers = self.people[row] in COUNTED or (
-            (self.state is C.CANCELLED and self.people[row] is P.REPORTED)
-            or (self.kept and self.people[row] is P.WITHDRAWN)
+            (self.state is C.CANCELLED and self.people[row] is P.BID) or (self.kept and self.people[row] is P.WITHDRAWN)
         )
         owed = FEE * hers + (self.payments[row] if self.people[row] is P.DELIVERED else 0)
         return max(owed - self.paid[row], 0)
@@ -266,7 +263,7 @@ class LifeCycle(RuleBasedStateMachine):
     def everybody_sees_her_own(self) -> None:
         for row, link in enumerate(self.play.seats):
             seen = self.service.participation(link.token)
-            assert (seen.state, seen.report, seen.due) == (self.people[row], self.reports[row], self.due(row))
+            assert (seen.state, seen.bid, seen.due) == (self.people[row], self.bids[row], self.due(row))
             if self.promised is not None:
                 assert (seen.promised or 0.0) == self.promised[row]
                 assert (seen.payment or 0) == self.payments[row]
@@ -276,7 +273,7 @@ class LifeCycle(RuleBasedStateMachine):
         path = self.service.home.data_keys / f"{self.play.id}.answers"
         content = path.read_bytes() if path.exists() else b""
         keys = sum(any(content[at : at + 32]) for at in range(0, len(content), 32))
-        needed = {C.REPORTING: P.REPORTED, C.DELIVERING: P.DELIVERED}.get(self.state)
+        needed = {C.BIDDING: P.BID, C.DELIVERING: P.DELIVERED}.get(self.state)
         assert keys == (self.people.count(needed) if self.once and needed is not None else 0)
 
     @invariant()
@@ -294,7 +291,7 @@ class LifeCycle(RuleBasedStateMachine):
             receipt = self.service.receipt(link.token)
             assert verify_receipt(receipt, root=self.view.root, log=log, record=record).ok
             assert receipt.body.state == self.people[row].value
-            assert receipt.body.report == self.reports[row]
+            assert receipt.body.bid == self.bids[row]
 
 
 @pytest.mark.parametrize(("store", "examples"), [("sqlite", 12), ("postgresql", 8)])

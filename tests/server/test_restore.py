@@ -37,8 +37,8 @@ def again(service: Service, play: Play) -> Play:
 
 STEPS: list[Callable[[Play], object]] = [
     lambda play: open_now(play.service, play.who, play.id),
-    lambda play: play.report([0]),
-    lambda play: play.report(),
+    lambda play: play.bid([0]),
+    lambda play: play.bid(),
     lambda play: play.decide(),
     lambda play: play.deliver([0, 1]),
     lambda play: play.deliver(),
@@ -83,7 +83,7 @@ def test_after_every_restore_there_is_the_same_estimate_or_none(
                 assert now.view.release is None
                 assert "restored from a backup" in (now.view.reason or "")
             other = partial(service.deliver, now.token(0), 3.0, nonce=NONCE)
-            for attempt in (now.decide, now.release, lambda now=now: now.report([0]), other):
+            for attempt in (now.decide, now.release, lambda now=now: now.bid([0]), other):
                 with pytest.raises(HushbidError):
                     attempt()
             assert now.view.release in (None, estimate)
@@ -115,12 +115,12 @@ def test_a_decision_that_was_begun_is_adopted_or_given_up_never_made_again(
             assert now.view.release == estimate
 
 
-def test_reports_that_differ_from_those_of_the_decision_end_the_campaign(
+def test_bids_that_differ_from_those_of_the_decision_end_the_campaign(
     installation: Installation, tmp_path: Path
 ) -> None:
     with installation.start() as service:
         play = opened(service, 3)
-        play.report()
+        play.bid()
         back_up(service, tmp_path / "backup")
         play.decide()
         decision = next((installation.folder / "claims").glob("decision-*.json"))
@@ -129,7 +129,7 @@ def test_reports_that_differ_from_those_of_the_decision_end_the_campaign(
     restore(installation, tmp_path / "backup")
     with installation.start() as service:  # as if the folder came back only now
         now = play.on(service)
-        service.report(play.token(0), 1.9)
+        service.bid(play.token(0), 1.9)
         hidden.rename(decision)
         now.decide()
         assert now.view.state is CampaignState.CANCELLED
@@ -152,7 +152,7 @@ def test_a_campaign_that_ended_without_data_takes_none_after_a_restore(
             now.deliver([0])
 
 
-def test_what_people_gave_up_is_written_into_a_ledger_that_forgot_it(
+def test_what_people_gave_up_is_written_into_a_privacy_account_that_forgot_it(
     installation: Installation, tmp_path: Path
 ) -> None:
     people = ["a@x", "b@x", "c@x"]
@@ -160,18 +160,18 @@ def test_what_people_gave_up_is_written_into_a_ledger_that_forgot_it(
         drafted(service, people)
         back_up(service, tmp_path / "backup")
         play = released(service, people)
-        before = {row.person: row.amount for row in service.ledger(play.who).items}
+        before = {row.person: row.amount for row in service.privacy_account(play.who).items}
         assert len(before) == 3
     restore(installation, tmp_path / "backup")
     with installation.start(privacy_cap=1.5) as service:
         who = play.who
-        after = [row for row in service.ledger(who).items if row.campaign == play.id]
+        after = [row for row in service.privacy_account(who).items if row.campaign == play.id]
         assert sorted(row.amount for row in after) == sorted(before.values())
         again_play = drafted(service, people)
         with pytest.raises(Conflict, match="may still give something up, got 0"):
             open_now(service, who, again_play.id)
     with installation.start(privacy_cap=1.5) as service:
-        assert len(service.ledger(who).items) == 3
+        assert len(service.privacy_account(who).items) == 3
 
 
 def test_a_delivery_that_a_restored_database_forgot_is_still_paid(installation: Installation, tmp_path: Path) -> None:
@@ -192,16 +192,16 @@ def test_a_delivery_that_a_restored_database_forgot_is_still_paid(installation: 
 def test_what_was_withdrawn_after_the_backup_stays_withdrawn(installation: Installation, tmp_path: Path) -> None:
     with installation.start() as service:
         early, late = opened(service, 4), decided(service, 4)
-        early.report()
+        early.bid()
         late.deliver()
         back_up(service, tmp_path / "backup")
         service.withdraw(early.token(0))
         service.withdraw(late.token(0))
     restore(installation, tmp_path / "backup")
     with installation.start() as service:
-        assert early.on(service).view.people == {"reported": 3, "withdrawn": 1}
+        assert early.on(service).view.people == {"bid": 3, "withdrawn": 1}
         assert late.on(service).view.people == {"delivered": 3, "withdrawn": 1}
-        assert service.participation(early.token(0)).report is None
+        assert service.participation(early.token(0)).bid is None
         assert late.on(service).release().state == "done"
         record = Record.from_dict(parsed(service.record(late.who, late.id)))
         assert record.release is not None

@@ -25,7 +25,7 @@ WANTED: dict[str, Any] = {
     "strata": {"shares": {"young": 0.4, "old": 0.6}},
     "buyer_weight": 50.0,
     "max_privacy_loss": 2.0,
-    "max_relation": 0.1,
+    "max_correlation": 0.1,
     "minimum_people": 5,
     "participation_fee": 100,
     "public_estimate": True,
@@ -56,11 +56,11 @@ class Campaign:
     def she(self, row: int) -> ParticipantClient:
         return ParticipantClient.from_link(self.links[row].link, keeper=self.keeper)
 
-    def report(self, rows: Any) -> str:
+    def bid(self, rows: Any) -> str:
         for row in rows:
             with self.she(row) as she:
-                she.report(1.0 + row / 10)
-        self.analyst.close_reporting(self.id)
+                she.bid(1.0 + row / 10)
+        self.analyst.close_bidding(self.id)
         return self.analyst.wait(self.id).state
 
     def deliver(self, rows: Any) -> str:
@@ -108,8 +108,8 @@ def test_a_combination_of_strata_is_bought_released_verified_and_on_every_receip
             "young",
             wanted,
         )
-        assert she.menu()["reports"]
-    assert campaign.report(range(7)) == "delivering"
+        assert she.menu()["bids"]
+    assert campaign.bid(range(7)) == "delivering"
     assert campaign.deliver(range(6)) == "released"
     record = analyst.record(campaign.id)
     assert record.ids is not None
@@ -131,20 +131,20 @@ def test_a_combination_of_strata_is_bought_released_verified_and_on_every_receip
         assert verify_receipt(receipt, record=record, log=analyst.events(campaign.id)).ok
 
 
-def test_where_nobody_in_a_stratum_reported_nothing_is_bought_and_the_analyst_is_told_why(
+def test_where_nobody_in_a_stratum_bid_nothing_is_bought_and_the_analyst_is_told_why(
     analyst: AnalystClient,
 ) -> None:
     campaign = Campaign(analyst)
-    assert campaign.report(range(5)) == "nothing_bought"
+    assert campaign.bid(range(5)) == "nothing_bought"
     told = analyst.campaign(campaign.id).content["reason"]
-    assert told == "Nobody in stratum 'young' reported, so its mean cannot be estimated."
+    assert told == "Nobody in stratum 'young' bid, so its mean cannot be estimated."
     with campaign.she(0) as she:
         assert (she.participation().state, she.participation().due) == ("not_bought", 100)
 
 
 def test_where_everybody_in_a_stratum_dropped_out_whoever_delivered_is_paid(analyst: AnalystClient) -> None:
     campaign = Campaign(analyst)
-    assert campaign.report(range(8)) == "delivering"
+    assert campaign.bid(range(8)) == "delivering"
     assert campaign.deliver(range(5)) == "undelivered"
     assert "in one of the strata dropped out" in analyst.campaign(campaign.id).content["reason"]
     with campaign.she(0) as she:

@@ -64,7 +64,7 @@ def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnalystClient]
 
 
 class Campaign:
-    """A survey whose people have reported, and each one's client."""
+    """A survey whose people have bid, and each one's client."""
 
     def __init__(self, analyst: AnalystClient, n: int = 6, keeper: Any = None, **changes: Any) -> None:
         self.analyst, self.keeper = analyst, keeper or MessageMemory()
@@ -73,13 +73,13 @@ class Campaign:
         analyst.open(self.id)
         for row in range(n):
             with self.she(row) as she:
-                she.report(1.0 + row / (n + 1))
+                she.bid(1.0 + row / (n + 1))
 
     def she(self, row: int, **more: Any) -> ParticipantClient:
         return ParticipantClient.from_link(self.links[row].link, **{"keeper": self.keeper, **more})
 
     def decide(self) -> str:
-        self.analyst.close_reporting(self.id)
+        self.analyst.close_bidding(self.id)
         return self.analyst.wait(self.id).state
 
     def deliver(self, rows: range) -> None:
@@ -160,9 +160,9 @@ def whole_survey(analyst: AnalystClient, setting: str, folder: Path) -> None:
         assert she.receipt().body.state == "dropped"
         assert she.participation().due == 150
     with httpx.Client(base_url=f"{analyst.url}/api/v1", headers=analyst._transport.headers, timeout=300.0) as client:
-        report = client.get(f"/campaigns/{campaign.id}/report")
-    assert report.status_code == 200
-    assert "smokes" in report.text
+        bid = client.get(f"/campaigns/{campaign.id}/report")
+    assert bid.status_code == 200
+    assert "smokes" in bid.text
 
 
 OUT_OF_QUESTION: list[tuple[Any, str]] = [
@@ -245,7 +245,7 @@ def test_a_server_that_changes_the_questions_gets_nothing(analyst: AnalystClient
         with pytest.raises(NotAllowed, match="other questions"):
             she.deliver_privately(7.0, offer=replace(offer, questions=(), bounds=(0.0, 12.0)))
         with pytest.raises(NotAllowed, match="another setting, range or questions"):
-            she.report(1.1, offer=replace(shown, questions=(wider, *others)))
+            she.bid(1.1, offer=replace(shown, questions=(wider, *others)))
         for answers in (
             7.0,
             [7.0, True],
@@ -267,7 +267,7 @@ def test_a_server_that_changes_the_questions_gets_nothing(analyst: AnalystClient
             she.deliver_privately(ANSWERS[0], offer=replace(offer, layout=other))
 
 
-def test_a_device_that_she_did_not_report_from_asks_her_what_was_asked(analyst: AnalystClient) -> None:
+def test_a_device_that_she_did_not_bid_from_asks_her_what_was_asked(analyst: AnalystClient) -> None:
     campaign = Campaign(analyst, n=5)
     campaign.decide()
     with campaign.she(1) as first:

@@ -34,12 +34,12 @@ PANEL: dict[str, Any] = {
     "bounds": [0, 10],
     "strata": {"shares": {"old": 0.6, "young": 0.4}},
     "budget": 20_00,
-    "max_relation": 0.1,
+    "max_correlation": 0.1,
     "minimum_people": 5,
 }
 ACCURATE = {**YES_NO, "buyer_weight": None, "standard_error": [0.3]}
 LOCAL = {
-    **{name: value for name, value in PANEL.items() if name not in ("strata", "budget", "max_relation")},
+    **{name: value for name, value in PANEL.items() if name not in ("strata", "budget", "max_correlation")},
     "setting": "local",
     "standard_error": 2.6,
 }
@@ -70,11 +70,11 @@ class Campaign:
     def she(self, row: int, **more: Any) -> ParticipantClient:
         return ParticipantClient.from_link(self.links[row].link, **{"keeper": self.keeper, **more})
 
-    def decide(self, *reports: float) -> str:
+    def decide(self, *bids: float) -> str:
         for row in range(self.n):
             with self.she(row) as she:
-                she.report(reports[row] if reports else 1.0 + row / 10)
-        self.analyst.close_reporting(self.id)
+                she.bid(bids[row] if bids else 1.0 + row / 10)
+        self.analyst.close_bidding(self.id)
         return self.analyst.wait(self.id).state
 
 
@@ -95,7 +95,7 @@ def test_a_campaign_without_a_cap_shows_a_largest_loss_keeps_it_and_is_verified(
     for row in range(6):
         with campaign.she(row) as she:
             offer = she.participation()
-            if row == 0:  # a server that changes its mind after the report
+            if row == 0:  # a server that changes its mind after the bid
                 assert offer.max_privacy_loss == shown
                 lie = replace(offer, promised=shown * 1.01, max_privacy_loss=99.0, payment=10**9)
                 with pytest.raises(NotAllowed, match="above"):
@@ -127,7 +127,7 @@ def test_whoever_is_alone_loses_as_much_as_was_shown_and_no_more(analyst: Analys
 
 
 @pytest.mark.parametrize(
-    ("settings", "reports", "reason"),
+    ("settings", "bids", "reason"),
     [
         (PANEL, (1.0, 3.0, 1.0, 3.0, 1.0), decision.STRATUM_DEARER),
         (ACCURATE, (1.0, 1.0, 3.0, 3.0, 3.0), decision.OUT_OF_REACH),
@@ -135,10 +135,10 @@ def test_whoever_is_alone_loses_as_much_as_was_shown_and_no_more(analyst: Analys
     ids=["stratum", "too few"],
 )
 def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(
-    analyst: AnalystClient, settings: dict[str, Any], reports: tuple[float, ...], reason: str
+    analyst: AnalystClient, settings: dict[str, Any], bids: tuple[float, ...], reason: str
 ) -> None:
     campaign = Campaign(analyst, settings, n=5)
-    assert campaign.decide(*reports) == "nothing_bought"
+    assert campaign.decide(*bids) == "nothing_bought"
     assert analyst.campaign(campaign.id).content["reason"] == reason
 
 
@@ -158,7 +158,7 @@ def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient, settings: dic
         ({**YES_NO, "prior": "uniform:0,1"}, "prior", "may cost nothing"),
         ({**YES_NO, "prior": "uniform:1e-9,1", "buyer_weight": 1e40}, "buyer_weight", "from 1e-06 to 100, got"),
         ({**ACCURATE, "prior": "beta:2,2,1,3"}, "prior", "has none"),
-        ({**LOCAL, "max_relation": 0.1}, "max_relation", "under a relation"),
+        ({**LOCAL, "max_correlation": 0.1}, "max_correlation", "under a relation"),
         ({**PANEL, "max_privacy_loss": 1.0}, "max_privacy_loss", "strata"),
         ({**PANEL, "budget": 200_00}, "budget", "from 1e-06 to 100, got 120"),
         ({**PANEL, "budget": None, "standard_error": 1.0}, "standard_error", "just suffice"),

@@ -129,7 +129,7 @@ def test_rows_are_counted_as_a_spreadsheet_counts_them(tmp_path: Path) -> None:
     ):
         table.numbers("price")
     people = saved(tmp_path / "p.csv", content.replace("oops", "-1"))
-    call = ["price", str(people), "--prior", "uniform:1,3", "--buyer-weight", "1", "--sensitivity-column", "price"]
+    call = ["price", str(people), "--prior", "uniform:1,3", "--buyer-weight", "1", "--bid-column", "price"]
     told = CliRunner().invoke(main, call)
     assert "row 2 is row 5 of the spreadsheet" in told.stderr
 
@@ -309,8 +309,8 @@ def test_ids_that_a_spreadsheet_would_run_are_defused_and_come_back_as_they_were
 
 
 def test_an_id_is_one_whether_it_was_defused_or_not(tmp_path: Path) -> None:
-    people = saved(tmp_path / "p.csv", "id,sensitivity\n=cmd,1.5\n'@me,2\n")
-    found = read_people(str(people), id_column="id", sensitivity="sensitivity", group=None)
+    people = saved(tmp_path / "p.csv", "id,bid\n=cmd,1.5\n'@me,2\n")
+    found = read_people(str(people), id_column="id", bid="bid", group=None)
     assert found.ids == ["=cmd", "@me"]
 
 

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.engine.people import floats_of
-from hushbid.errors import DataError, InputError, MissingExtra, ReportError
+from hushbid.errors import BidError, DataError, InputError, MissingExtra
 from hushbid.purchase.people import read_data, read_people
 from hushbid.staging import write_file
 from hushbid.tables import Table, columns_of, read_table, table_writer
@@ -34,18 +34,18 @@ def text(content: bytes) -> Callable[[object], object]:
 @pytest.mark.parametrize(
     "content",
     [
-        "id,sensitivity\nann,1.5\nbob,2\n",
-        "\ufeffid,sensitivity\r\nann,1.5\r\nbob,2\r\n",
-        "id;sensitivity\nann;1.5\nbob;2\n",
-        "sensitivity\tid\n1.5\tann\n 2 \tbob",
-        'id,sensitivity,note\n"ann",1.5,"a, b"\n\n bob ,2e0,\n',
+        "id,bid\nann,1.5\nbob,2\n",
+        "\ufeffid,bid\r\nann,1.5\r\nbob,2\r\n",
+        "id;bid\nann;1.5\nbob;2\n",
+        "bid\tid\n1.5\tann\n 2 \tbob",
+        'id,bid,note\n"ann",1.5,"a, b"\n\n bob ,2e0,\n',
     ],
     ids=["plain", "from Excel", "semicolons", "tabs", "quotes, spaces and an empty line"],
 )
 def test_the_same_table_is_read_from_every_dialect_of_csv(content: str, tmp_path: Path) -> None:
-    table = read_table(saved(tmp_path / "t.csv", content), needed=["id", "sensitivity"])
+    table = read_table(saved(tmp_path / "t.csv", content), needed=["id", "bid"])
     assert table.keys("id") == ["ann", "bob"]
-    assert table.numbers("sensitivity").tolist() == [1.5, 2.0]
+    assert table.numbers("bid").tolist() == [1.5, 2.0]
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".parquet"])
@@ -102,8 +102,8 @@ def test_a_cell_that_is_no_number_is_named_by_its_row_and_never_shown(
 ) -> None:
     lines = "".join(f'"{cell}",x\n' for cell in cells)
     table = read_table(saved(tmp_path / "t.csv", f"price,other\n{lines}"), needed=["price"])
-    with pytest.raises(ReportError) as refused:
-        table.numbers("price", error=ReportError)
+    with pytest.raises(BidError) as refused:
+        table.numbers("price", error=BidError)
     assert told in str(refused.value)
     assert "rows count from 0" in str(refused.value)
     assert not any(f"{cell!r}" in str(refused.value) for cell in cells if len(cell) > 1)
@@ -194,10 +194,10 @@ def test_everybody_is_named_once(ids: list[str], told: str, tmp_path: Path) -> N
     assert told in str(refused.value)
 
 
-def test_reports_and_data_find_each_other_however_unicode_writes_a_name(tmp_path: Path) -> None:
-    reports = saved(tmp_path / "reports.csv", "id,sensitivity\nZoe\u0308,1\nann,2\n")
+def test_bids_and_data_find_each_other_however_unicode_writes_a_name(tmp_path: Path) -> None:
+    reports = saved(tmp_path / "bids.csv", "id,bid\nZoe\u0308,1\nann,2\n")
     data = saved(tmp_path / "data.csv", "id,value\n ann,7\nZo\u00eb ,5\n")
-    people = read_people(str(reports), id_column="id", sensitivity="sensitivity", group=None)
+    people = read_people(str(reports), id_column="id", bid="bid", group=None)
     assert people.ids == ["Zo\u00eb", "ann"]
     found = read_data(str(data), people, id_column="id", value="value", kind="values")
     assert (found.data.tolist(), found.strangers) == ([5.0, 7.0], 0)

@@ -13,20 +13,20 @@ from hushbid.documents import canonical
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.receipts.keys import SigningKey, first_list, rotated
-from hushbid.receipts.log import Event, next_event, report_commitment, to_lines
+from hushbid.receipts.log import Event, bid_commitment, next_event, to_lines
 from hushbid.receipts.receipt import Body, in_order, issue, tree_of
 from hushbid.record import Record
 
-FOLDER = Path(__file__).parent / "receipts-v1"
+FOLDER = Path(__file__).parent / "receipts"
 START = datetime(2026, 3, 1, 12, tzinfo=UTC)
 CAMPAIGN = "c-sleep"
-REPORTS = {"p-07": 1.1, "p-3f": 1.25, "p-a2": 1.9}
+BIDS = {"p-07": 1.1, "p-3f": 1.25, "p-a2": 1.9}
 DROPPED, DECLINED, EXCLUDED = "p-3f", "p-51", "p-é"
 
 
 def the_record() -> Record:
     market = Market(prior=Uniform(1, 2), bounds=(0, 24), variance=4.0, user_weight=0.0, buyer_weight=1.0)
-    return Record.of(market.acquire(list(REPORTS.values())), ids=list(REPORTS), currency="EUR", decimals=2)
+    return Record.of(market.acquire(list(BIDS.values())), ids=list(BIDS), currency="EUR", decimals=2)
 
 
 def the_bodies(record: Record) -> list[Body]:
@@ -34,12 +34,12 @@ def the_bodies(record: Record) -> list[Body]:
     salts = [hashlib.sha256(f"salt {row}".encode()).digest() for row in range(5)]
     assert record.money is not None
     bodies = []
-    for row, (name, report) in enumerate(REPORTS.items()):
+    for row, (name, bid) in enumerate(BIDS.items()):
         loss, payment = float(record.outcome.privacy_loss[row]), int(record.money.payments[row])
         told = {"state": "settled", "delivered": loss, "payment": payment if loss else 0}
         if name == DROPPED:
             told = {"state": "dropped", "delivered": 0.0, "payment": 0}
-        bodies.append(_body(name, salts[row], report=report, promised=loss, fee=150, **told))
+        bodies.append(_body(name, salts[row], bid=bid, promised=loss, fee=150, **told))
     bodies.append(_body(DECLINED, salts[3], state="declined"))
     bodies.append(_body(EXCLUDED, salts[4], state="excluded"))
     return bodies
@@ -50,7 +50,7 @@ def _body(name: str, salt: bytes, **more: object) -> Body:
         campaign=CAMPAIGN,
         participant=name,
         state="excluded",
-        report=None,
+        bid=None,
         promised=None,
         delivered=None,
         payment=0,
@@ -70,10 +70,10 @@ def the_log(record: Record, bodies: list[Body]) -> list[Event]:
         log.append(next_event(CAMPAIGN, before, at=START + timedelta(minutes=minute), kind=kind, body=body))
 
     add("opened", 0, people=5, title="Sleep – März 😴")
-    for minute, one in enumerate((one for one in bodies if one.report is not None), start=1):
-        assert one.report is not None
-        commitment = report_commitment(one.participant, one.report, one.salt)
-        add("reported", minute, participant=one.participant, report_commitment=commitment)
+    for minute, one in enumerate((one for one in bodies if one.bid is not None), start=1):
+        assert one.bid is not None
+        commitment = bid_commitment(one.participant, one.bid, one.salt)
+        add("bid", minute, participant=one.participant, bid_commitment=commitment)
     add("declined", 5, participant=DECLINED)
     add("allocated", 10, record=record.hash)
     tree = tree_of(bodies)
@@ -106,7 +106,7 @@ def main() -> None:
         "entries": [body.entry().decode() for body in in_order(bodies)],
         "leaf_hashes": [leaf.hex() for leaf in tree.levels[0]],
         "root": tree.root.hex(),
-        "signed": "hushbid-receipt v1\n" + canonical(unsigned).decode(),
+        "signed": "hushbid-receipt v2\n" + canonical(unsigned).decode(),
     }
     (FOLDER / "details.json").write_text(json.dumps(details, indent=1) + "\n")
 

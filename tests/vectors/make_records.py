@@ -28,9 +28,11 @@ def price() -> Record:
 
 
 def accuracy() -> Record:
-    """A standard error that is kept for a roster of 40, of whom six report and one does not deliver."""
+    """A standard error that is kept for a roster of 40, of whom six bid and one does not deliver."""
     prior = Uniform(1.0, 3.0)
-    market = Market(prior=prior, goal=Accuracy(2.5), bounds=(0.0, 12.0), variance=9.0, max_relation=0.3, population=40)
+    market = Market(
+        prior=prior, goal=Accuracy(2.5), bounds=(0.0, 12.0), variance=9.0, max_correlation=0.3, population=40
+    )
     outcome = market.acquire([1.1, 1.6, 1.25, 2.2, 1.4, 2.9])
     made = release(outcome, [3.0, 7.5, None, 11.0, 0.5, 6.0], question="golden accuracy", ledger=LEDGER)
     return Record.of(outcome, made, currency="JPY", decimals=0, notes=["a roster of 40"])

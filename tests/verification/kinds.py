@@ -12,7 +12,7 @@ from hushbid.priors import Grouped, LogNormal, Uniform
 from hushbid.questions import Choice, Number, YesNo
 
 PEOPLE = 6
-REPORTS = np.random.default_rng(26).uniform(1.0, 2.0, PEOPLE)
+BIDS = np.random.default_rng(26).uniform(1.0, 2.0, PEOPLE)
 LIMITS = np.array([0.25, np.inf, 0.4] * 2)
 STRATA = ["north", "south", "west"] * 2
 SHARES = {"north": 0.5, "south": 0.3, "west": 0.2}
@@ -79,7 +79,7 @@ def outcome_of(kind: str) -> Outcome:
     """What such a market buys from six people."""
     terms = {"prior": Uniform(1, 2), **KINDS[kind]}
     limits = terms.pop("limits", None)
-    found = Market(**terms).acquire(REPORTS, limits=limits)
+    found = Market(**terms).acquire(BIDS, limits=limits)
     assert found.active > 1, kind
     return found
 

@@ -11,13 +11,13 @@ import pytest
 
 from hushbid import Accuracy, Market, Price, Record, Uniform, YesNo, verify
 from hushbid.allocation import allocate, replies
-from hushbid.disclosure import release_made_up
+from hushbid.disclosure import release_synthetic
 from hushbid.documents import content_hash
 from hushbid.mechanism.releasing import plan_of
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE, PrecisionCurve
 
-REPORTS = np.random.default_rng(8).uniform(1, 2, 14)
+BIDS = np.random.default_rng(8).uniform(1, 2, 14)
 
 
 @pytest.mark.parametrize("seed", range(8))
@@ -69,10 +69,10 @@ def test_a_curve_solves_its_own_equations(curve: PrecisionCurve) -> None:
 
 def answered(**terms: Any) -> Record:
     """A campaign with its answer, of which one person did not deliver."""
-    outcome = Market(prior=Uniform(1, 2), setting="local", questions=[YesNo(name="q")], **terms).acquire(REPORTS)
-    rows: list[Any] = [[bool(row % 3)] for row in range(REPORTS.size)]
+    outcome = Market(prior=Uniform(1, 2), setting="local", questions=[YesNo(name="q")], **terms).acquire(BIDS)
+    rows: list[Any] = [[bool(row % 3)] for row in range(BIDS.size)]
     rows[int(np.argmax(outcome.privacy_loss))] = None
-    return Record.of(outcome, release_made_up(plan_of(outcome), rows, simulated=True).release)
+    return Record.of(outcome, release_synthetic(plan_of(outcome), rows, simulated=True).release)
 
 
 @pytest.fixture(scope="module")

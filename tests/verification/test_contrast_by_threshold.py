@@ -54,7 +54,7 @@ def bought(goal: Goal, relation: float) -> Outcome:
         goal=goal,
         strata=labels,
         contrast={"north": 1, "south": -2, "west": 0.5},
-        max_relation=relation,
+        max_correlation=relation,
         population={"north": 9, "south": 8, "west": 7} if relation else None,
     )
     return market.acquire(1.0 + np.arange(16) / 16.0)

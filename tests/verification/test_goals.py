@@ -37,12 +37,12 @@ UNEQUAL = [0.1, 0.2, 0.05, 0.25]
 
 @cache
 def outcome_of(prior: str, goal: Goal, relation: float = 0.0, people: int | None = None, **more: Any) -> Outcome:
-    believed, reports = PRIORS[prior]
+    believed, bids = PRIORS[prior]
     terms: dict[str, Any] = {"bounds": (-1.0, 4.0), "variance": 0.1, **more}
     if terms["variance"] == "unequal":
         terms["variance"] = UNEQUAL
-    market = Market(prior=believed, goal=goal, max_relation=relation, population=people, **terms)
-    return market.acquire(reports)
+    market = Market(prior=believed, goal=goal, max_correlation=relation, population=people, **terms)
+    return market.acquire(bids)
 
 
 @cache
@@ -125,7 +125,9 @@ def test_people_who_ask_for_nothing_but_are_needed_are_paid_what_verification_fi
 @pytest.mark.parametrize("goal", [Accuracy(0.05), Budget(30.0)], ids=["accuracy", "budget"])
 def test_one_rent_of_many_altered_by_a_thousandth_is_found(goal: Goal) -> None:
     prior = LogNormal(0.0, 0.5)
-    outcome = Market(prior=prior, goal=goal, max_relation=0.02).acquire(prior.sample(600, rng=np.random.default_rng(1)))
+    outcome = Market(prior=prior, goal=goal, max_correlation=0.02).acquire(
+        prior.sample(600, rng=np.random.default_rng(1))
+    )
     assert outcome.active > 60
     honest = {check.name: check for check in findings(Record.of(outcome), people=1)}
     assert all(check.status != "fails" for check in honest.values())
@@ -161,7 +163,7 @@ PRICED = ("uniform", Price(3.0), 0.3, 12)
         ({"goal": Budget(5.01)}, "optimality"),
         ({"goal": Price(3.01)}, "optimality"),
         ({"goal": HardBudget(4.9)}, "optimality"),
-        ({"max_relation": 0.29}, "error and objective"),
+        ({"max_correlation": 0.29}, "error and objective"),
         ({"population": 11}, "error and objective"),
     ],
     ids=str,
@@ -206,7 +208,7 @@ def test_under_a_shared_menu_another_cost_of_one_person_moves_her_loss_alone() -
     outcome, rule = facts.outcome, facts.rule()
     who = int(np.argmin(outcome.virtual_costs))
     losses, error, objective = rule.everybody(who, float(outcome.virtual_costs[who]) / 2)
-    others = np.arange(outcome.reports.size) != who
+    others = np.arange(outcome.bids.size) != who
     assert losses[others] == pytest.approx(outcome.privacy_loss[others], rel=1e-9)
     assert losses[who] > outcome.privacy_loss[who]
     assert math.isnan(error)
@@ -274,7 +276,7 @@ def test_of_many_people_with_limits_of_their_own_one_rent_altered_by_a_thousandt
 
 
 @pytest.mark.parametrize("goal", [Budget(0.6), Accuracy(3.0), Price(0.5)], ids=str)
-def test_the_least_and_the_largest_of_reports_under_a_cap_are_given_what_verification_finds(goal: Goal) -> None:
+def test_the_least_and_the_largest_of_bids_under_a_cap_are_given_what_verification_finds(goal: Goal) -> None:
     market = Market(prior=Exponential(1.0), goal=goal, max_privacy_loss=0.5)
     outcome = market.acquire([1e-200, 0.3, 0.5, 0.6, 1e200])
     assert outcome.privacy_loss[0] > 0.0

@@ -53,7 +53,7 @@ def drawn(rng: np.random.Generator) -> Record:
     if rng.random() < 0.2 and n > 3:
         terms |= {"strata": [("x", "y")[row % 2] for row in range(n)], "shares": {"x": 0.4, "y": 0.6}}
     if rng.random() < 0.2:
-        terms["max_relation"] = float(rng.uniform(0, 0.5))
+        terms["max_correlation"] = float(rng.uniform(0, 0.5))
     limits = 10.0 ** rng.uniform(-6, 1, n) if rng.random() < 0.3 else None
     return Record.of(Market(prior=prior, **terms).acquire(prior.sample(n, rng=rng), limits=limits))
 

@@ -39,7 +39,7 @@ CASES = [
 
 @cache
 def outcome_of(prior: str, terms: str, relation: float = 0.0, **more: Any) -> Outcome:
-    market = Market(prior=PRIORS[prior], setting="local", max_relation=relation, **{**GOALS[terms], **more})
+    market = Market(prior=PRIORS[prior], setting="local", max_correlation=relation, **{**GOALS[terms], **more})
     return market.acquire(PRIORS[prior].sample(12, rng=np.random.default_rng(3)))
 
 
@@ -56,7 +56,7 @@ def failed(outcome: Outcome) -> set[str]:
 
 def consistent(outcome: Outcome, losses: np.ndarray, **more: Any) -> Outcome:
     """Another outcome with these losses, and everything that follows from them."""
-    n, relation = losses.size, outcome.market.max_relation
+    n, relation = losses.size, outcome.market.max_correlation
     variance = 0.25  # of a range of width 1
     precision = np.where(
         losses > 0, 1 / (variance * (1 + n * relation**2) + 2 / np.where(losses > 0, losses, 1) ** 2), 0
@@ -72,7 +72,7 @@ def consistent(outcome: Outcome, losses: np.ndarray, **more: Any) -> Outcome:
         "mse": mse,
         "worst_mse": worst,
         "objective": spent + goal.buyer_weight * worst if isinstance(goal, Price) else spent,
-        "payments": outcome.reports * losses + outcome.information_rent,
+        "payments": outcome.bids * losses + outcome.information_rent,
     }
     return dataclasses.replace(outcome, **{**changes, **more})
 
@@ -139,7 +139,7 @@ def test_an_accuracy_missed_by_one_per_cent_fails(factor: float, relation: float
 def test_another_number_of_people_fails_although_everything_else_fits(goal: str) -> None:
     """The optimum as it would be without the cheapest person."""
     outcome = outcome_of("uniform", goal)
-    cheapest = int(np.argmin(outcome.reports))
-    rest = np.delete(outcome.reports, cheapest)
+    cheapest = int(np.argmin(outcome.bids))
+    rest = np.delete(outcome.bids, cheapest)
     losses = np.insert(outcome.market.acquire(rest).privacy_loss, cheapest, 0.0)
     assert "optimality" in failed(consistent(outcome, losses))

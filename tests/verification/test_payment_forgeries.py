@@ -12,7 +12,7 @@ from hushbid.verification import verify
 from hushbid.verification.check_rents import largest_payment
 from hushbid.verification.stated_numbers import Facts
 from hushbid.verification.verifying import findings
-from tests.verification.kinds import KINDS, REPORTS, copied, outcome_of, stretched, with_rents
+from tests.verification.kinds import BIDS, KINDS, copied, outcome_of, stretched, with_rents
 
 UNCHECKED = {"central price, strata and caps", "central price, strata and limits"}
 """Where rents are not checked yet."""
@@ -46,12 +46,12 @@ def test_honest_payments_hold_and_forged_ones_do_not(kind: str) -> None:
 
 
 def test_decisions_of_a_smaller_hard_budget_fail() -> None:
-    smaller = Market(prior=outcome_of("hard budget").market.prior, goal=HardBudget(16.0)).acquire(REPORTS)
+    smaller = Market(prior=outcome_of("hard budget").market.prior, goal=HardBudget(16.0)).acquire(BIDS)
     for tolerance in (0.1, 1e-6):
         stated = copied(Market(prior=smaller.market.prior, goal=HardBudget(20.0)), tolerance=tolerance)
         assert status_of(replace(smaller, market=stated)) == "fails"
 
 
 def test_the_work_is_bounded_whatever_the_record_says() -> None:
-    outcome = Market(prior=outcome_of("central price").market.prior, buyer_weight=1e-11).acquire(REPORTS)
+    outcome = Market(prior=outcome_of("central price").market.prior, buyer_weight=1e-11).acquire(BIDS)
     assert verify(Record.of(outcome)).verdict == "incomplete"

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from hushbid import Accuracy, Budget, Choice, HardBudget, Market, Number, Record, Uniform, YesNo, verify
-from hushbid.disclosure import release_made_up
+from hushbid.disclosure import release_synthetic
 from hushbid.documents import content_hash
 from hushbid.mechanism import survey
 from hushbid.mechanism.releasing import plan_of
@@ -28,17 +28,17 @@ GOALS: dict[str, dict[str, Any]] = {
     "hard budget": {"goal": HardBudget(20)},
     "accuracy": {"goal": Accuracy([1.5, 0.2, 0.2, 14])},
 }
-REPORTS = np.random.default_rng(8).uniform(1, 2, 24)
+BIDS = np.random.default_rng(8).uniform(1, 2, 24)
 
 
 def recorded(**terms: Any) -> Record:
-    return Record.of(Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(REPORTS))
+    return Record.of(Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(BIDS))
 
 
 LOCAL: dict[str, dict[str, Any]] = {
     "price": {"buyer_weight": 100.0, "setting": "local"},
     "cap": {"buyer_weight": 100.0, "max_privacy_loss": 0.5, "setting": "local"},
-    "relation": {"goal": Accuracy([4, 0.6, 0.6, 40]), "max_relation": 0.1, "setting": "local"},
+    "relation": {"goal": Accuracy([4, 0.6, 0.6, 40]), "max_correlation": 0.1, "setting": "local"},
 }
 
 
@@ -51,18 +51,18 @@ def test_an_honest_survey_passes(terms: dict[str, Any]) -> None:
 
 def answered(**terms: Any) -> Record:
     """A survey with its answers, of which one person left one open."""
-    outcome = Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(REPORTS)
-    rng, n = np.random.default_rng(3), REPORTS.size
+    outcome = Market(prior=Uniform(1, 2), questions=QUESTIONS, **terms).acquire(BIDS)
+    rng, n = np.random.default_rng(3), BIDS.size
     rows = [[7.0, bool(rng.random() < 0.3), "abc"[int(rng.integers(3))], float(rng.uniform(18, 90))] for _ in range(n)]
     if outcome.active > 1:
         rows[int(np.flatnonzero(outcome.privacy_loss)[0])][2] = None
-    answer = release_made_up(plan_of(outcome), rows, simulated=outcome.market.setting == "local")
+    answer = release_synthetic(plan_of(outcome), rows, simulated=outcome.market.setting == "local")
     return Record.of(outcome, answer.release)
 
 
 @pytest.mark.parametrize("name", ["hard budget", "accuracy"])
 def test_honest_answers_pass(name: str) -> None:
-    terms = GOALS[name] | {"max_relation": 0.1}
+    terms = GOALS[name] | {"max_correlation": 0.1}
     if name == "accuracy":
         terms |= {"goal": Accuracy([2.5, 0.3, 0.3, 25])}
     found = verify(Record.from_dict(answered(**terms).to_dict()), people=1)
@@ -124,7 +124,7 @@ def test_everybodys_own_noise_is_checked_to_a_millionth(kind: str, field: str) -
 
 
 def test_a_market_without_questions_has_no_such_checks() -> None:
-    found = verify(Record.of(Market(prior=Uniform(1, 2), goal=Budget(20)).acquire(REPORTS)), people=2)
+    found = verify(Record.of(Market(prior=Uniform(1, 2), goal=Budget(20)).acquire(BIDS)), people=2)
     assert not {"questions", "grouping"} & {check.name for check in found.checks}
 
 
@@ -191,6 +191,6 @@ def test_the_noise_of_a_choice_is_that_of_a_simulation() -> None:
 
 @pytest.mark.parametrize("seed", [3, 7])
 def test_an_honest_budget_is_not_suspected_for_the_kinks_of_its_rents(seed: int) -> None:
-    reports = np.random.default_rng(seed).uniform(1, 2, 24)
+    bids = np.random.default_rng(seed).uniform(1, 2, 24)
     market = Market(prior=Uniform(1, 2), bounds=(0, 10), variance=2, goal=Budget(20))
-    assert verify(Record.of(market.acquire(reports)), people=2).ok
+    assert verify(Record.of(market.acquire(bids)), people=2).ok

@@ -75,7 +75,7 @@ def released(outcome: Outcome, absent: tuple[int, ...] = (), **more: Any) -> Rel
     """A release in which some people did not deliver."""
     low, high = outcome.market.bounds
     seed = zlib.crc32(more.get("question", "").encode())  # no data are asked for twice
-    data: list[Any] = list(np.random.default_rng(seed).uniform(low - 0.1, high, outcome.reports.size))
+    data: list[Any] = list(np.random.default_rng(seed).uniform(low - 0.1, high, outcome.bids.size))
     if outcome.market.setting == "local":
         losses = outcome.privacy_loss.tolist()
         data = [privatize(x, loss, (low, high)) if loss > 0 else None for x, loss in zip(data, losses, strict=True)]
@@ -126,22 +126,22 @@ def test_among_equals_an_order_of_ones_own_fails(
     assert found.failed == failed, found.summary()
 
 
-def equals_bought(market: str, reports: list[float], key: Any) -> Outcome:
+def equals_bought(market: str, bids: list[float], key: Any) -> Outcome:
     """Not from everybody, so that identity decides among equals."""
     how: dict[str, Any] = {"buyer_weight": 1.0, "variance": 0.0}
     if market == "local":
         how = {"buyer_weight": 40.0, "setting": "local"}
-    found = Market(prior=Empirical([1.0, 2.0, 9.0]), **how).acquire(reports, tie_key=key)
-    assert 0 < found.active < len(reports)
+    found = Market(prior=Empirical([1.0, 2.0, 9.0]), **how).acquire(bids, tie_key=key)
+    assert 0 < found.active < len(bids)
     return found
 
 
 @pytest.mark.parametrize("market", ["local", "no variance"])
 def test_an_order_that_decides_nobody_is_taken_as_stated(market: str) -> None:
-    ids, reports = ["p4", "p2", "p0", "p1", "p3"], [1.5, 1.5, 9.0, 9.0, 9.0]
+    ids, bids = ["p4", "p2", "p0", "p1", "p3"], [1.5, 1.5, 9.0, 9.0, 9.0]
     if market == "no variance":
-        reports[1] = 9.0
-    found = verify(Record.of(equals_bought(market, reports, None), ids=ids))
+        bids[1] = 9.0
+    found = verify(Record.of(equals_bought(market, bids, None), ids=ids))
     assert found.ok, found.summary()
     assert next(check.status for check in found.checks if check.name == "ties") == "skipped"
     assert verify(Record.of(equals_bought(market, [1.5] * 6, None))).ok  # without ids there is nothing to compare with
@@ -197,7 +197,7 @@ def test_an_honest_record_of_a_special_case_holds(name: str) -> None:
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_a_record_without_noise_holds(setting: str) -> None:
-    """A report of 0: privacy costs nothing, the loss is infinite, and somebody accepted that by name."""
+    """A bid of 0: privacy costs nothing, the loss is infinite, and somebody accepted that by name."""
     market = Market(prior=Uniform(0, 1), setting=setting, user_weight=0.0, buyer_weight=5.0)  # type: ignore[arg-type]
     outcome = market.acquire([0.0, 0.0, 0.7])
     data: list[Any] = [0.25, 0.5, None]
@@ -386,7 +386,7 @@ def priced(outcome: Outcome, losses: np.ndarray, weights: np.ndarray, mse: float
         "objective": float(outcome.market.error_weight(costs.size) * mse + costs @ losses),
         "information_rent": rents,
         "rent_bounds": (rents, rents),
-        "payments": care + outcome.reports * losses + rents,
+        "payments": care + outcome.bids * losses + rents,
         "incentive_error": 0.0 * width,
     }
 
@@ -548,11 +548,11 @@ MANY: dict[str, tuple[int, dict[str, Any]]] = {
     "local": (10_000, {"prior": UNIFORM, "setting": "local", **PAPER}),
     "local, capped": (
         1_000,
-        {"prior": LOGNORMAL, "setting": "local", "buyer_weight": 1e3, "max_privacy_loss": 1.5, "max_relation": 0.02},
+        {"prior": LOGNORMAL, "setting": "local", "buyer_weight": 1e3, "max_privacy_loss": 1.5, "max_correlation": 0.02},
     ),
     "local, an accuracy": (
         1_000,
-        {"prior": LOGNORMAL, "setting": "local", "goal": Accuracy(0.15), "max_relation": 0.02},
+        {"prior": LOGNORMAL, "setting": "local", "goal": Accuracy(0.15), "max_correlation": 0.02},
     ),
 }
 
@@ -696,7 +696,7 @@ def test_a_verification_says_what_holds_without_anybodys_numbers() -> None:
     bad = lied(record, payments=1.01 * record.outcome.payments)
     assert "Do not rely on this record" in bad.summary()
     assert "rows 0, 1, 2, 3" in bad.summary()
-    for column in ("report", "payment", "privacy_loss"):
+    for column in ("bid", "payment", "privacy_loss"):
         for value in record.outcome.columns()[column].tolist():
             assert value == 0.0 or repr(value) not in told + bad.summary()
 
@@ -725,7 +725,7 @@ def is_solver(module: str) -> bool:
 
 def test_verification_calls_neither_the_solver_nor_the_code_that_prices(monkeypatch: pytest.MonkeyPatch) -> None:
     records = [record_of(*which) for which in ALTERABLE]
-    local = Market(prior=LOGNORMAL, setting="local", goal=Accuracy(0.45), max_relation=0.1)
+    local = Market(prior=LOGNORMAL, setting="local", goal=Accuracy(0.45), max_correlation=0.1)
     records.append(Record.of(local.acquire(FOUR["lognormal"])))
     loaded = {name: module for name, module in sys.modules.items() if name.startswith("hushbid")}
     theirs = {

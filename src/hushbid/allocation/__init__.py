@@ -121,7 +121,7 @@ def allocate(
         strata in the central setting for a `Price` only.
     tie_key
         One per person. Where the optimum must choose among equal virtual costs, the smaller key is bought from first
-        (equal keys, or none: the earlier position). Neither keys nor positions may depend on the reports: that would
+        (equal keys, or none: the earlier position). Neither keys nor positions may depend on the bids: that would
         break truthfulness. `tie_keys` makes keys of ids.
     strata
         Everybody's stratum, and the combination of stratum means that is wanted instead of one mean: ``weights`` then

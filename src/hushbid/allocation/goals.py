@@ -130,7 +130,7 @@ class Accuracy(Goal):
 
 @dataclass(frozen=True, slots=True)
 class Budget(Goal):
-    """An amount that all payments come to on average over reports, for as small an error as possible.
+    """An amount that all payments come to on average over bids, for as small an error as possible.
 
     >>> Budget(2000, coin=0.01, reserve=3.5).available
     1996.5
@@ -155,7 +155,7 @@ class Budget(Goal):
 
     @property
     def words(self) -> str:
-        return f"the least error for payments of {self.amount:.12g} on average over what people may report"
+        return f"the least error for payments of {self.amount:.12g} on average over what people may bid"
 
     def __post_init__(self) -> None:
         self._positive("amount")
@@ -172,7 +172,7 @@ class Budget(Goal):
 
 @dataclass(frozen=True, slots=True)
 class HardBudget(Goal):
-    """An amount that all payments together never exceed, whatever people report."""
+    """An amount that all payments together never exceed, whatever people bid."""
 
     amount: float
     """The most that is paid, in money."""
@@ -184,7 +184,7 @@ class HardBudget(Goal):
 
     @property
     def words(self) -> str:
-        return f"a small error for payments of at most {self.amount:.12g} together, whatever people report"
+        return f"a small error for payments of at most {self.amount:.12g} together, whatever people bid"
 
     def __post_init__(self) -> None:
         self._positive("amount")

@@ -5,7 +5,7 @@ In normal form (losses divided by ``V^{-1/2}``, precisions by ``1/V``) somebody 
 concave ("high"), with a slope ``q'`` that each price ``P`` meets at one high root.
 
 - *Laplace noise*, for any datum: ``q = y²/(y² + 2)``, which turns at ``q = 1/4``.
-- *Randomised response*, for a yes or no: the truth with odds ``e^ε : 1``. The report's variance, made unbiased, is at
+- *Randomised response*, for a yes or no: the truth with odds ``e^ε : 1``. The answer's variance, made unbiased, is at
   most ``coth²(ε/2)/4``, whatever the share of yes; so ``V = 1/4``, ``y = ε/2`` and ``q = tanh²(y)``, which turns at
   ``q = 1/3``. With ``t = tanh y``, ``q' = 2t(1 − t²)``, whose high root is a cosine.
 

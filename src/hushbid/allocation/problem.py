@@ -90,7 +90,7 @@ class Problem:
     def confine(self, scale: float = 1.0) -> None:
         """Lift positive costs below the least that is worked with; refused if all are above the largest.
 
-        No report of one person may stop a purchase. Nobody above ``MOST·scale`` is bought from.
+        No bid of one person may stop a purchase. Nobody above ``MOST·scale`` is bought from.
         """
         self._lift(LEAST * scale)
         if self.cheapest > MOST * scale:
@@ -318,8 +318,8 @@ def relative_gap(objective: float, lower_bound: float) -> float:
 def tie_keys(ids: Iterable[object], *, seed: bytes = b"") -> HashArray:
     """A number for each id, the same on every machine and engine; pass them as ``tie_key``.
 
-    The order they give depends on nothing that anybody reports, nor on the order of rows, which may: in a file sorted
-    by price. Without a ``seed`` of one's own, fixed before anybody reports, nobody has anything left to choose.
+    The order they give depends on nothing that anybody bids, nor on the order of rows, which may: in a file sorted
+    by price. Without a ``seed`` of one's own, fixed before anybody bids, nobody has anything left to choose.
 
     >>> tie_keys(["ann", " ann "]).tolist()
     [10176691957563388837, 10176691957563388837]

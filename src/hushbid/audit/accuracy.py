@@ -127,7 +127,7 @@ def check_accuracy(
     level: float = 0.95,
     drop_out: float = 0.0,
 ) -> AccuracyCheck:
-    """Simulate a plan on made-up data of exactly the declared variance, and compare.
+    """Simulate a plan on synthetic data of exactly the declared variance, and compare.
 
     The data lie at the middle of the range plus or minus the declared standard deviation. A part ``drop_out`` of the
     people, chosen once, delivers nothing.

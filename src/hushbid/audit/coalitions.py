@@ -1,8 +1,8 @@
 """Two attacks that truthful payments do not cover: people who collude, and one person with several identities.
 
-That the truth is everybody's best report holds for one person at a time, and for one person with one identity. Here the
-attackers know everybody's reports, which is more than they would, and search for the best they can do; what is found
-is a lower bound on what such an attack may gain, under any goal. Under an accuracy or a budget one's report moves the
+That the truth is everybody's best bid holds for one person at a time, and for one person with one identity. Here the
+attackers know everybody's bids, which is more than they would, and search for the best they can do; what is found
+is a lower bound on what such an attack may gain, under any goal. Under an accuracy or a budget one's bid moves the
 others' payments through the level as well; under a hard budget the total cannot rise, so whoever gains takes it from
 others or from what is left. docs/explanation/incentives.md says what to do about it.
 """
@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, as_floats
-from hushbid.errors import InputError, ReportError
+from hushbid.errors import BidError, InputError
 from hushbid.mechanism import Decision, Market, Population, decide
 
 _ROUNDS = 4
@@ -28,8 +28,8 @@ class Collusion:
     rows: tuple[int, ...]
     """Who colludes."""
 
-    reports: tuple[float, ...]
-    """What they report; their true sensitivities if nothing better was found."""
+    bids: tuple[float, ...]
+    """What they bid; their true costs if nothing better was found."""
 
     gain: float
     """What they have together beyond what the truth gives them, in money."""
@@ -42,7 +42,7 @@ class Collusion:
     price for the error."""
 
     tried: int
-    """How many joint reports were tried."""
+    """How many joint bids were tried."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,8 +55,8 @@ class SeveralIdentities:
     identities: int
     """How many times she takes part."""
 
-    reports: tuple[float, ...]
-    """What her identities report."""
+    bids: tuple[float, ...]
+    """What her identities bid."""
 
     gain: float
     """What she has beyond what the truth under one identity gives her, in money."""
@@ -78,15 +78,15 @@ class SeveralIdentities:
     price for the error."""
 
     tried: int
-    """How many sets of reports were tried."""
+    """How many sets of bids were tried."""
 
 
-def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points: int = 9) -> Collusion:
-    """Search for the joint report of the people ``rows`` that gains them most together.
+def collusion(market: Market, bids: ArrayLike, rows: Sequence[int], *, points: int = 9) -> Collusion:
+    """Search for the joint bid of the people ``rows`` that gains them most together.
 
-    A grid over everybody's support with ``points`` reports each, refined around the best found.
+    A grid over everybody's support with ``points`` bids each, refined around the best found.
     """
-    truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
+    truth = np.atleast_1d(as_floats(bids, "bids", BidError))
     who = list(dict.fromkeys(int(row) for row in rows))
     if len(who) < 2 or not all(0 <= row < truth.size for row in who):
         raise InputError(
@@ -97,7 +97,7 @@ def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points
     best: Decision = honest
     weights = population.user_weights()
 
-    # what they have together, at their true sensitivities
+    # what they have together, at their true costs
     def surplus(outcome: Decision) -> float:
         return sum(_worth(outcome, row, float(truth[row]), float(weights[row])) for row in who)
 
@@ -116,7 +116,7 @@ def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points
     outside = float(sum(weights[row] * honest.outside_error[row] for row in who))
     return Collusion(
         rows=tuple(who),
-        reports=tuple(best.reports[who].tolist()),
+        bids=tuple(best.bids[who].tolist()),
         gain=surplus(best) - surplus(honest),
         honest_surplus=surplus(honest) + outside,
         buyer_loss=_buyer_cost(population, best, best.mse) - _buyer_cost(population, honest, honest.mse),
@@ -125,14 +125,14 @@ def collusion(market: Market, reports: ArrayLike, rows: Sequence[int], *, points
 
 
 def several_identities(
-    market: Market, reports: ArrayLike, row: int, *, identities: int = 2, points: int = 17
+    market: Market, bids: ArrayLike, row: int, *, identities: int = 2, points: int = 17
 ) -> SeveralIdentities:
     """Search for the best that person ``row`` can do by taking part ``identities`` times.
 
-    Her identities report the same, or one of them something of its own. She cannot make up data: each identity holds
+    Her identities bid the same, or one of them something of its own. She cannot make up data: each identity holds
     her own datum, so her losses add up, and she values the estimate once.
     """
-    truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
+    truth = np.atleast_1d(as_floats(bids, "bids", BidError))
     if not 0 <= row < truth.size:
         raise InputError(f"row must be from 0 to {truth.size - 1}, got {row}.", field="row")
     if identities < 2:
@@ -170,7 +170,7 @@ def several_identities(
     return SeveralIdentities(
         row=row,
         identities=identities,
-        reports=tuple(outcome.reports[mine].tolist()),
+        bids=tuple(outcome.bids[mine].tolist()),
         gain=gained - honest_worth,
         honest_surplus=honest_worth + weight * float(honest.outside_error[row]),
         privacy_loss=float(outcome.privacy_loss[mine].sum()),
@@ -204,7 +204,7 @@ def _true_error(population: Population, outcome: Decision, mine: list[int]) -> f
 
 
 def _range(population: Population, row: int) -> tuple[float, float]:
-    """The reports worth trying: the support, its far end cut where almost nobody is."""
+    """The bids worth trying: the support, its far end cut where almost nobody is."""
     prior = population.prior_of(row)
     high = prior.support[1] if math.isfinite(prior.support[1]) else float(prior.quantile(1.0 - 1e-6))
     return prior.support[0], float(high)

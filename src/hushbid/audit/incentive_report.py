@@ -12,29 +12,29 @@ class PersonFinding:
     row: int
     """Who it is."""
 
-    reports_tried: int
-    """At how many reports of hers the mechanism was run."""
+    bids_tried: int
+    """At how many bids of hers the mechanism was run."""
 
     spacing: float
-    """The widest gap between neighbouring reports that were tried."""
+    """The widest gap between neighbouring bids that were tried."""
 
     gain: float
-    """What the best misreport tried gains her, if her report is the truth; 0 if none gains."""
+    """What the best misreport tried gains her, if her bid is the truth; 0 if none gains."""
 
     misreport: float
-    """The report that gains it."""
+    """The bid that gains it."""
 
     misstated_limit: float | None
-    """The limit that gains it, stated beside that report; None if nobody stated limits."""
+    """The limit that gains it, stated beside that bid; None if nobody stated limits."""
 
     gain_of_any_type: float
-    """What the best misreport gains the type, among the reports tried, to whom it gains most."""
+    """What the best misreport gains the type, among the bids tried, to whom it gains most."""
 
     slack: float
     """The least any of those types gains by joining truthfully."""
 
     rise: float
-    """The most her loss rose with her report."""
+    """The most her loss rose with her bid."""
 
     payment_error: float
     """How far her payment lies outside the sums that enclose it."""
@@ -48,8 +48,8 @@ class PersonFinding:
     beyond_limit: float
     """The most her loss exceeded the limit she stated."""
 
-    def __repr__(self) -> str:  # misreports lie around a person's report: not for a log
-        return f"PersonFinding(row={self.row}, reports_tried={self.reports_tried})"
+    def __repr__(self) -> str:  # misreports lie around a person's bid: not for a log
+        return f"PersonFinding(row={self.row}, bids_tried={self.bids_tried})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ class Violation:
     """A claim that was found to be wrong for one person; as text, a sentence that names her row."""
 
     claim: Literal["truth", "joining", "loss", "payment", "limit"]
-    """That no misreport gains; that joining costs nothing; that losses do not rise with reports; what is paid; that
+    """That no misreport gains; that joining costs nothing; that losses do not rise with bids; what is paid; that
     nobody loses more than she said she accepts."""
 
     row: int
@@ -77,7 +77,7 @@ class Violation:
 SENTENCES = {
     "truth": "A misreport gains {amount:.3g} for the person in {who} or a type like hers.",
     "joining": "Joining costs {amount:.3g} more than staying out in {who}.",
-    "loss": "Raising the report in {who} raises the privacy loss by {amount:.3g}.",
+    "loss": "Raising the bid in {who} raises the privacy loss by {amount:.3g}.",
     "payment": "The payment in {who} differs from its integral by at least {amount:.3g}.",
     "limit": "The privacy loss in {who} exceeds the limit stated by {amount:.3g}.",
 }
@@ -93,11 +93,11 @@ class IncentiveReport:
     people: int
     """How many people were put to the test."""
 
-    reports_tried: int
-    """At how many reports in all the mechanism was run."""
+    bids_tried: int
+    """At how many bids in all the mechanism was run."""
 
     spacing: float
-    """The widest gap between neighbouring reports tried for one person; what lies in between was not tried."""
+    """The widest gap between neighbouring bids tried for one person; what lies in between was not tried."""
 
     largest_gain: float
     """The most any type gained by any misreport that was tried; 0 or less: the truth was always best."""
@@ -106,7 +106,7 @@ class IncentiveReport:
     """The least anybody truthful gained by joining; negative: somebody would rather have stayed out."""
 
     largest_rise: float
-    """The most a privacy loss rose when its owner's report did; 0 for a monotone rule."""
+    """The most a privacy loss rose when its owner's bid did; 0 for a monotone rule."""
 
     payment_error: float
     """How far a payment lay outside what its own losses allow."""
@@ -125,26 +125,26 @@ class IncentiveReport:
 
     def __repr__(self) -> str:
         return (
-            f"IncentiveReport(passed={self.passed}, people={self.people}, reports_tried={self.reports_tried},"
+            f"IncentiveReport(passed={self.passed}, people={self.people}, bids_tried={self.bids_tried},"
             f" largest_gain={self.largest_gain:g}, violations={len(self.violations)})"
         )
 
     @property
     def passed(self) -> bool:
-        """Whether nothing was found; that proves nothing about reports that were not tried."""
+        """Whether nothing was found; that proves nothing about bids that were not tried."""
         return not self.violations
 
     def summary(self) -> str:
         """The result in words."""
-        head = f"{self.people} people, {self.reports_tried} reports tried: "
+        head = f"{self.people} people, {self.bids_tried} bids tried: "
         if self.violations:
             return head + " ".join(map(str, self.violations))
         of_what = " of price or limit" if self.limits_stated else ""
         return (
             head + f"no misreport{of_what} gained more than {max(self.largest_gain, 0.0):.2g}"
             f" (stated: {self.stated_error:.2g}),"
-            f" joining never cost anything, losses never rose with reports, and payments agree with their integrals as"
-            f" far as can be seen ({self.payment_resolution:.2g}). Reports at most {self.spacing:.2g} apart were tried."
+            f" joining never cost anything, losses never rose with bids, and payments agree with their integrals as"
+            f" far as can be seen ({self.payment_resolution:.2g}). Bids at most {self.spacing:.2g} apart were tried."
             f" Not found is not proved."
         )
 
@@ -161,7 +161,7 @@ def judged(findings: list[PersonFinding], stated: float, allowed: float, scale: 
     slack = min(findings, key=lambda f: f.slack)
     if slack.slack < -allowed - rounding:
         violations.append(Violation(claim="joining", row=slack.row, amount=-slack.slack))
-    # claim 3: the loss never rises with the report
+    # claim 3: the loss never rises with the bid
     rise = max(findings, key=lambda f: f.rise)
     if rise.rise > rounding:
         violations.append(Violation(claim="loss", row=rise.row, amount=rise.rise))
@@ -176,7 +176,7 @@ def judged(findings: list[PersonFinding], stated: float, allowed: float, scale: 
     return IncentiveReport(
         findings=tuple(findings),
         people=len(findings),
-        reports_tried=sum(f.reports_tried for f in findings),
+        bids_tried=sum(f.bids_tried for f in findings),
         spacing=max(f.spacing for f in findings),
         largest_gain=max(f.gain_of_any_type for f in findings),
         participation_slack=slack.slack,

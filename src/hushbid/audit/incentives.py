@@ -1,19 +1,19 @@
-"""Attack the claim that the truth is everybody's best report, by trying other reports.
+"""Attack the claim that the truth is everybody's best bid, by trying other bids.
 
-For sampled people the whole mechanism is run again at many reports of theirs, the others' unchanged: evenly over the
-support, on both sides of everybody else's report and of her own, and closing in on every jump of her privacy loss.
+For sampled people the whole mechanism is run again at many bids of theirs, the others' unchanged: evenly over the
+support, on both sides of everybody else's bid and of her own, and closing in on every jump of her privacy loss.
 From what comes out,
 
-* the *gain* of the best misreport, for her own type and for every other type on the same list of reports;
+* the *gain* of the best misreport, for her own type and for every other type on the same list of bids;
 * the *slack* of joining over staying out;
-* whether her loss ever rises with her report;
+* whether her loss ever rises with her bid;
 * whether her loss ever exceeds a limit she stated, where people state limits: then she also tries others, smaller and
-  larger, beside several reports. What would cost her more than her true limit is no gain;
+  larger, beside several bids. What would cost her more than her true limit is no gain;
 * whether her payment agrees with ``β·(MSE − outside) + c·ε + ∫ε``, the integral enclosed by lower and upper sums of
   losses alone: those that were seen, and for a market many more from allocations. Nothing here calls the code that
   computes payments or follows one person's cost.
 
-A violation found is a fact. None found means: none among the reports that were tried.
+A violation found is a fact. None found means: none among the bids that were tried.
 """
 
 import math
@@ -27,7 +27,7 @@ from numpy.typing import ArrayLike
 from hushbid.allocation import HardBudget
 from hushbid.arrays import FloatArray, as_floats
 from hushbid.audit.incentive_report import IncentiveReport, PersonFinding, judged
-from hushbid.errors import InputError, ReportError, Unreachable
+from hushbid.errors import BidError, InputError, Unreachable
 from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.terms import as_limits
 from hushbid.priors import Prior
@@ -37,7 +37,7 @@ _CLOSER = 24
 _LIMITS = (0.5, 0.97, 1.5)
 """Limits that are tried, as shares of her own, or of her loss if she named none; and none at all."""
 _BESIDE = 3
-"""Beside how many reports."""
+"""Beside how many bids."""
 _WHERE_DEAR = 0.2
 """The share of closer looks where losses are limited, or people are in strata: each takes many times as long."""
 _INTEGRATION = 600
@@ -45,7 +45,7 @@ _INTEGRATION = 600
 
 
 class Decided(Protocol):
-    """What a mechanism must answer to a vector of reports."""
+    """What a mechanism must answer to a vector of bids."""
 
     @property
     def privacy_loss(self) -> FloatArray: ...
@@ -56,14 +56,14 @@ class Decided(Protocol):
 
 
 Rule = Callable[..., Decided]
-"""From everybody's reports, and everybody's limits as a second argument where people state limits."""
+"""From everybody's bids, and everybody's limits as a second argument where people state limits."""
 
 _Run = Callable[[FloatArray, FloatArray | None], Decided]
 
 
 def check_incentives(
     rule: Market | Population | Rule | Any,
-    reports: ArrayLike,
+    bids: ArrayLike,
     *,
     limits: ArrayLike | None = None,
     market: Market | None = None,
@@ -74,9 +74,9 @@ def check_incentives(
     tolerance: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> IncentiveReport:
-    """Try misreports of up to ``people`` people (None: everybody), or of ``rows``, in a market, a rival or any rule.
+    """Try misreports of up to ``people`` people (None: everybody), or of ``rows``, in a market, a baseline or any rule.
 
-    A rule maps a report vector to something with ``privacy_loss``, ``payments`` and ``mse`` (in squared data units), or
+    A rule maps a bid vector to something with ``privacy_loss``, ``payments`` and ``mse`` (in squared data units), or
     has a method ``acquire`` that does; ``market`` then tells priors, user weights and what staying out means. With
     ``limits``, the largest losses people accept, a rule takes them as its second argument, and misreports of both are
     tried together. ``tolerance`` is what counts as a violation, in money: by default what the mechanism itself states
@@ -87,11 +87,11 @@ def check_incentives(
         raise InputError(
             "market must be given when the rule is not a Market: it says what people believe and value.", field="market"
         )
-    truth = np.atleast_1d(as_floats(reports, "reports", ReportError))
+    truth = np.atleast_1d(as_floats(bids, "bids", BidError))
     population = world if isinstance(world, Population) else world.for_people(truth.size)
     accepted = None if limits is None else as_limits(limits, "limits")
     if accepted is not None and accepted.shape != truth.shape:
-        raise InputError(f"limits must be one per report, {truth.size}, got {accepted.size}.", field="limits")
+        raise InputError(f"limits must be one per bid, {truth.size}, got {accepted.size}.", field="limits")
     run = _runner(rule)
     is_ours = rule is world or rule == getattr(world, "acquire", None)
     tested = _tested(truth.size, people, rows, rng)
@@ -107,16 +107,16 @@ def check_incentives(
 
 
 def _runner(rule: Any) -> _Run:
-    """The rule as a function of reports and limits."""
+    """The rule as a function of bids and limits."""
     if isinstance(rule, Population):
-        return lambda reports, limits: decide(rule.with_limits(limits), reports)
+        return lambda bids, limits: decide(rule.with_limits(limits), bids)
     acquire = getattr(rule, "acquire", None)
 
-    def run(reports: FloatArray, limits: FloatArray | None) -> Decided:
+    def run(bids: FloatArray, limits: FloatArray | None) -> Decided:
         if acquire is not None:
-            found: Decided = acquire(reports) if limits is None else acquire(reports, limits=limits)
+            found: Decided = acquire(bids) if limits is None else acquire(bids, limits=limits)
         else:
-            found = rule(reports) if limits is None else rule(reports, limits)
+            found = rule(bids) if limits is None else rule(bids, limits)
         return found
 
     return run
@@ -136,7 +136,7 @@ def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: np.rand
 
 
 class _Person:
-    """One person's part of the mechanism, run at many reports of hers, the others' unchanged."""
+    """One person's part of the mechanism, run at many bids of hers, the others' unchanged."""
 
     def __init__(
         self,
@@ -151,33 +151,33 @@ class _Person:
         self.limits, self.is_ours = limits, is_ours
         self.prior = population.prior_of(row)
         self.weight = float(population.user_weights()[row])
-        self.report = float(truth[row])
+        self.bid = float(truth[row])
         self.limit = math.inf if limits is None else float(limits[row])
         self.effort = _WHERE_DEAR if self.population.has_caps else 1.0
         self.closer = max(1, int(_CLOSER * (self.effort if population.strata is None else _WHERE_DEAR)))
         self.table: dict[float, tuple[float, ...]] = {}
 
     def run(self, z: float) -> float:
-        """Her loss at report ``z``; what else came out is kept."""
+        """Her loss at bid ``z``; what else came out is kept."""
         if z not in self.table:
             self.table[z] = self._outcome(z, self.limit)
         return self.table[z][0]
 
     def _outcome(self, z: float, limit: float) -> tuple[float, ...]:
-        """Loss, payment, error of the estimate and half of the stated error, at a report and a limit of hers."""
+        """Loss, payment, error of the estimate and half of the stated error, at a bid and a limit of hers."""
         found, row = self.decide(_changed(self.truth, self.row, z), _changed(self.limits, self.row, limit)), self.row
         own_error = 0.5 * float(getattr(found, "incentive_error", 0.0))
         return float(found.privacy_loss[row]), float(found.payments[row]), float(found.mse), own_error
 
     def finding(self, points: int, tolerance: float | None) -> PersonFinding:
-        top = _top(self.prior, self.report, self.run)
-        # run the mechanism at every report, then at ever closer ones around jumps, and with other limits
-        for tried in _reports_to_try(self.prior, self.truth, self.row, top, points):
+        top = _top(self.prior, self.bid, self.run)
+        # run the mechanism at every bid, then at ever closer ones around jumps, and with other limits
+        for tried in _bids_to_try(self.prior, self.truth, self.row, top, points):
             self.run(tried)
         _close_in(self.table, self.run, rounds=self.closer)
         z = np.array(sorted(self.table))
         columns = np.array([(value, self.limit, *self.table[value]) for value in z.tolist()])
-        own, kept = int(np.searchsorted(z, self.report)), slice(z.size)
+        own, kept = int(np.searchsorted(z, self.bid)), slice(z.size)
         if self.limits is not None:
             columns = np.vstack([columns, self._other_limits(z, float(columns[own, 2]))])
         types, limits, loss, paid, error, own_error = columns.T
@@ -196,7 +196,7 @@ class _Person:
         comparable, best = math.isfinite(loss[own]), int(gains[own].argmax())
         return PersonFinding(
             row=self.row,
-            reports_tried=types.size,
+            bids_tried=types.size,
             spacing=float(np.diff(z).max(initial=0.0)),
             gain=float(max(gains[own].max(), 0.0)),
             misreport=float(types[best]),
@@ -211,22 +211,22 @@ class _Person:
         )
 
     def _other_limits(self, z: FloatArray, loss: float) -> FloatArray:
-        """What comes out at other limits than her own, beside some of these reports and the true one."""
+        """What comes out at other limits than her own, beside some of these bids and the true one."""
         around = self.limit if math.isfinite(self.limit) else loss
         limits = [share * around for share in _LIMITS if share * around > 0.0 and math.isfinite(share * around)]
-        beside = [*z[np.linspace(0, z.size - 1, _BESIDE).astype(np.intp)].tolist(), self.report]
+        beside = [*z[np.linspace(0, z.size - 1, _BESIDE).astype(np.intp)].tolist(), self.bid]
         rows = []
         for limit in (*limits, math.inf):
-            for report in sorted(set(beside)):
+            for bid in sorted(set(beside)):
                 try:
-                    found = self._outcome(report, limit)
+                    found = self._outcome(bid, limit)
                 except Unreachable:  # no campaign: nothing is bought, nobody is paid
                     found = (0.0, 0.0, math.inf, 0.0)
-                rows.append((report, limit, *found))
+                rows.append((bid, limit, *found))
         return np.array(rows)
 
     def _integral(self, z: FloatArray, loss: FloatArray, own: int) -> tuple[float, float]:
-        """Lower and upper sums of her loss from her report on; of a market, at many more reports."""
+        """Lower and upper sums of her loss from her bid on; of a market, at many more bids."""
         known = dict(zip(z[own:].tolist(), loss[own:].tolist(), strict=True))
         if self.is_ours:
             _close_in(
@@ -242,7 +242,7 @@ class _Person:
             return float((values[1:] * width).sum()), float(np.nan_to_num(values[:-1] * width, posinf=math.inf).sum())
 
     def _allocated(self, z: float) -> float:
-        """Her loss by solving the whole problem with her report changed."""
+        """Her loss by solving the whole problem with her bid changed."""
         if isinstance(self.population.goal, HardBudget):  # a menu, not an optimum
             return self.run(z)
         costs = self.population.virtual_costs(_changed(self.truth, self.row, z))
@@ -270,8 +270,8 @@ def _burden(types: FloatArray, losses: FloatArray) -> FloatArray:
         return np.where(types[:, None] > 0.0, types[:, None] * losses[None, :], 0.0)
 
 
-def _reports_to_try(prior: Prior, truth: FloatArray, row: int, top: float, points: int) -> list[float]:
-    low = prior.smallest_report
+def _bids_to_try(prior: Prior, truth: FloatArray, row: int, top: float, points: int) -> list[float]:
+    low = prior.smallest_bid
     near = np.sort(np.delete(truth, row))
     near = near[(near >= low) & (near <= top)]
     near = near[:: max(1, near.size // _KINKS)]
@@ -283,12 +283,12 @@ def _reports_to_try(prior: Prior, truth: FloatArray, row: int, top: float, point
     return values
 
 
-def _top(prior: Prior, report: float, run: Callable[[float], float]) -> float:
-    """The top of the support, or a report beyond which nothing is bought any more."""
+def _top(prior: Prior, bid: float, run: Callable[[float], float]) -> float:
+    """The top of the support, or a bid beyond which nothing is bought any more."""
     top = prior.support[1]
     if math.isfinite(top):
         return float(top)
-    reach = max(report, float(prior.quantile(0.5)))
+    reach = max(bid, float(prior.quantile(0.5)))
     for _ in range(60):
         reach *= 2.0
         if run(reach) <= 0.0:

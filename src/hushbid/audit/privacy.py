@@ -1,6 +1,6 @@
 """A statistical attack on a release: how much privacy does a chosen person certainly lose?
 
-Draw many outputs on pairs of made-up data sets that differ in one person only, the worst pairs we know: her datum at
+Draw many outputs on pairs of synthetic data sets that differ in one person only, the worst pairs we know: her datum at
 one end of the range or the other, or far outside (which clamping must make harmless). Half of the outputs choose an
 event that tells the two apart; the other half count it. If the event has probabilities p and q on the two data sets,
 she loses at least ``log(p/q)``; exact (Clopper-Pearson) confidence bounds on p and q make that a lower bound that holds
@@ -115,7 +115,7 @@ def check_privacy(
     samples: int = 20_000,
     confidence: float = 0.99,
 ) -> PrivacyAudit:
-    """Attack a mechanism on made-up data; never pass it anybody's real data.
+    """Attack a mechanism on synthetic data; never pass it anybody's real data.
 
     ``mechanism`` is a plan (then the release's own noise path is attacked; locally, the message of ``user``), or any
     function of data and a number of repetitions, together with everybody's promised ``privacy_loss`` and the public

@@ -42,10 +42,10 @@ def audits_of(
     seed: int = _SEED,
     progress: Callable[[int, int], None] | None = None,
 ) -> Iterator[IncentiveReport | PrivacyAudit | AccuracyCheck]:
-    """The results of the checks asked for. Simulations use made-up data only, never anybody's.
+    """The results of the checks asked for. Simulations use synthetic data only, never anybody's.
 
-    Misreports are tried for ``tested`` people in a market of ``among`` of those who reported: trying one means to run
-    the whole market again, and what holds for all report vectors must hold for these; budgets and accuracies are in
+    Misreports are tried for ``tested`` people in a market of ``among`` of those who bid: trying one means to run
+    the whole market again, and what holds for all bid vectors must hold for these; budgets and accuracies are in
     proportion. By default as many as take some seconds, which depends on whether payments are finite sums or have to be
     integrated; with strata one of each, of at most four, since each has rules of its own. The accuracy
     of a survey in the local setting is simulated for at most 40 of those bought from. To attack privacy ``samples``
@@ -58,14 +58,14 @@ def audits_of(
     one_of_each = min(len(market.strata_names), _MOST_STRATA)
     tested, among = tested or (16 if quick else one_of_each or 1), among or (16 if quick else 10)
     if "incentives" in checks:
-        n = outcome.reports.size
+        n = outcome.bids.size
         population = outcome.market.for_people(n)
         some = _some(population, min(n, among), rng)
-        part, reports = _smaller(population, some), outcome.reports[some]
+        part, bids = _smaller(population, some), outcome.bids[some]
         limits = None if outcome.limits is None else outcome.limits[some]
         rows, points = _one_of_each(part, tested, rng), _POINTS if part.strata is None else _POINTS_IN_STRATA
         yield check_incentives(
-            part, reports, limits=limits, people=tested, rows=rows, points=points, rng=rng, progress=progress
+            part, bids, limits=limits, people=tested, rows=rows, points=points, rng=rng, progress=progress
         )
     plan = _promises(outcome)
     if plan is None:
@@ -95,7 +95,7 @@ def _survey_accuracy(outcome: Outcome, plan: ReleasePlan, rng: np.random.Generat
     if not outcome.market.strategy.sends_messages:
         return plan, max(100, min(1000, _CELLS // (plan.people * cells) // 10))
     bought = np.flatnonzero(outcome.privacy_loss > 0.0)
-    rows = np.zeros(outcome.reports.size, dtype=np.bool_)
+    rows = np.zeros(outcome.bids.size, dtype=np.bool_)
     rows[rng.choice(bought, min(bought.size, _SENDERS), replace=False)] = True
     if plan.strata is not None:  # one of each stratum at least
         rows[bought[np.unique(plan.strata.codes, return_index=True)[1]]] = True

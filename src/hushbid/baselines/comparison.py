@@ -1,17 +1,17 @@
 """What the same accuracy would have cost elsewhere, and what accuracy the same money would have bought.
 
-`compare` runs our mechanism and every rival on the same people: given reports, or several populations drawn from the
-prior. Two questions are asked of each rival:
+`compare` runs our mechanism and every baseline on the same people: given bids, or several populations drawn from the
+prior. Two questions are asked of each baseline:
 
 1. *Same accuracy.* What would it have paid for our mean squared error?
 2. *Same money.* What error would our total payment have bought from it?
 
-A rival is a family indexed by its error weight, how much it values accuracy; a larger one buys a smaller error for
-more money. The weight is moved until the answer fits. Where a rival's choice jumps (its number of sellers, say), the
+A baseline is a family indexed by its error weight, how much it values accuracy; a larger one buys a smaller error for
+more money. The weight is moved until the answer fits. Where a baseline's choice jumps (its number of sellers, say), the
 last step is made by scaling its common loss, or, if it has none, stays on the side that is accurate enough or within
 the money. With several populations, errors and payments are means over them. On one given population our mechanism need
-not be the cheapest: it is optimal in expectation over the prior. And a rival's weight is chosen here by looking at the
-reports: this is hindsight, not a mechanism.
+not be the cheapest: it is optimal in expectation over the prior. And a baseline's weight is chosen here by looking at
+the bids: this is hindsight, not a mechanism.
 """
 
 import math
@@ -24,12 +24,12 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation import Price
 from hushbid.arrays import FloatArray, as_count, as_floats
+from hushbid.baselines.baseline import Baseline, common_variance, implied_weight
 from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
 from hushbid.baselines.posted_price import PostedPrice
-from hushbid.baselines.registry import RIVALS, every_rival, refuse_no_rival
-from hushbid.baselines.rival import Rival, common_variance, implied_weight
+from hushbid.baselines.registry import BASELINES, every_baseline, refuse_no_baseline
 from hushbid.disclosure.error import FEWEST_IN_CHART
-from hushbid.errors import HushbidError, InputError, MarketError, ReportError
+from hushbid.errors import BidError, HushbidError, InputError, MarketError
 from hushbid.mechanism import Market, Population
 from hushbid.notebook import Table, card, pretty
 from hushbid.tables import Library, frame_of_rows
@@ -64,7 +64,7 @@ class ComparisonRow:
     """What it is called."""
 
     truthful: bool
-    """Whether it claims that the truth is everybody's best report."""
+    """Whether it claims that the truth is everybody's best bid."""
 
     voluntary: bool
     """Whether it claims that nobody is worse off for joining."""
@@ -94,7 +94,7 @@ class ComparisonRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """Our mechanism against every rival on the same people."""
+    """Our mechanism against every baseline on the same people."""
 
     market: Market
     """The market they compete in."""
@@ -103,7 +103,7 @@ class Comparison:
     """How many people there are."""
 
     populations: int
-    """How many populations were looked at; 1 if reports were given."""
+    """How many populations were looked at; 1 if bids were given."""
 
     bought_from: int
     """From how many people our mechanism buys, in the population in which it buys from the fewest."""
@@ -111,12 +111,12 @@ class Comparison:
     ours: ComparisonRow
     """Our mechanism."""
 
-    rivals: tuple[ComparisonRow, ...]
+    baselines: tuple[ComparisonRow, ...]
     """Everybody else."""
 
     def row(self, name: str) -> ComparisonRow:
         """The row of that name, ours included."""
-        for row in (self.ours, *self.rivals):
+        for row in (self.ours, *self.baselines):
             if row.name == name:
                 return row
         raise InputError(f"no mechanism in this comparison is called {name!r}.")
@@ -128,19 +128,19 @@ class Comparison:
             "populations": self.populations,
             "rows": [
                 {key: None if value == math.inf else value for key, value in asdict(row).items()}
-                for row in (self.ours, *self.rivals)
+                for row in (self.ours, *self.baselines)
             ],
         }
 
     def to_frame(self, library: Library | None = None) -> Any:
         """The comparison as a data frame, one row per mechanism, ours first; see `Outcome.to_frame` for ``library``."""
         heads = [one.name for one in fields(ComparisonRow)]
-        rows = ([getattr(row, head) for head in heads] for row in (self.ours, *self.rivals))
+        rows = ([getattr(row, head) for head in heads] for row in (self.ours, *self.baselines))
         return frame_of_rows(heads, rows, library)
 
     def table(self) -> str:
         """The comparison as text, in columns."""
-        lines = [_HEAD, *(_cells(row) for row in (self.ours, *self.rivals))]
+        lines = [_HEAD, *(_cells(row) for row in (self.ours, *self.baselines))]
         widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
         return "\n".join(
             "  ".join(
@@ -151,12 +151,12 @@ class Comparison:
 
     @property
     def withheld(self) -> str:
-        """Why it must not be shown to others: then it could tell what somebody reported. Empty if it may."""
+        """Why it must not be shown to others: then it could tell what somebody bid. Empty if it may."""
         if self.populations > 1 or self.bought_from >= FEWEST_IN_CHART:
             return ""
         return (
             f"With fewer than {FEWEST_IN_CHART} people bought from, what others would pay could show what one of them"
-            " reported."
+            " bid."
         )
 
     def _repr_html_(self) -> str:
@@ -164,8 +164,8 @@ class Comparison:
         drawn = f"{self.populations} populations of {of}, drawn from the prior" if self.populations > 1 else of
         if self.withheld:
             return card(title, facts=[("Compared on", drawn)], notes=[self.withheld])
-        rows = tuple(_cells(row) for row in (self.ours, *self.rivals))
-        notes = [f"{row.name}: {row.note}" for row in self.rivals if row.note]
+        rows = tuple(_cells(row) for row in (self.ours, *self.baselines))
+        notes = [f"{row.name}: {row.note}" for row in self.baselines if row.note]
         return card(
             title, facts=[("Compared on", drawn)], tables=[Table(caption="", head=_HEAD, rows=rows)], notes=notes
         )
@@ -175,21 +175,21 @@ class Comparison:
 
 def compare(
     market: Market,
-    reports: ArrayLike | None = None,
+    bids: ArrayLike | None = None,
     *,
     people: int | None = None,
     rng: np.random.Generator | None = None,
     populations: int = 20,
-    rivals: Sequence[type[Rival]] | None = None,
+    baselines: Sequence[type[Baseline]] | None = None,
 ) -> Comparison:
-    """Our mechanism and its rivals on given ``reports``, or on ``populations`` of ``people`` drawn from the prior.
+    """Our mechanism and its baselines on given ``bids``, or on ``populations`` of ``people`` drawn from the prior.
 
-    Unless ``rivals`` names some, they are all of `RIVALS` and those of one's own that are registered.
+    Unless ``baselines`` names some, they are all of `BASELINES` and those of one's own that are registered.
 
     >>> from hushbid.priors import Uniform
     >>> market = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=10_000.0)
     >>> found = compare(market, np.linspace(1, 2, 50))
-    >>> for row in found.rivals[2:5]:
+    >>> for row in found.baselines[2:5]:
     ...     print(f"{row.name}: {row.payment_for_same_error:.2f} instead of {found.ours.total_payment:.2f}")
     a posted price: 53.85 instead of 52.65
     a fixed-accuracy auction: 53.85 instead of 52.65
@@ -197,12 +197,12 @@ def compare(
     """
     if not isinstance(market, Market):
         raise InputError(f"market must be a Market, got {type(market).__name__}.", field="market")
-    if isinstance(rivals, str | type) or not (rivals is None or isinstance(rivals, Iterable)):
-        raise InputError(f"rivals must be a list of subclasses of Rival, got {rivals!r}.", field="rivals")
-    kinds = every_rival() if rivals is None else tuple(rivals)
+    if isinstance(baselines, str | type) or not (baselines is None or isinstance(baselines, Iterable)):
+        raise InputError(f"baselines must be a list of subclasses of Baseline, got {baselines!r}.", field="baselines")
+    kinds = every_baseline() if baselines is None else tuple(baselines)
     for kind in kinds:
-        refuse_no_rival(kind)
-    population, drawn = _drawn(market, reports, people, rng, populations)
+        refuse_no_baseline(kind)
+    population, drawn = _drawn(market, bids, people, rng, populations)
     # refused before anything is run
     common_variance(population)
     ours = _measure(AsStated.best(population), drawn)
@@ -219,18 +219,18 @@ def compare(
         except HushbidError:
             raise
         except Exception as problem:
-            if kind in RIVALS:
+            if kind in BASELINES:
                 raise
-            # only its type: what it says may hold a report
-            told = f"the rival {kind.name!r} must not fail, but it raises {type(problem).__name__}."
-            raise InputError(told, field="rivals") from problem
+            # only its type: what it says may hold a bid
+            told = f"the baseline {kind.name!r} must not fail, but it raises {type(problem).__name__}."
+            raise InputError(told, field="baselines") from problem
     return Comparison(
         market=market,
         people=population.people,
         populations=len(drawn),
         bought_from=ours.fewest,
         ours=target,
-        rivals=tuple(found),
+        baselines=tuple(found),
     )
 
 
@@ -247,31 +247,31 @@ class _Measured:
 
 
 def _drawn(
-    market: Market, reports: ArrayLike | None, people: int | None, rng: np.random.Generator | None, populations: int
+    market: Market, bids: ArrayLike | None, people: int | None, rng: np.random.Generator | None, populations: int
 ) -> tuple[Population, list[FloatArray]]:
-    """The people, and what they report, once or in so many populations drawn from their priors."""
-    if reports is not None:
+    """The people, and what they bid, once or in so many populations drawn from their priors."""
+    if bids is not None:
         if people is not None or rng is not None:
-            raise InputError("give reports, or people and rng, not both.")
-        stated = np.atleast_1d(as_floats(reports, "reports", ReportError))
+            raise InputError("give bids, or people and rng, not both.")
+        stated = np.atleast_1d(as_floats(bids, "bids", BidError))
         return market.for_people(stated.size), [stated]
     if people is None or rng is None:
         missing = "people" if people is None else "rng"
-        raise InputError(f"without reports, people and rng are needed, got no {missing}.", field=missing)
+        raise InputError(f"without bids, people and rng are needed, got no {missing}.", field=missing)
     repetitions = as_count(populations, "populations", least=2)
     population = market.for_people(as_count(people, "people", least=1))
     return population, [population.sample(rng) for _ in range(repetitions)]
 
 
-def _measure(rival: Rival, populations: list[FloatArray]) -> _Measured:
-    outcomes = [rival.acquire(reports) for reports in populations]
+def _measure(baseline: Baseline, populations: list[FloatArray]) -> _Measured:
+    outcomes = [baseline.acquire(bids) for bids in populations]
     errors = np.array([outcome.mse for outcome in outcomes])
     payments = np.array([outcome.total_payment for outcome in outcomes])
     fewest = min(outcome.active for outcome in outcomes)
     return _Measured(float(errors.mean()), float(payments.mean()), errors, payments, fewest)
 
 
-def _row(kind: type[Rival], population: Population, found: _Measured | None, note: str = "") -> ComparisonRow:
+def _row(kind: type[Baseline], population: Population, found: _Measured | None, note: str = "") -> ComparisonRow:
     weight = population.buyer_weight
     costs = np.array([np.inf]) if found is None else weight * found.errors + found.payments
     finite = bool(np.isfinite(costs).all())
@@ -291,33 +291,33 @@ def _row(kind: type[Rival], population: Population, found: _Measured | None, not
 
 
 class _Family:
-    """The members of one kind of rival by their error weight, each made and measured once."""
+    """The members of one kind of baseline by their error weight, each made and measured once."""
 
-    def __init__(self, kind: type[Rival], population: Population, populations: list[FloatArray]) -> None:
+    def __init__(self, kind: type[Baseline], population: Population, populations: list[FloatArray]) -> None:
         self.kind, self.population, self.populations = kind, population, populations
-        self._members: dict[float, Rival] = {}
-        self._measured: dict[int, tuple[Rival, _Measured]] = {}  # the rival too: an id is hers while she lives
+        self._members: dict[float, Baseline] = {}
+        self._measured: dict[int, tuple[Baseline, _Measured]] = {}  # the baseline too: an id is hers while she lives
 
-    def __call__(self, weight: float) -> Rival:
+    def __call__(self, weight: float) -> Baseline:
         if weight not in self._members:
             self._members[weight] = self.kind.best(self.population, error_weight=weight)
         return self._members[weight]
 
-    def measured(self, rival: Rival) -> _Measured:
-        if id(rival) not in self._measured:
-            self._measured[id(rival)] = (rival, _measure(rival, self.populations))
-        return self._measured[id(rival)][1]
+    def measured(self, baseline: Baseline) -> _Measured:
+        if id(baseline) not in self._measured:
+            self._measured[id(baseline)] = (baseline, _measure(baseline, self.populations))
+        return self._measured[id(baseline)][1]
 
 
 def _compared(
-    kind: type[Rival], population: Population, populations: list[FloatArray], ours: _Measured, weight: float
+    kind: type[Baseline], population: Population, populations: list[FloatArray], ours: _Measured, weight: float
 ) -> ComparisonRow:
     family = _Family(kind, population, populations)
     try:
-        rival = family(weight)
+        baseline = family(weight)
     except MarketError as problem:
         return _row(kind, population, None, note=str(problem))
-    found = family.measured(rival)
+    found = family.measured(baseline)
     # whoever need not pay people has no family to move along
     if not kind.voluntary:
         row = _row(kind, population, found, note="Nobody who minds would join.")
@@ -328,7 +328,7 @@ def _compared(
     # question 1, then question 2
     cheaper = _at_same_error(family, ours.mse, weight)
     richer = _at_same_payment(family, ours.payment, weight)
-    nothing = isinstance(rival, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
+    nothing = isinstance(baseline, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
     note = "Guessing the middle of the range beats every price." if nothing else ""
     if cheaper is None and kind is NearOptimal:
         note = "Its cap on losses keeps the error above ours, however much is bought."
@@ -339,12 +339,13 @@ def _compared(
     )
 
 
-def _at_same_error(family: _Family, target: float, start: float) -> Rival | None:
-    """The rival with the mean error ``target``, or less if it cannot do worse; None if it never gets that accurate."""
+def _at_same_error(family: _Family, target: float, start: float) -> Baseline | None:
+    """The baseline with the mean error ``target``, or less if it cannot do worse; None if it never gets that
+    accurate."""
     population = family.population
 
-    def missing(rival: Rival) -> float:
-        planned = float(np.mean([rival.error(reports.copy()) for reports in family.populations]))
+    def missing(baseline: Baseline) -> float:
+        planned = float(np.mean([baseline.error(bids.copy()) for bids in family.populations]))
         mean = (planned - population.bias) * population.unit
         if mean <= 0.0:
             return -_FAR
@@ -352,32 +353,32 @@ def _at_same_error(family: _Family, target: float, start: float) -> Rival | None
 
     reach = _CLOSE_REACH if family.kind is NearOptimal else _REACH
     found = _solve(family, missing, start, 0.0, enough=True, reach=reach)
-    return None if found.missing > _CLOSE else found.rival
+    return None if found.missing > _CLOSE else found.baseline
 
 
-def _at_same_payment(family: _Family, target: float, start: float) -> Rival | None:
-    """The rival with the mean payment ``target``; None if it cannot pay so little."""
+def _at_same_payment(family: _Family, target: float, start: float) -> Baseline | None:
+    """The baseline with the mean payment ``target``; None if it cannot pay so little."""
 
-    def missing(rival: Rival) -> float:
-        paid = family.measured(rival).payment
+    def missing(baseline: Baseline) -> float:
+        paid = family.measured(baseline).payment
         scale = max(abs(target), abs(paid))
         return _FAR if not math.isfinite(paid) else 0.0 if scale == 0 else (target - paid) / scale
 
     # with less the buyer would pay for a larger error
     least = family.population.total_weight - family.population.buyer_weight
     found = _solve(family, missing, start, least, enough=False)
-    return None if found.missing < -_CLOSE else found.rival
+    return None if found.missing < -_CLOSE else found.baseline
 
 
 @dataclass(frozen=True, slots=True)
 class _Found:
-    rival: Rival | None
+    baseline: Baseline | None
     missing: float
 
 
 def _solve(
-    family: Callable[[float], Rival],
-    missing: Callable[[Rival], float],
+    family: Callable[[float], Baseline],
+    missing: Callable[[Baseline], float],
     start: float,
     least: float,
     *,
@@ -405,33 +406,35 @@ def _solve(
     weight = math.exp(
         brentq(lambda x: missing(family(math.exp(x))), math.log(low), math.log(high), xtol=1e-9, rtol=1e-12)
     )
-    rival = family(weight)
+    baseline = family(weight)
     step = 4e-9
-    while isinstance(rival, PostedPrice) and rival.loss == 0.0 and step < 1.0:  # offers something above this weight
-        rival, step = family(weight * (1.0 + step)), 2.0 * step
-    value = missing(rival)
+    while (
+        isinstance(baseline, PostedPrice) and baseline.loss == 0.0 and step < 1.0
+    ):  # offers something above this weight
+        baseline, step = family(weight * (1.0 + step)), 2.0 * step
+    value = missing(baseline)
     # step 3, over a jump: scale the common loss, if there is one
-    if abs(value) > _CLOSE and rival.scaled(1.0) is not None:
-        common = rival
+    if abs(value) > _CLOSE and baseline.scaled(1.0) is not None:
+        common = baseline
 
-        def scaled(factor: float) -> Rival:
+        def scaled(factor: float) -> Baseline:
             return common.scaled(factor) or common
 
         if missing(scaled(1e-3)) > 0 > missing(scaled(1e3)):
             factor = brentq(lambda x: missing(scaled(math.exp(x))), math.log(1e-3), math.log(1e3), xtol=1e-10)
-            rival = scaled(math.exp(factor))
-            value = missing(rival)
+            baseline = scaled(math.exp(factor))
+            value = missing(baseline)
     step = 4e-9
     # step 4, if that is not possible: to the side that was asked for
     while abs(value) > _CLOSE and (value > 0) == enough and step < 1.0:
-        rival = family(weight * (1.0 + step if enough else 1.0 - step))
-        value, step = missing(rival), 2.0 * step
-    return _Found(rival, value)
+        baseline = family(weight * (1.0 + step if enough else 1.0 - step))
+        value, step = missing(baseline), 2.0 * step
+    return _Found(baseline, value)
 
 
 def _bracket(
-    family: Callable[[float], Rival],
-    missing: Callable[[Rival], float],
+    family: Callable[[float], Baseline],
+    missing: Callable[[Baseline], float],
     start: float,
     value: float,
     least: float,

@@ -1,7 +1,7 @@
 """An auction for a fixed accuracy, in the manner of Ghosh and Roth (*Selling privacy at auction*, EC 2011).
 
-The number of sellers k and their common loss ε, hence the accuracy, are fixed beforehand. The k lowest reports sell,
-each at the (k+1)-st lowest, the threshold price: the highest report with which she would still have sold. Nobody is
+The number of sellers k and their common loss ε, hence the accuracy, are fixed beforehand. The k lowest bids sell,
+each at the (k+1)-st lowest, the threshold price: the highest bid with which she would still have sold. Nobody is
 paid more than the top of the prior's support (a reserve). Ghosh and Roth estimate a count and take ``ε = 1/(n − k)``;
 here k and ε minimise the expected cost for our error,
 
@@ -17,10 +17,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from hushbid.arrays import FloatArray, IntArray
-from hushbid.baselines.rival import (
+from hushbid.baselines.baseline import (
+    Baseline,
     Decision,
     Pool,
-    Rival,
     best_common_loss,
     common_error,
     common_variance,
@@ -37,8 +37,8 @@ _NODES, _MANY_NODES, _REACH = 31, 401, 6.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedAccuracy(Rival):
-    """The k lowest reports sell the same loss at the (k+1)-st lowest price."""
+class FixedAccuracy(Baseline):
+    """The k lowest bids sell the same loss at the (k+1)-st lowest price."""
 
     name: ClassVar[str] = "a fixed-accuracy auction"
     truthful: ClassVar[bool] = True
@@ -60,7 +60,7 @@ class FixedAccuracy(Rival):
         most = people if pool.top < np.inf else people - 1
         if most < 1:
             raise MarketError(
-                "a fixed-accuracy auction needs a second person to set the price: the prior has no largest sensitivity."
+                "a fixed-accuracy auction needs a second person to set the price: the prior has no largest cost."
             )
 
         def costs(sellers: IntArray) -> tuple[FloatArray, FloatArray]:
@@ -87,23 +87,23 @@ class FixedAccuracy(Rival):
         loss = best_common_loss(population, weight, noise, expense)
         return cls(population=population, sellers=sellers, loss=loss)
 
-    def decide(self, reports: FloatArray) -> Decision:
-        order = np.argsort(reports, kind="stable")
+    def decide(self, bids: FloatArray) -> Decision:
+        order = np.argsort(bids, kind="stable")
         reserve = Pool.of(self.population).top
-        threshold = float(reports[order[self.sellers]]) if self.sellers < self.population.people else reserve
+        threshold = float(bids[order[self.sellers]]) if self.sellers < self.population.people else reserve
         threshold = min(threshold, reserve)
-        losses = np.zeros(reports.size)
+        losses = np.zeros(bids.size)
         losses[order[: self.sellers]] = self.loss
-        losses[reports > threshold] = 0.0
-        return Decision(privacy_loss=losses, rent=step_rents(reports, losses, threshold), mse=self.error_of(losses))
+        losses[bids > threshold] = 0.0
+        return Decision(privacy_loss=losses, rent=step_rents(bids, losses, threshold), mse=self.error_of(losses))
 
     def scaled(self, factor: float) -> Self:
-        """This rival, but buying ``factor`` times the loss from each seller."""
+        """This baseline, but buying ``factor`` times the loss from each seller."""
         return replace(self, loss=self.loss * factor)
 
 
 def expected_threshold(pool: Pool, people: int, sellers: IntArray) -> FloatArray:
-    """The expected (k+1)-st lowest of ``people`` sensitivities for every k in ``sellers``; the top for k = people.
+    """The expected (k+1)-st lowest of ``people`` costs for every k in ``sellers``; the top for k = people.
 
     Its place in the distribution is beta distributed; the expectation is taken over that.
     """
@@ -115,7 +115,7 @@ def _thresholds(pool: Pool, people: int, sellers: tuple[int, ...]) -> tuple[floa
     from scipy.special import betaincinv, ndtr
 
     # The trapezoidal rule in a normal variable: for a smooth prior its error falls faster than any power of the step.
-    # Where sensitivities may have gaps (steps, mixtures, groups), quantiles jump, and more nodes are needed.
+    # Where costs may have gaps (steps, mixtures, groups), quantiles jump, and more nodes are needed.
     smooth = len(pool.parts) == 1 and not pool.parts[0][1].flat_parts
     normal = np.linspace(-_REACH, _REACH, _NODES if smooth else _MANY_NODES)
     weights = np.exp(-0.5 * normal**2)

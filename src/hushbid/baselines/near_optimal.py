@@ -12,7 +12,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines.rival import AtErrorWeight, Decision, Rival
+from hushbid.baselines.baseline import AtErrorWeight, Baseline, Decision
 from hushbid.estimation import mse_of, near_optimal_weights
 from hushbid.mechanism import Population, decide
 
@@ -21,22 +21,22 @@ __all__ = ["AsStated", "NearOptimal", "Optimal"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimal(AtErrorWeight):
-    """The market's own mechanism in the rivals' clothes, so that it is compared by the same code."""
+    """The market's own mechanism in the baselines' clothes, so that it is compared by the same code."""
 
     name: ClassVar[str] = "Hushbid"
     truthful: ClassVar[bool] = True
     voluntary: ClassVar[bool] = True
 
-    def error(self, reports: FloatArray) -> float:
-        costs = self.population.virtual_costs(reports)
+    def error(self, bids: FloatArray) -> float:
+        costs = self.population.virtual_costs(bids)
         if not np.isfinite(costs).any():
             return np.inf
         bought = self.chosen.allocation(costs)
         return self.estimate_error(bought.privacy_loss, bought.mse)
 
-    def decide(self, reports: FloatArray) -> Decision:
+    def decide(self, bids: FloatArray) -> Decision:
         # Rents depend on the error weight only, not on how it is shared: user weights enter where payments are made.
-        made = decide(self.chosen, reports)
+        made = decide(self.chosen, bids)
         return Decision(
             privacy_loss=made.privacy_loss,
             rent=made.information_rent,
@@ -49,7 +49,7 @@ class Optimal(AtErrorWeight):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AsStated(Rival):
+class AsStated(Baseline):
     """The market's own mechanism for the goal that it states."""
 
     name: ClassVar[str] = Optimal.name
@@ -61,8 +61,8 @@ class AsStated(Rival):
         """There is nothing to choose: the goal is stated."""
         return cls(population=population)
 
-    def decide(self, reports: FloatArray) -> Decision:
-        made = decide(self.population, reports)
+    def decide(self, bids: FloatArray) -> Decision:
+        made = decide(self.population, bids)
         planned = made.worst_mse / self.population.unit + self.population.bias
         return Decision(privacy_loss=made.privacy_loss, rent=made.information_rent, mse=planned)
 

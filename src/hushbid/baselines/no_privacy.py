@@ -1,6 +1,6 @@
 """No privacy: everybody's datum is taken as it is, without noise and without pay.
 
-The estimate is the plain mean, with error V/n. It is what data sets that were not bought look like, and no report
+The estimate is the plain mean, with error V/n. It is what data sets that were not bought look like, and no bid
 changes anything in it; but a person who minds at all loses without limit, so nobody would join who had the choice.
 """
 
@@ -11,14 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines.rival import Decision, Rival, RivalOutcome, unit_error_weight
+from hushbid.baselines.baseline import Baseline, BaselineOutcome, Decision, unit_error_weight
 from hushbid.mechanism import Population
 
 __all__ = ["NoPrivacy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoPrivacy(Rival):
+class NoPrivacy(Baseline):
     """Everybody's plain datum, for nothing."""
 
     name: ClassVar[str] = "no privacy (data taken)"
@@ -31,21 +31,21 @@ class NoPrivacy(Rival):
         unit_error_weight(population, error_weight)
         return cls(population=population)
 
-    def decide(self, reports: FloatArray) -> Decision:
+    def decide(self, bids: FloatArray) -> Decision:
         return Decision(
-            privacy_loss=np.full(reports.size, np.inf),
-            rent=np.zeros(reports.size),
-            mse=self.unit_variance / reports.size,
+            privacy_loss=np.full(bids.size, np.inf),
+            rent=np.zeros(bids.size),
+            mse=self.unit_variance / bids.size,
         )
 
-    def acquire(self, reports: ArrayLike) -> RivalOutcome:
+    def acquire(self, bids: ArrayLike) -> BaselineOutcome:
         """Nobody is asked and nobody is paid, whatever she thinks the estimate is worth."""
-        priced = Rival.acquire(self, reports)
-        return RivalOutcome(
+        priced = Baseline.acquire(self, bids)
+        return BaselineOutcome(
             name=priced.name,
-            reports=priced.reports,
+            bids=priced.bids,
             privacy_loss=priced.privacy_loss,
-            payments=np.zeros(priced.reports.size),
-            information_rent=np.zeros(priced.reports.size),
+            payments=np.zeros(priced.bids.size),
+            information_rent=np.zeros(priced.bids.size),
             mse=priced.mse,
         )

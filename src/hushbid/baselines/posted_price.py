@@ -1,6 +1,6 @@
 """A posted price: everybody may sell the loss ε for the price ``p·ε``, take it or leave it.
 
-Whoever's sensitivity is at most p sells. With N the number of sellers, binomial under the prior,
+Whoever's cost is at most p sells. With N the number of sellers, binomial under the prior,
 
     expected cost = A·E[MSE] + p·ε·E[N],      MSE = 2/(Nε)² + V/N central,  (V + 2/ε²)/N local.
 
@@ -17,10 +17,10 @@ from typing import ClassVar, Self
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines.rival import (
+from hushbid.baselines.baseline import (
+    Baseline,
     Decision,
     Pool,
-    Rival,
     best_common_loss,
     common_error,
     common_variance,
@@ -55,7 +55,7 @@ class Sales:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostedPrice(Rival):
+class PostedPrice(Baseline):
     """Take it or leave it, at a price chosen for the prior."""
 
     name: ClassVar[str] = "a posted price"
@@ -97,12 +97,12 @@ class PostedPrice(Rival):
             low, high = float(levels[max(place - 1, 0)]), float(levels[min(place + 1, _POINTS - 1)])
         return found
 
-    def decide(self, reports: FloatArray) -> Decision:
-        losses = np.where(reports <= self.price, self.loss, 0.0)
-        return Decision(privacy_loss=losses, rent=step_rents(reports, losses, self.price), mse=self.error_of(losses))
+    def decide(self, bids: FloatArray) -> Decision:
+        losses = np.where(bids <= self.price, self.loss, 0.0)
+        return Decision(privacy_loss=losses, rent=step_rents(bids, losses, self.price), mse=self.error_of(losses))
 
     def scaled(self, factor: float) -> Self:
-        """This rival, but buying ``factor`` times the loss from each seller."""
+        """This baseline, but buying ``factor`` times the loss from each seller."""
         return replace(self, loss=self.loss * factor)
 
 

@@ -1,6 +1,6 @@
 """One privacy loss for everybody, with truthful payments.
 
-Nobody's report changes her loss, so the only truthful payment that everybody accepts is the highest price anybody could
+Nobody's bid changes her loss, so the only truthful payment that everybody accepts is the highest price anybody could
 name, ``ε·c̄``, c̄ the top of the prior's support. The common loss minimises ``A·MSE + ε·Σ c̄_i``:
 
     central   MSE = 2/(nε)² + V/n        ε³ = 4A / (n² Σ c̄_i),
@@ -17,7 +17,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines.rival import Decision, Rival, best_common_loss, step_rents, unit_error_weight
+from hushbid.baselines.baseline import Baseline, Decision, best_common_loss, step_rents, unit_error_weight
 from hushbid.errors import DivergentPayment
 from hushbid.mechanism import Population
 
@@ -25,7 +25,7 @@ __all__ = ["UniformLoss"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniformLoss(Rival):
+class UniformLoss(Baseline):
     """Everybody sells the same loss at the highest price anybody could name."""
 
     name: ClassVar[str] = "the same loss for all"
@@ -42,21 +42,21 @@ class UniformLoss(Rival):
         tops = float(np.sum(_tops(population)))
         if tops == np.inf:
             raise DivergentPayment(
-                "the same loss for all would cost an infinite amount: the prior has no largest sensitivity."
+                "the same loss for all would cost an infinite amount: the prior has no largest cost."
             )
         noise = 1.0 / population.people**population.setting.noise_power
         return cls(population=population, loss=best_common_loss(population, weight, noise, tops))
 
-    def decide(self, reports: FloatArray) -> Decision:
+    def decide(self, bids: FloatArray) -> Decision:
         tops = _tops(self.population)
-        losses = np.where(reports <= tops, self.loss, 0.0)
-        return Decision(privacy_loss=losses, rent=step_rents(reports, losses, tops), mse=self.error_of(losses))
+        losses = np.where(bids <= tops, self.loss, 0.0)
+        return Decision(privacy_loss=losses, rent=step_rents(bids, losses, tops), mse=self.error_of(losses))
 
     def scaled(self, factor: float) -> Self:
-        """This rival, but buying ``factor`` times the loss."""
+        """This baseline, but buying ``factor`` times the loss."""
         return replace(self, loss=self.loss * factor)
 
 
 def _tops(population: Population) -> FloatArray:
-    """Everybody's largest possible sensitivity."""
+    """Everybody's largest possible cost."""
     return population.per_person(lambda prior: prior.support[1])

@@ -8,7 +8,7 @@ In reading order:
 - `exit_codes`: what a command's status means
 - `common`, `options`, `engine_options`, `messages`: what all commands share, what several ask for, and errors in the
   words of options
-- `extensions`: priors and rivals of one's own, for every command
+- `extensions`: priors and baselines of one's own, for every command
 - `new`, `run`, `price`, `release`, `privatize`: write a campaign file and buy from it, or buy step by step
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
@@ -48,7 +48,7 @@ COMMANDS = {
     "audit": "Attack a record's claims: incentives, privacy and accuracy.",
     "report": "Write the report page again, from a record.",
     "compare": "Set two campaigns, or two settings of a market, side by side.",
-    "fit-prior": "Fit priors to a pilot's sensitivities and compare them.",
+    "fit-prior": "Fit priors to a pilot's bids and compare them.",
     "figures": "Reproduce the paper's figures, as pictures and numbers.",
     "serve": "Serve campaigns to analysts, auditors and participants.",
     "users": "Say who may log in to a server.",
@@ -257,7 +257,7 @@ def _stops_noticed() -> Iterator[Callable[[], bytes]]:
     "modules",
     multiple=True,
     metavar="MODULE",
-    help="Import a module or a file.py first, which registers priors or rivals of your own.",
+    help="Import a module or a file.py first, which registers priors or baselines of your own.",
 )
 @click.pass_context
 def main(ctx: click.Context, debug: bool, modules: tuple[str, ...]) -> None:

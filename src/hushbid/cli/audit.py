@@ -22,7 +22,7 @@ CHECKS = ("incentives", "privacy", "accuracy")
 )
 @click.option("--people", type=COUNT, help="How many people try misreports.  [default: as many as are quick]")
 @click.option("--among", type=COUNT, help="In a market of how many of them.  [default: as many as are quick]")
-@click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of made-up data and choices.")
+@click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of synthetic data and choices.")
 def command(
     record: Path,
     checks: tuple[str, ...],
@@ -35,8 +35,8 @@ def command(
     """Attack a record's claims: incentives, privacy and accuracy.
 
     RECORD is a file, or - for standard input. Looks for misreports that pay, for outputs that betray more than was
-    promised, and for errors larger than stated, on made-up data only. What it finds is proof; that it finds nothing is
-    not, so the power to find a planted fault is told too. The exit status is 1 if a fault was found.
+    promised, and for errors larger than stated, on synthetic data only. What it finds is proof; that it finds nothing
+    is not, so the power to find a planted fault is told too. The exit status is 1 if a fault was found.
     """
     from hushbid.audit.suite import audits_of
     from hushbid.report.sections.audits import lines_of

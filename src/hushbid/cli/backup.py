@@ -17,7 +17,7 @@ from hushbid.cli.options import installation, refuse_nowhere
 def command(file: Path, force: bool, home: Path, database: str | None, as_json: bool) -> None:
     """Write a server's database into one file.
 
-    Works beside a running server. The file holds everybody's reports, so keep it as safe as the server. It does not
+    Works beside a running server. The file holds everybody's bids, so keep it as safe as the server. It does not
     hold keys or claims: from the folder's keys/ keep identity.key and signing/ apart, but never keys/data or an old
     copy of claims/, which are what makes a value unreadable and an estimate final.
     """

@@ -27,14 +27,14 @@ _PHASES = 6
 @click.option(
     "--setting", type=click.Choice(["central", "local"]), help="Of the campaign they make.  [default: central]"
 )
-@click.option("--one-visit", is_flag=True, help="The campaign they make asks for price and answers together.")
+@click.option("--single-visit", is_flag=True, help="The campaign they make asks for price and answers together.")
 @click.option("--stay-away", type=Number(0, 1), default=0.0, show_default=True, help="Share that comes once only.")
 @click.option("--campaign", type=OneFile(), help="Settings of the campaign they make, as JSON.")
 @click.option("--identities", is_flag=True, help="Give bots external ids, as a server with a privacy cap needs them.")
 @click.option("--token-file", type=OneFile(), help="An analyst's API token.  [default: HUSHBID_TOKEN]")
 @click.option("--user", metavar="NAME", help="An analyst's name; the password is asked for.")
 @click.option("--links", type=OneFile(), help="Play the campaign of these links instead, one a line.")
-@click.option("--prior", metavar="PRIOR", help="With --links: sensitivities, such as uniform:1,3.")
+@click.option("--prior", metavar="PRIOR", help="With --links: costs, such as uniform:1,3.")
 @click.option("--connections", type=Whole(1, 1000), default=32, show_default=True, help="At once.")
 @click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of the bots' characters.")
 def command(url: str, as_json: bool, **given: Any) -> None:
@@ -66,8 +66,8 @@ def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
         _reach(url)
         return asyncio.run(play_links(url, tokens, prior=prior, progress=step, **common))
     settings = _settings(given["campaign"], given["setting"])
-    if given["one_visit"]:
-        settings["one_visit"] = True
+    if given["single_visit"]:
+        settings["single_visit"] = True
     with _analyst(url, given["token_file"], given["user"]) as analyst:
         _reach(url)
         more = {name: given[name] for name in ("n", "identities")}

@@ -18,25 +18,27 @@ from hushbid.wording import at_most, count, figure, number, table
 from hushbid.wording import people as people_text
 
 SETTINGS = ("central", "local")
-Rivals = dict[str, dict[str, Any]]
+Baselines = dict[str, dict[str, Any]]
 """What is known about other ways to buy, by setting."""
 
 
 @make_command("compare")
-@click.argument("files", nargs=-1, metavar="[REPORTS | A B]", type=click.Path(allow_dash=True))
+@click.argument("files", nargs=-1, metavar="[BIDS | A B]", type=click.Path(allow_dash=True))
 @market_options(setting=False, required=False)
-@click.option("--people", type=Whole(2, COUNT.max), default=1000, show_default=True, help="Without reports: how many.")
+@click.option("--people", type=Whole(2, COUNT.max), default=1000, show_default=True, help="Without bids: how many.")
 @click.option(
     "--repetitions",
     type=Whole(2, COUNT.max),
     default=20,
     show_default=True,
-    help="Without reports: how often.",
+    help="Without bids: how often.",
 )
-@click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Without reports: of the draws.")
-@click.option("--rivals/--no-rivals", default=True, show_default=True, help="Compare with other ways to buy, too.")
+@click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Without bids: of the draws.")
 @click.option(
-    "--rival",
+    "--baselines/--no-baselines", default=True, show_default=True, help="Compare with other ways to buy, too."
+)
+@click.option(
+    "--baseline",
     "named",
     multiple=True,
     metavar="NAME",
@@ -50,15 +52,15 @@ def command(options: MarketOptions, files: tuple[str, ...], as_json: bool, **giv
     from whom it buys, and what differs in them. Files are decided about anew; nothing is drawn or written. They state
     the market themselves, so no option but --json is taken.
 
-    With options that state a market, a trusted platform is set against noise on everybody's own device: on the REPORTS
+    With options that state a market, a trusted platform is set against noise on everybody's own device: on the BIDS
     of a file, or, without one, on people drawn from the prior again and again; then every figure is a mean, with the
-    standard error of its simulation in brackets. Then the rivals: what other ways to buy would have paid for the same
-    accuracy, and what error they would have reached with the same money.
+    standard error of its simulation in brackets. Then the baselines: what other ways to buy would have paid for the
+    same accuracy, and what error they would have reached with the same money.
     """
     if len(files) == 2:
         _compare_campaigns(*files, as_json=as_json)
     else:
-        _compare_settings(options, _reports_in(files), as_json, given)
+        _compare_settings(options, _bids_in(files), as_json, given)
 
 
 def _compare_campaigns(a: str, b: str, *, as_json: bool) -> None:
@@ -80,52 +82,52 @@ def _compare_campaigns(a: str, b: str, *, as_json: bool) -> None:
     tell(found.to_dict(), found.text(), as_json=as_json)
 
 
-def _reports_in(files: tuple[str, ...]) -> str | None:
-    """The one file of reports, if there is one."""
+def _bids_in(files: tuple[str, ...]) -> str | None:
+    """The one file of bids, if there is one."""
     if len(files) > 2:
-        raise click.UsageError(f"Give one file of reports, or two campaigns, got {len(files)} files.")
+        raise click.UsageError(f"Give one file of bids, or two campaigns, got {len(files)} files.")
     if files and (Path(files[0]).is_dir() or Path(files[0]).suffix in (".toml", ".json")):
-        raise click.UsageError(f"{files[0]} is a campaign: give two of them, or one file of reports.")
+        raise click.UsageError(f"{files[0]} is a campaign: give two of them, or one file of bids.")
     return files[0] if files else None
 
 
-def _compare_settings(options: MarketOptions, reports: str | None, as_json: bool, given: dict[str, Any]) -> None:
-    """One market in both settings, and its rivals."""
+def _compare_settings(options: MarketOptions, bids: str | None, as_json: bool, given: dict[str, Any]) -> None:
+    """One market in both settings, and its baselines."""
     from hushbid.money import money
 
     if not options.priors:
         raise click.UsageError(NO_PRIOR)
     options.one_estimate("compare strata")
-    _rivals_wanted(given)
+    _baselines_wanted(given)
     refused = _refused(options)
     settings = tuple(one for one in SETTINGS if one not in refused)
-    bought = _on_reports(options, settings, reports, given) if reports else _on_prior(options, settings, given)
-    rows, rivals = bought
+    bought = _on_reports(options, settings, bids, given) if bids else _on_prior(options, settings, given)
+    rows, baselines = bought
     currency = options.currency()
     result = {
         "people": rows[0]["people"],
-        "repetitions": 1 if reports else given["repetitions"],
+        "repetitions": 1 if bids else given["repetitions"],
         "goal": options.goal().to_dict(),
         "currency": currency.code,
         "settings": dict(zip(settings, rows, strict=True)),
         "refused": {one: str(why) for one, why in refused.items()},
-        "rivals": rivals,
+        "baselines": baselines,
     }
     pay = partial(money, currency=currency)
     told = [
         _text(rows, result, pay, survey=options.questions is not None),
         *(f"Not in the {one} setting: {in_options(why, command)}" for one, why in refused.items()),
     ]
-    tell(result, "\n\n".join([*told, *_rivals_texts(rivals, pay)]), as_json=as_json)
+    tell(result, "\n\n".join([*told, *_baselines_texts(baselines, pay)]), as_json=as_json)
 
 
-def _rivals_wanted(given: dict[str, Any]) -> Any:
-    """The rivals to compare with; refuses a name that none has."""
-    from hushbid.baselines.registry import rivals_named
+def _baselines_wanted(given: dict[str, Any]) -> Any:
+    """The baselines to compare with; refuses a name that none has."""
+    from hushbid.baselines.registry import baselines_named
 
-    if given["named"] and not given["rivals"]:
-        raise click.UsageError("--rival must not be given beside --no-rivals.")
-    return rivals_named(*given["named"])
+    if given["named"] and not given["baselines"]:
+        raise click.UsageError("--baseline must not be given beside --no-baselines.")
+    return baselines_named(*given["named"])
 
 
 def _refused(options: MarketOptions) -> dict[str, InputError]:
@@ -143,16 +145,16 @@ def _refused(options: MarketOptions) -> dict[str, InputError]:
 
 def _on_reports(
     options: MarketOptions, settings: tuple[str, ...], file: str, given: dict[str, Any]
-) -> tuple[list[dict[str, Any]], Rivals]:
+) -> tuple[list[dict[str, Any]], Baselines]:
     from hushbid.purchase.people import read_people, rows_of
 
-    rivals: Rivals = {}
+    baselines: Baselines = {}
     with Steps(5) as step:
-        step("reading the reports")
+        step("reading the bids")
         people = read_people(
             file,
             id_column=given["id_column"],
-            sensitivity=given["sensitivity_column"],
+            bid=given["bid_column"],
             group=given["group_column"],
             stratum=None if (strata := options.stratification()) is None else strata.column,
             ids_needed=is_stated("id_column"),
@@ -165,49 +167,49 @@ def _on_reports(
                 step(f"pricing, {setting} setting")
                 market = options.market_of(people, setting=setting)
                 tie_key = None if people.ids is None else people.tie_keys(market)
-                rows.append(_figures(market.acquire(people.reports, tie_key=tie_key)))
-                if given["rivals"]:
+                rows.append(_figures(market.acquire(people.bids, tie_key=tie_key)))
+                if given["baselines"]:
                     step(f"pricing as others would, {setting} setting")
-                    rivals[setting] = _rivals(market, people.reports, rivals=_rivals_wanted(given))
-    return rows, rivals
+                    baselines[setting] = _baselines(market, people.bids, baselines=_baselines_wanted(given))
+    return rows, baselines
 
 
 def _on_prior(
     options: MarketOptions, settings: tuple[str, ...], given: dict[str, Any]
-) -> tuple[list[dict[str, Any]], Rivals]:
+) -> tuple[list[dict[str, Any]], Baselines]:
     import numpy as np
 
     source = options.prior_source()
     if source.is_grouped:
-        raise InputError("Priors by group need REPORTS with a column of groups to be compared on.")
+        raise InputError("Priors by group need BIDS with a column of groups to be compared on.")
     prior, strata = source.priors[""], options.stratification()
     count = given["people"] if strata is None else strata.people
     rng = np.random.default_rng(given["seed"])
     markets = {setting: options.market_before(count, setting=setting) for setting in settings}
     drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in settings}
-    rivals: Rivals = {}
+    baselines: Baselines = {}
     with Steps(3) as step:
         step("simulating")
         for time in range(given["repetitions"]):
             step.part(time, given["repetitions"])
-            reports = prior.sample(count, rng=rng)
+            bids = prior.sample(count, rng=rng)
             for setting, market in markets.items():
-                drawn[setting].append(_figures(market.acquire(reports)))
-        for setting, market in markets.items() if given["rivals"] else ():
+                drawn[setting].append(_figures(market.acquire(bids)))
+        for setting, market in markets.items() if given["baselines"] else ():
             step(f"simulating others, {setting} setting")
-            populations = {"people": count, "populations": given["repetitions"], "rivals": _rivals_wanted(given)}
+            populations = {"people": count, "populations": given["repetitions"], "baselines": _baselines_wanted(given)}
             rng = np.random.default_rng(given["seed"])  # the same people again
-            rivals[setting] = _rivals(market, None, rng=rng, **populations)
-    return [_averaged(rows) for rows in drawn.values()], rivals
+            baselines[setting] = _baselines(market, None, rng=rng, **populations)
+    return [_averaged(rows) for rows in drawn.values()], baselines
 
 
-def _rivals(market: Any, reports: Any, **how: Any) -> dict[str, Any]:
+def _baselines(market: Any, bids: Any, **how: Any) -> dict[str, Any]:
     """Every way to buy, ours first; or why there is no comparison."""
     from hushbid.baselines import compare
     from hushbid.errors import HushbidError
 
     try:
-        found = compare(market, reports, **how)
+        found = compare(market, bids, **how)
     except HushbidError as problem:
         return {"rows": [], "missing": str(problem)}
     rows = [
@@ -219,14 +221,14 @@ def _rivals(market: Any, reports: Any, **how: Any) -> dict[str, Any]:
             "standard_error_for_same_payment": math.sqrt(row.error_for_same_payment),
             "note": row.note,
         }
-        for row in (found.ours, *found.rivals)
+        for row in (found.ours, *found.baselines)
     ]
     return {"rows": rows, "missing": ""}
 
 
 def _figures(outcome: Any) -> dict[str, Any]:
     return {
-        "people": int(outcome.reports.size),
+        "people": int(outcome.bids.size),
         "bought_from": outcome.active,
         "largest_privacy_loss": float(outcome.privacy_loss.max()),
         "standard_error": math.sqrt(outcome.mse),
@@ -300,10 +302,10 @@ def _cell(row: dict[str, Any], name: str, write: Callable[[float], str] = figure
     return text if error is None else f"{text} ({number(error, 2)})"
 
 
-def _rivals_texts(rivals: Rivals, pay: Callable[[float], str]) -> list[str]:
-    """A table per setting: ours against every rival, with what a reader should know."""
+def _baselines_texts(baselines: Baselines, pay: Callable[[float], str]) -> list[str]:
+    """A table per setting: ours against every baseline, with what a reader should know."""
     texts = []
-    for setting, found in rivals.items():
+    for setting, found in baselines.items():
         if found["missing"]:
             texts.append(f"Other ways to buy, {setting} setting: not compared. {found['missing']}")
             continue
@@ -317,14 +319,14 @@ def _rivals_texts(rivals: Rivals, pay: Callable[[float], str]) -> list[str]:
             lines.append((row["name"], *answers, *shown))
         notes = [f"  {_note(row)}" for row in found["rows"] if row["note"]]
         texts.append("\n".join([table(lines), *notes]))
-    if any(found["rows"] for found in rivals.values()):
+    if any(found["rows"] for found in baselines.values()):
         texts.append(_CAVEAT)
     return texts
 
 
 _CAVEAT = (
     "Without a cap, Hushbid is the cheapest truthful and voluntary purchase on average over the prior. On one set of\n"
-    "reports another can be ahead, as its terms were chosen here by looking at them, which a real one may not do."
+    "bids another can be ahead, as its terms were chosen here by looking at them, which a real one may not do."
 )
 
 

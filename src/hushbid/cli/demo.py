@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from hushbid.purchase.results import Purchase
 
 _FILES = (
-    *("pilot.csv", "prior.json", "reports.csv", "data.csv", "campaign.toml"),
+    *("pilot.csv", "prior.json", "bids.csv", "data.csv", "campaign.toml"),
     *("decisions.csv", "payments.csv", "estimate.json", "report.html", "record.json"),
 )
 _PILOT = 1000
@@ -30,16 +30,16 @@ _SHARES = (0.45, 0.15, 0.15, 0.25)
 
 _CAMPAIGN = """\
 # What a hospital's occupational health service might ask. Every person in it is made up.
-name = "Health of hospital staff"
-quantity = "the answers of the staff"
-made_up = true                       # never for real people: the estimate is drawn anew at every run
+title = "Health of hospital staff"
+question = "the answers of the staff"
+synthetic = true                       # never for real people: the estimate is drawn anew at every run
 notices = ["Every person in this campaign is made up: answers, prices for privacy and professions were simulated."]
 
 [market]
 setting = "central"                  # people trust the service to add the noise
 prior = { file = "prior.json" }      # fitted on a pilot among other people: hushbid fit-prior pilot.csv
 budget = 2000                        # euros, on average over what people may ask
-max_relation = 0.1                   # who asks more may sleep worse: be safe up to a correlation of 0.1
+max_correlation = 0.1                   # who asks more may sleep worse: be safe up to a correlation of 0.1
 
 [strata]                             # offices answer more often than wards: give everybody her due
 column = "profession"
@@ -89,8 +89,8 @@ answers = ["days", "nights", "both", "no answer"]
 [money]
 currency = "EUR"
 
-[reports]
-file = "reports.csv"
+[bids]
+file = "bids.csv"
 
 [data]
 file = "data.csv"
@@ -145,17 +145,17 @@ def _holds_a_demo(out: Path) -> bool:
     """Whether a folder's campaign file is a demo's, and its record, if there is one, of people who do not exist."""
     import tomllib
 
-    from hushbid.purchase.releasing import is_made_up
+    from hushbid.purchase.releasing import is_synthetic
     from hushbid.record import Record
 
     try:
         campaign = tomllib.loads((out / "campaign.toml").read_text(encoding="utf-8"))
         record = out / "record.json"
-        invented = is_made_up(Record.read(record)) if os.path.lexists(record) else True
+        invented = is_synthetic(Record.read(record)) if os.path.lexists(record) else True
     except (OSError, ValueError, RecursionError, HushbidError):
         return False
     ours = tomllib.loads(_CAMPAIGN)
-    return campaign.get("made_up") is True and campaign.get("name") == ours["name"] and invented
+    return campaign.get("synthetic") is True and campaign.get("title") == ours["title"] and invented
 
 
 class _Days(NamedTuple):
@@ -169,7 +169,7 @@ class _Days(NamedTuple):
 
 
 def _make_up(out: Path, people: int, seed: int, force: bool) -> _Days:
-    """Write the pilot, the fitted prior, the reports, the data and the campaign file; who works days only."""
+    """Write the pilot, the fitted prior, the bids, the data and the campaign file; who works days only."""
     import numpy as np
 
     from hushbid.priors.fitting import fit_priors
@@ -178,7 +178,7 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> _Days:
     from hushbid.tables import table_writer
 
     rng = np.random.default_rng(seed)
-    pilot, reports = _prices(_PILOT, rng), _prices(people, rng)
+    pilot, bids = _prices(_PILOT, rng), _prices(people, rng)
     work = rng.permutation(np.append(np.arange(4), rng.choice(4, size=people - 4, p=_PANEL)))  # nobody is forgotten
     answers = _answers(work, rng)
     ids = [f"staff-{row:05d}" for row in range(people)]
@@ -186,8 +186,8 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> _Days:
     fit = next(fit for fit in fit_priors(pilot) if fit.family == "lognormal")
     prior = prior_file_text(fit.prior, Pilot.of(pilot_ids, _PILOT), {"family": fit.family, "aic": fit.aic})
     tables: dict[str, dict[str, Any]] = {
-        "pilot.csv": {"id": pilot_ids, "sensitivity": pilot},
-        "reports.csv": {"id": ids, "sensitivity": reports, "profession": [_PROFESSIONS[one] for one in work]},
+        "pilot.csv": {"id": pilot_ids, "bid": pilot},
+        "bids.csv": {"id": ids, "bid": bids, "profession": [_PROFESSIONS[one] for one in work]},
         "data.csv": {"id": ids, **answers},
     }
     with Staging(force=force) as files:
@@ -241,7 +241,7 @@ def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
     count, bought, currency = decided.figures.people, decided.figures.active, decided.currency
     largest = decided.facts()["largest_privacy_loss"]
     lines = [
-        f"A hospital asked {count:,} made-up people eight questions, and what a unit of privacy loss costs them.",
+        f"A hospital asked {count:,} synthetic people eight questions, and what a unit of privacy loss costs them.",
         "",
         f"  What was bought   answers of {bought:,} people, each of whom loses at most ε = {figure(largest)} of"
         " privacy",
@@ -249,7 +249,7 @@ def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
         f" {money_at_most(decided.incentive_error, currency)} by not telling the truth",
     ]
     if purchase.release is not None:
-        told = estimate_text(purchase.release, campaign.level, campaign.quantity, campaign.unit).splitlines()
+        told = estimate_text(purchase.release, campaign.level, campaign.question, campaign.unit).splitlines()
         told.append(
             f"(Made up, so we know: of the staff {fixed(truth.of_staff, 3)} work days only, of those who were asked"
             f" {fixed(truth.of_asked, 3)}.)"

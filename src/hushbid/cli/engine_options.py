@@ -19,14 +19,14 @@ class EngineOptions:
     on_bad_rows: Literal["fail", "drop"]
     check_ids: Literal["exact", "off"]
 
-    def chosen(self, reports: str) -> "Reading":
+    def chosen(self, bids: str) -> "Reading":
         """How a file is read: by which engine, ``"memory"`` if by none."""
         from hushbid.engine.opening import choose
         from hushbid.purchase.people import Reading
 
         if self.spark_master is not None and self.engine not in ("auto", "spark"):
             raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {self.engine}.")
-        engine = choose(reports, self.engine, master=self.spark_master)
+        engine = choose(bids, self.engine, master=self.spark_master)
         return Reading(engine=engine, on_bad_rows=self.on_bad_rows, check_ids=self.check_ids)
 
 
@@ -52,7 +52,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["fail", "drop"]),
             default="fail",
             show_default=True,
-            help="What to do about reports that cannot be priced: stop, naming them, or leave them out.",
+            help="What to do about bids that cannot be priced: stop, naming them, or leave them out.",
         ),
         click.option("--spark-master", metavar="URL", help="Start Spark there: local[4], spark://host:7077, yarn, ..."),
         click.option(
@@ -60,7 +60,7 @@ def engine_options(function: Callable[..., Any]) -> Callable[..., Any]:
             type=click.Choice(["auto", "memory", "polars", "duckdb", "spark"]),
             default="auto",
             show_default=True,
-            help="What reads the reports: memory for small files, otherwise in batches; auto goes by size.",
+            help="What reads the bids: memory for small files, otherwise in batches; auto goes by size.",
         ),
     ):
         wrapped = option(wrapped)

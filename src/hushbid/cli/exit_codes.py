@@ -18,6 +18,7 @@
 
 from hushbid.errors import (
     AlreadyReleased,
+    BidError,
     Conflict,
     DataError,
     HashMismatch,
@@ -27,7 +28,6 @@ from hushbid.errors import (
     MissingExtra,
     OutputExists,
     ReleaseError,
-    ReportError,
     ServerFailed,
     Throttled,
     Unwritable,
@@ -41,7 +41,7 @@ VERDICTS = {"holds": DONE, "fails": FAILED, "incomplete": INCOMPLETE}
 
 _CODES: tuple[tuple[tuple[type[Exception], ...], int], ...] = (
     ((HashMismatch,), FAILED),
-    ((DataError, ReportError), BAD_ROWS),
+    ((DataError, BidError), BAD_ROWS),
     ((OutputExists, AlreadyReleased, Conflict), EXISTS),
     ((LedgerError, Unwritable, MissingExtra, ServerFailed, Throttled), ENVIRONMENT),
     ((MarketError, ReleaseError), REFUSED),

@@ -1,4 +1,4 @@
-"""``hushbid --import``: modules of one's own, which register priors and rivals before a command runs.
+"""``hushbid --import``: modules of one's own, which register priors and baselines before a command runs.
 
 Code is imported because whoever types the command names it, and for no other reason: never because of what stands in a
 record, a campaign file or a request.

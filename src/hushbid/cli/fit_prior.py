@@ -1,4 +1,4 @@
-"""``hushbid fit-prior``: from a pilot's sensitivities to a prior for other people's."""
+"""``hushbid fit-prior``: from a pilot's bids to a prior for other people's."""
 
 from typing import Any
 
@@ -17,10 +17,10 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 
 @make_command("fit-prior")
 @click.argument("pilot", type=click.Path(dir_okay=False, allow_dash=True))
-@click.option("--sensitivity-column", metavar="NAME", default="sensitivity", show_default=True, help="Of reports.")
+@click.option("--bid-column", metavar="NAME", default="bid", show_default=True, help="Of bids.")
 @click.option("--id-column", metavar="NAME", default="id", show_default=True, help="Of ids, to recognise people later.")
 @click.option("--group-column", metavar="NAME", help="Of groups: fits a prior to each.")
-@click.option("--no-ids", is_flag=True, help="The pilot has no ids; whether its people report again cannot be checked.")
+@click.option("--no-ids", is_flag=True, help="The pilot has no ids; whether its people bid again cannot be checked.")
 @click.option(
     "--family",
     type=click.Choice(FAMILIES),
@@ -31,17 +31,17 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
     "bounds",
     callback=lambda ctx, option, value: None if value is None else read_bounds(ctx, option, value),
     metavar="LOW,HIGH",
-    help="Where all sensitivities must lie, if that is known: fits a beta prior too.",
+    help="Where all bids must lie, if that is known: fits a beta prior too.",
 )
 @click.option("--out", type=OneFile(), metavar="FILE.json", help="Write the prior for run and price.")
 @click.option("--picture", type=OneFile(), metavar="FILE.svg", help="Draw data, fits and virtual cost.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
 def command(pilot: str, as_json: bool, **given: Any) -> None:
-    """Fit priors to a pilot's sensitivities and compare them.
+    """Fit priors to a pilot's bids and compare them.
 
     PILOT is a CSV, Parquet or Excel file, or - for standard input. Each family is fitted by maximum likelihood; the
     best is the one that lies closest to data it has not seen, and of those that lie equally close, within one standard
-    error, the most parsimonious: the one of least AIC. The people of the pilot must not report in the campaign
+    error, the most parsimonious: the one of least AIC. The people of the pilot must not bid in the campaign
     that uses the prior, or their own answers would move their own prices: --out keeps a keyed hash of every id, by
     which run and price recognise them. With --group-column each group gets a prior of its own, and --out holds them
     all; a group must be something public that a person cannot choose.
@@ -113,24 +113,24 @@ def _fit(pilot: str, given: dict[str, Any]) -> dict[str, Fitted]:
 
 
 def _read(pilot: str, given: dict[str, Any]) -> tuple[Any, list[str] | None, list[str]]:
-    """Sensitivities, ids if there are any, and everybody's group, empty if there are none."""
+    """Bids, ids if there are any, and everybody's group, empty if there are none."""
     import numpy as np
 
     from hushbid.arrays import first_row, rows_text
-    from hushbid.errors import ReportError
+    from hushbid.errors import BidError
     from hushbid.tables import read_table, rows_note
 
-    column, group = given["sensitivity_column"], given["group_column"]
+    column, group = given["bid_column"], given["group_column"]
     needed = [column, *([] if given["no_ids"] else [given["id_column"]]), *([] if group is None else [group])]
     found = read_table(pilot, needed=needed)
     ids = None if given["no_ids"] else found.keys(given["id_column"])
-    values = found.numbers(column, error=ReportError)
+    values = found.numbers(column, error=BidError)
     for note in found.notes_on(column):
         click.echo(note, err=True)
     bad = ~((values >= 0.0) & np.isfinite(values))
     if bad.any():
-        raise ReportError(
-            f"{found.source}: sensitivities must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
+        raise BidError(
+            f"{found.source}: bids must be finite numbers of at least 0, but {rows_text(bad, 'does')} not"
             f" hold one ({rows_note(first_row(bad), found.lines)}).",
             field=column,
             row=first_row(bad),
@@ -147,7 +147,7 @@ def _fit_group(values: Any, label: str, given: dict[str, Any]) -> Fitted:
         fits = fit_priors(values, bounds=given["bounds"], also=also)
         named = [fit for fit in fits if given["family"] in (None, fit.family)]
         if not named:
-            why = "needs --range" if given["family"] == "beta" else "needs sensitivities above 0"
+            why = "needs --range" if given["family"] == "beta" else "needs bids above 0"
             raise InputError(f"--family {given['family']} cannot be fitted here: it {why}.")
     except InputError as problem:
         if not label:
@@ -174,13 +174,13 @@ def _virtual_costs(prior: Any) -> list[dict[str, float]]:
     """The virtual cost at a few quantiles, before and after ironing."""
     rows = []
     for level in _LEVELS:
-        sensitivity = float(prior.quantile(level))
+        bid = float(prior.quantile(level))
         rows.append(
             {
                 "quantile": level,
-                "sensitivity": sensitivity,
-                "raw": float(prior.raw_virtual_cost(sensitivity)),
-                "ironed": float(prior.virtual_cost(sensitivity)),
+                "bid": bid,
+                "raw": float(prior.raw_virtual_cost(bid)),
+                "ironed": float(prior.virtual_cost(bid)),
             }
         )
     return rows
@@ -191,7 +191,7 @@ def _text(groups: dict[str, dict[str, Any]], fitted: dict[str, Fitted], files: l
     for label, result in groups.items():
         lines += [f"Group {label}:"] if label else []
         lines += _group_text(result, *fitted[label][:2])
-    lines.append("Use it for other people only: whoever was in the pilot must not report in the campaign.")
+    lines.append("Use it for other people only: whoever was in the pilot must not bid in the campaign.")
     if files:
         lines.append(f"Written: {', '.join(files)}.")
     return "\n".join(lines)
@@ -202,9 +202,9 @@ def _group_text(result: dict[str, Any], fits: list[Any], chosen: Any) -> list[st
     for fit in fits:
         aic = "" if fit.aic is None else fixed(fit.aic, 1)
         compared.append((fit.family, fixed(fit.held_out_distance, 4), aic, "no" if fit.is_regular else "yes"))
-    costs: list[tuple[str, ...]] = [("quantile", "sensitivity", "virtual cost", "ironed")]
+    costs: list[tuple[str, ...]] = [("quantile", "bid", "virtual cost", "ironed")]
     costs += [
-        (percent(row["quantile"]), *(figure(row[name]) for name in ("sensitivity", "raw", "ironed")))
+        (percent(row["quantile"]), *(figure(row[name]) for name in ("bid", "raw", "ironed")))
         for row in result["virtual_cost"]
     ]
     named = next(one for one in result["fits"] if one["family"] == chosen.family)["text"]

@@ -14,10 +14,10 @@ from hushbid.errors import HushbidError
 BY_FILES = "hushbid.by_files"
 """Set in a context's ``meta`` where files state the market: then names without a value are the files' fields."""
 
-_OTHER_NAMES = {("report", "question"): "quantity"}
+_OTHER_NAMES = {("bid", "question"): "question"}
 """What a command calls a field otherwise than Python, by command and field."""
 
-_FIELDS_OF_FILES = frozenset({"accept_infinite_loss", "accept_pilot_overlap", "each", "max_relation", "user_weight"})
+_FIELDS_OF_FILES = frozenset({"accept_infinite_loss", "accept_pilot_overlap", "each", "max_correlation", "user_weight"})
 """What a message may advise with a value, and a campaign file states."""
 
 _ASSIGNED = re.compile(r"(?<![\w/.])([a-z_]+)=(True|'[\w-]+'|\d[\d.]*\d|\d)(?![\w/=])")

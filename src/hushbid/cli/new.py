@@ -21,20 +21,18 @@ if TYPE_CHECKING:
 
 _GOALS = ("budget", "hard-budget", "standard-error", "buyer-weight")
 _CENTRAL_ONLY = ("budget", "hard-budget")
-_COLUMNS = {"id": "id", "sensitivity": "sensitivity", "group": None}
+_COLUMNS = {"id": "id", "bid": "bid", "group": None}
 """What columns are called unless a campaign file says otherwise."""
 
 
 @make_command("new")
-@click.option("--name", metavar="TEXT", help="What people call the campaign.  [default: the file's name]")
-@click.option("--quantity", metavar="TEXT", help="What is estimated, as it stands in a sentence.  [default: the mean]")
+@click.option("--title", metavar="TEXT", help="What people call the campaign.  [default: the file's name]")
+@click.option("--question", metavar="TEXT", help="What is estimated, as it stands in a sentence.  [default: the mean]")
 @click.option("--unit", metavar="TEXT", default="", help="The unit of the data.")
 @market_options(required=False)
 @click.option("--strata-column", metavar="NAME", help="Column of people's public strata, for --shares.")
 @click.option("--shares", metavar="LABEL=SHARE,...", help="Share of the population that each stratum is.")
-@click.option(
-    "--reports", metavar="FILE", default="reports.csv", show_default=True, help="Of reports; it may be there later."
-)
+@click.option("--bids", metavar="FILE", default="bids.csv", show_default=True, help="Of bids; it may be there later.")
 @people_options
 @click.option("--data", metavar="FILE", help="Of data.  [default: none until they are collected]")
 @click.option(
@@ -45,7 +43,7 @@ def command(options: MarketOptions, out: Path, force: bool, as_json: bool, **giv
     """Write a campaign file with comments, by questions asked or by options.
 
     On a terminal, whatever no option states is asked for, unless --prior and a goal are given. What is written is read
-    as "hushbid run" would read it before it is written. The files of reports and data may come later; if they are
+    as "hushbid run" would read it before it is written. The files of bids and data may come later; if they are
     there, they must have the columns.
     """
     refuse_output(out, force=force)
@@ -53,11 +51,11 @@ def command(options: MarketOptions, out: Path, force: bool, as_json: bool, **giv
         options, given = _asked(options, given, out)
     if not options.priors:
         raise click.UsageError(NO_PRIOR)
-    refuse_output(out, options, given["reports"], given["data"], force=force)
+    refuse_output(out, options, given["bids"], given["data"], force=force)
     draft = draft_of(options, out, strata=_strata(options, given), **given)
     write_draft(draft, out, force=force)
-    shown = {"file": str(out), "reports_there": Path(given["reports"]).exists()}
-    tell(shown, next_steps(out, given["reports"]), as_json=as_json)
+    shown = {"file": str(out), "bids_there": Path(given["bids"]).exists()}
+    tell(shown, next_steps(out, given["bids"]), as_json=as_json)
 
 
 def refuse_output(
@@ -80,10 +78,10 @@ def draft_of(
     out: Path,
     *,
     strata: "Stratification | None",
-    reports: str = "reports.csv",
+    bids: str = "bids.csv",
     data: str | None = None,
-    name: str | None = None,
-    quantity: str | None = None,
+    title: str | None = None,
+    question: str | None = None,
     unit: str = "",
     planned: str = "",
     **columns: Any,
@@ -95,12 +93,12 @@ def draft_of(
     survey, goal = options.survey(), options.goal()
     if survey is not None and unit:
         raise click.UsageError("--unit cannot be stated beside --questions, each of which has its own.")
-    usual = {"user_weight": 0.0, "people_may_owe_money": False, "outside_option": "own_data", "max_relation": 0.0}
+    usual = {"user_weight": 0.0, "people_may_owe_money": False, "outside_option": "own_data", "max_correlation": 0.0}
     usual |= {"max_privacy_loss": None, "population": None}
     stated = {column: columns.get(f"{column}_column") for column in _COLUMNS}
     return Draft(
-        name=name or out.stem,
-        quantity=quantity or ("the mean" if survey is None else "the answers"),
+        title=title or out.stem,
+        question=question or ("the mean" if survey is None else "the answers"),
         unit=unit,
         setting=options.setting or "central",
         prior=_prior(options, out),
@@ -111,7 +109,7 @@ def draft_of(
         more={name: value for name in usual if (value := getattr(options, name)) != usual[name]},
         strata=strata,
         currency=None if options.currency_code is None else options.currency().code,
-        reports=_from(out, reports),
+        bids=_from(out, bids),
         columns={
             column: called for column, called in stated.items() if called is not None and called != _COLUMNS[column]
         },
@@ -134,12 +132,12 @@ def write_draft(draft: "Draft", out: Path, *, force: bool) -> None:
     write_file(out, lambda file: file.write(content), force=force, private=False)
 
 
-def next_steps(out: Path, reports: str) -> str:
+def next_steps(out: Path, bids: str) -> str:
     """What was written, and what comes next."""
     run = f"hushbid run {out}"
-    if Path(reports).exists():
+    if Path(bids).exists():
         return f"Written: {out}. Next: {run}"
-    return f"Written: {out}. Next: collect people's reports in {reports}, one row per person, then {run}"
+    return f"Written: {out}. Next: collect people's bids in {bids}, one row per person, then {run}"
 
 
 def _prior(options: MarketOptions, out: Path) -> Any:
@@ -200,11 +198,11 @@ def _states_goal(options: MarketOptions) -> bool:
 def _asked(options: MarketOptions, given: dict[str, Any], out: Path) -> tuple[MarketOptions, dict[str, Any]]:
     """The options with what was answered on the terminal; what was given as an option is not asked for."""
     given = dict(given)
-    if not is_stated("name"):
-        given["name"] = _ask("What is the campaign called?", default=out.stem)
-    if not is_stated("quantity"):
+    if not is_stated("title"):
+        given["title"] = _ask("What is the campaign called?", default=out.stem)
+    if not is_stated("question"):
         default = "the mean" if options.questions is None else "the answers"
-        given["quantity"] = _ask("What is estimated, as it stands in a sentence?", default=default)
+        given["question"] = _ask("What is estimated, as it stands in a sentence?", default=default)
     if options.questions is None and not is_stated("bounds"):
         context = click.get_current_context()
         bounds = _ask("Between which numbers do the data lie?", lambda text: read_bounds(context, None, text), "0,1")
@@ -225,8 +223,8 @@ def _asked(options: MarketOptions, given: dict[str, Any], out: Path) -> tuple[Ma
     if not is_stated("currency"):
         code = _ask("In which currency, by its code? (nothing for none)", _currency_code, "")
         options = replace(options, currency_code=code or None)
-    if not is_stated("reports"):
-        given["reports"] = _ask("Which file holds people's reports? (it may come later)", default="reports.csv")
+    if not is_stated("bids"):
+        given["bids"] = _ask("Which file holds people's bids? (it may come later)", default="bids.csv")
     if not is_stated("data"):
         given["data"] = _ask("Which file holds the data? (nothing until they are collected)", default="") or None
     return options, given

@@ -1,4 +1,4 @@
-"""Options that several commands share: of a market, of the columns of reports, and of a server's installation."""
+"""Options that several commands share: of a market, of the columns of bids, and of a server's installation."""
 
 import math
 import re
@@ -59,7 +59,7 @@ class MarketOptions:
     budget: float | None
     standard_error: float | None
     hard_budget: float | None
-    max_relation: float
+    max_correlation: float
     population: int | None
     user_weight: float
     people_may_owe_money: bool
@@ -136,28 +136,28 @@ class MarketOptions:
         return found
 
     def market_of(self, people: "People | None", *, setting: str | None = None) -> "Market":
-        """The market for people who reported, or, with None, as far as it is known before they are read."""
+        """The market for people who bid, or, with None, as far as it is known before they are read."""
         source, strata = self.prior_source(), self.stratification()
         labels = people.groups if people is not None else [] if source.is_grouped else None
         if source.is_grouped and labels is None:
-            raise InputError("--prior by group needs a column of groups in the reports: --group-column must name it.")
+            raise InputError("--prior by group needs a column of groups in the bids: --group-column must name it.")
         return self.market(
             source.prior_for(labels),
             setting=setting,
             roster=None if people is None else people.roster,
-            **({} if strata is None else strata.fields(people, self.max_relation)),
+            **({} if strata is None else strata.fields(people, self.max_correlation)),
         )
 
     def market_before(self, people: int | None, *, setting: str | None = None) -> "Market":
-        """The market for so many people who have not reported yet, or for the panel that the strata state."""
+        """The market for so many people who have not bid yet, or for the panel that the strata state."""
         strata, [prior] = self.stratification(), self.prior_source().priors.values()
-        of_strata = {} if strata is None else strata.panel(self.max_relation)
+        of_strata = {} if strata is None else strata.panel(self.max_correlation)
         return self.market(prior, setting=setting, roster=people, **of_strata)
 
     def market(
         self, prior: Any, *, setting: str | None = None, roster: int | None = None, **of_strata: Any
     ) -> "Market":
-        """The market with this prior; ``roster`` is how many rows a table of reports has, if that is known."""
+        """The market with this prior; ``roster`` is how many rows a table of bids has, if that is known."""
         from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
         from hushbid.mechanism import Market
 
@@ -177,7 +177,7 @@ class MarketOptions:
             "user_weight": self.user_weight,
             "outside_option": self.outside_option,
             "max_privacy_loss": self.max_privacy_loss,
-            "max_relation": self.max_relation,
+            "max_correlation": self.max_correlation,
             "population": self.population,
             **of_strata,
         }
@@ -227,12 +227,10 @@ def market_options(
 
 
 def people_options(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the names of the columns of a file of reports."""
+    """Add the names of the columns of a file of bids."""
     for option in (
         click.option("--group-column", metavar="NAME", help="Column of groups, for priors by group."),
-        click.option(
-            "--sensitivity-column", metavar="NAME", default="sensitivity", show_default=True, help="Of reports."
-        ),
+        click.option("--bid-column", metavar="NAME", default="bid", show_default=True, help="Of bids."),
         click.option("--id-column", metavar="NAME", default="id", show_default=True, help="Column of ids."),
     ):
         function = option(function)
@@ -246,7 +244,7 @@ _PLAIN = (
     "budget",
     "standard_error",
     "hard_budget",
-    "max_relation",
+    "max_correlation",
     "population",
     "user_weight",
     "people_may_owe_money",
@@ -327,11 +325,11 @@ def _goal_options(positive: Number) -> list[Callable[..., Any]]:
     """What the buyer has, of which she states one thing, and what she is to be protected against."""
     return [
         click.option("--budget", type=positive, help="Spend this much on average, as accurately as possible."),
-        click.option("--hard-budget", type=positive, help="Never spend more than this, whatever people report."),
+        click.option("--hard-budget", type=positive, help="Never spend more than this, whatever people bid."),
         click.option("--standard-error", type=positive, help="Reach this error, in data units, for as little."),
         click.option("--buyer-weight", type=positive, help="What one unit of squared error costs you, in money."),
         click.option(
-            "--max-relation",
+            "--max-correlation",
             type=Number(0.0, 1.0),
             default=0.0,
             show_default=True,
@@ -341,7 +339,7 @@ def _goal_options(positive: Number) -> list[Callable[..., Any]]:
             "--population",
             type=COUNT,
             metavar="PEOPLE",
-            help="With --max-relation: how many people the mean is about.  [default: those in the file]",
+            help="With --max-correlation: how many people the mean is about.  [default: those in the file]",
         ),
     ]
 

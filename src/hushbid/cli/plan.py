@@ -38,9 +38,9 @@ def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
 
     For what the buyer states: a budget, a standard error, a budget that is never exceeded, or what an error costs her;
     with so many --people, or as many as it takes to meet a target for what she does not state. And what more protection
-    against a relation of prices and data, or more money, would do. All before anybody has reported, from simulated
+    against a relation of prices and data, or more money, would do. All before anybody has bid, from simulated
     campaigns. --write makes a campaign file of it, as "hushbid new" does: one that "hushbid run" takes once people have
-    reported in the file reports.csv beside it.
+    bid in the file bids.csv beside it.
     """
     strata = options.one_estimate("plan strata")
     if strata is not None:
@@ -57,10 +57,10 @@ def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
     currency = options.currency()
     result, text = _plain(found, currency), _text(found, currency)
     if out is not None:
-        reports = str(out.with_name("reports.csv"))
-        draft = draft_of(options, out, strata=strata, reports=reports, planned=_planned(found, currency))
+        bids = str(out.with_name("bids.csv"))
+        draft = draft_of(options, out, strata=strata, bids=bids, planned=_planned(found, currency))
         write_draft(draft, out, force=given["force"])
-        result, text = {**result, "file": str(out)}, f"{text}\n\n{next_steps(out, reports)}"
+        result, text = {**result, "file": str(out)}, f"{text}\n\n{next_steps(out, bids)}"
     tell(result, text, as_json=as_json)
 
 

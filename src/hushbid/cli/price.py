@@ -17,12 +17,12 @@ if TYPE_CHECKING:
 
 
 @make_command("price")
-@click.argument("reports", type=click.Path(allow_dash=True))
+@click.argument("bids", type=click.Path(allow_dash=True))
 @market_options()
 @people_options
 @engine_options
 @click.option("--limit-column", metavar="NAME", help="Column of the largest losses that people accept, if they say.")
-@click.option("--ceiling", type=Number(min=0.0, min_open=True), help="Refuse to spend more than this.")
+@click.option("--spending-limit", type=Number(min=0.0, min_open=True), help="Refuse to spend more than this.")
 @click.option("--accept-pilot-overlap", is_flag=True, help="Use a prior fitted on some of these very people.")
 @click.option("--accept-rounding", is_flag=True, help="Buy although rounding takes more than 5 % of the budget.")
 @click.option(
@@ -34,10 +34,10 @@ if TYPE_CHECKING:
 )
 @click.option("--record", type=OneFile(), metavar="FILE", help="Save all that release and verify need.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
-def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: bool, **given: Any) -> None:
+def command(options: MarketOptions, how: EngineOptions, bids: str, as_json: bool, **given: Any) -> None:
     """Decide how much privacy to buy from whom, and at what price.
 
-    REPORTS is a CSV, Parquet or Excel file, or - for standard input, with a column of sensitivities (what one unit of
+    BIDS is a CSV, Parquet or Excel file, or - for standard input, with a column of bids (what one unit of
     privacy loss costs each person) and, best, one of ids, which the local setting needs: a hash of them decides between
     equals. The decisions go to standard output as CSV, a summary to standard error; --json prints the summary instead.
     A large Parquet file, or a folder of them, is priced in batches into another one.
@@ -46,12 +46,12 @@ def command(options: MarketOptions, how: EngineOptions, reports: str, as_json: b
     if as_json and is_stated("out") and out == STREAM:
         raise click.UsageError("--json and --out - would both write to standard output.")
     written = [path for path in (out, given["record"]) if path is not None]
-    refuse_clashes(written, [reports, *options.prior_source().paths])
+    refuse_clashes(written, [bids, *options.prior_source().paths])
     if not given["force"]:
         refuse_existing([Path(path) for path in written])
-    reading = how.chosen(reports)
+    reading = how.chosen(bids)
     _refuse_output(out, reading.engine)
-    decided = _decided(options, reading, reports, given)
+    decided = _decided(options, reading, bids, given)
     if out == STREAM and not as_json:
         from hushbid.tables import table_writer
 
@@ -69,22 +69,22 @@ def _refuse_output(out: str, engine: str) -> None:
         raise click.UsageError("On an engine decisions are written to --out FILE.parquet (with Spark, a folder).")
 
 
-def _decided(options: MarketOptions, reading: "Reading", reports: str, given: dict[str, Any]) -> "Decided":
+def _decided(options: MarketOptions, reading: "Reading", bids: str, given: dict[str, Any]) -> "Decided":
     from hushbid.purchase.deciding import Wanted
     from hushbid.purchase.pricing import price_people, steps_of
 
     source, strata = options.prior_source(), options.stratification()
     wanted = Wanted(
-        reports=reports,
+        bids=bids,
         id=given["id_column"],
-        sensitivity=given["sensitivity_column"],
+        bid=given["bid_column"],
         group=given["group_column"],
         stratum=None if strata is None else strata.column,
         limit=given["limit_column"],
         prior=source,
         market=options.market_of,
         currency=options.currency(),
-        ceiling=given["ceiling"],
+        spending_limit=given["spending_limit"],
         accept_pilot_overlap=given["accept_pilot_overlap"],
         accept_rounding=given["accept_rounding"],
     )

@@ -11,12 +11,12 @@ from hushbid.cli.common import command as make_command
 
 @make_command("report")
 @click.argument("record", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
-@click.option("--name", metavar="TEXT", help="What the campaign is called.  [default: as RECORD says]")
-@click.option("--quantity", metavar="TEXT", help="What is estimated, if RECORD does not say.  [default: the mean]")
+@click.option("--title", metavar="TEXT", help="What the campaign is called.  [default: as RECORD says]")
+@click.option("--question", metavar="TEXT", help="What is estimated, if RECORD does not say.  [default: the mean]")
 @click.option("--unit", metavar="TEXT", default="", help="The unit of the data.")
 @click.option("--date", metavar="TEXT", default="", help="When it was carried out, as it is to be shown.")
 @click.option(
-    "--ceiling", type=Number(min=0.0, min_open=True), help="The most that might be spent, if that was stated."
+    "--spending-limit", type=Number(min=0.0, min_open=True), help="The most that might be spent, if that was stated."
 )
 @click.option(
     "--level",
@@ -35,8 +35,8 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
     """Write the report page again, from a record.
 
     RECORD is a file, or - for standard input; one that does not fit its own hash is refused. What the record does not
-    hold, the options state: unit, date, ceiling and level. Audits are run again. What a server knows of deliveries and
-    payments made is not in a record, so it is not on this page.
+    hold, the options state: unit, date, spending limit and level. Audits are run again. What a server knows of
+    deliveries and payments made is not in a record, so it is not on this page.
     --language de writes it in German; names and notices of the campaign's own stay as they are.
     """
     from hushbid.audit.suite import audits_of

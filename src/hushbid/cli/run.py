@@ -33,7 +33,7 @@ def command(campaign: Path, how: EngineOptions, audit: bool, ledger: Path | None
     from hushbid.purchase.campaign_file import read_campaign
 
     wanted = read_campaign(campaign)
-    reading = how.chosen(wanted.reports.file)
+    reading = how.chosen(wanted.bids.file)
     run: Callable[..., Purchase | PurchaseByStratum] = run_campaign
     if wanted.each:
         from hushbid.purchase.by_stratum import run_by_stratum as run

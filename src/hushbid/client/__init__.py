@@ -1,6 +1,6 @@
 """The two ends of a campaign's server, as Python objects: a participant's and an analyst's.
 
-`ParticipantClient` speaks for one person with her link. It keeps what she agreed to when she reported. In the local
+`ParticipantClient` speaks for one person with her link. It keeps what she agreed to when she bid. In the local
 setting it adds noise before anything leaves the process, never less than she agreed to, keeps the first noisy value and
 sends that one on every retry; it never sends a value without noise unless the caller says so by the name of the method.
 `AsyncParticipantClient` does all that for programs that play many people. `AnalystClient` scripts whole campaigns. None

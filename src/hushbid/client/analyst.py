@@ -31,8 +31,8 @@ class AnalystClient:
         campaign = analyst.draft({"title": "Sleep", ...})
         invitations = analyst.invite(campaign.id, count=200)
         analyst.open(campaign.id)
-        # people report
-        analyst.close_reporting(campaign.id)
+        # people bid
+        analyst.close_bidding(campaign.id)
         analyst.wait(campaign.id)
         # people deliver
         analyst.release(campaign.id)
@@ -112,7 +112,8 @@ class AnalystClient:
     # conducting -----------------------------------------------------------------------------------------------------
 
     def open(self, campaign: str) -> Campaign:
-        """Let people report, once the server has computed what it may cost; refused if that is above the ceiling."""
+        """Let people bid, once the server has computed what it may cost; refused if that is above the spending
+        limit."""
         found = self._step(campaign, "open", before=frozenset({"cancelled"}))
         if found.state == "draft":
             found = self.wait(campaign)
@@ -120,16 +121,16 @@ class AnalystClient:
             raise Conflict("The campaign was not opened.")
         return found
 
-    def close_reporting(self, campaign: str) -> Campaign:
-        """Take no more reports and decide, in the background."""
-        return self._step(campaign, "close-reporting", before=frozenset({"draft", "reporting", "cancelled"}))
+    def close_bidding(self, campaign: str) -> Campaign:
+        """Take no more bids and decide, in the background."""
+        return self._step(campaign, "close-bidding", before=frozenset({"draft", "bidding", "cancelled"}))
 
     def release(self, campaign: str, *, accept_nobody: bool = False) -> Campaign:
         """Take no more data and draw the estimate, once, in the background.
 
         Where nobody has delivered, it ends without an estimate, which must be accepted by name.
         """
-        before = frozenset({"draft", "reporting", "allocating", "nothing_bought", "delivering", "cancelled"})
+        before = frozenset({"draft", "bidding", "allocating", "nothing_bought", "delivering", "cancelled"})
         return self._step(campaign, "release", {"accept_nobody": accept_nobody}, before=before)
 
     def mark_paid(
@@ -153,13 +154,13 @@ class AnalystClient:
 
     def close(self, campaign: str, *, accept_unpaid: bool = False) -> Campaign:
         """End a campaign whose estimate is out; people who are still to be paid must be accepted by name."""
-        before = frozenset({"draft", "reporting", "allocating", "delivering", "releasing", "released"})
+        before = frozenset({"draft", "bidding", "allocating", "delivering", "releasing", "released"})
         return self._step(campaign, "close", {"accept_unpaid": accept_unpaid}, before=before)
 
     def cancel(self, campaign: str, *, reason: str | None = None) -> Campaign:
         """Give a campaign up before people were told what is bought; participants may read the reason."""
         content = {} if reason is None else {"reason": reason}
-        return self._step(campaign, "cancel", content, before=frozenset({"draft", "reporting", "allocating"}))
+        return self._step(campaign, "cancel", content, before=frozenset({"draft", "bidding", "allocating"}))
 
     def wait(self, campaign: str, *, progress: Callable[[Job], None] | None = None, most: float = 3600.0) -> Campaign:
         """Wait until nothing runs in the background any more; ``most`` seconds of pauses at most."""
@@ -185,7 +186,7 @@ class AnalystClient:
         self,
         settings: Mapping[str, Any],
         *,
-        reporting: Callable[[list[Invitation]], None],
+        bidding: Callable[[list[Invitation]], None],
         delivering: Callable[[list[Invitation]], None],
         count: int | None = None,
         people: Iterable[str | Mapping[str, Any]] | None = None,
@@ -194,8 +195,8 @@ class AnalystClient:
         campaign = self.draft(settings).id
         invitations = self.invite(campaign, count=count, people=people)
         self.open(campaign)
-        reporting(invitations)
-        self.close_reporting(campaign)
+        bidding(invitations)
+        self.close_bidding(campaign)
         found = self.wait(campaign)
         if found.state == "delivering":
             delivering(invitations)
@@ -230,7 +231,7 @@ class AnalystClient:
         return str(self._ask(get(f"/campaigns/{_id(campaign)}/payments.csv", expect="text")))
 
     def awaited_csv(self, campaign: str, what: str | None = None) -> str:
-        """Who is awaited for a report, a delivery, a payout or a payment, all or one of them; as CSV."""
+        """Who is awaited for a bid, a delivery, a payout or a payment, all or one of them; as CSV."""
         return str(self._ask(get(f"/campaigns/{_id(campaign)}/awaited.csv", expect="text", what=what)))
 
     def account(self, campaign: str) -> dict[str, Any]:
@@ -245,9 +246,9 @@ class AnalystClient:
         """The log, to be checked with `hushbid.verification.receipts.verify_log`."""
         return [Event.from_dict(event) for event in self._pages(f"/campaigns/{_id(campaign)}/events")]
 
-    def ledger(self) -> Iterator[dict[str, Any]]:
+    def privacy_account(self) -> Iterator[dict[str, Any]]:
         """What each person has given up in all campaigns, by pseudonym."""
-        return self._pages("/ledger")
+        return self._pages("/privacy-account")
 
     def keys(self) -> KeyList:
         """The server's list of keys."""

@@ -1,7 +1,7 @@
 """What is said between one participant's device and a server, without the waiting.
 
 What leaves the device is hers to decide, so it never depends on what the server claims (`hushbid.client.participant`):
-what she agreed to is kept before she reports, and looked up before she delivers.
+what she agreed to is kept before she bids, and looked up before she delivers.
 """
 
 import hashlib
@@ -32,7 +32,7 @@ _LARGEST_SHOWN = 100.0  # what a campaign on a server may ask for at most; more 
 
 
 class Own(NamedTuple):
-    """What she says herself on a device that she did not report from."""
+    """What she says herself on a device that she did not bid from."""
 
     at_most: float | None
     """The largest privacy loss."""
@@ -69,31 +69,31 @@ class Talk:
         content = {"version": content_hash(document), "language": _language(document["language"])}
         return Participation.from_dict((yield from self._ask(put("/participation/agreement", content))))
 
-    def report(
+    def bid(
         self,
-        sensitivity: float,
+        bid: float,
         limit: float | None,
         at_most: float | None,
         offer: Participation | None,
         value: Datum | None = None,
     ) -> Conversation[Participation]:
-        if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)) or not 0 <= sensitivity < 1e300:
-            raise InputError("sensitivity must be a finite number of at least 0.", field="sensitivity")
+        if isinstance(bid, bool) or not isinstance(bid, (int, float)) or not 0 <= bid < 1e300:
+            raise InputError("bid must be a finite number of at least 0.", field="bid")
         limit, at_most = _limit(limit, "limit", least=_LEAST_LIMIT), _limit(at_most)
         named = [most for most in (limit, at_most) if most is not None]
         view = offer if offer is not None else (yield from self.participation())
         if limit is not None and not view.takes_limits:
             raise NotAllowed("This campaign takes no limits: nothing was sent.")
         _require_visits(view, value)
-        data = _with_report(view, value)
-        if view.campaign_state == "reporting":  # otherwise the server refuses, and she has agreed to nothing
+        data = _with_bid(view, value)
+        if view.campaign_state == "bidding":  # otherwise the server refuses, and she has agreed to nothing
             place = yield from self._place(view)
             kept = yield Work(lambda: self._keeper.terms(place))
             # agreed to, durably, before the server hears anything
-            terms = _terms(view, kept, float(sensitivity), min(named, default=None))
+            terms = _terms(view, kept, float(bid), min(named, default=None))
             yield Work(lambda: self._keeper.agree(place, terms))
-        content = {"sensitivity": float(sensitivity), **({} if limit is None else {"limit": limit}), **data}
-        told = yield from self._ask(put("/participation/report", content))
+        content = {"bid": float(bid), **({} if limit is None else {"limit": limit}), **data}
+        told = yield from self._ask(put("/participation/bid", content))
         return Participation.from_dict(told)
 
     def decline(self) -> Conversation[Participation]:
@@ -152,8 +152,8 @@ class Talk:
     def export(self) -> Conversation[dict[str, Any]]:
         return self._object(get("/participation/export"))
 
-    def ledger(self) -> Conversation[dict[str, Any]]:
-        return self._object(get("/participation/ledger"))
+    def privacy_account(self) -> Conversation[dict[str, Any]]:
+        return self._object(get("/participation/privacy-account"))
 
     def devices(self) -> Conversation[dict[str, Any]]:
         return self._object(get("/participation/devices"))
@@ -221,7 +221,7 @@ class Talk:
         if kept is None:
             if at_most is None or (own.bounds is None) == (own.questions is None):
                 raise NotAllowed(
-                    "This device does not know what you agreed to, because you did not report from it: give at_most,"
+                    "This device does not know what you agreed to, because you did not bid from it: give at_most,"
                     " the largest privacy loss you were shown, and bounds, the range of the data, or the questions."
                     " Nothing was sent."
                 )
@@ -230,11 +230,11 @@ class Talk:
                 bounds=None if own.bounds is None else as_bounds(own.bounds),
                 questions=() if own.questions is None else as_questions(own.questions),
                 largest_loss=at_most,
-                price=view.report,
+                price=view.bid,
             )
         # the campaign must not have changed since
         if kept.setting != setting:
-            raise NotAllowed(f"You reported to a {kept.setting} campaign, and now it is {setting}: nothing was sent.")
+            raise NotAllowed(f"You bid in a {kept.setting} campaign, and now it is {setting}: nothing was sent.")
         if (view.bounds, view.questions) != kept.asked:
             what = "other questions" if kept.questions or view.questions else "another range of the data"
             raise NotAllowed(f"The campaign names {what} than you agreed to: nothing was sent.")
@@ -251,15 +251,15 @@ class Talk:
 
 
 def _require_visits(view: Participation, value: Datum | None) -> None:
-    """Refuse a value that is not asked for, or a report without one that is."""
-    if value is not None and (view.setting != "central" or not view.one_visit):
+    """Refuse a value that is not asked for, or a bid without one that is."""
+    if value is not None and (view.setting != "central" or not view.single_visit):
         raise NotAllowed("This campaign does not ask for data together with the price: nothing was sent.")
-    if value is None and view.one_visit and view.state != "reported":
+    if value is None and view.single_visit and view.state != "bid":
         raise NotAllowed("This campaign asks for data together with the price: give value. Nothing was sent.")
 
 
-def _with_report(view: Participation, value: Datum | None) -> dict[str, Any]:
-    """Her value or answers as they are sent with a report, under a name that every attempt has."""
+def _with_bid(view: Participation, value: Datum | None) -> dict[str, Any]:
+    """Her value or answers as they are sent with a bid, under a name that every attempt has."""
     if value is None:
         return {}
     asked = view.bounds
@@ -268,10 +268,10 @@ def _with_report(view: Participation, value: Datum | None) -> dict[str, Any]:
 
 
 def _terms(view: Participation, kept: Terms | None, price: float, at_most: float | None) -> Terms:
-    """What she agrees to by reporting now; once she has, only she can agree to more."""
+    """What she agrees to by bidding now; once she has, only she can agree to more."""
     if kept is not None and (kept.setting, kept.asked) != (view.setting, (view.bounds, view.questions)):
         what = "setting, range or questions" if kept.questions or view.questions else "setting or range"
-        raise NotAllowed(f"The campaign names another {what} than when you first reported: nothing was sent.")
+        raise NotAllowed(f"The campaign names another {what} than when you first bid: nothing was sent.")
     _require_currency(view, kept)
     # the least of what is shown and what she names or, if she names nothing, agreed to before
     limits = [limit for limit in (view.max_privacy_loss, at_most) if limit is not None]

@@ -1,10 +1,10 @@
-"""What a participant's device keeps: the secret it exchanged her link for, the terms she reported on, and the noisy
+"""What a participant's device keeps: the secret it exchanged her link for, the terms she bid on, and the noisy
 value it sends.
 
 The secret lies under the hash of the link. It is drawn here and stored before it is sent, so an exchange whose answer
 got lost can be repeated.
 
-The terms decide how much noise is added, so they are stored before the report is sent and a server cannot change them
+The terms decide how much noise is added, so they are stored before the bid is sent and a server cannot change them
 afterwards: it may promise less privacy loss than she was shown, never more, and no other range, questions, setting or
 currency.
 
@@ -54,7 +54,7 @@ class Message(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a person agreed to when she reported."""
+    """What a person agreed to when she bid."""
 
     setting: str
     """Where the noise is added: central or local."""

@@ -4,10 +4,10 @@ A link opens once: before anything else the client exchanges it for a secret of 
 keeps before it is sent. So this device alone can repeat the exchange, and whoever else holds the link, an analyst above
 all, cannot speak for her.
 
-What leaves the process is hers to decide, so it never depends on what the server claims: `report` keeps what she was
+What leaves the process is hers to decide, so it never depends on what the server claims: `bid` keeps what she was
 shown before it sends anything, and nothing that decides how much noise is added is taken from the server later on.
 `deliver_privately` adds noise whatever the campaign says. A value leaves as it is in two ways only: by `deliver_value`,
-and with a report that is given one, where a campaign asks for both in one visit. Deliveries refuse a campaign of the
+and with a bid that is given one, where a campaign asks for both in one visit. Deliveries refuse a campaign of the
 other setting, another range, questions or currency than she was shown, a privacy loss above the largest she was shown,
 and an offer that does not cover what she said her privacy costs her. The answers to several questions leave together,
 or none of them.
@@ -32,7 +32,7 @@ class ParticipantClient:
     """Speaks for one participant and waits for the answers.
 
     with ParticipantClient.from_link("https://example.org/p#SECRET") as me:
-        me.report(1.25)
+        me.bid(1.25)
         # once the campaign has decided:
         if me.participation().wanted:
             me.deliver_privately(7.5)          # the noise is added here
@@ -57,46 +57,46 @@ class ParticipantClient:
         return self._transport.run(self._talk.participation())
 
     def menu(self) -> dict[str, Any]:
-        """What she may expect for each sensitivity she could report."""
+        """What she may expect for each bid she could make."""
         return self._transport.run(self._talk.menu())
 
     def consent(self, language: str = "en") -> dict[str, Any]:
         """What she is asked to agree to: a ``document``, in which the analyst's own text is in that language, its
-        ``version``, and whether an agreement is ``required`` before she may report."""
+        ``version``, and whether an agreement is ``required`` before she may bid."""
         return self._transport.run(self._talk.consent(language))
 
     def agree(self, document: Mapping[str, Any]) -> Participation:
         """Agree to a document that `consent` gave and that she has read; the last agreement counts.
 
-        Never done unasked: where an agreement is required, `report` is refused without one.
+        Never done unasked: where an agreement is required, `bid` is refused without one.
         """
         return self._transport.run(self._talk.agree(document))
 
-    def report(
+    def bid(
         self,
-        sensitivity: float,
+        bid: float,
         *,
         value: Datum | None = None,
         limit: float | None = None,
         at_most: float | None = None,
         offer: Participation | None = None,
     ) -> Participation:
-        """Say what one unit of privacy loss costs her; may be said anew until reporting closes.
+        """Say what one unit of privacy loss costs her; may be said anew until bidding closes.
 
         ``value`` is her value, or her answers, where a central campaign asks for them together with the price
-        (`Participation.one_visit`). They leave as they are, sealed on arrival and opened only if they are bought; so
-        what is promised cannot be looked at before. A later report without it leaves them as they are, one with it
+        (`Participation.single_visit`). They leave as they are, sealed on arrival and opened only if they are bought; so
+        what is promised cannot be looked at before. A later bid without it leaves them as they are, one with it
         replaces them.
 
         ``limit`` is the largest loss that she accepts, which the campaign is told and keeps to, if it takes limits
-        (`Participation.takes_limits`); the last report counts, with its limit or without one.
+        (`Participation.takes_limits`); the last bid counts, with its limit or without one.
 
         Before it is sent, the price, the range, the setting and the largest privacy loss that the campaign shows, or
         her limit, are kept here, and no delivery goes beyond them. ``at_most`` names a smaller loss that only this
         device knows, for programs that show nobody what the campaign says. Once a smaller loss was named, only naming
         another agrees to more. ``offer`` is what `participation` said before.
         """
-        return self._transport.run(self._talk.report(sensitivity, limit, at_most, offer, value))
+        return self._transport.run(self._talk.bid(bid, limit, at_most, offer, value))
 
     def decline(self) -> Participation:
         """Take no part."""
@@ -117,7 +117,7 @@ class ParticipantClient:
         them are in one message, and none may be left open.
 
         Refused before anything is drawn if the campaign promises a privacy loss above the largest she was shown when
-        she reported, or above ``at_most``. On a device that she did not report from, ``at_most`` and ``bounds``, or
+        she bid, or above ``at_most``. On a device that she did not bid from, ``at_most`` and ``bounds``, or
         ``questions``, must be given. ``offer`` is what `participation` said before, if she has looked; otherwise it is
         asked for.
         """
@@ -137,7 +137,7 @@ class ParticipantClient:
         return self._transport.run(self._talk.deliver_value(value, Own(at_most, bounds, questions), offer))
 
     def withdraw(self) -> Participation:
-        """Take report and value back; possible until the estimate is drawn."""
+        """Take bid and value back; possible until the estimate is drawn."""
         return self._transport.run(self._talk.withdraw())
 
     def receipt(self, *, fingerprint: str | None = None) -> Receipt:
@@ -160,9 +160,9 @@ class ParticipantClient:
         """All that the server holds about her."""
         return self._transport.run(self._talk.export())
 
-    def ledger(self) -> dict[str, Any]:
+    def privacy_account(self) -> dict[str, Any]:
         """What she has given up in all campaigns of this server."""
-        return self._transport.run(self._talk.ledger())
+        return self._transport.run(self._talk.privacy_account())
 
     def own_link(self) -> str:
         """A link for another device of hers, which opens once; one that she made before and did not use ends."""
@@ -201,7 +201,7 @@ class AsyncParticipantClient:
         return await self._run(self._talk.participation())
 
     async def menu(self) -> dict[str, Any]:
-        """What she may expect for each sensitivity she could report."""
+        """What she may expect for each bid she could make."""
         return await self._run(self._talk.menu())
 
     async def consent(self, language: str = "en") -> dict[str, Any]:
@@ -212,9 +212,9 @@ class AsyncParticipantClient:
         """Agree to a document that `consent` gave."""
         return await self._run(self._talk.agree(document))
 
-    async def report(
+    async def bid(
         self,
-        sensitivity: float,
+        bid: float,
         *,
         value: Datum | None = None,
         limit: float | None = None,
@@ -222,7 +222,7 @@ class AsyncParticipantClient:
         offer: Participation | None = None,
     ) -> Participation:
         """Say what one unit of privacy loss costs her and perhaps what she accepts at most; keep what she was shown."""
-        return await self._run(self._talk.report(sensitivity, limit, at_most, offer, value))
+        return await self._run(self._talk.bid(bid, limit, at_most, offer, value))
 
     async def decline(self) -> Participation:
         """Take no part."""
@@ -253,7 +253,7 @@ class AsyncParticipantClient:
         return await self._run(self._talk.deliver_value(value, Own(at_most, bounds, questions), offer))
 
     async def withdraw(self) -> Participation:
-        """Take report and value back."""
+        """Take bid and value back."""
         return await self._run(self._talk.withdraw())
 
     async def receipt(self, *, fingerprint: str | None = None) -> Receipt:
@@ -276,9 +276,9 @@ class AsyncParticipantClient:
         """All that the server holds about her."""
         return await self._run(self._talk.export())
 
-    async def ledger(self) -> dict[str, Any]:
+    async def privacy_account(self) -> dict[str, Any]:
         """What she has given up in all campaigns of this server."""
-        return await self._run(self._talk.ledger())
+        return await self._run(self._talk.privacy_account())
 
     async def own_link(self) -> str:
         """A link for another device of hers, which opens once."""

@@ -26,7 +26,7 @@ class Campaign:
     """Its identifier."""
 
     state: str
-    """draft, reporting, allocating, delivering, releasing, released, closed, nothing_bought, undelivered, cancelled."""
+    """draft, bidding, allocating, delivering, releasing, released, closed, nothing_bought, undelivered, cancelled."""
 
     content: Mapping[str, Any] = field(repr=False)
     """All that the server says, as plain values."""
@@ -156,7 +156,7 @@ class Participation:
     """Her pseudonym."""
 
     state: str
-    """Where she stands: invited, declined, reported, promised, delivered, withdrawn and so on."""
+    """Where she stands: invited, declined, bid, promised, delivered, withdrawn and so on."""
 
     setting: Setting
     """Whether the platform adds the noise, or her own device."""
@@ -173,17 +173,17 @@ class Participation:
     max_privacy_loss: float | None
     """The largest privacy loss that the campaign asks of anybody; None if the server does not say."""
 
-    report: float | None = field(repr=False)
-    """The sensitivity she reported last."""
+    bid: float | None = field(repr=False)
+    """The bid she made last."""
 
     takes_limits: bool
-    """Whether a report may name the largest privacy loss that she accepts."""
+    """Whether a bid may name the largest privacy loss that she accepts."""
 
     limit: float | None = field(repr=False)
-    """The one that her last report named; None if it named none."""
+    """The one that her last bid named; None if it named none."""
 
     must_agree: bool
-    """Whether a report is refused until she has agreed to what the campaign states."""
+    """Whether a bid is refused until she has agreed to what the campaign states."""
 
     agreed: bool
     """Whether she has."""
@@ -197,8 +197,8 @@ class Participation:
     due: int
     """What she is owed now, in minor units, the fee for taking part included."""
 
-    one_visit: bool
-    """Whether a report comes with her value or answers, and nothing is delivered later."""
+    single_visit: bool
+    """Whether a bid comes with her value or answers, and nothing is delivered later."""
 
     currency: str
     """Of payment and what is due."""
@@ -214,9 +214,9 @@ class Participation:
         """Whether her data are bought and still awaited."""
         return self.campaign_state == "delivering" and self.state == "promised"
 
-    def cost(self, sensitivity: float) -> float:
-        """What the promised privacy loss costs somebody of that sensitivity at most, in minor units."""
-        return sensitivity * (self.promised or 0.0) * 10.0**self.decimals
+    def cost(self, bid: float) -> float:
+        """What the promised privacy loss costs somebody with that cost at most, in minor units."""
+        return bid * (self.promised or 0.0) * 10.0**self.decimals
 
     @classmethod
     def from_dict(cls, values: Any) -> "Participation":
@@ -233,7 +233,7 @@ class Participation:
             questions=questions,
             layout=_layout(questions, found.get("noise_groups")) if questions else None,
             max_privacy_loss=_number(found, "max_privacy_loss"),
-            report=_number(found, "report"),
+            bid=_number(found, "bid"),
             takes_limits=found.get("takes_limits") is True,
             limit=_number(found, "limit"),
             must_agree=found.get("must_agree") is True,
@@ -241,7 +241,7 @@ class Participation:
             promised=_number(found, "promised"),
             payment=_whole(found, "payment"),
             due=_whole(found, "due") or 0,
-            one_visit=found.get("one_visit") is True,
+            single_visit=found.get("single_visit") is True,
             currency=_text(found, "currency"),
             decimals=_decimals(found),
             content=found,

@@ -22,7 +22,7 @@ from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.local import privatize, simulate_privatized
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.once import Answer, release_made_up, release_once, release_plan
+from hushbid.disclosure.once import Answer, release_once, release_plan, release_synthetic
 from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
@@ -46,9 +46,9 @@ __all__ = [
     "message_kind",
     "privatize",
     "privatize_answers",
-    "release_made_up",
     "release_once",
     "release_plan",
+    "release_synthetic",
     "simulate_plan",
     "simulate_privatized",
 ]

@@ -49,9 +49,9 @@ from hushbid.estimation import Strata
 from hushbid.wording import at_most
 
 FEWEST_PEOPLE = 5
-"""Figures that rest on fewer people are not published: they would tell what one of them reported."""
+"""Figures that rest on fewer people are not published: they would tell what one of them bid."""
 
-FEW = f"Fewer than {FEWEST_PEOPLE} people were bought from, so this could show what one of them reported."
+FEW = f"Fewer than {FEWEST_PEOPLE} people were bought from, so this could show what one of them bid."
 FEW_IN_STRATUM = FEW.replace("were bought from", "of a stratum were bought from")
 
 FEWEST_IN_CHART = 20
@@ -280,7 +280,7 @@ def error_model(
 def published_errors(planned: ErrorModel, *, people: int) -> dict[str, Any]:
     """The errors planned for so many people, as anybody may see them.
 
-    In full they would tell, in a small campaign, what somebody reported: with all digits one equation for each person's
+    In full they would tell, in a small campaign, what somebody bid: with all digits one equation for each person's
     privacy loss. So they are rounded up to two digits, and None where fewer than `FEWEST_PEOPLE` are behind them. The
     error at worst stands beside the other one where price and datum may be related.
     """

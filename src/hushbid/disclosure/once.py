@@ -3,7 +3,7 @@
 `release_once` and `release_summed` know a question and whom it is asked, and keep what they draw in the release ledger;
 `release_plan` leaves it to the caller under which key an estimate is drawn once: a campaign server takes the campaign's
 name. Whatever is drawn goes through `hushbid.disclosure.once_files`, and through `draw_first`, which remembers what
-this process has drawn, so that a second ledger does not draw again either. `release_made_up` and `simulate_releases`
+this process has drawn, so that a second ledger does not draw again either. `release_synthetic` and `simulate_releases`
 draw as often as they are called, and refuse what the ledger knows from a real release.
 """
 
@@ -171,7 +171,7 @@ def release_summed(
     return Answer(release=kept, before=settled.before, late=(), waves_before=settled.waves_before)
 
 
-def release_made_up(
+def release_synthetic(
     plan: ReleasePlan,
     data: object,
     *,

@@ -85,7 +85,7 @@ class Earlier:
         return AlreadyReleased(
             f"These people already answered this question {self} under other promises (setting, bounds or questions,"
             " strata, variance, relation or privacy losses). Drawing again would double the privacy loss, so it is"
-            " refused, with force=True too. Go back to the market and the reports of that release, or collect new data"
+            " refused, with force=True too. Go back to the market and the bids of that release, or collect new data"
             f" as wave {self.wave + 1}."
         )
 

@@ -61,7 +61,7 @@ def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
 
 
 def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
-    """Estimates as ``repetitions`` independent releases would give them, for study on made-up data.
+    """Estimates as ``repetitions`` independent releases would give them, for study on synthetic data.
 
     For a survey one row per repetition, with the values of all questions side by side in their order: one for each
     number and yes/no question, and for a choice one for each answer.

@@ -144,7 +144,7 @@ class ReleasePlan:
             strata=strata,
         )
 
-    def __repr__(self) -> str:  # losses reveal what people reported: not for a log
+    def __repr__(self) -> str:  # losses reveal what people bid: not for a log
         about = f"questions={len(self.questions)}" if self.questions else f"bounds={self.bounds}"
         return f"ReleasePlan(setting={self.setting!r}, people={self.people}, {about}, key={self.key!r})"
 

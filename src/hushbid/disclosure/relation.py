@@ -2,7 +2,7 @@
 
 Of the ``N`` people whose mean is wanted, person i's datum has the expected value ``mean + b_i`` given all that decides
 her weight ``w_i``: her price, group, variance and limit. The b's add up to nothing over everybody, and their mean
-square is at most ``γ²·V̄``. Whoever did not report, was not bought from or dropped out has weight 0, and counts. So the
+square is at most ``γ²·V̄``. Whoever did not bid, was not bought from or dropped out has weight 0, and counts. So the
 bias is ``Σ (w_i − 1/N)·b_i``, at most
 
     γ·√V̄·√(N·Σw² − 1)        by Cauchy and Schwarz, attained by b ∝ w − 1/N, and
@@ -28,13 +28,13 @@ from hushbid.estimation import Strata
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Relation:
-    """How closely price and datum may be related, among how many people: public terms, fixed before the reports."""
+    """How closely price and datum may be related, among how many people: public terms, fixed before the bids."""
 
     spread: float
     """``γ²·V̄``: the mean square of what prices may tell of data, in squared data units; positive."""
 
     roster: int
-    """``N``: how many people the mean is about, whether they report or not."""
+    """``N``: how many people the mean is about, whether they bid or not."""
 
     strata: tuple[int, ...] = ()
     """``N_g``: how many of them are in each stratum, where stratum means are combined."""

@@ -284,7 +284,7 @@ class Release:
 
     @property
     def fewest(self) -> int:
-        """How many should have in the smallest stratum: of one alone, figures would tell what she reported."""
+        """How many should have in the smallest stratum: of one alone, figures would tell what she bid."""
         return self.bought_from if self.strata is None else min(self.strata.bought_from)
 
     @property
@@ -317,7 +317,7 @@ class Release:
         """What may be shown to anybody: the noisy estimate, and facts that were fixed before any data were seen.
 
         The errors are the planned ones. Drop-outs make the real ones larger, but real ones would tell who dropped out.
-        They are rounded, and None where so few people are behind them that they would tell a report.
+        They are rounded, and None where so few people are behind them that they would tell a bid.
         """
         head: dict[str, Any] = {"format": "hushbid public release", "version": VERSION, "setting": self.setting}
         if self.strata is not None:

@@ -92,7 +92,7 @@ def planned_error(plan: ReleasePlan, *, width: float) -> ErrorModel:
 def simulate_responses(plan: ReleasePlan, truths: FloatArray, rows: IndexArray, times: int) -> FloatArray:
     """The share of yes so often, as messages from those in ``rows``, whose true answers these are, would give it.
 
-    For study on made-up data: many coins at a time, with the probability of the truth as a double.
+    For study on synthetic data: many coins at a time, with the probability of the truth as a double.
     """
     weighed, rng = _weights(plan, rows) * _steps(plan, rows), np.random.default_rng()
     with np.errstate(over="ignore"):

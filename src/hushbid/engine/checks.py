@@ -8,7 +8,7 @@ from hushbid.engine.decisions import PRICED
 from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.passes import Census, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Run
-from hushbid.errors import InputError, ReportError
+from hushbid.errors import BidError, InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.population import groups_of
 from hushbid.mechanism.strata import refuse_caps
@@ -80,7 +80,7 @@ def people_of(
     market: Market,
     engine: Engine,
     *,
-    report: str,
+    bid: str,
     id: str | None,
     group: str | None,
     stratum: str | None,
@@ -93,7 +93,7 @@ def people_of(
     names = engine.names
     if id is not None and id not in names and id == "id":
         id = None  # the usual name, and no such column: there are no ids
-    wanted = (report, id, group, stratum, variance, limit, cap)
+    wanted = (bid, id, group, stratum, variance, limit, cap)
     missing = [name for name in wanted if name is not None and name not in names]
     if missing:
         told = f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}."
@@ -113,7 +113,7 @@ def people_of(
     if len(tie_seed) > 64:
         raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.", field="tie_seed")
     return People(
-        report=report,
+        bid=bid,
         id=id,
         group=group,
         stratum=stratum,
@@ -137,10 +137,10 @@ def refuse_rows(run: Run, census: Census, on_bad_rows: str) -> None:
         examples = [text for _, text in census.examples]
         if not examples and run.people.id is not None:
             examples = list(run.reduce("naming bad rows", NamesKernel(run.people), Named()).texts)
-        raise ReportError(
-            f"{census.bad} of {census.rows} rows cannot be priced by column {run.people.report!r} ({counts})"
+        raise BidError(
+            f"{census.bad} of {census.rows} rows cannot be priced by column {run.people.bid!r} ({counts})"
             f"{': ' * bool(examples)}{'; '.join(examples)}. Leave them out with on_bad_rows='drop'.",
-            field=run.people.report,
+            field=run.people.bid,
             row=census.examples[0][0] if census.examples else None,
         )
     if census.people == 0:

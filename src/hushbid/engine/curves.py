@@ -20,7 +20,7 @@ _AT_CHECKS = chebyshev.chebvander(_CHECKS, _DEGREE)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Curve:
-    """A function of the report, piece by piece; a break belongs to the piece on its left."""
+    """A function of the bid, piece by piece; a break belongs to the piece on its left."""
 
     breaks: FloatArray
     """Ends of the pieces, ascending, one more than there are pieces."""
@@ -31,11 +31,11 @@ class Curve:
     error: float
     """The largest difference seen between the curve and the function at points it was not made from."""
 
-    def __call__(self, reports: FloatArray) -> FloatArray:
-        """The curve's value at each report; beyond its ends, as at the ends."""
-        piece = np.clip(np.searchsorted(self.breaks, reports, side="left") - 1, 0, self.coefficients.shape[0] - 1)
+    def __call__(self, bids: FloatArray) -> FloatArray:
+        """The curve's value at each bid; beyond its ends, as at the ends."""
+        piece = np.clip(np.searchsorted(self.breaks, bids, side="left") - 1, 0, self.coefficients.shape[0] - 1)
         low, high = self.breaks[piece], self.breaks[piece + 1]
-        x = np.clip((2.0 * reports - low - high) / (high - low), -1.0, 1.0)
+        x = np.clip((2.0 * bids - low - high) / (high - low), -1.0, 1.0)
         if self.coefficients.shape[0] == 1:
             return np.asarray(chebyshev.chebval(x, self.coefficients[0]))
         return np.asarray(chebyshev.chebval(x, self.coefficients[piece].T, tensor=False))

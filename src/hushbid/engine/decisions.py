@@ -36,8 +36,8 @@ class Idle:
         outside: float | FloatArray | None = self.outside if self.outside is not None else rows.variance
         assert outside is not None
         if self.user_weight == 0.0:
-            return np.zeros(rows.reports.size)
-        return np.broadcast_to(self.user_weight * (self.mse - outside), rows.reports.shape).copy()
+            return np.zeros(rows.bids.size)
+        return np.broadcast_to(self.user_weight * (self.mse - outside), rows.bids.shape).copy()
 
     @property
     def largest_payment(self) -> float:
@@ -116,7 +116,7 @@ class LookupKernel:
         if not which.size or not self.keys.size:
             return which[:0], which[:0]
         keys = lookup_keys(
-            rows.reports[which],
+            rows.bids[which],
             [None if column is None else column[which] for column in (rows.groups, rows.strata)],
             [None if column is None else column[which] for column in (rows.variance, rows.limit)],
             self.gather.ties(batch, rows, which),
@@ -138,7 +138,7 @@ class Shares(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FormulaKernel:
-    """Losses by the optimum's closed formula, rents (and outside errors) by curves in the report, one per group."""
+    """Losses by the optimum's closed formula, rents (and outside errors) by curves in the bid, one per group."""
 
     people: People
     idle: Idle
@@ -157,7 +157,7 @@ class FormulaKernel:
     """Nobody above this virtual cost matters outside."""
 
     largest_price: float
-    """About the largest payment for data: what somebody with the lowest report is paid."""
+    """About the largest payment for data: what somebody with the lowest bid is paid."""
 
     @property
     def columns(self) -> list[str]:
@@ -193,19 +193,19 @@ class FormulaKernel:
         payment = self.idle.payments(rows)
         loss, weight = np.zeros(payment.size), np.zeros(payment.size)
         which = np.flatnonzero(rows.costs < self.level)
-        reports = rows.reports[which]
+        bids = rows.bids[which]
         # the loss by formula
         share = self.shares.weights(rows.costs[which])
         losses = share * self.loss_per_weight
         loss[which], weight[which] = losses, share
         groups = None if rows.groups is None else rows.groups[which]
         # price and rent, the latter read off a curve
-        payment[which] += reports * losses + np.where(share > 0.0, _evaluate(self.rents, reports, groups), 0.0)
+        payment[which] += bids * losses + np.where(share > 0.0, _evaluate(self.rents, bids, groups), 0.0)
         if self.outside is not None:
             # the estimate without her, where she would have mattered
             near = np.flatnonzero(rows.costs < self.outside_level)
             groups = None if rows.groups is None else rows.groups[near]
-            payment[near] -= self.idle.user_weight * _evaluate(self.outside, rows.reports[near], groups)
+            payment[near] -= self.idle.user_weight * _evaluate(self.outside, rows.bids[near], groups)
         return loss, weight, payment
 
 
@@ -234,7 +234,7 @@ class StratumFormula:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class ContrastKernel:
-    """A combination of stratum means: losses by a formula, rents by curves in the report, in each stratum."""
+    """A combination of stratum means: losses by a formula, rents by curves in the bid, in each stratum."""
 
     people: People
     idle: Idle
@@ -277,14 +277,14 @@ class ContrastKernel:
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
-        loss, weight, payment = (np.zeros(rows.reports.size) for _ in range(3))
+        loss, weight, payment = (np.zeros(rows.bids.size) for _ in range(3))
         for one, members in zip(self.strata, rows.by_stratum(len(self.strata)), strict=True):
             which = members[rows.costs[members] < one.level]
             share = one.shares.weights(rows.costs[which])
-            losses, reports = share * self.loss_per_share, rows.reports[which]
+            losses, bids = share * self.loss_per_share, rows.bids[which]
             loss[which], weight[which] = losses, share * (one.sign * self.together)
             groups = None if rows.groups is None else rows.groups[which]
-            payment[which] = reports * losses + np.where(share > 0.0, _evaluate(one.rents, reports, groups), 0.0)
+            payment[which] = bids * losses + np.where(share > 0.0, _evaluate(one.rents, bids, groups), 0.0)
         return loss, weight, payment
 
 
@@ -348,13 +348,13 @@ def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:
     return columns
 
 
-def _evaluate(curves: tuple[Curve | None, ...], reports: FloatArray, groups: IntArray | None) -> FloatArray:
-    found = np.zeros(reports.size)
+def _evaluate(curves: tuple[Curve | None, ...], bids: FloatArray, groups: IntArray | None) -> FloatArray:
+    found = np.zeros(bids.size)
     for code, curve in enumerate(curves):
         if curve is None:
             continue
         if groups is None:
-            return curve(reports)
+            return curve(bids)
         rows = groups == code
-        found[rows] = curve(reports[rows])
+        found[rows] = curve(bids[rows])
     return found

@@ -1,4 +1,4 @@
-"""Everybody of a priced table on the driver: who they are, what they reported and delivered, for a record of them."""
+"""Everybody of a priced table on the driver: who they are, what they bid and delivered, for a record of them."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ class Rows:
 
     labels: list[str] | None
     strata: IntArray | None
-    reports: FloatArray
+    bids: FloatArray
     limits: FloatArray | None
     data: list[Any] | FloatArray | None
     """Numbers with NaN, of a survey in one row per person, or messages with None, where nothing was delivered."""
@@ -67,7 +67,7 @@ class TakingKernel:
             ids=batch.column(self.people.id).to_pylist(),
             labels=None if self.group is None else [str(one).strip() for one in batch.column(self.group).to_pylist()],
             strata=rows.strata,
-            reports=rows.reports,
+            bids=rows.bids,
             limits=rows.limit,
             data=data,
         )
@@ -97,8 +97,8 @@ class Everybody:
     strata: list[str] | None
     """Everybody's stratum, where a combination of stratum means is wanted."""
 
-    reports: FloatArray
-    """What everybody reported."""
+    bids: FloatArray
+    """What everybody bid."""
 
     limits: FloatArray | None
     """What everybody accepts at most, infinite where she named no limit; None if no column was named."""
@@ -121,8 +121,8 @@ def everybody(priced: Priced, *, group: str | None = None, data: DataColumns | N
         parts.sort(key=lambda part: part.start or 0)
     else:
         order = np.argsort(np.array(id_texts(one for part in parts for one in part.ids)), kind="stable")
-    reports: FloatArray = np.concatenate([part.reports for part in parts])
-    if reports.size != priced.summary.people:
+    bids: FloatArray = np.concatenate([part.bids for part in parts])
+    if bids.size != priced.summary.people:
         raise MarketError("The table changed while it was priced.")
     kind = priced._engine.kind(people.id)
     pa = pyarrow()
@@ -133,7 +133,7 @@ def everybody(priced: Priced, *, group: str | None = None, data: DataColumns | N
         ),
         labels=None if group is None else _listed([one for part in parts for one in part.labels or ()], order),
         strata=_strata(people, parts, order),
-        reports=reports if order is None else reports[order],
+        bids=bids if order is None else bids[order],
         limits=_numbers([part.limits for part in parts], order) if people.limited else None,
         data=None if data is None else _data(parts, order),
     )

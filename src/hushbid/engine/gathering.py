@@ -8,7 +8,7 @@ from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.engine.people import People, Rows
 
-_GATHERED = ("costs", "reports", "groups", "strata", "variance", "limit", "ties")
+_GATHERED = ("costs", "bids", "groups", "strata", "variance", "limit", "ties")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -17,7 +17,7 @@ class Gathered:
 
     most: int
     costs: FloatArray
-    reports: FloatArray
+    bids: FloatArray
     groups: IntArray
     strata: IntArray
     variance: FloatArray
@@ -31,7 +31,7 @@ class Gathered:
         return cls(
             most=most,
             costs=none,
-            reports=none,
+            bids=none,
             groups=np.zeros(0, np.int64),
             strata=np.zeros(0, np.int64),
             variance=none,
@@ -50,7 +50,7 @@ class Gathered:
 
     def settled(self) -> "Gathered":
         """In an order that does not depend on how they arrived, and not too many."""
-        order = np.lexsort((self.limit, self.variance, self.groups, self.reports, self.ties, self.costs, self.strata))
+        order = np.lexsort((self.limit, self.variance, self.groups, self.bids, self.ties, self.costs, self.strata))
         # the first so many of each stratum
         strata = self.strata[order]
         order = order[np.arange(order.size) - strata.searchsorted(strata) < self.most]
@@ -81,7 +81,7 @@ class GatherKernel:
         return Gathered(
             most=self.most,
             costs=rows.costs[which],
-            reports=rows.reports[which],
+            bids=rows.bids[which],
             groups=np.zeros(which.size, np.int64) if rows.groups is None else rows.groups[which],
             strata=np.zeros(which.size, np.int64) if rows.strata is None else rows.strata[which],
             variance=np.zeros(which.size) if rows.variance is None else rows.variance[which],

@@ -38,8 +38,8 @@ class Census:
     lowest: float = np.inf
     """The smallest virtual cost."""
 
-    lowest_report: Mapping[int, float] = field(default_factory=dict)
-    """The smallest report of each group."""
+    lowest_bid: Mapping[int, float] = field(default_factory=dict)
+    """The smallest bid of each group."""
 
     variance: tuple[float, float] = (np.inf, 0.0)
     """The smallest and the largest variance of anybody with a finite cost."""
@@ -61,13 +61,13 @@ class Census:
 
     def __add__(self, other: "Census") -> "Census":
         """Both populations together."""
-        problems, sizes, reports = dict(self.problems), dict(self.sizes), dict(self.lowest_report)
+        problems, sizes, bids = dict(self.problems), dict(self.sizes), dict(self.lowest_bid)
         for code, count in other.problems.items():
             problems[code] = problems.get(code, 0) + count
         for code, count in other.sizes.items():
             sizes[code] = sizes.get(code, 0) + count
-        for group, report in other.lowest_report.items():
-            reports[group] = min(reports.get(group, np.inf), report)
+        for group, bid in other.lowest_bid.items():
+            bids[group] = min(bids.get(group, np.inf), bid)
         return Census(
             rows=self.rows + other.rows,
             problems=problems,
@@ -75,7 +75,7 @@ class Census:
             infinite=self.infinite + other.infinite,
             histogram=self.histogram + other.histogram,
             lowest=min(self.lowest, other.lowest),
-            lowest_report=reports,
+            lowest_bid=bids,
             variance=(min(self.variance[0], other.variance[0]), max(self.variance[1], other.variance[1])),
             widest=max(self.widest, other.widest),
             variances=self.variances + other.variances,
@@ -138,17 +138,17 @@ class CensusKernel:
     def _of(self, rows: Rows) -> Census:
         """What is to be known of some good rows."""
         costs = rows.costs
-        finite = costs < np.inf  # reports above the support cannot be sold and are in no bucket
+        finite = costs < np.inf  # bids above the support cannot be sold and are in no bucket
         infinite = costs.size - int(np.count_nonzero(finite))
         if infinite:
             costs = costs[finite]
         variance = rows.variance[finite] if rows.variance is not None else np.zeros(0)
         return Census(
-            rows=rows.reports.size,
+            rows=rows.bids.size,
             infinite=infinite,
             histogram=Histogram.of(costs, COARSE),
             lowest=float(costs.min(initial=np.inf)),
-            lowest_report=self._lowest_reports(rows),
+            lowest_bid=self._lowest_bids(rows),
             variance=(float(variance.min(initial=np.inf)), float(variance.max(initial=0.0))),
             widest=0.0 if rows.variance is None else float(rows.variance.max(initial=0.0)),
             variances=ExactSums({}) if rows.variance is None else ExactSums.of(rows.variance + 0.0),
@@ -156,13 +156,13 @@ class CensusKernel:
             lowest_limit=np.inf if rows.limit is None else float(rows.limit[finite].min(initial=np.inf)),
         )
 
-    def _lowest_reports(self, rows: Rows) -> dict[int, float]:
-        if rows.reports.size == 0:
+    def _lowest_bids(self, rows: Rows) -> dict[int, float]:
+        if rows.bids.size == 0:
             return {}
         if rows.groups is None:
-            return {0: float(rows.reports.min())}
+            return {0: float(rows.bids.min())}
         lowest = np.full(len(self.people.priors), np.inf)
-        np.minimum.at(lowest, rows.groups, rows.reports)
+        np.minimum.at(lowest, rows.groups, rows.bids)
         return {code: float(lowest[code]) for code in np.unique(rows.groups).tolist()}
 
     def _examples(self, problem: NDArray[np.int8], start: int | None) -> tuple[tuple[int, str], ...]:
@@ -175,7 +175,7 @@ class CensusKernel:
 
 def _sizes(rows: Rows) -> dict[int, int]:
     if rows.groups is None:
-        return {0: rows.reports.size}
+        return {0: rows.bids.size}
     return dict(enumerate(np.bincount(rows.groups).tolist()))
 
 

@@ -18,7 +18,7 @@ from hushbid.money import Currency, amounts_due, in_units, rounded_up
 
 _LARGEST = 2.0**53
 _MONEY: Fields = (("payment_minor", "int64"), ("payment", "float64"), ("currency", "string"))
-_MADE_UP: Fields = (("made_up", "string"),)
+_SYNTHETIC: Fields = (("synthetic", "string"),)
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +28,7 @@ class DecisionsKernel:
     kernel: Decider
     currency: str
     decimals: int
-    made_up: bool
+    synthetic: bool
 
     @property
     def columns(self) -> list[str]:
@@ -38,14 +38,14 @@ class DecisionsKernel:
     @property
     def fields(self) -> Fields:
         """The columns to append."""
-        return PRICED[:2] + _MONEY + _MADE_UP * self.made_up
+        return PRICED[:2] + _MONEY + _SYNTHETIC * self.synthetic
 
     def __call__(self, batch: Batch) -> list[Any]:
         rows = self.kernel.people.read(batch)
         loss, weight, payment = self.kernel.decide(batch, rows)
         minor = rounded_up(payment, self.decimals)
         columns = columns_of(rows, loss, weight, minor, in_units(minor, self.decimals))
-        return [*columns, _text(self.currency, columns[0]), *[_text("yes", columns[0])] * self.made_up]
+        return [*columns, _text(self.currency, columns[0]), *[_text("yes", columns[0])] * self.synthetic]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class DueKernel:
     data: DataColumns
     currency: str
     decimals: int
-    made_up: bool
+    synthetic: bool
     extra: float
     """What everybody is due more because drop-outs made the estimate worse."""
 
@@ -68,7 +68,7 @@ class DueKernel:
     @property
     def fields(self) -> Fields:
         """The columns to append."""
-        return (*_MONEY, ("delivered", "string"), *_MADE_UP * self.made_up)
+        return (*_MONEY, ("delivered", "string"), *_SYNTHETIC * self.synthetic)
 
     def __call__(self, batch: Batch) -> list[Any]:
         pa = pyarrow()
@@ -81,7 +81,7 @@ class DueKernel:
         due = amounts_due(payment, self.extra, gone, self.decimals)
         minor, units, state = columns_of(rows, due, in_units(due, self.decimals), np.where(loss > 0.0, 1 + gone, 0))
         words = pa.DictionaryArray.from_arrays(state, pa.array(["not asked", "yes", "no"])).cast(pa.string())
-        return [minor, units, _text(self.currency, minor), words, *[_text("yes", minor)] * self.made_up]
+        return [minor, units, _text(self.currency, minor), words, *[_text("yes", minor)] * self.synthetic]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,18 +128,18 @@ class PaidKernel:
         )
 
 
-def decisions(priced: Priced, currency: Currency, *, made_up: bool = False) -> Frame:
+def decisions(priced: Priced, currency: Currency, *, synthetic: bool = False) -> Frame:
     """The ids of a priced table with losses, weights and payments in minor units; lazy where the table is."""
-    kernel = DecisionsKernel(priced._kernel, currency.code, currency.decimals, made_up)
+    kernel = DecisionsKernel(priced._kernel, currency.code, currency.decimals, synthetic)
     return _frame(priced, kernel, currency)
 
 
-def due(priced: Priced, data: DataNames, currency: Currency, *, mse: float, made_up: bool = False) -> Frame:
+def due(priced: Priced, data: DataNames, currency: Currency, *, mse: float, synthetic: bool = False) -> Frame:
     """The ids with what everybody is due after a release of error ``mse``, and whether she delivered."""
     idle = priced._kernel.idle
     extra = idle.user_weight * (mse - priced.summary.mse) if idle.user_weight else 0.0
     columns = data_columns(priced, data)
-    kernel = DueKernel(priced._kernel, columns, currency.code, currency.decimals, made_up, extra)
+    kernel = DueKernel(priced._kernel, columns, currency.code, currency.decimals, synthetic, extra)
     return _frame(priced, kernel, currency)
 
 

@@ -1,4 +1,4 @@
-"""Who is in a table: from a batch of rows to reports, virtual costs and what is wrong with them."""
+"""Who is in a table: from a batch of rows to bids, virtual costs and what is wrong with them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -30,7 +30,7 @@ _ODD = (0x165667B19E3779F9, 0xD6E8FEB86659FD93)
 class Rows:
     """The people of one batch; rows with a problem are left out of all arrays but ``problem``."""
 
-    reports: FloatArray
+    bids: FloatArray
     costs: FloatArray
     groups: IntArray | None
     variance: FloatArray | None
@@ -59,14 +59,14 @@ class Rows:
             name: None if getattr(self, name) is None else getattr(self, name)[which]
             for name in ("groups", "variance", "limit")
         }
-        return Rows(reports=self.reports[which], costs=self.costs[which], problem=None, **columns)
+        return Rows(bids=self.bids[which], costs=self.costs[which], problem=None, **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class People:
     """Which columns say what, and what is believed about whom. It is shipped to where the rows are."""
 
-    report: str
+    bid: str
     id: str | None
     group: str | None
     variance: str | None
@@ -91,7 +91,7 @@ class People:
     @property
     def columns(self) -> list[str]:
         """What `read` reads, each column once; not the ids, which may be long."""
-        return _once(self.report, self.group, self.variance, self.limit, self.cap, self.stratum)
+        return _once(self.bid, self.group, self.variance, self.limit, self.cap, self.stratum)
 
     @property
     def columns_and_id(self) -> list[str]:
@@ -110,20 +110,20 @@ class People:
 
     def read(self, batch: Batch) -> Rows:
         """Everybody who can be priced, with her virtual cost."""
-        reports = floats_of(batch.column(self.report), self.report)
+        bids = floats_of(batch.column(self.bid), self.bid)
         groups = None if self.group is None else _codes(batch.column(self.group), self.priors)
         strata = None if self.stratum is None else _codes(batch.column(self.stratum), self.strata)
         variance = None if self.variance is None else floats_of(batch.column(self.variance), self.variance)
         limit = self._limits(batch)
-        problem = _with_strangers(self._problems(reports, groups, variance, limit), strata)
+        problem = _with_strangers(self._problems(bids, groups, variance, limit), strata)
         if problem is not None:
             good = problem == 0
-            reports = reports[good]
+            bids = bids[good]
             groups, strata = (None if column is None else column[good] for column in (groups, strata))
             variance, limit = (None if column is None else column[good] for column in (variance, limit))
         return Rows(
-            reports=reports,
-            costs=self._costs(reports, groups, limit),
+            bids=bids,
+            costs=self._costs(bids, groups, limit),
             groups=groups,
             variance=variance,
             limit=limit,
@@ -132,7 +132,7 @@ class People:
         )
 
     def tie_keys(self, ids: Any) -> HashArray:
-        """A hash of each id (an Arrow array): the order among equals, which no report can influence."""
+        """A hash of each id (an Arrow array): the order among equals, which no bid can influence."""
         names = id_texts(ids.to_pylist())
         if "" in names:
             raise self.unnamed()
@@ -146,16 +146,16 @@ class People:
             field=self.id,
         )
 
-    def _costs(self, reports: FloatArray, groups: IntArray | None, limit: FloatArray | None) -> FloatArray:
+    def _costs(self, bids: FloatArray, groups: IntArray | None, limit: FloatArray | None) -> FloatArray:
         priors = self.prior_list
         if groups is None:
-            costs = np.asarray(priors[0].virtual_cost(reports))
+            costs = np.asarray(priors[0].virtual_cost(bids))
         else:
-            costs = np.empty(reports.size)
+            costs = np.empty(bids.size)
             for code, prior in enumerate(priors):
                 rows = groups == code
                 if rows.any():
-                    costs[rows] = prior.virtual_cost(reports[rows])
+                    costs[rows] = prior.virtual_cost(bids[rows])
         if limit is not None:
             costs = np.where(limit > 0.0, costs, np.inf)
         return costs + 0.0  # no negative zero: bit patterns order the costs
@@ -171,12 +171,12 @@ class People:
         return lowest
 
     def _problems(
-        self, reports: FloatArray, groups: IntArray | None, variance: FloatArray | None, limit: FloatArray | None
+        self, bids: FloatArray, groups: IntArray | None, variance: FloatArray | None, limit: FloatArray | None
     ) -> NDArray[np.int8] | None:
         """What is wrong with each row: the first that applies."""
-        lows = np.array([prior.smallest_report for prior in self.prior_list])
+        lows = np.array([prior.smallest_bid for prior in self.prior_list])
         low = lows[0] if groups is None else lows[groups]
-        fine = bool(reports.size == 0 or (reports >= low).all())
+        fine = bool(bids.size == 0 or (bids >= low).all())
         if groups is not None:
             fine = fine and bool((groups >= 0).all())
         if variance is not None:
@@ -187,16 +187,16 @@ class People:
         if fine:
             return None
         # later lines overwrite earlier ones: the first of the list is said
-        problem = np.zeros(reports.size, dtype=np.int8)
+        problem = np.zeros(bids.size, dtype=np.int8)
         if limit is not None:
             problem[(limit < SMALLEST_LOSS) & (limit != 0.0)] = 6
         if variance is not None:
             problem[~((variance >= 0.0) & (variance < np.inf))] = 5
-        problem[reports < low] = 3
+        problem[bids < low] = 3
         if groups is not None:
             problem[groups < 0] = 4
-        problem[reports < 0.0] = 2
-        problem[np.isnan(reports)] = 1
+        problem[bids < 0.0] = 2
+        problem[np.isnan(bids)] = 1
         return problem
 
 
@@ -223,7 +223,7 @@ def _once(*names: str | None) -> list[str]:
 
 
 def lookup_keys(
-    reports: FloatArray,
+    bids: FloatArray,
     codes: Sequence[IntArray | None],
     numbers: Sequence[FloatArray | None],
     ties: HashArray | None,
@@ -231,12 +231,12 @@ def lookup_keys(
 ) -> HashArray:
     """A number for each person by which her decision is found again; ``salt`` gives others where two are equal.
 
-    ``codes`` and ``numbers`` are what people may differ in beside the report: groups and strata, variances and limits.
+    ``codes`` and ``numbers`` are what people may differ in beside the bid: groups and strata, variances and limits.
     """
     odd = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, *_ODD], dtype=np.uint64)
     odd += np.uint64(2 * salt)
     # odd factors permute 64-bit numbers: one column alone never collides; + 0.0 makes -0.0 and 0.0 one
-    keys: HashArray = np.ascontiguousarray(reports + 0.0).view(np.uint64) * odd[0]
+    keys: HashArray = np.ascontiguousarray(bids + 0.0).view(np.uint64) * odd[0]
     for shift, code in zip((0, 32), codes, strict=True):  # there are fewer than 2**32 groups
         if code is not None:
             keys ^= ((code.astype(np.uint64) + np.uint64(1)) << np.uint64(shift)) * odd[1]

@@ -72,7 +72,7 @@ class Summary(Figures):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Priced:
-    """A priced population. Confidential: a loss or a payment tells what was reported."""
+    """A priced population. Confidential: a loss or a payment tells what was bid."""
 
     frame: Frame
     """The table with columns privacy_loss, weight and payment; of the input's kind, and lazy if it was."""
@@ -154,7 +154,7 @@ def price(
     population: Any,
     market: Market,
     *,
-    report: str = "sensitivity",
+    bid: str = "bid",
     id: str | None = "id",
     group: str | None = None,
     stratum: str | None = None,
@@ -187,17 +187,17 @@ def price(
         The column of everybody's public stratum, for a market with ``strata=[]`` and its ``shares`` or ``contrast``: a
         combination of stratum means with one noise.
     limit, cap
-        The columns of the largest losses that people accept, stated beside their reports (central, without user
+        The columns of the largest losses that people accept, stated beside their bids (central, without user
         weights), and of the largest that may be asked of each, which you set (central); nothing where there is none.
-    report, id
-        The columns of reported sensitivities and of ids. Ids are needed only where identity decides between equals.
+    bid, id
+        The columns of bids and of ids. Ids are needed only where identity decides between equals.
     engine
         ``"auto"`` goes by what ``population`` is. For a path it may also be ``"memory"``, ``"polars"``, ``"duckdb"``,
         ``"spark"`` (the running session) or ``"spark:"`` and a master URL.
     connection
         The DuckDB connection that a relation belongs to, if it is not the default one.
     on_bad_rows
-        What to do if a report is missing, not a number, negative or below the support (or a label or variance is
+        What to do if a bid is missing, not a number, negative or below the support (or a label or variance is
         missing, or a limit negative): fail before anything is priced, or leave such rows out, also of the result.
     check_ids
         With ``"exact"``, fail if an id is missing or repeated.
@@ -214,7 +214,7 @@ def price(
 
     >>> import pyarrow, hushbid.engine
     >>> market = Market(prior=_example_prior(), bounds=(0, 1), variance=0.25, buyer_weight=1, user_weight=1)
-    >>> people = pyarrow.table({"id": ["a", "b", "c"], "sensitivity": [1.1, 1.2, 1.9]})
+    >>> people = pyarrow.table({"id": ["a", "b", "c"], "bid": [1.1, 1.2, 1.9]})
     >>> priced = price(people, market)
     >>> [round(t, 3) for t in priced.frame["payment"].to_pylist()], priced.summary.active
     ([2.204, 1.469, 0.252], 2)
@@ -226,7 +226,7 @@ def price(
     people = people_of(
         market,
         opened,
-        report=report,
+        bid=bid,
         id=id,
         group=group,
         stratum=stratum,
@@ -288,15 +288,15 @@ def _counted(market: Market, people: People, census: Census) -> Population:
     # what rounding takes goes by everybody's mean variance
     reserved = replace(counted, own_error=census.mean_variance, goal=market.stated_goal).goal
     counted = replace(counted, goal=reserved)
-    if market.max_relation == 0.0:
+    if market.max_correlation == 0.0:
         return counted
     if market.roster not in (None, census.people):
         raise InputError(
             f"variance must be one number for all, or known for each of the population of {market.roster}, with"
-            f" max_relation={market.max_relation:g}, got {census.people}: the protection rests on everybody's.",
+            f" max_correlation={market.max_correlation:g}, got {census.people}: the protection rests on everybody's.",
             field="variance",
         )
-    return replace(counted, bias=market.max_relation**2 * census.mean_variance / counted.unit)
+    return replace(counted, bias=market.max_correlation**2 * census.mean_variance / counted.unit)
 
 
 def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:

@@ -82,7 +82,7 @@ def answer(
     return release_summed(ask, draw, ledger=ledger, before_first=before_first)
 
 
-def release_made_up(
+def release_synthetic(
     priced: Priced,
     data: DataNames = None,
     *,

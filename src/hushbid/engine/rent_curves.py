@@ -1,4 +1,4 @@
-"""Rents, and errors without a person, as curves in the report: one per group, through points priced as in memory."""
+"""Rents, and errors without a person, as curves in the bid: one per group, through points priced as in memory."""
 
 import math
 from typing import Protocol
@@ -35,7 +35,7 @@ class Summed(Protocol):
 
 
 class GroupCurves:
-    """Rents and outside errors of one group as functions of the report."""
+    """Rents and outside errors of one group as functions of the bid."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class GroupCurves:
         breaks = self._breaks(self._summed.level)
         if breaks is None:
             return None
-        # the lowest report is paid most: what errors are measured by
+        # the lowest bid is paid most: what errors are measured by
         few = self._rents_at(np.array([breaks[0]]))
         self.largest = float(few.estimate[0] + breaks[0] * self._losses(np.array([breaks[0]]))[0])
-        return fit(lambda reports: self._rents_at(reports).estimate, breaks, allowed=_CURVE_TOLERANCE * self.largest)
+        return fit(lambda bids: self._rents_at(bids).estimate, breaks, allowed=_CURVE_TOLERANCE * self.largest)
 
     def outside(self, unit: float, idle: float) -> Curve | None:
         """The error without each person, in data units, less the error without an idle one."""
@@ -68,34 +68,34 @@ class GroupCurves:
         if breaks is None:
             return None
 
-        def without(reports: FloatArray) -> FloatArray:
-            rule = summed.replies_for(np.asarray(self._prior.virtual_cost(reports)))
-            return rule.at(np.arange(reports.size), np.full(reports.size, np.inf)).mse * unit - idle
+        def without(bids: FloatArray) -> FloatArray:
+            rule = summed.replies_for(np.asarray(self._prior.virtual_cost(bids)))
+            return rule.at(np.arange(bids.size), np.full(bids.size, np.inf)).mse * unit - idle
 
         return fit(without, breaks, allowed=1e-13 * idle)
 
-    def _losses(self, reports: FloatArray) -> FloatArray:
-        return self._summed.losses(np.asarray(self._prior.virtual_cost(reports)))
+    def _losses(self, bids: FloatArray) -> FloatArray:
+        return self._summed.losses(np.asarray(self._prior.virtual_cost(bids)))
 
-    def _rents_at(self, reports: FloatArray) -> Rents:
-        rule = self._summed.replies_for(np.asarray(self._prior.virtual_cost(reports)))
+    def _rents_at(self, bids: FloatArray) -> Rents:
+        rule = self._summed.replies_for(np.asarray(self._prior.virtual_cost(bids)))
         found = rents(
             rule,
             self._prior,
-            np.arange(reports.size),
-            reports,
-            paid_besides=reports * self._losses(reports),
+            np.arange(bids.size),
+            bids,
+            paid_besides=bids * self._losses(bids),
             tolerance=self._tolerance,
         )
         self.rent_error = max(self.rent_error, found.error)
         return found
 
     def _breaks(self, level: float) -> list[float] | None:
-        """Reports from the group's lowest to the last one below the level, and where the virtual cost has corners."""
+        """Bids from the group's lowest to the last one below the level, and where the virtual cost has corners."""
         low, prior = self._lowest, self._prior
         if low == math.inf or not float(prior.virtual_cost(low)) < level:
             return None
-        # the last report that is bought from, and the ends of flat parts on the way
+        # the last bid that is bought from, and the ends of flat parts on the way
         high = max(float(prior.virtual_cost_inverse(level)), low)
         inner = [end for part in prior.flat_parts for end in part[:2] if low < end < high]
         return [low, *inner, high]

@@ -3,7 +3,7 @@
 Pass 1 counts everybody in coarse buckets, and `hushbid.allocation.central_from_sums` says between which levels every
 minimum must lie. If few people are below the upper one they all go to the driver and are priced like any population in
 memory. If not, a second pass (skipped if it is not needed) places finer buckets between the levels, and the last one
-brings exact sums below a window of a few people, and these. Losses are then a formula, payments a curve in the report.
+brings exact sums below a window of a few people, and these. Losses are then a formula, payments a curve in the bid.
 """
 
 import math
@@ -154,7 +154,7 @@ def _decide(run: Run, population: Population, census: Census, summed: SummedPopu
     # one curve of rents per group, and one of errors outside
     curve_error = rent_error = largest = 0.0
     for code, prior in enumerate(run.people.prior_list):
-        lowest, tolerance = census.lowest_report.get(code, math.inf), min(RENT_TOLERANCE, population.tolerance)
+        lowest, tolerance = census.lowest_bid.get(code, math.inf), min(RENT_TOLERANCE, population.tolerance)
         pricing = GroupCurves(summed, outside_summed, prior, lowest, tolerance)
         rent_curves.append(pricing.rents())
         outside_curves.append(pricing.outside(unit, outside_idle))

@@ -4,7 +4,7 @@ Pass 1 counts everybody of each stratum in coarse buckets, and `hushbid.allocati
 ``T`` the goal's purchase lies, whoever's cost is raised, and so between which costs each stratum's level. If few people
 are below these they all go to the driver. If not, a second pass (skipped if it is not needed) places finer buckets
 between the levels, and the last one brings exact sums below a window of costs in each stratum, and these. Losses are
-then a formula for each stratum, payments a curve in the report for each stratum and group.
+then a formula for each stratum, payments a curve in the bid for each stratum and group.
 """
 
 import math
@@ -226,7 +226,7 @@ def _priced(run: Run, population: Population, census: Census, summed: SummedCont
     for stratum, counted in enumerate(census.strata):
         one, curves = OneStratum(summed, stratum), []
         for code, prior in enumerate(run.people.prior_list):
-            lowest = counted.lowest_report.get(code, math.inf)
+            lowest = counted.lowest_bid.get(code, math.inf)
             group = GroupCurves(one, None, prior, lowest, min(RENT_TOLERANCE, population.tolerance))
             curve = group.rents()
             curves.append(curve)

@@ -55,7 +55,7 @@ def price_cheapest(run: Run, population: Population, census: Census, cut: Cut, *
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
     few = _population_of(run, population, people)
-    made = decide(few, people.reports, people.costs, tie_key=people.ties if by_identity else None)
+    made = decide(few, people.bids, people.costs, tie_key=people.ties if by_identity else None)
     outside = _outside_of_idle(run, few, made, census)
     salt, keys = _told_apart(run, people, by_identity)
     # decisions sorted by key, for the writing pass to look up
@@ -88,12 +88,12 @@ def _enough(cut: float, census: Census) -> float:
 
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
     """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
-    alike = (people.reports, people.groups, people.strata, people.variance, people.limit, people.ties)
+    alike = (people.bids, people.groups, people.strata, people.variance, people.limit, people.ties)
     groups, strata = run.people.group is not None, run.people.stratum is not None
     variance, limits = run.people.variance is not None, run.people.limited
     for salt in range(64):
         keys = lookup_keys(
-            people.reports,
+            people.bids,
             [people.groups if groups else None, people.strata if strata else None],
             [people.variance if variance else None, people.limit if limits else None],
             people.ties if by_identity else None,
@@ -107,11 +107,11 @@ def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Has
             raise run.people.unnamed()
         if same.all():
             return salt, keys
-    raise MarketError("The reports of two people cannot be told apart by 64 bits.")
+    raise MarketError("The bids of two people cannot be told apart by 64 bits.")
 
 
 def price_nobody(run: Run, population: Population) -> LookupKernel:
-    """Every report is above the support: nothing is bought, and nobody is paid if nobody cares about the estimate."""
+    """Every bid is above the support: nothing is bought, and nobody is paid if nobody cares about the estimate."""
     if isinstance(population.goal, Accuracy):
         refuse_unreachable(population, 0, math.inf)
     if population.cares:

@@ -89,7 +89,7 @@ def _priced(run: Run, population: Population, census: Census, summed: SummedLeve
     )
     curves, curve_error, rent_error, largest, slack = [], 0.0, 0.0, 0.0, 0.0
     for code, prior in enumerate(run.people.prior_list):
-        lowest, tolerance = census.lowest_report.get(code, math.inf), min(RENT_TOLERANCE, population.tolerance)
+        lowest, tolerance = census.lowest_bid.get(code, math.inf), min(RENT_TOLERANCE, population.tolerance)
         group = GroupCurves(summed, None, prior, lowest, tolerance)
         curve = group.rents()
         curves.append(curve)
@@ -125,5 +125,5 @@ def level_slack(population: Population, summed: Summed, prior: Prior) -> float:
     top = prior.support[1]
     if not top < math.inf:
         return 0.0  # there the enclosure of the integral is far wider
-    largest = float(summed.losses(np.array([float(prior.virtual_cost(prior.smallest_report))]))[0])
+    largest = float(summed.losses(np.array([float(prior.virtual_cost(prior.smallest_bid))]))[0])
     return population.setting.loss_rounding * top * 2.0 * largest  # twice: one person moves the level a little

@@ -1,7 +1,7 @@
 """A hard budget at any size: everybody's share of one menu, from exact sums.
 
-The menu of :mod:`hushbid.mechanism.shared_menu` is fixed before anybody reports, so what it would pay each person is a
-function of her own report. Her share of it takes two numbers more, ``Σ t₀`` and how many are paid: one pass of exact
+The menu of :mod:`hushbid.mechanism.shared_menu` is fixed before anybody bids, so what it would pay each person is a
+function of her own bid. Her share of it takes two numbers more, ``Σ t₀`` and how many are paid: one pass of exact
 sums. A second one adds up what everybody is promised, confirms the budget in whole coins and finds whether the best
 estimate uses all of every loss. If not, it uses ``min(ε, κ)`` with
 
@@ -61,7 +61,7 @@ class Menu:
 
     def listed(self, rows: Rows) -> tuple[SharedMenu, Listed]:
         """What the menu offers the good rows of a batch."""
-        size, population = rows.reports.size, self.population
+        size, population = rows.bids.size, self.population
         codes = np.zeros(size, dtype=np.int64) if rows.groups is None else rows.groups
         groups = (replace(group, who=np.flatnonzero(codes == code)) for code, group in enumerate(population.groups))
         goal = population.goal
@@ -72,7 +72,7 @@ class Menu:
             level=self.level,
             strength=np.full(size, self.strength),
         )
-        return menu, menu.listed(rows.reports, rows.costs)
+        return menu, menu.listed(rows.bids, rows.costs)
 
 
 # -- pass 2: what the menu would pay -----------------------------------------------------------------------------------
@@ -117,7 +117,7 @@ class Promised:
     largest_loss: float = 0.0
     largest_payment: float = 0.0
     error: float = 0.0
-    """How far a payment may be from exact, whatever anybody reports."""
+    """How far a payment may be from exact, whatever anybody bids."""
 
     clipped: int = 0
     """How many would lose more than a limit or a cap allows."""

@@ -1,4 +1,4 @@
-"""Reports in, decisions and one estimate out: ties priors, allocation, payments and disclosure together.
+"""Bids in, decisions and one estimate out: ties priors, allocation, payments and disclosure together.
 
 In reading order:
 
@@ -13,11 +13,11 @@ In reading order:
 - `impossible`: what no purchase can do: a stratum without sellers, an accuracy out of reach, a payment without end
 - `rounding`: what rounding payments up is expected to take of a budget
 - `setting`: what depends on where noise is added, central or local
-- `decision`: from reports to privacy losses and payments
+- `decision`: from bids to privacy losses and payments
 - `shared_menu`: the decision under a hard budget: one menu that people share in
 - `menu_level`, `menu_rents`: up to which virtual cost that menu buys, and what it pays beside the price
 - `figures`: what a decision comes to for everybody together, in memory and on engines
-- `schedule`: privacy loss and payment as functions of a report
+- `schedule`: privacy loss and payment as functions of a bid
 - `simulation`, `worst_case`: what would happen, and the most it can cost
 - `largest_loss`: the most that anybody can lose where no cap can be stated
 - `protection`: what protection against related prices and data costs, and what it saves

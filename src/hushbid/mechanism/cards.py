@@ -1,6 +1,6 @@
 """Markets, outcomes and plans as a notebook shows them: what their summaries say, and nothing that is one person's.
 
-Of an outcome, sums and errors are left out that fewer than `FEWEST_PEOPLE` are behind, as reports do: a notebook is
+Of an outcome, sums and errors are left out that fewer than `FEWEST_PEOPLE` are behind, as bids do: a notebook is
 sent to others more easily than an outcome.
 """
 
@@ -43,8 +43,8 @@ def market_card(market: Terms) -> str:
         facts += [("User weight", _stated(market.user_weight)), ("Who stays out has", outside)]
     if market.max_privacy_loss is not None:
         facts.append(("Largest privacy loss allowed", _stated(market.max_privacy_loss)))
-    if market.max_relation > 0.0:
-        facts.append(("Relation of price and datum allowed for", number(market.max_relation)))
+    if market.max_correlation > 0.0:
+        facts.append(("Relation of price and datum allowed for", number(market.max_correlation)))
     if market.roster is not None:
         facts.append(("Population", people(market.roster)))
     return card("Market", facts=facts, tables=[_questions(market.survey or ()), _strata(market)])
@@ -76,7 +76,7 @@ def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -
         ("Setting", market.setting),
         ("Asked for", asked_words(market)),
         ("Goal", market.stated_goal.words),
-        ("Bought from", f"{count(outcome.active)} of {people(outcome.reports.size)}"),
+        ("Bought from", f"{count(outcome.active)} of {people(outcome.bids.size)}"),
         ("Privacy loss of each", WITHHELD if small_stratum else f"at most {largest}"),
         ("Total payment", WITHHELD if hidden else number(outcome.total_payment, 6)),
         ("A misreport gains", WITHHELD if hidden else f"at most {number(at_most(outcome.incentive_error))}"),
@@ -90,14 +90,14 @@ def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -
     if (outcome.payments < 0.0).any():
         notes.append("Who values the estimate more than giving data costs her pays.")
     if np.isinf(outcome.privacy_loss).any():
-        notes.append("Who reported no cost would lose all privacy.")
+        notes.append("Who bid no cost would lose all privacy.")
     if is_less_exact(outcome, market.tolerance):
         notes.append(as_sentence(LESS_EXACT))
     return card("Outcome", facts=facts, tables=tables, notes=notes)
 
 
 def plan_card(plan: Planned, market: Terms, questions: Sequence[QuestionError]) -> str:
-    """What campaigns come to; nobody has reported yet."""
+    """What campaigns come to; nobody has bid yet."""
     found = plan.simulation
     paid = found.expected("total_payment")
     error, worst = (math.sqrt(found.expected(name).value) for name in ("mse", "worst_mse"))
@@ -120,7 +120,7 @@ def plan_card(plan: Planned, market: Terms, questions: Sequence[QuestionError]) 
         caption="Protection against a relation of price and datum: worst error if it is so strong",
         head=("protected up to", "bought from", "paid", *(number(one) for one in plan.relations)),
         rows=tuple(
-            (*map(number, (one.max_relation, one.bought_from, one.payment)), *map(number, one.standard_errors))
+            (*map(number, (one.max_correlation, one.bought_from, one.payment)), *map(number, one.standard_errors))
             for one in plan.protection
         ),
     )

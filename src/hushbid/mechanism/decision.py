@@ -1,7 +1,7 @@
-"""What is decided for a population: everybody's privacy loss and payment, from everybody's report.
+"""What is decided for a population: everybody's privacy loss and payment, from everybody's bid.
 
 The losses are the best for the goal among those that no cap forbids; the payment is
-``t_i = β_i·(MSE − outside_i) + c_i·ε_i + ∫ ε_i`` over higher reports (mechanism.md §6).
+``t_i = β_i·(MSE − outside_i) + c_i·ε_i + ∫ ε_i`` over higher bids (mechanism.md §6).
 """
 
 import math
@@ -38,10 +38,10 @@ _WIDTH = 1.5
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Decision:
-    """Privacy losses, payments and what they buy. Confidential: a loss or a payment tells what was reported."""
+    """Privacy losses, payments and what they buy. Confidential: a loss or a payment tells what was bid."""
 
-    reports: FloatArray
-    """Everybody's reported sensitivity."""
+    bids: FloatArray
+    """Everybody's bid."""
 
     virtual_costs: FloatArray
     """What one unit of each person's privacy loss costs the platform, rents included."""
@@ -56,7 +56,7 @@ class Decision:
     """What each person is paid. Negative where she values the estimate and pays for it."""
 
     information_rent: FloatArray
-    """What each person gains over staying out: the integral of her loss over higher reports."""
+    """What each person gains over staying out: the integral of her loss over higher bids."""
 
     rent_bounds: tuple[FloatArray, FloatArray] | RentBounds
     """A rigorous lower and upper bound on each information rent."""
@@ -69,7 +69,7 @@ class Decision:
     was bought."""
 
     worst_mse: float
-    """Mean squared error at worst, if they are related as closely as `Market.max_relation` allows."""
+    """Mean squared error at worst, if they are related as closely as `Market.max_correlation` allows."""
 
     objective: float
     """What the goal minimises: ``error weight · worst_mse + Σ virtual cost · privacy loss`` for a price, the sum alone
@@ -95,9 +95,9 @@ class Decision:
         return int(np.count_nonzero(self.privacy_loss))
 
     def columns(self) -> dict[str, FloatArray]:
-        """Everybody's numbers as plain arrays by name, in the order of the reports."""
+        """Everybody's numbers as plain arrays by name, in the order of the bids."""
         return {
-            "report": self.reports,
+            "bid": self.bids,
             "virtual_cost": self.virtual_costs,
             "privacy_loss": self.privacy_loss,
             "weight": self.weights,
@@ -108,7 +108,7 @@ class Decision:
         }
 
     def to_frame(self, library: Library | None = None) -> Any:
-        """Everybody's numbers as a data frame, one row per person in the order of the reports. Confidential.
+        """Everybody's numbers as a data frame, one row per person in the order of the bids. Confidential.
 
         Of ``library``; unless one is named, of the first that is installed: pandas, Polars, pyarrow.
         """
@@ -126,9 +126,9 @@ class Decision:
         lower, upper = map(Doubles, self.rent_bounds)
         return {**found, "columns": {**found["columns"], **columns}, "rent_lower": lower, "rent_upper": upper}
 
-    def __repr__(self) -> str:  # losses and payments tell what people reported: not for a log
+    def __repr__(self) -> str:  # losses and payments tell what people bid: not for a log
         return (
-            f"{type(self).__name__}(people={self.reports.size}, active={self.active}, mse={self.mse:g},"
+            f"{type(self).__name__}(people={self.bids.size}, active={self.active}, mse={self.mse:g},"
             f" total={self.total_payment:g})"
         )
 
@@ -145,26 +145,26 @@ def is_less_exact(decision: Decision, tolerance: float) -> bool:
 
 
 def decide(
-    population: Population, reports: FloatArray, costs: FloatArray | None = None, tie_key: TieKey = None
+    population: Population, bids: FloatArray, costs: FloatArray | None = None, tie_key: TieKey = None
 ) -> Decision:
     """How much privacy each person gives up and what she is paid; ``costs`` are the virtual costs, if known."""
     if costs is None:
-        costs = population.virtual_costs(reports)
+        costs = population.virtual_costs(bids)
     if isinstance(population.goal, HardBudget):
-        return _shared(population, reports, costs, tie_key)
+        return _shared(population, bids, costs, tie_key)
     try:
-        return _bought(population, reports, costs, tie_key)
+        return _bought(population, bids, costs, tie_key)
     except NobodyToBuyFrom:  # a decision too, unless somebody has to live with the error or counts on its size
         if population.cares or isinstance(population.goal, Accuracy) or population.strata is not None:
             raise
-        return _nothing_bought(reports, costs)
+        return _nothing_bought(bids, costs)
 
 
-def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
-    """Everybody's report is above her prior's support: nobody is bought from, nobody is paid."""
-    zero = np.zeros(reports.size)
+def _nothing_bought(bids: FloatArray, costs: FloatArray) -> Decision:
+    """Everybody's bid is above her prior's support: nobody is bought from, nobody is paid."""
+    zero = np.zeros(bids.size)
     return Decision(
-        reports=reports,
+        bids=bids,
         virtual_costs=costs,
         privacy_loss=zero,
         weights=zero,
@@ -180,7 +180,7 @@ def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
     )
 
 
-def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
+def _bought(population: Population, bids: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     refuse_impossible(population, costs)
     allocation = population.allocation(costs, tie_key)
     loss, weights = allocation.privacy_loss, allocation.weights
@@ -188,7 +188,7 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
     mse, worst = population.errors_of(allocation)
     refuse_unreleasable(population.setting.hardest_to_release(loss[bought]))
     # c·ε; zero times infinity is nothing
-    named = reports[bought]
+    named = bids[bought]
     price = np.zeros(bought.size)
     np.multiply(named, loss[bought], out=price, where=named > 0.0)
     # β·(MSE − outside): what the estimate is worth to her, as one number where it is everybody's
@@ -201,23 +201,23 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
     # the integral
     rule = population.rule(costs, tie_key)
     slack = _slack(population, costs, allocation, care, rule, bought)
-    integrals = _Integrals(population, reports, bought, price, rule, slack)
+    integrals = _Integrals(population, bids, bought, price, rule, slack)
     rent, error = integrals.enclosed(population.tolerance)
-    payments, rents_of_all = _spread(reports.size, bought, price, rent, share)
+    payments, rents_of_all = _spread(bids.size, bought, price, rent, share)
     largest = max(float(payments.max()), -float(payments.min()))
     if error > population.tolerance * largest and care > 0.0:  # what people pay has eaten up their payments
         gross = max(float((price + rent.estimate).max()), 0.0)
         part = max(0.9 * largest / gross, 0.01) if gross > 0.0 else 1.0
         rent, error = integrals.enclosed(part * population.tolerance)
-        payments, rents_of_all = _spread(reports.size, bought, price, rent, share)
+        payments, rents_of_all = _spread(bids.size, bought, price, rent, share)
     return Decision(
-        reports=reports,
+        bids=bids,
         virtual_costs=costs,
         privacy_loss=loss,
         weights=weights,
         payments=payments,
         information_rent=rents_of_all,
-        rent_bounds=RentBounds(people=reports.size, rows=bought, lower=rent.lower, upper=rent.upper),
+        rent_bounds=RentBounds(people=bids.size, rows=bought, lower=rent.lower, upper=rent.upper),
         outside_error=outside,
         mse=mse,
         worst_mse=worst,
@@ -236,17 +236,17 @@ def _spread(
     return payments, rents_of_all
 
 
-def _shared(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
+def _shared(population: Population, bids: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     """Under a hard budget people share in one menu; the estimate makes the best of what it buys."""
-    found = SharedMenu.of(population).bought(reports, costs, population.cap)
+    found = SharedMenu.of(population).bought(bids, costs, population.cap)
     if not found.loss.any():
-        return _nothing_bought(reports, costs)
+        return _nothing_bought(bids, costs)
     refuse_unreleasable(population.setting.hardest_to_release(found.loss[found.loss > 0.0]))
     weights, planned = population.best_estimate(found.loss)
     worst = population.worst_error(planned)
     mse = worst if population.bias == 0.0 else population.unrelated_error(found.loss, weights)
     return Decision(
-        reports=reports,
+        bids=bids,
         virtual_costs=costs,
         privacy_loss=found.loss,
         weights=weights,
@@ -309,7 +309,7 @@ def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bou
     """
     most = 0.0
     for group, kind in product(population.groups, population.kinds()):
-        low, top = group.prior.smallest_report, group.prior.support[1]
+        low, top = group.prior.smallest_bid, group.prior.support[1]
         rows, factor = _bought_of(group, bought, costs.size), 1.0
         if kind[1] is not None:
             rows = _members(kind[1], rows, costs.size)
@@ -337,7 +337,7 @@ class _Integrals:
     """The information rents of those who are bought from; nobody else has one."""
 
     population: Population
-    reports: FloatArray
+    bids: FloatArray
     bought: IndexArray
     price: FloatArray
     """Of those who are bought from."""
@@ -350,13 +350,13 @@ class _Integrals:
         population, n = self.population, self.bought.size
         lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
         for group in population.groups:
-            rows = _bought_of(group, self.bought, self.reports.size)
+            rows = _bought_of(group, self.bought, self.bids.size)
             places = slice(None) if rows is self.bought else np.searchsorted(self.bought, rows)
             found = rents(
                 self.rule,
                 group.prior,
                 rows,
-                self.reports[rows],
+                self.bids[rows],
                 alike=self._alike(rows),
                 paid_besides=self.price[places],
                 tolerance=tolerance,
@@ -369,7 +369,7 @@ class _Integrals:
         return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
 
     def _alike(self, rows: IndexArray) -> FloatArray | IndexArray | None:
-        """Who faces the same rule at the same report: not where identity, variance, cap or stratum matters."""
+        """Who faces the same rule at the same bid: not where identity, variance, cap or stratum matters."""
         if self.population.identity_decides:
             return rows
         strata = self.population.strata
@@ -385,7 +385,7 @@ class _Integrals:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Columns:
-    report: FloatArray
+    bid: FloatArray
     virtual_cost: FloatArray
     privacy_loss: FloatArray
     weight: FloatArray
@@ -431,7 +431,7 @@ def _written(
 def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of a decision from its plain values, strictly."""
     found = _WRITTEN.read(values)
-    columns, people = found.columns, found.columns.report.size
+    columns, people = found.columns, found.columns.bid.size
     sizes = {getattr(columns, name).size for name in _Columns.__slots__ if getattr(columns, name) is not None}
     if people < 1 or sizes | {found.rent_lower.size, found.rent_upper.size} != {people}:
         raise RecordError(
@@ -440,7 +440,7 @@ def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:
     if found.tie_order is not None and not np.array_equal(np.sort(found.tie_order), np.arange(people)):
         raise RecordError(f"outcome: tie_order must hold every place from 0 to {people - 1} once.")
     return {
-        "reports": columns.report,
+        "bids": columns.bid,
         "virtual_costs": columns.virtual_cost,
         "privacy_loss": columns.privacy_loss,
         "weights": columns.weight,

@@ -20,7 +20,7 @@ from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population, TieKey
 from hushbid.priors import Grouped, Prior
 
-ROWS = ("reports", "virtual_costs", "privacy_loss", "weights", "payments", "information_rent", "outside_error")
+ROWS = ("bids", "virtual_costs", "privacy_loss", "weights", "payments", "information_rent", "outside_error")
 """What a decision has for everybody."""
 
 
@@ -70,7 +70,7 @@ def joined(
     for name, (_, part) in parts.items():
         if part.active == 0:
             raise NobodyToBuyFrom(
-                f"The mean of stratum {name!r} cannot be estimated: nobody in it reported within the prior's support."
+                f"The mean of stratum {name!r} cannot be estimated: nobody in it bid within the prior's support."
             )
     rows, found = zip(*parts.values(), strict=True)
     fields: dict[str, Any] = {name: _spread(people, rows, [getattr(one, name) for one in found]) for name in ROWS}

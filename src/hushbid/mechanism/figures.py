@@ -62,7 +62,7 @@ class Figures:
         """The figures of a decision, with its certificate and what the cap costs."""
         return cls(
             setting=setting,
-            people=decision.reports.size,
+            people=decision.bids.size,
             active=decision.active,
             mse=decision.mse,
             worst_mse=decision.worst_mse,
@@ -117,7 +117,7 @@ def cap_cost(population: Population, decision: Decision) -> float:
         return 0.0
     free = population.without_caps()
     if isinstance(population.goal, HardBudget):
-        best = decide(free, decision.reports, decision.virtual_costs).objective
+        best = decide(free, decision.bids, decision.virtual_costs).objective
     else:
         best = free.objective_of(free.allocation(decision.virtual_costs, decision.tie_order))
     return max(decision.objective - best, 0.0)

@@ -49,7 +49,7 @@ def _refuse_divergence(population: Population, costs: FloatArray) -> None:
         prior = population.prior_of(row)
         if rent_diverges(prior, power=loss_power(population)):
             raise DivergentPayment(
-                f"A person's payment would be infinite: under {prior!r} she is bought from at every report, as"
+                f"A person's payment would be infinite: under {prior!r} she is bought from at every bid, as"
                 " nobody can take her place; use a prior with bounded support or a lighter tail, or invite more"
                 " people."
             )
@@ -60,7 +60,7 @@ def refuse_without_sellers(population: Population, sellers: IndexArray) -> None:
     if population.strata is not None and not sellers.all():
         raise NobodyToBuyFrom(
             f"The mean of stratum {population.strata.label(int(np.argmin(sellers)))} cannot be estimated: nobody in it"
-            " reported within the prior's support."
+            " bid within the prior's support."
         )
 
 
@@ -77,7 +77,7 @@ def refuse_unreachable(population: Population, count: int, planned: float) -> No
     """An accuracy that ``count`` people cannot reach, whose least error with the planned variance is this."""
     wanted = population.goal.number
     if count == 0:
-        told = f"A standard error of {wanted:g} cannot be reached: nobody reported within the prior's support."
+        told = f"A standard error of {wanted:g} cannot be reached: nobody bid within the prior's support."
         raise Unreachable(told, field="standard_error")
     if planned < population.aim.number**2 * (1.0 - 1e-12):  # what rounding cannot tell from the least is out of reach
         return
@@ -141,9 +141,9 @@ def _indispensable_in_strata(population: Population, strata: Strata, costs: Floa
 
 
 def rent_diverges(prior: Prior, *, power: float = 1.0 / 3.0) -> bool:
-    """Whether the rent of somebody bought from at every report is infinite: her loss falls like ``ψ^{-power}``.
+    """Whether the rent of somebody bought from at every bid is infinite: her loss falls like ``ψ^{-power}``.
 
-    The integral converges only if ψ grows faster than the report to ``1/power``; a loss that stays never does.
+    The integral converges only if ψ grows faster than the bid to ``1/power``; a loss that stays never does.
     """
     if prior.support[1] < math.inf:
         return False

@@ -1,6 +1,6 @@
-"""The most that anybody can lose where no cap can be stated, whatever everybody else reports.
+"""The most that anybody can lose where no cap can be stated, whatever everybody else bids.
 
-It follows from public terms alone, so people can be told before they report. Losses are ``ε = y/√V``, ``q(y)`` is what
+It follows from public terms alone, so people can be told before they bid. Losses are ``ε = y/√V``, ``q(y)`` is what
 somebody supplies in the local setting (`hushbid.allocation.local_curves`), and ``ψ`` the least virtual cost there is.
 
 **A budget B for strata** (central). What a stratum's sellers lose adds up to ``|ℓ_g|·η``, with one ``η`` for all, and
@@ -23,7 +23,7 @@ and her ``δ`` less. As this cannot be cheaper, with ``ρ`` the ratio of the lar
 exceeds the right from some ``q`` on, up to 1: a bound for each ``δ``, of which the least is taken. With a largest cost
 that is infinite there is none, for the others could be so dear that she has to supply nearly everything.
 
-**A standard error for strata** (central) has no useful bound: those who report may just suffice for it, and then there
+**A standard error for strata** (central) has no useful bound: those who bid may just suffice for it, and then there
 is no telling how much the last of them lose.
 """
 
@@ -55,14 +55,14 @@ NO_HIGHEST = (
     " with a highest price, such as a uniform one, or state a buyer_weight."
 )
 NOT_FOR_STRATA = (
-    "with a standard_error and strata those who report may just suffice, and then the last of them may lose any amount;"
+    "with a standard_error and strata those who bid may just suffice, and then the last of them may lose any amount;"
     " state a budget, or a buyer_weight with a max_privacy_loss."
 )
-NOT_RELATED = "with a standard_error it is not known under a relation; state a buyer_weight, or a max_relation of 0."
+NOT_RELATED = "with a standard_error it is not known under a relation; state a buyer_weight, or a max_correlation of 0."
 
 
 def largest_loss(population: Population, priors: Sequence[Prior]) -> float:
-    """The most that anybody of these priors can lose, whoever else reports what; refused if there is no such number.
+    """The most that anybody of these priors can lose, whoever else bids what; refused if there is no such number.
 
     Of the population only what is the same for any number of people counts: setting, goal, variance and strata.
     """
@@ -84,7 +84,7 @@ def _at_an_accuracy(population: Population, priors: Sequence[Prior], least: floa
     if population.strata is not None:
         _refuse(NOT_FOR_STRATA, "standard_error")
     if population.bias > 0.0:
-        _refuse(NOT_RELATED, "max_relation")
+        _refuse(NOT_RELATED, "max_correlation")
     highest = max(float(prior.virtual_cost(prior.support[1])) for prior in priors)
     if highest == math.inf:
         _refuse(NO_HIGHEST, "prior")

@@ -1,13 +1,13 @@
 """A market for data: what is bought, from whom one believes to buy, and what an error costs.
 
 A platform wants the mean of a population. Person i's datum lies in public ``bounds`` and has ``variance`` around the
-mean. Her cost is ``β_i·MSE + c_i·ε_i − t_i`` (``β_i`` the *user weight*, ``c_i`` her sensitivity, ``ε_i`` her privacy
+mean. Her cost is ``β_i·MSE + c_i·ε_i − t_i`` (``β_i`` the *user weight*, ``c_i`` her bid, ``ε_i`` her privacy
 loss, ``t_i`` her payment); if she stays out it is ``β_i·V_i`` (she has her own datum) or ``β_i`` times the error of the
 mechanism run without her. The platform's cost is ``α·MSE + Σ t_i`` (``α`` the *buyer weight*). Among all truthful
-mechanisms that everybody is willing to join, the best one gives, for each report vector, the privacy losses that
+mechanisms that everybody is willing to join, the best one gives, for each bid vector, the privacy losses that
 minimise ``A·MSE + Σ ψ_i ε_i``, ``A = α + Σ β_i``, and pays as in :mod:`hushbid.payments` ([F] Prop. 2).
 
-Units: bounds and variance in data units, weights in money per squared data unit, sensitivities in money per unit of
+Units: bounds and variance in data units, weights in money per squared data unit, bids in money per unit of
 privacy loss. With ``questions`` everybody answers several; errors are then relative (`hushbid.mechanism.survey`).
 """
 
@@ -23,7 +23,7 @@ from hushbid.allocation import Accuracy, Allocation, Budget, Goal, HardBudget, R
 from hushbid.arrays import FloatArray, IndexArray, as_floats, as_row, rounded_sum
 from hushbid.codec import header_problem
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
-from hushbid.errors import InputError, MarketError, RecordError, ReportError, UnknownFamily
+from hushbid.errors import BidError, InputError, MarketError, RecordError, UnknownFamily
 from hushbid.held import thawed
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
@@ -50,18 +50,18 @@ from hushbid.notebook import pretty
 from hushbid.priors import Grouped, Prior
 from hushbid.wording import figure
 
-OUTCOME_VERSION = 2
+OUTCOME_VERSION = 3
 _HEADER = {"format": "hushbid outcome", "version": OUTCOME_VERSION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Market(Terms):
-    """Everything that is fixed before anybody reports.
+    """Everything that is fixed before anybody bids.
 
     Parameters
     ----------
     prior
-        What the platform believes about sensitivities: a prior, or `Grouped` priors.
+        What the platform believes about costs: a prior, or `Grouped` priors.
     goal, buyer_weight
         What the buyer states: a `Price`, `Accuracy`, `Budget` or `HardBudget`; a buyer weight is short for a `Price`.
     setting
@@ -76,7 +76,7 @@ class Market(Terms):
         What people have who stay out: ``"own_data"``, or the ``"estimate"`` made without them.
     max_privacy_loss
         A cap on everybody's privacy loss; in the central setting also one per person.
-    max_relation, population
+    max_correlation, population
         How closely price and datum may be related, from 0 to 1, and how many people the mean is then about.
     strata, shares, contrast, each
         Everybody's public stratum, with the strata's shares of the population, or their weights in a combination of
@@ -94,29 +94,29 @@ class Market(Terms):
 
     def acquire(
         self,
-        reports: ArrayLike,
+        bids: ArrayLike,
         *,
         limits: ArrayLike | None = None,
         tie_key: TieKey = None,
         accept_rounding: bool = False,
     ) -> "Outcome":
-        """Decide, from everybody's reported sensitivity, how much privacy each gives up and what she is paid.
+        """Decide, from everybody's bid, how much privacy each gives up and what she is paid.
 
-        ``limits`` are the largest losses people accept, stated beside their sensitivities, infinite (in a list also
+        ``limits`` are the largest losses people accept, stated beside their bids, infinite (in a list also
         None) where somebody named none, and 0 where they sell nothing; NaN is refused. Naming both truthfully is
         everybody's best reply. Central setting, without user weights.
 
         If rounding payments up to the coin of a `Budget` is expected to take more than 5 % of it, the purchase is
         refused unless ``accept_rounding`` is true.
 
-        Among equals the smaller ``tie_key`` comes first, or the earlier row: neither may depend on the reports.
+        Among equals the smaller ``tie_key`` comes first, or the earlier row: neither may depend on the bids.
         `hushbid.allocation.tie_keys` makes keys of ids, as the command line, the engines and the server do.
         """
-        if np.ndim(reports) > 1 or np.size(reports) == 0:
+        if np.ndim(bids) > 1 or np.size(bids) == 0:
             raise InputError(
-                f"reports must be one number per person, at least one, got shape {np.shape(reports)}.", field="reports"
+                f"bids must be one number per person, at least one, got shape {np.shape(bids)}.", field="bids"
             )
-        stated: FloatArray = np.atleast_1d(as_floats(reports, "reports", ReportError))
+        stated: FloatArray = np.atleast_1d(as_floats(bids, "bids", BidError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         stated_limits = None if limits is None else self._limits(limits, stated.size)
         if self.each:
@@ -138,18 +138,18 @@ class Market(Terms):
         """The market whose budget states what is kept for rounding, as computed for a population."""
         return replace(self, goal=population.goal) if isinstance(self.goal, Budget) else self
 
-    def _acquire_each(self, reports: FloatArray, limits: FloatArray | None, tie_key: TieKey) -> "Outcome":
+    def _acquire_each(self, bids: FloatArray, limits: FloatArray | None, tie_key: TieKey) -> "Outcome":
         """The strata's outcomes as one."""
-        self._groups(reports.size)
+        self._groups(bids.size)
         parts: dict[str, tuple[IndexArray, Decision]] = {}
         for (name, market), rows in zip(self.by_stratum().items(), rows_by_stratum(self._strata).values(), strict=True):
             try:
                 keys = keys_of(tie_key, rows)
-                found = market.acquire(reports[rows], limits=None if limits is None else limits[rows], tie_key=keys)
+                found = market.acquire(bids[rows], limits=None if limits is None else limits[rows], tie_key=keys)
             except MarketError as problem:
                 raise named(name, problem) from None
             parts[name] = rows, found
-        return Outcome(market=self, **joined(reports.size, parts, tie_key, limits))
+        return Outcome(market=self, **joined(bids.size, parts, tie_key, limits))
 
     def by_stratum(self) -> dict[str, "Market"]:
         """The market of every stratum, by its name, where ``each`` of their means is wanted."""
@@ -186,7 +186,7 @@ class Market(Terms):
         points: int = 33,
         stratum: str | None = None,
     ) -> Menu:
-        """What a person can expect, as a function of her report, before anybody else of the ``n`` has reported.
+        """What a person can expect, as a function of her bid, before anybody else of the ``n`` has bid.
 
         With strata it is that of somebody in ``stratum``.
         """
@@ -203,7 +203,7 @@ class Market(Terms):
     ) -> Simulation:
         """What would happen in campaigns of ``n`` people: error, payments, objective, and the worst case of payments.
 
-        People are drawn from ``true_prior`` if the market's prior is wrong. Those below its support report its lowest
+        People are drawn from ``true_prior`` if the market's prior is wrong. Those below its support bid its lowest
         value (their best reply), those above are never bought from; both are counted. ``progress`` is called with the
         number of campaigns done and to do.
         """
@@ -277,7 +277,7 @@ class Market(Terms):
             noise=noise_in(figures.mse, squares, variance, self.width**2),
             squares=squares,
             population=population,
-            relation=self.max_relation,
+            relation=self.max_correlation,
         )
 
     def _expected(self, n: int, seed: int) -> tuple[QuestionError, ...]:
@@ -292,7 +292,7 @@ class Market(Terms):
             noise=noise,
             squares=squares,
             population=population,
-            relation=self.max_relation,
+            relation=self.max_correlation,
         )
 
 
@@ -301,7 +301,7 @@ class Outcome(Decision):
     """What a market decided, and everything needed to compute it again. Confidential, as every decision is."""
 
     market: Market
-    """The market, as it was before anybody reported."""
+    """The market, as it was before anybody bid."""
 
     _optimum: Allocation | None = field(default=None, init=False, repr=False)
     """Kept when it was asked for."""
@@ -329,8 +329,8 @@ class Outcome(Decision):
 
     @property
     def population(self) -> Population:
-        """The market for those who reported."""
-        return self.market.for_people(self.reports.size).with_limits(self.limits)
+        """The market for those who bid."""
+        return self.market.for_people(self.bids.size).with_limits(self.limits)
 
     @property
     def allocation(self) -> Allocation | None:
@@ -391,7 +391,7 @@ class Outcome(Decision):
             noise=noise_of(population, self.privacy_loss, self.weights),
             squares=rounded_sum(self.weights**2),
             population=population,
-            relation=market.max_relation,
+            relation=market.max_correlation,
         )
 
     def schedule(self, user: int | None = None, *, stratum: str | None = None) -> Schedule:
@@ -400,7 +400,7 @@ class Outcome(Decision):
         if user is not None and stratum is not None:
             raise InputError("give either user or stratum, got both.", field="stratum")
         if self.market.each and user is not None:
-            row = as_row(user, self.reports.size)
+            row = as_row(user, self.bids.size)
             name = (self.market.strata or ())[row]
             rows = rows_by_stratum(self.market._strata)[name]
             return self.by_stratum()[name].schedule(int(np.searchsorted(rows, row)))

@@ -4,14 +4,14 @@ With ``U`` the sum of ``1/V`` over people who share a prior, the level ``τ`` so
 
     Σ over priors of U·E[ψ(τ − ψ)⁺] = B²/2        (extensions of mechanism.md, the budget of a large market).
 
-**The expectation** is one integral without a density. Whoever has ``ψ ≤ x`` reports at most the price ``p(x)``, the
-largest report with that virtual cost, and buying the units up to ``τ`` one by one at these prices costs
+**The expectation** is one integral without a density. Whoever has ``ψ ≤ x`` bids at most the price ``p(x)``, the
+largest bid with that virtual cost, and buying the units up to ``τ`` one by one at these prices costs
 
     E[ψ(τ − ψ)⁺] = ∫ from 0 to τ of p(x)·F(p(x)) dx
 
 (a unit offered at the price p is sold with probability F(p); by the envelope theorem that is the virtual cost of all of
 them). It holds for ironed and for stepped virtual costs too, rises with ``τ`` and is convex. Whatever level is found is
-fixed before anybody reports, so neither truth nor the budget hang on its last digits.
+fixed before anybody bids, so neither truth nor the budget hang on its last digits.
 """
 
 import math
@@ -46,7 +46,7 @@ def menu_level(precisions: Precisions, amount: float) -> float:
     def excess(level: float) -> float:
         return sum(precision / scale * expense(level) for precision, expense in expenses) - target
 
-    low = min(float(prior.virtual_cost(prior.smallest_report)) for prior, _ in precisions)
+    low = min(float(prior.virtual_cost(prior.smallest_bid)) for prior, _ in precisions)
     step = max(low, min(float(prior.quantile(0.5)) for prior, _ in precisions), 1e-300)
     for _ in range(_MOST_DOUBLINGS):
         high = low + step
@@ -59,7 +59,7 @@ def menu_level(precisions: Precisions, amount: float) -> float:
 
 
 def expected_expense(prior: Prior, level: float) -> float:
-    """``E[ψ(τ − ψ)⁺]`` at the level ``τ``, for sensitivities drawn from the prior."""
+    """``E[ψ(τ − ψ)⁺]`` at the level ``τ``, for bids drawn from the prior."""
     return _expense_of(prior)(level)
 
 

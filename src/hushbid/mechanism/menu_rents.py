@@ -1,11 +1,11 @@
-"""The information rents of a menu, as a function of the report that is fixed before anybody reports.
+"""The information rents of a menu, as a function of the bid that is fixed before anybody bids.
 
 The menu of strength 1 at the level ``τ`` has the loss ``ε(c) = (τ − ψ(c))⁺`` and the rent ``R(c) = ∫ from c of ε``.
 Where ψ is a step function that is a finite sum, and where ψ is affine a parabola. Elsewhere `hushbid.payments` encloses
-the rent at some reports, the *nodes*, and between two of them convexity encloses it again: ``R`` has the slope ``−ε``,
+the rent at some bids, the *nodes*, and between two of them convexity encloses it again: ``R`` has the slope ``−ε``,
 which rises. So it lies below the chord and above both tangents, and the nodes are close enough for that.
 
-A rent found for many reports together may depend on all of them in its last digits. This one does not: whoever shares
+A rent found for many bids together may depend on all of them in its last digits. This one does not: whoever shares
 in a menu must not move what others are offered, by however little.
 """
 
@@ -75,22 +75,22 @@ class MenuRents:
     """Up to which virtual cost it buys."""
 
     most: float
-    """At least, and hardly more than, what it pays at the lowest report: nothing on the menu is dearer."""
+    """At least, and hardly more than, what it pays at the lowest bid: nothing on the menu is dearer."""
 
     error: float
-    """How far a payment may be from exact, at any report."""
+    """How far a payment may be from exact, at any bid."""
 
     curve: "_Curve"
     """The rents themselves."""
 
-    def at(self, reports: FloatArray, costs: FloatArray) -> Rents:
-        """The rents at reports with these virtual costs: each a function of its own report only."""
+    def at(self, bids: FloatArray, costs: FloatArray) -> Rents:
+        """The rents at bids with these virtual costs: each a function of its own bid only."""
         gap = np.maximum(self.level - costs, 0.0)
         some = np.flatnonzero(gap > 0.0)
         lower, upper, estimate = np.zeros(gap.size), np.zeros(gap.size), np.zeros(gap.size)
-        found = self.curve.at(reports[some], gap[some])
+        found = self.curve.at(bids[some], gap[some])
         # nothing on the menu is dearer than its first line
-        room = np.maximum(self.most - reports[some] * gap[some], 0.0)
+        room = np.maximum(self.most - bids[some] * gap[some], 0.0)
         slack = _ROUNDING * self.most
         lower[some], upper[some] = found.lower - slack, found.upper + slack
         estimate[some] = np.minimum(np.maximum(found.estimate, 0.0), room)
@@ -100,7 +100,7 @@ class MenuRents:
 @lru_cache(maxsize=64)
 def menu_rents(prior: Prior, level: float, tolerance: float) -> MenuRents:
     """The rents of people with this prior; their error is about ``tolerance`` times the largest payment."""
-    lowest = prior.smallest_report
+    lowest = prior.smallest_bid
     gap = level - float(prior.virtual_cost(lowest))
     if not gap > 0.0:
         return MenuRents(prior=prior, level=level, most=0.0, error=0.0, curve=_Nothing())
@@ -130,26 +130,26 @@ def is_stepped(prior: Prior) -> bool:
 
 
 class _Curve(Protocol):
-    """The rent as a function of the report, from the lowest to where nothing is bought any more."""
+    """The rent as a function of the bid, from the lowest to where nothing is bought any more."""
 
     @property
     def error(self) -> float:
-        """The largest distance of an estimate from the truth, at any report."""
+        """The largest distance of an estimate from the truth, at any bid."""
         ...
 
-    def at(self, reports: FloatArray, loss: FloatArray, /) -> Rents:
-        """The rents at reports with these losses, all positive."""
+    def at(self, bids: FloatArray, loss: FloatArray, /) -> Rents:
+        """The rents at bids with these losses, all positive."""
         ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Nothing:
-    """Nothing is bought at any report."""
+    """Nothing is bought at any bid."""
 
     error: float = 0.0
 
-    def at(self, reports: FloatArray, _: FloatArray, /) -> Rents:
-        return _exactly(np.zeros(reports.size), 0.0)
+    def at(self, bids: FloatArray, _: FloatArray, /) -> Rents:
+        return _exactly(np.zeros(bids.size), 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,11 +168,11 @@ class _Parabola:
         first = level - float(prior.virtual_cost(low))
         return cls(top, last, prior.slope or 1.0, _FORMULA * (top - low) * first)
 
-    def at(self, reports: FloatArray, loss: FloatArray, /) -> Rents:
+    def at(self, bids: FloatArray, loss: FloatArray, /) -> Rents:
         # a triangle, or a trapeze if something is bought at the top
         if self.last == 0.0:
             return _exactly(loss * (loss / (2.0 * self.slope)), self.error)
-        return _exactly(0.5 * (loss + self.last) * (self.top - reports), self.error)
+        return _exactly(0.5 * (loss + self.last) * (self.top - bids), self.error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -192,9 +192,9 @@ class _Steps:
         # sums of many terms are rounded many times
         return cls(rights, later, _FORMULA * (1.0 + 0.1 * rights.size) * float(later[0] + rights[0] * loss[0]))
 
-    def at(self, reports: FloatArray, loss: FloatArray, /) -> Rents:
-        step = np.minimum(self.rights.searchsorted(reports, side="left"), self.rights.size - 1)
-        return _exactly(loss * np.maximum(self.rights[step] - reports, 0.0) + self.later[step], self.error)
+    def at(self, bids: FloatArray, loss: FloatArray, /) -> Rents:
+        step = np.minimum(self.rights.searchsorted(bids, side="left"), self.rights.size - 1)
+        return _exactly(loss * np.maximum(self.rights[step] - bids, 0.0) + self.later[step], self.error)
 
 
 def _exactly(rent: FloatArray, slack: float) -> Rents:
@@ -203,9 +203,9 @@ def _exactly(rent: FloatArray, slack: float) -> Rents:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Nodes:
-    """Reports in ascending order, with the loss and the enclosed rent at each."""
+    """Bids in ascending order, with the loss and the enclosed rent at each."""
 
-    reports: FloatArray
+    bids: FloatArray
     loss: FloatArray
     lower: FloatArray
     upper: FloatArray
@@ -214,13 +214,13 @@ class _Nodes:
     @classmethod
     def of(cls, prior: Prior, level: float, tolerance: float) -> "_Nodes":
         """So many nodes that what is between them is known to the tolerance, relative to the largest payment."""
-        low, high = prior.smallest_report, float(prior.virtual_cost_inverse(level))
+        low, high = prior.smallest_bid, float(prior.virtual_cost_inverse(level))
         edges = np.array([end for part in prior.flat_parts for end in part[:2]])
         z = np.concatenate([np.linspace(low, high, _NODES), edges[(edges > low) & (edges < high)]])
         nodes = cls._enclosed(prior, level, np.unique(z), tolerance)
-        allowed = 0.5 * tolerance * float((nodes.reports * nodes.loss + nodes.estimate).max())
+        allowed = 0.5 * tolerance * float((nodes.bids * nodes.loss + nodes.estimate).max())
         for _ in range(_MOST_ROUNDS):
-            z = nodes.reports
+            z = nodes.bids
             middle = 0.5 * (z[:-1] + z[1:])
             wide = (nodes._widths() > allowed) & (middle > z[:-1]) & (middle < z[1:])
             if not wide.any() or z.size > _MOST_NODES:
@@ -238,13 +238,13 @@ class _Nodes:
         return cls(z, loss, found.lower, found.upper, found.estimate)
 
     def _joined(self, other: "_Nodes") -> "_Nodes":
-        order = np.argsort(np.append(self.reports, other.reports), kind="stable")
+        order = np.argsort(np.append(self.bids, other.bids), kind="stable")
         return _Nodes(*(np.append(getattr(self, name), getattr(other, name))[order] for name in self.__slots__))
 
     def _widths(self) -> FloatArray:
         """How far apart chord and tangents are at most in each cell, but for the enclosures at its ends."""
         # two tangents and the chord: the triangle is highest where the tangents meet
-        drop, width = self.loss[:-1] - self.loss[1:], np.diff(self.reports)
+        drop, width = self.loss[:-1] - self.loss[1:], np.diff(self.bids)
         return np.maximum(0.25 * drop * width, 0.0)
 
     @property
@@ -253,10 +253,10 @@ class _Nodes:
         between = self._widths().max(initial=0.0)
         return float(ends.max() + between)
 
-    def at(self, reports: FloatArray, loss: FloatArray, /) -> Rents:
-        z = self.reports
-        cell = np.clip(z.searchsorted(reports, side="right") - 1, 0, z.size - 2)
-        to_left, to_right = np.maximum(reports - z[cell], 0.0), np.maximum(z[cell + 1] - reports, 0.0)
+    def at(self, bids: FloatArray, loss: FloatArray, /) -> Rents:
+        z = self.bids
+        cell = np.clip(z.searchsorted(bids, side="right") - 1, 0, z.size - 2)
+        to_left, to_right = np.maximum(bids - z[cell], 0.0), np.maximum(z[cell + 1] - bids, 0.0)
         part = to_left / (z[cell + 1] - z[cell])
         # below the chord, above both tangents
         upper = self.upper[cell] + np.minimum(part, 1.0) * (self.upper[cell + 1] - self.upper[cell])

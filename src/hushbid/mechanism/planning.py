@@ -1,4 +1,4 @@
-"""What a campaign would come to, before anybody reports: with the goal as stated, with others, with more protection.
+"""What a campaign would come to, before anybody bids: with the goal as stated, with others, with more protection.
 
 The figures with the goal as stated are simulated with payments. All that is compared with it are means over the same
 draws, of which only virtual payments are needed (`hushbid.mechanism.virtual_figures`). If price and datum are related
@@ -115,10 +115,10 @@ class Planned:
             return frame_of_rows(heads, points, library)
         if table != "protection":
             raise InputError(f"table must be 'frontier' or 'protection', got {table!r}.", field="table")
-        heads = ["max_relation", "bought_from", "payment", "largest_loss"]
+        heads = ["max_correlation", "bought_from", "payment", "largest_loss"]
         heads += [f"standard_error_at_{relation:g}" for relation in self.relations]
         rows = (
-            (row.max_relation, row.bought_from, row.payment, row.largest_loss, *row.standard_errors)
+            (row.max_correlation, row.bought_from, row.payment, row.largest_loss, *row.standard_errors)
             for row in self.protection
         )
         return frame_of_rows(heads, rows, library)
@@ -130,7 +130,7 @@ class Planned:
             if math.isinf(one.payment):  # so accurate no purchase is
                 reached = ("out of reach", "", "")
             errors = ("" if math.isinf(error) else figure(error) for error in one.standard_errors)
-            rows.append((figure(one.max_relation), *reached, *errors))
+            rows.append((figure(one.max_correlation), *reached, *errors))
         return table(rows)
 
 
@@ -310,7 +310,7 @@ class _Search:
 
         Centrally the error is at least ``2/S²`` and the virtual payment ``S·a``, ``a`` at least the smallest virtual
         cost, with ``S = (4A/a)^{1/3}`` at a price, ``√2/r`` for an accuracy and ``B/a`` for a budget, under a hard one
-        with the smallest report.
+        with the smallest bid.
         """
         goal, prior = population.goal, population.groups[0].prior
         if population.setting is not CENTRAL or population.cap < math.inf or population.cares:

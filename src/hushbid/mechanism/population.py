@@ -36,7 +36,7 @@ from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_c
 from hushbid.mechanism.rounding import Kind, reserve_for
 from hushbid.mechanism.setting import Setting
 from hushbid.priors import Grouped, Prior
-from hushbid.priors.inputs import to_reports
+from hushbid.priors.inputs import to_bids
 
 OutsideOption = Literal["own_data", "estimate"]
 _FREE = 1e-100
@@ -53,7 +53,7 @@ class Group:
     """What the group is called; empty if there are no groups."""
 
     prior: Prior
-    """What is believed about their sensitivities."""
+    """What is believed about their bids."""
 
     who: IndexArray | int
     """Who they are, ascending, or how many, where it is everybody; none where people are counted, but not listed."""
@@ -243,12 +243,12 @@ class Population:
 
     @property
     def alike(self) -> bool:
-        """Whether people differ by nothing but their reports."""
+        """Whether people differ by nothing but their bids."""
         return not self.grouped and self.alike_in_groups
 
     @property
     def alike_in_groups(self) -> bool:
-        """Whether people of one group differ by nothing but their reports."""
+        """Whether people of one group differ by nothing but their bids."""
         if self.strata is not None and np.unique(self.strata.codes).size > 1:
             return False
         values = (self.own_error, self.user_weight, self.cap)
@@ -332,19 +332,19 @@ class Population:
 
     # -- priors, row by row --------------------------------------------------------------------------------------------
 
-    def virtual_costs(self, reports: FloatArray) -> FloatArray:
-        """What one unit of each person's privacy loss costs the platform; a report below the support is refused."""
+    def virtual_costs(self, bids: FloatArray) -> FloatArray:
+        """What one unit of each person's privacy loss costs the platform; a bid below the support is refused."""
         if len(self.groups) > 1:  # a group's own prior would count its rows only
-            lowest = self.per_person(lambda prior: prior.smallest_report)
-            reports = to_reports(reports, lowest, lambda row: self.prior_of(row).support)
-        return self._by_group(lambda prior, part: np.asarray(prior.virtual_cost(part)), reports)
+            lowest = self.per_person(lambda prior: prior.smallest_bid)
+            bids = to_bids(bids, lowest, lambda row: self.prior_of(row).support)
+        return self._by_group(lambda prior, part: np.asarray(prior.virtual_cost(part)), bids)
 
     def quantile(self, levels: FloatArray) -> FloatArray:
         """Each person's quantile at her entry of ``levels``."""
         return self._by_group(lambda prior, part: np.asarray(prior.quantile(part)), levels)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One sensitivity per person."""
+        """One bid per person."""
         return self._by_group(lambda prior, part: prior.sample(part.size, rng=rng), np.empty(self.people))
 
     def per_person(self, number: Callable[[Prior], float]) -> FloatArray:
@@ -495,7 +495,7 @@ class Population:
         return outside
 
     def outside_error_of(self, costs: FloatArray, row: int) -> float:
-        """What error person ``row`` would live with outside; her own report does not matter."""
+        """What error person ``row`` would live with outside; her own bid does not matter."""
         if self.outside_option == "own_data":
             return float(self.own_errors()[row])
         weight = float(self.user_weights()[row])

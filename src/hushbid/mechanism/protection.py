@@ -23,7 +23,7 @@ RELATIONS = (0.0, 0.02, 0.05, 0.1, 0.3)
 class Protection:
     """What a degree of protection against related prices and data costs, and what it is good for."""
 
-    max_relation: float
+    max_correlation: float
     """How closely price and datum may be related in the purchase."""
 
     bought_from: float
@@ -52,10 +52,10 @@ def protected(
     except MarketError:  # out of reach
         never = tuple(math.inf for _ in relations)
         return Protection(
-            max_relation=degree, bought_from=0.0, payment=math.inf, largest_loss=0.0, standard_errors=never
+            max_correlation=degree, bought_from=0.0, payment=math.inf, largest_loss=0.0, standard_errors=never
         )
     return Protection(
-        max_relation=degree,
+        max_correlation=degree,
         bought_from=float(np.mean([one.active for one in found])),
         payment=float(np.mean([one.payment for one in found])),
         largest_loss=float(np.mean([one.largest_loss for one in found])),
@@ -65,9 +65,9 @@ def protected(
     )
 
 
-def protections(population: Population, reports: FloatArray, degrees: Sequence[float]) -> tuple[Protection, ...]:
-    """These very reports under each degree of protection at which the goal is within reach."""
+def protections(population: Population, bids: FloatArray, degrees: Sequence[float]) -> tuple[Protection, ...]:
+    """These very bids under each degree of protection at which the goal is within reach."""
     if population.alike:  # then their order is nothing, and those in order need not be sorted for each degree
-        reports = np.sort(reports)
-    found = (protected(population, lambda one: [virtual_figures(one, reports)], degree) for degree in degrees)
+        bids = np.sort(bids)
+    found = (protected(population, lambda one: [virtual_figures(one, bids)], degree) for degree in degrees)
     return tuple(one for one in found if one.payment < math.inf)

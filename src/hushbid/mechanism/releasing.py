@@ -1,4 +1,4 @@
-"""From an outcome and data to the one estimate: its promises, without reports and payments, and its release."""
+"""From an outcome and data to the one estimate: its promises, without bids and payments, and its release."""
 
 import hashlib
 import json
@@ -57,7 +57,7 @@ def simulate_releases(
     """Return estimates from so many independent draws of the same noise, of synthetic people only.
 
     Two draws are not private, so an outcome whose privacy losses the release ledger knows from a real release is
-    refused, and so are data that it knows: make another outcome, from simulated reports. ``synthetic_data`` are numbers
+    refused, and so are data that it knows: make another outcome, from simulated bids. ``synthetic_data`` are numbers
     in both settings. Of a survey each estimate is a row: the values of all questions, in their order, one for each
     answer of a choice.
     """
@@ -67,7 +67,7 @@ def simulate_releases(
 def plan_of(
     outcome: Outcome, *, key: str | None = None, rows: BoolArray | None = None, from_engine: bool = False
 ) -> ReleasePlan:
-    """The promises of an outcome, to all or to those in ``rows``, without reports and payments.
+    """The promises of an outcome, to all or to those in ``rows``, without bids and payments.
 
     The one release is kept under ``key``, by default the outcome's own.
     """
@@ -99,7 +99,7 @@ def plan_of(
 
 def outcome_key(outcome: Outcome) -> str:
     """The content hash of an outcome, by which a record says that its release belongs to it."""
-    head = {"outcome": OUTCOME_VERSION, "market": outcome.market.to_dict(), "people": int(outcome.reports.size)}
+    head = {"outcome": OUTCOME_VERSION, "market": outcome.market.to_dict(), "people": int(outcome.bids.size)}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True, allow_nan=False).encode())
     for column in outcome.columns().values():
         digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())

@@ -1,7 +1,7 @@
-"""Privacy loss and payment as functions of a report: for everybody at once, for one person, and before anybody reports.
+"""Privacy loss and payment as functions of a bid: for everybody at once, for one person, and before anybody bids.
 
-With a common prior, variance and user weight, a person's loss and payment depend on her own report alone, given the
-multiset of all reports: one curve prices everybody. It is *not* what one person faces when she changes her report: then
+With a common prior, variance and user weight, a person's loss and payment depend on her own bid alone, given the
+multiset of all bids: one curve prices everybody. It is *not* what one person faces when she changes her bid: then
 the multiset changes with her, and her own curve is ``z ↦ (ε_i, t_i)(z, c_{−i})``.
 """
 
@@ -28,29 +28,29 @@ class Schedule:
     """A curve c ↦ (privacy loss, payment) on the prior's support."""
 
     support: tuple[float, float]
-    """Reports the curve is defined for."""
+    """Bids the curve is defined for."""
 
     error: float
-    """How far the curve's payment may be from the exact one at the reports it was made for."""
+    """How far the curve's payment may be from the exact one at the bids it was made for."""
 
     _at: Callable[[FloatArray], tuple[FloatArray, FloatArray]] = field(repr=False)
 
-    def privacy_loss(self, reports: ArrayLike) -> FloatArray:
-        """The loss at each report."""
-        return self.at(reports)[0]
+    def privacy_loss(self, bids: ArrayLike) -> FloatArray:
+        """The loss at each bid."""
+        return self.at(bids)[0]
 
-    def payment(self, reports: ArrayLike) -> FloatArray:
-        """The payment at each report."""
-        return self.at(reports)[1]
+    def payment(self, bids: ArrayLike) -> FloatArray:
+        """The payment at each bid."""
+        return self.at(bids)[1]
 
-    def at(self, reports: ArrayLike) -> tuple[FloatArray, FloatArray]:
-        """Loss and payment at each report, as two vectors."""
-        z = np.atleast_1d(as_floats(reports, "reports")).ravel()
+    def at(self, bids: ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Loss and payment at each bid, as two vectors."""
+        z = np.atleast_1d(as_floats(bids, "bids")).ravel()
         outside = ~((z >= self.support[0]) & (z <= self.support[1]))
         if outside.any():
             raise InputError(
-                f"reports must lie in the prior's support {self.support}, but {rows_text(outside, 'does')} not.",
-                field="reports",
+                f"bids must lie in the prior's support {self.support}, but {rows_text(outside, 'does')} not.",
+                field="bids",
                 row=first_row(outside),
             )
         return self._at(z)
@@ -58,10 +58,10 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Menu:
-    """What a person can expect as a function of her report, before anybody has reported."""
+    """What a person can expect as a function of her bid, before anybody has bid."""
 
-    reports: FloatArray
-    """The reports the menu lists."""
+    bids: FloatArray
+    """The bids the menu lists."""
 
     privacy_loss: FloatArray
     """Expected privacy loss."""
@@ -70,10 +70,10 @@ class Menu:
     """Expected payment."""
 
     privacy_loss_spread: FloatArray
-    """Standard deviation of the loss over what others may report."""
+    """Standard deviation of the loss over what others may bid."""
 
     payment_spread: FloatArray
-    """Standard deviation of the payment over what others may report."""
+    """Standard deviation of the payment over what others may bid."""
 
     privacy_loss_error: FloatArray
     """Standard error of the expected loss, from a finite number of simulations."""
@@ -89,45 +89,45 @@ class Menu:
 
 
 def own_schedule(population: Population, decision: Decision, user: int) -> Schedule:
-    """The curve person ``user`` faces, everybody else's reports as they are."""
+    """The curve person ``user`` faces, everybody else's bids as they are."""
     row = as_row(user, population.people)
     prior = population.prior_of(row)
-    at = partial(_own_curve, population, decision.reports, decision.virtual_costs, row, decision.tie_order)
+    at = partial(_own_curve, population, decision.bids, decision.virtual_costs, row, decision.tie_order)
     return Schedule(support=prior.support, error=0.5 * decision.incentive_error, _at=at)
 
 
 def common_schedule(population: Population, decision: Decision, stratum: str | None = None) -> Schedule:
-    """The curve through everybody's loss and payment, with strata in one of them; between two reports, a straight line.
+    """The curve through everybody's loss and payment, with strata in one of them; between two bids, a straight line.
 
-    It exists only where people differ by nothing but their reports.
+    It exists only where people differ by nothing but their bids.
     """
     rows = rows_of(population, stratum)
     if not _alike(population, rows):
         raise MarketError("One schedule prices everybody only with a common prior, variance and user weight.")
     low, high = population.prior_of(int(rows[0])).support
     # equals have equal losses, but for ties: the first stands for them
-    reports, first = np.unique(decision.reports[rows], return_index=True)
-    inside = reports <= high
-    reports, first = reports[inside], rows[first[inside]]
+    bids, first = np.unique(decision.bids[rows], return_index=True)
+    inside = bids <= high
+    bids, first = bids[inside], rows[first[inside]]
     losses, payments = decision.privacy_loss[first], decision.payments[first]
-    at = partial(_common_curve, reports, losses, payments)
+    at = partial(_common_curve, bids, losses, payments)
     return Schedule(support=(low, high), error=0.5 * decision.incentive_error, _at=at)
 
 
 def _common_curve(
-    reports: FloatArray, losses: FloatArray, payments: FloatArray, z: FloatArray
+    bids: FloatArray, losses: FloatArray, payments: FloatArray, z: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return loss and payment at ``z``, on straight lines between the reports."""
+    """Return loss and payment at ``z``, on straight lines between the bids."""
     endless = np.isinf(losses)  # between somebody who loses everything and the next, the next one's loss
-    loss = np.interp(z, reports[~endless], losses[~endless]) if not endless.all() else np.full(z.size, np.inf)
-    return np.where(np.isin(z, reports[endless]), np.inf, loss), np.interp(z, reports, payments)
+    loss = np.interp(z, bids[~endless], losses[~endless]) if not endless.all() else np.full(z.size, np.inf)
+    return np.where(np.isin(z, bids[endless]), np.inf, loss), np.interp(z, bids, payments)
 
 
 def _own_curve(
-    population: Population, reports: FloatArray, costs: FloatArray, row: int, tie_order: TieKey, z: FloatArray
+    population: Population, bids: FloatArray, costs: FloatArray, row: int, tie_order: TieKey, z: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """Return loss and payment of person ``row`` at ``z``: a function by its name, so that a schedule can be pickled."""
-    return _curve(population, reports, costs, row, z, tie_order)
+    return _curve(population, bids, costs, row, z, tie_order)
 
 
 def rows_of(population: Population, stratum: str | None) -> IndexArray:
@@ -144,7 +144,7 @@ def rows_of(population: Population, stratum: str | None) -> IndexArray:
 
 
 def _alike(population: Population, rows: IndexArray) -> bool:
-    """Whether these people, everybody or a stratum, differ by nothing but their reports."""
+    """Whether these people, everybody or a stratum, differ by nothing but their bids."""
     if population.strata is None:
         return population.alike
     part = population.take(rows)
@@ -159,9 +159,9 @@ def expected_menu(
     points: int | FloatArray,
     stratum: str | None = None,
 ) -> Menu:
-    """Average over simulated reports of the other people; with strata for a person in one of them.
+    """Average over simulated bids of the other people; with strata for a person in one of them.
 
-    ``points`` are the reports to list, ascending, or how many: at even quantiles of the prior.
+    ``points`` are the bids to list, ascending, or how many: at even quantiles of the prior.
     """
     rows = rows_of(population, stratum)
     if not _alike(population, rows):
@@ -175,11 +175,11 @@ def expected_menu(
     losses, payments = np.empty((repetitions, z.size)), np.empty((repetitions, z.size))
     for k in range(repetitions):
         # one person asks; her own draw is replaced by every z
-        reports = population.sample(rng)
-        losses[k], payments[k] = _curve(population, reports, population.virtual_costs(reports), row, z)
+        bids = population.sample(rng)
+        losses[k], payments[k] = _curve(population, bids, population.virtual_costs(bids), row, z)
     root = math.sqrt(repetitions)
     return Menu(
-        reports=z,
+        bids=z,
         privacy_loss=losses.mean(axis=0),
         payment=payments.mean(axis=0),
         privacy_loss_spread=losses.std(axis=0, ddof=1),
@@ -192,7 +192,7 @@ def expected_menu(
 
 
 def even_quantiles(prior: Prior, points: int) -> FloatArray:
-    """Reports at even quantiles of a prior, short of its end if that is unbounded."""
+    """Bids at even quantiles of a prior, short of its end if that is unbounded."""
     top = 1.0 if math.isfinite(prior.support[1]) else 1.0 - 0.5 / points
     return np.asarray(prior.quantile(np.linspace(0.0, top, points)))
 
@@ -200,7 +200,7 @@ def even_quantiles(prior: Prior, points: int) -> FloatArray:
 def end_of_buying(
     population: Population, *, rng: np.random.Generator, repetitions: int, row: int, most: float
 ) -> float:
-    """A report at which nothing is bought from a person in any of some simulated campaigns; at most about ``most``.
+    """A bid at which nothing is bought from a person in any of some simulated campaigns; at most about ``most``.
 
     The end of a bounded prior, above which nothing is ever bought. Of an unbounded one the median is doubled until the
     loss is 0; where some loss is bought at any price, that stops at ``most``.
@@ -213,38 +213,38 @@ def end_of_buying(
     doubled: FloatArray = np.ldexp(first, np.arange(times)).astype(np.float64)
     end = first
     for _ in range(repetitions):
-        reports = population.sample(rng)
-        loss = _losses(population, reports, population.virtual_costs(reports), row, doubled)
+        bids = population.sample(rng)
+        loss = _losses(population, bids, population.virtual_costs(bids), row, doubled)
         bought = np.flatnonzero(loss > 0.0)
         if bought.size:
             end = max(end, float(doubled[min(int(bought[-1]) + 1, doubled.size - 1)]))
     return end
 
 
-def _losses(population: Population, reports: FloatArray, costs: FloatArray, row: int, z: FloatArray) -> FloatArray:
-    """The loss of person ``row`` at reports ``z``, without the payments, which take longer."""
+def _losses(population: Population, bids: FloatArray, costs: FloatArray, row: int, z: FloatArray) -> FloatArray:
+    """The loss of person ``row`` at bids ``z``, without the payments, which take longer."""
     if isinstance(population.goal, HardBudget):
-        return _curve(population, reports, costs, row, z)[0]
+        return _curve(population, bids, costs, row, z)[0]
     moved = np.asarray(population.prior_of(row).virtual_cost(z))
     return population.rule(costs, None).at(np.full(z.size, row), moved).loss
 
 
 def _curve(
     population: Population,
-    reports: FloatArray,
+    bids: FloatArray,
     costs: FloatArray,
     row: int,
     z: FloatArray,
     tie_order: TieKey = None,
 ) -> tuple[FloatArray, FloatArray]:
-    """Loss and payment of person ``row`` at reports ``z``, the others' reports and virtual costs as given."""
+    """Loss and payment of person ``row`` at bids ``z``, the others' bids and virtual costs as given."""
     if isinstance(population.goal, HardBudget):
         menu = SharedMenu.of(population)
-        return menu.curve(row, menu.share_of(row, reports, costs), z, float(population.caps()[row]))
+        return menu.curve(row, menu.share_of(row, bids, costs), z, float(population.caps()[row]))
     rule, prior = population.rule(costs, tie_order), population.prior_of(row)
     rows = np.full(z.size, row)
     moved = np.asarray(prior.virtual_cost(z))
-    # the loss at each report
+    # the loss at each bid
     found = rule.at(rows, moved)
     loss = found.loss
     price = np.zeros(z.size)

@@ -1,6 +1,6 @@
-"""A budget that is never exceeded: one menu, fixed before anybody reports, that people share in.
+"""A budget that is never exceeded: one menu, fixed before anybody bids, that people share in.
 
-**The menu** offers person i at the report c, with ``u = 1/V`` and the level ``τ`` of `hushbid.mechanism.menu_level`,
+**The menu** offers person i at the bid c, with ``u = 1/V`` and the level ``τ`` of `hushbid.mechanism.menu_level`,
 
     ε₀(c) = (2u/B)·(τ − ψ(c))⁺        for        t₀(c) = c·ε₀(c) + ∫ from c of ε₀.
 
@@ -8,8 +8,8 @@ On average it costs the budget ``B``; in a campaign it may cost more. So everybo
 
     s_i = (B − υ·m_i) / (t₀^max_i + Σ_{j≠i} t₀(c_j)),        ε_i = s_i·ε₀(c_i),        t_i = s_i·t₀(c_i),
 
-where ``t₀^max_i`` is what her menu pays at the lowest report, ``υ`` the coin that payments are rounded up to and
-``m_i`` one more than the number of others who are paid. Her share does not depend on her report, so the truth is her
+where ``t₀^max_i`` is what her menu pays at the lowest bid, ``υ`` the coin that payments are rounded up to and
+``m_i`` one more than the number of others who are paid. Her share does not depend on her bid, so the truth is her
 best reply; and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B·t₀(c_i)/Σt₀ = B`` on every
 profile. At most the part ``t₀^max/(t₀^max + Σ t₀)`` of the budget, and the coins set aside, is left.
 
@@ -40,7 +40,7 @@ _SAFE = 1.0 - 2.0**-48
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Listed:
-    """What the menu offers at everybody's report, before it is shared."""
+    """What the menu offers at everybody's bid, before it is shared."""
 
     loss: FloatArray
     """``ε₀``."""
@@ -49,16 +49,16 @@ class Listed:
     """``c·ε₀``."""
 
     rents: Rents
-    """The integral of ``ε₀`` over higher reports."""
+    """The integral of ``ε₀`` over higher bids."""
 
     payment: FloatArray
     """``t₀``."""
 
     most: FloatArray
-    """``t₀^max``: what each person's menu pays at the lowest report there is."""
+    """``t₀^max``: what each person's menu pays at the lowest bid there is."""
 
     error: FloatArray
-    """How far ``t₀`` may be from exact, whatever each person reports."""
+    """How far ``t₀`` may be from exact, whatever each person bids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -66,7 +66,7 @@ class Bought:
     """What the shared menu gives everybody."""
 
     share: FloatArray
-    """``s_i``; it does not depend on the person's own report."""
+    """``s_i``; it does not depend on the person's own bid."""
 
     loss: FloatArray
     """``ε_i``."""
@@ -78,12 +78,12 @@ class Bought:
     """Information rents with their enclosure."""
 
     error: float
-    """The largest possible error of a payment, whatever anybody reports."""
+    """The largest possible error of a payment, whatever anybody bids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SharedMenu:
-    """The menu of a population for a hard budget; nothing in it depends on a report."""
+    """The menu of a population for a hard budget; nothing in it depends on a bid."""
 
     population: Population
     """Who shares in it."""
@@ -114,9 +114,9 @@ class SharedMenu:
 
     # -- everybody -----------------------------------------------------------------------------------------------------
 
-    def bought(self, reports: FloatArray, costs: FloatArray, limits: float | FloatArray = math.inf) -> Bought:
+    def bought(self, bids: FloatArray, costs: FloatArray, limits: float | FloatArray = math.inf) -> Bought:
         """What everybody gives up and is paid; ``limits``, one or one per person, clip the losses."""
-        listed = self.listed(reports, costs)
+        listed = self.listed(bids, costs)
         share = self.shares(listed)
         rent = _scaled(listed.rents, share)
         loss, payment, error = share * listed.loss, share * listed.payment, share * listed.error
@@ -126,22 +126,22 @@ class SharedMenu:
         if clipped.size:
             loss = np.minimum(loss, limit)
             rule = MenuRule(self.level, share * self.strength, limit)
-            rent = self._clipped(rule, clipped, reports, rent)
-            paid = reports[clipped] * loss[clipped] + rent.estimate[clipped]
+            rent = self._clipped(rule, clipped, bids, rent)
+            paid = bids[clipped] * loss[clipped] + rent.estimate[clipped]
             payment[clipped] = np.minimum(paid, payment[clipped])  # never more than without the limit
         self._confirm(payment)
         return Bought(share=share, loss=loss, payment=payment, rents=rent, error=max(float(error.max()), rent.error))
 
-    def listed(self, reports: FloatArray, costs: FloatArray) -> Listed:
-        """What the menu offers at these reports, whose virtual costs are ``costs``."""
+    def listed(self, bids: FloatArray, costs: FloatArray) -> Listed:
+        """What the menu offers at these bids, whose virtual costs are ``costs``."""
         gap = np.maximum(self.level - costs, 0.0)
         price = np.zeros(gap.size)
-        np.multiply(reports, gap, out=price, where=gap > 0.0)  # a report may be infinite
+        np.multiply(bids, gap, out=price, where=gap > 0.0)  # a bid may be infinite
         lower, upper, estimate, most, error = (np.zeros(gap.size) for _ in range(5))
         for group in self.population.groups:
             rows = group.rows
             menu = self.rents_of(group.prior)
-            found = menu.at(reports[rows], costs[rows])
+            found = menu.at(bids[rows], costs[rows])
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
             most[rows], error[rows] = menu.most, menu.error
         strength = self.strength
@@ -175,14 +175,14 @@ class SharedMenu:
         np.divide(_SAFE * amount, together, out=share, where=together > 0.0)
         return share
 
-    def share_of(self, row: int, reports: FloatArray, costs: FloatArray) -> float:
-        """``s_i`` of one person; her own report does not matter."""
-        return float(self.shares(self.listed(reports, costs))[row])
+    def share_of(self, row: int, bids: FloatArray, costs: FloatArray) -> float:
+        """``s_i`` of one person; her own bid does not matter."""
+        return float(self.shares(self.listed(bids, costs))[row])
 
     # -- one person ----------------------------------------------------------------------------------------------------
 
     def curve(self, row: int, share: float, z: FloatArray, limit: float = math.inf) -> tuple[FloatArray, FloatArray]:
-        """Loss and payment of one person at reports ``z``, her share as the others' reports make it."""
+        """Loss and payment of one person at bids ``z``, her share as the others' bids make it."""
         prior = self.population.prior_of(row)
         costs, strength = np.asarray(prior.virtual_cost(z)), share * float(self.strength[row])
         menu = self.rents_of(prior)
@@ -200,17 +200,17 @@ class SharedMenu:
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _clipped(self, rule: MenuRule, clipped: IndexArray, reports: FloatArray, before: Rents) -> Rents:
+    def _clipped(self, rule: MenuRule, clipped: IndexArray, bids: FloatArray, before: Rents) -> Rents:
         """The rents with those of clipped people replaced."""
         lower, upper, estimate = before.lower.copy(), before.upper.copy(), before.estimate.copy()
         for group in self.population.groups:
             rows = clipped[np.isin(clipped, group.rows, assume_unique=True)]
-            found = self._clipped_rents(rule, group.prior, rows, reports)
+            found = self._clipped_rents(rule, group.prior, rows, bids)
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
         return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=0)
 
-    def _clipped_rents(self, rule: MenuRule, prior: Prior, rows: IndexArray, reports: FloatArray) -> Rents:
-        own = reports[rows]
+    def _clipped_rents(self, rule: MenuRule, prior: Prior, rows: IndexArray, bids: FloatArray) -> Rents:
+        own = bids[rows]
         return rents(
             rule, prior, rows, own, alike=rows, paid_besides=own * rule.limit[rows], tolerance=self.population.tolerance
         )

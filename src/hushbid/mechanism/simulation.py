@@ -69,16 +69,16 @@ class Simulation:
     """The largest privacy loss of anybody."""
 
     below_support: FloatArray
-    """Share of the people whose sensitivity lies below the market's prior; they report its lowest value."""
+    """Share of the people whose bid lies below the market's prior; they bid its lowest value."""
 
     above_support: FloatArray
-    """Share of the people whose sensitivity lies above the market's prior; they are never bought from."""
+    """Share of the people whose bid lies above the market's prior; they are never bought from."""
 
     worst_payment_found: float
     """The largest total payment among these campaigns and some extreme ones: the worst case is at least this."""
 
     worst_payment_bound: float
-    """No reports make the total payment larger (see `hushbid.mechanism.worst_case`): the worst case is at most this."""
+    """No bids make the total payment larger (see `hushbid.mechanism.worst_case`): the worst case is at most this."""
 
     unreachable: int
     """In how many campaigns the accuracy was out of reach: nothing was bought, nobody paid, their error is infinite."""
@@ -152,13 +152,13 @@ def simulate(
     """Decide for these people ``repetitions`` times; ``drawn_from`` has the true priors, if they are others."""
     repetitions = as_count(repetitions, "repetitions", least=2)
     drawn = population if drawn_from is None else drawn_from
-    lowest = population.per_person(lambda prior: prior.smallest_report)
+    lowest = population.per_person(lambda prior: prior.smallest_bid)
     top = population.per_person(lambda prior: prior.support[1])
     decided: list[_Campaign] = []
     below, above = np.empty(repetitions), np.empty(repetitions)
     for k in range(repetitions):
         types = drawn.sample(rng)
-        decided.append(_campaign(population, np.maximum(types, lowest)))  # below the support: the lowest report
+        decided.append(_campaign(population, np.maximum(types, lowest)))  # below the support: the lowest bid
         below[k], above[k] = np.mean(types < lowest), np.mean(types > top)
         if progress is not None:
             progress(k + 1, repetitions)
@@ -167,7 +167,7 @@ def simulate(
         raise missed[0]
     beyond = bool(np.any(drawn.per_person(lambda prior: prior.support[1]) > top))
     # campaigns that chance would hardly draw
-    extremes = [_paid(population, reports) for reports in _extreme_reports(population)]
+    extremes = [_paid(population, bids) for bids in _extreme_bids(population)]
     columns = {name: np.array([getattr(one, name) for one in decided]) for name in _COLUMNS}
     return Simulation(
         n=population.people,
@@ -227,9 +227,9 @@ class _Campaign:
 _COLUMNS = tuple(name for name in _Campaign.__slots__ if name != "unreachable")
 
 
-def _campaign(population: Population, reports: FloatArray) -> _Campaign:
+def _campaign(population: Population, bids: FloatArray) -> _Campaign:
     try:
-        decided = decide(population, reports)
+        decided = decide(population, bids)
     except (Unreachable, NobodyToBuyFrom) as problem:
         if isinstance(problem, NobodyToBuyFrom) and population.strata is None:
             raise
@@ -251,20 +251,20 @@ def _campaign(population: Population, reports: FloatArray) -> _Campaign:
         total_payment=paid,
         objective=decided.objective,
         buyer_cost=paid + (weight * decided.mse if weight > 0.0 else 0.0),
-        share_bought=decided.active / reports.size,
+        share_bought=decided.active / bids.size,
         largest_loss=float(decided.privacy_loss.max()),
     )
 
 
-def _paid(population: Population, reports: FloatArray) -> float:
-    """The total payment; nothing where these reports, which nobody made, cannot be answered."""
+def _paid(population: Population, bids: FloatArray) -> float:
+    """The total payment; nothing where these bids, which nobody made, cannot be answered."""
     try:
-        return _campaign(population, reports).total_payment
+        return _campaign(population, bids).total_payment
     except MarketError:
         return 0.0
 
 
-def _extreme_reports(population: Population) -> list[FloatArray]:
+def _extreme_bids(population: Population) -> list[FloatArray]:
     """Everybody at the same quantile, and one person or half of the people at the lowest with the rest at the top."""
     n = population.people
     top = population.quantile(np.ones(n))

@@ -39,7 +39,7 @@ NO_LOCAL_ACCURACY = (
 )
 NO_SPLIT = (
     "a budget cannot be the goal with each=True: how to split it between strata would have to be fixed before anybody"
-    " reports; make a market for each stratum with its own budget, or state a standard_error or a buyer_weight."
+    " bids; make a market for each stratum with its own budget, or state a standard_error or a buyer_weight."
 )
 NO_CAPS = (
     "{name} cannot be joined with a combination of strata unless the goal is a price of the error: for a standard error"
@@ -191,7 +191,7 @@ def goal_by_names(goal: Goal, strata: Strata | None, *, each: bool, questions: b
 
 
 def as_rosters(population: Any, strata: Strata | None) -> int | dict[str, int] | None:
-    """How many people the mean is about, with strata in each of them; None means those who report."""
+    """How many people the mean is about, with strata in each of them; None means those who bid."""
     if population is None:
         return None
     if strata is None:

@@ -12,7 +12,7 @@ from hushbid.wording import as_sentence, at_most, people
 
 def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: float) -> str:
     """A decision in words; ``several`` are the errors of its estimates, if there is more than one of them."""
-    n = outcome.reports.size
+    n = outcome.bids.size
     if outcome.active == 0:
         return nothing_words(outcome, market)
     lines = [
@@ -44,7 +44,7 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
             advice = ""  # refused there
         if market.strategy.response:
             advice = ": choose a prior without free people, or ask a Number(bounds=(0, 1)) and set max_privacy_loss"
-        lines.append(f"{exposed} reported no cost and would lose all privacy{advice}.")
+        lines.append(f"{exposed} bid no cost and would lose all privacy{advice}.")
     lines.append(f"No misreport can gain more than {at_most(outcome.incentive_error):g}.")
     if is_less_exact(outcome, market.tolerance):
         lines.append(as_sentence(LESS_EXACT))
@@ -62,7 +62,7 @@ def _kept_for_rounding(market: Terms) -> str:
 def nothing_words(outcome: Decision, market: Terms) -> str:
     """Why nothing was bought."""
     where = "low enough" if isinstance(market.goal, HardBudget) else "within the prior's support"
-    return f"Nothing was bought: none of {outcome.reports.size} people reported {where}. Nobody is paid."
+    return f"Nothing was bought: none of {outcome.bids.size} people bid {where}. Nobody is paid."
 
 
 def asked_words(market: Terms) -> str:
@@ -85,7 +85,7 @@ def asked_words(market: Terms) -> str:
 def error_words(outcome: Decision, market: Terms) -> str:
     """The error, or both where price and datum may be related."""
     unrelated = f"{math.sqrt(outcome.mse):.3g}"
-    if market.max_relation == 0.0:
+    if market.max_correlation == 0.0:
         return unrelated
     return f"{unrelated} if price and datum are unrelated, {math.sqrt(outcome.worst_mse):.3g} at worst"
 

@@ -1,6 +1,6 @@
-"""The terms of a market: what is fixed before anybody reports, in the user's units, and what is allowed.
+"""The terms of a market: what is fixed before anybody bids, in the user's units, and what is allowed.
 
-Units: bounds and variance in data units, weights in money per squared data unit, sensitivities in money per unit of
+Units: bounds and variance in data units, weights in money per squared data unit, bids in money per unit of
 privacy loss. In a survey errors are relative to each question's range, or to the standard error that was stated for it
 (`hushbid.mechanism.survey`), and weights are in money per unit of such a squared error.
 """
@@ -47,7 +47,7 @@ from hushbid.questions import Layout, Question, question_from_dict
 
 NO_LOCAL_BUDGET = (
     "a budget cannot be the goal in the local setting: there a person who asks more can be bought more from, so no"
-    " payment makes the truth her best report; state a standard_error or a buyer_weight, or choose the central setting."
+    " payment makes the truth her best bid; state a standard_error or a buyer_weight, or choose the central setting."
 )
 
 ONE_LOCAL_CAP = (
@@ -85,7 +85,7 @@ class Terms:
     """
 
     prior: Prior | Grouped
-    """What the platform believes about sensitivities; it must not be estimated from the reports it prices."""
+    """What the platform believes about costs; it must not be estimated from the bids it prices."""
 
     goal: Goal | None = None
     """What the buyer states: a `Price`, an `Accuracy`, a `Budget` or a `HardBudget`. A market always has one."""
@@ -117,18 +117,18 @@ class Terms:
     """A cap on everybody's privacy loss; in the central setting also one per person, infinite (in a list also None)
     where there is none; NaN is refused. The purchase is the best one that keeps it."""
 
-    max_relation: float = 0.0
+    max_correlation: float = 0.0
     """How closely price and datum may be related, from 0 (not at all) to 1: its square is the largest share of the
     variance that people's prices, groups, variances and limits may explain together. The purchase is then the best one
     against the worst such relation."""
 
     population: int | Mapping[str, int] | None = None
-    """How many people the mean is about: a roster closed before the first report; with strata in each of them, by its
+    """How many people the mean is about: a roster closed before the first bid; with strata in each of them, by its
     name. It counts where a relation is allowed for, and for what rounding is expected to add to a budget. None means
-    those who report; then people can change both by reporting or not."""
+    those who bid; then people can change both by bidding or not."""
 
     strata: Sequence[str] | None = field(default=None, repr=False)
-    """Everybody's stratum, one label per person in the order of the reports: public, never declared by people
+    """Everybody's stratum, one label per person in the order of the bids: public, never declared by people
     themselves. It goes with one of ``shares``, ``contrast`` and ``each``; strata are in the order of their names. Empty
     where a column of a table names them, see `hushbid.engine.price`."""
 
@@ -286,26 +286,26 @@ class Terms:
         return found
 
     def _check_relation(self) -> None:
-        object.__setattr__(self, "max_relation", as_number(self.max_relation, "max_relation"))
-        if not 0.0 <= self.max_relation <= 1.0:
+        object.__setattr__(self, "max_correlation", as_number(self.max_correlation, "max_correlation"))
+        if not 0.0 <= self.max_correlation <= 1.0:
             raise InputError(
-                f"max_relation must be from 0 (price and datum unrelated) to 1, got {self.max_relation:g}.",
-                field="max_relation",
+                f"max_correlation must be from 0 (price and datum unrelated) to 1, got {self.max_correlation:g}.",
+                field="max_correlation",
             )
-        if self.max_relation > 0.0 and self.strategy.response:
-            raise InputError(f"max_relation{NOT_BY_RESPONSE}", field="max_relation")
-        if self.max_relation > 0.0 and np.any(np.asarray(self.user_weight) > 0):
+        if self.max_correlation > 0.0 and self.strategy.response:
+            raise InputError(f"max_correlation{NOT_BY_RESPONSE}", field="max_correlation")
+        if self.max_correlation > 0.0 and np.any(np.asarray(self.user_weight) > 0):
             raise InputError(
-                f"user_weight must be 0 with max_relation={self.max_relation:g}: what people believe about the relation"
-                " would enter what staying out is worth to them.",
+                f"user_weight must be 0 with max_correlation={self.max_correlation:g}: what people believe about the"
+                " relation would enter what staying out is worth to them.",
                 field="user_weight",
             )
         object.__setattr__(self, "population", as_rosters(self.population, self._strata))
         known = np.size(self.stated_variance)
-        if self.max_relation > 0.0 and known > 1 and self.roster not in (None, known):
+        if self.max_correlation > 0.0 and known > 1 and self.roster not in (None, known):
             raise InputError(
                 f"variance must be one number, or one for each of the population of {self.roster}, with"
-                f" max_relation={self.max_relation:g}, got {known}: the protection rests on everybody's.",
+                f" max_correlation={self.max_correlation:g}, got {known}: the protection rests on everybody's.",
                 field="variance",
             )
 
@@ -393,7 +393,7 @@ class Terms:
         It counts where a relation is allowed for, and where rounding takes a part of a budget; else nothing changes.
         With strata so many in each of them, by its name, or as many in all as there are labels.
         """
-        counts = self.max_relation > 0.0 or (isinstance(self.goal, Budget) and self.goal.coin > 0.0)
+        counts = self.max_correlation > 0.0 or (isinstance(self.goal, Budget) and self.goal.coin > 0.0)
         if self.population is not None or not counts or people is None:
             return self
         if self._strata is not None and isinstance(people, int):
@@ -458,7 +458,7 @@ class Terms:
             width=self.width,
             goal=goal_for_one_number(self.survey, self.stated_goal),
             survey=self.survey is not None,
-            bias=self.max_relation**2 * float(np.mean(self.stated_variance)) / self.width**2,
+            bias=self.max_correlation**2 * float(np.mean(self.stated_variance)) / self.width**2,
             roster=self._roster(people),
             strata=self._strata,
             rosters=() if self._strata is None else rosters_of(self.population, self._strata, in_strata),  # type: ignore[arg-type]
@@ -497,7 +497,7 @@ class Terms:
             "user_weight": _plain(self.user_weight),
             "outside_option": self.outside_option,
             "max_privacy_loss": _without_infinities(_plain(self.max_privacy_loss)),
-            "max_relation": self.max_relation,
+            "max_correlation": self.max_correlation,
             "population": _plain(self.population),
             "tolerance": self.tolerance,
         }

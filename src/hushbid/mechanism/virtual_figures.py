@@ -2,7 +2,7 @@
 
 However a rule is priced as in :mod:`hushbid.payments`, expected payments equal expected virtual payments,
 
-    E Σ t_i = E[Σ ψ_i ε_i + Σ β_i (MSE − outside_i)]        (reports drawn from the prior; [F] Prop. 2),
+    E Σ t_i = E[Σ ψ_i ε_i + Σ β_i (MSE − outside_i)]        (bids drawn from the prior; [F] Prop. 2),
 
 and the right-hand side varies less.
 """
@@ -48,11 +48,11 @@ class VirtualFigures:
     """The largest privacy loss."""
 
 
-def virtual_figures(population: Population, reports: FloatArray) -> VirtualFigures:
-    """What a campaign with these reports comes to; under a hard budget, whose menu needs it, with real payments."""
-    costs = population.virtual_costs(reports)
+def virtual_figures(population: Population, bids: FloatArray) -> VirtualFigures:
+    """What a campaign with these bids comes to; under a hard budget, whose menu needs it, with real payments."""
+    costs = population.virtual_costs(bids)
     if isinstance(population.goal, HardBudget):
-        decided = decide(population, reports, costs)
+        decided = decide(population, bids, costs)
         loss, weights, paid = decided.privacy_loss, decided.weights, decided.total_payment
         mse, worst = decided.mse, decided.worst_mse
     else:

@@ -1,11 +1,11 @@
-"""The most a campaign can cost: an upper bound on the total payment over all reports.
+"""The most a campaign can cost: an upper bound on the total payment over all bids.
 
 What is paid for data (prices and rents) is bounded in three ways, proved in docs/explanation/incentives.md:
 
 1. With ``H`` the largest objective there is, that of everybody at the top of her support, at most ``2H`` (central) or
    ``H`` (local); with a uniform prior ``H`` or ``5H/6``.
-2. The same for what is paid up to some report, ``H`` being the largest objective if somebody reports at most that, and
-   beyond it no more to anybody than the only seller would be paid there. The best of several such reports is taken.
+2. The same for what is paid up to some bid, ``H`` being the largest objective if somebody bids at most that, and
+   beyond it no more to anybody than the only seller would be paid there. The best of several such bids is taken.
 3. Nobody's payment exceeds that of the only seller at the same loss. It is a concave function of the loss, and all
    losses together are bounded through the smallest virtual cost. So it is largest if all share equally in that bound.
 
@@ -43,9 +43,9 @@ _LEVELS = np.concatenate([np.linspace(0.0, 0.9, 19), 1.0 - 10.0 ** -np.arange(2.
 
 
 def worst_payment(population: Population, *, above_support: bool = False, limits: bool = False) -> float:
-    """No reports of these people, in the support, make the total payment larger; infinite if there is no such number.
+    """No bids of these people, in the support, make the total payment larger; infinite if there is no such number.
 
-    With ``above_support`` the bound also covers people who report above the support and are not bought from, and with
+    With ``above_support`` the bound also covers people who bid above the support and are not bought from, and with
     ``limits`` any limits that people state besides.
     """
     if isinstance(population.goal, HardBudget):
@@ -73,7 +73,7 @@ def worst_payment(population: Population, *, above_support: bool = False, limits
 
 def _with_a_tail(population: Population) -> float:
     """The second bound."""
-    if population.strata is not None:  # somebody's low report says nothing about the other strata
+    if population.strata is not None:  # somebody's low bid says nothing about the other strata
         return math.inf
     sole = [
         group.size * _sole_payments(population, group, np.asarray(group.prior.quantile(_LEVELS)))
@@ -98,9 +98,9 @@ def _with_all_losses(population: Population, highest: float = math.inf) -> float
         if each == math.inf and isinstance(population.goal, Budget):
             return math.inf  # at a virtual cost of 0 all of the budget buys a loss without limit
         top = group.prior.support[1]
-        report = float(group.prior.virtual_cost_inverse(_sole_cost(population, each, square)))
-        share = float(_sole_payments(population, group, np.array([report]), square)[0])
-        if report >= top or population.has_caps:
+        bid = float(group.prior.virtual_cost_inverse(_sole_cost(population, each, square)))
+        share = float(_sole_payments(population, group, np.array([bid]), square)[0])
+        if bid >= top or population.has_caps:
             share = min(share, each * top)
         paid += rows.size * share
     return paid
@@ -250,18 +250,18 @@ def _with_one_in_each(population: Population, strata: Strata, costs: FloatArray)
     return noise + weight * float(np.square(sizes) @ largest)
 
 
-def _sole_payments(population: Population, group: Group, reports: FloatArray, square: float = 1.0) -> FloatArray:
-    """At most what the only seller, of a stratum with this ``ℓ_g²``, is paid at each of these reports; nothing where
+def _sole_payments(population: Population, group: Group, bids: FloatArray, square: float = 1.0) -> FloatArray:
+    """At most what the only seller, of a stratum with this ``ℓ_g²``, is paid at each of these bids; nothing where
     her virtual cost is infinite."""
     prior, cap = group.prior, population.largest_cap
     if rent_diverges(prior, power=loss_power(population)):
-        return np.full(reports.size, math.inf)
-    costs = np.asarray(prior.virtual_cost(reports))
-    paid, sold = np.zeros(reports.size), np.flatnonzero(costs < math.inf)
+        return np.full(bids.size, math.inf)
+    costs = np.asarray(prior.virtual_cost(bids))
+    paid, sold = np.zeros(bids.size), np.flatnonzero(costs < math.inf)
     # her variance does not matter while she is alone
     aim = population.aim if square == 1.0 else Price(population.error_weight * square)
     rule = replies(np.ones(1), setting=population.setting.name, goal=aim, response=population.setting.response)
-    own, rows = reports[sold], np.zeros(sold.size, dtype=np.intp)
+    own, rows = bids[sold], np.zeros(sold.size, dtype=np.intp)
     loss = np.minimum(rule.at(rows, costs[sold]).loss, cap)
     price = np.where(own > 0.0, own, 0.0) * np.where(own > 0.0, loss, 0.0)
     paid[sold] = price + rents(rule, prior, rows, own, cap=cap, paid_besides=price, tolerance=1e-3).upper

@@ -14,7 +14,7 @@ to be minimised over ``psi_i <= lam <= psi_{i+1}``. [F]'s printed algorithm diff
 i is chosen by argmax. :func:`algorithm_1` repairs both, and three siblings keep one or both misprints, so that a test
 can show what each does (docs/explanation/errata.md, errata 1 and 2).
 
-It is a faithful rival, hence without what :mod:`hushbid.allocation` adds: no centred moments (close virtual costs
+It is a faithful baseline, hence without what :mod:`hushbid.allocation` adds: no centred moments (close virtual costs
 cancel), no zero virtual costs, no zero variance, no unequal variances, no certificate, and a full sort.
 """
 
@@ -25,7 +25,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import MarketError
-from hushbid.paper.problem import RivalAllocation, RivalProblem, read_problem, score
+from hushbid.paper.problem import PaperAllocation, PaperProblem, read_problem, score
 
 __all__ = [
     "algorithm_1",
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-def algorithm_1(virtual_costs: ArrayLike, *, variance: float, error_weight: float | None = None) -> RivalAllocation:
+def algorithm_1(virtual_costs: ArrayLike, *, variance: float, error_weight: float | None = None) -> PaperAllocation:
     """[F] Algorithm 1 with errata 1 and 2 repaired: optimal up to rounding."""
     problem = read_problem(virtual_costs, variance=variance, error_weight=error_weight)
     pieces = _pieces(problem, sums=_sums_of_the_proof(problem))
@@ -45,7 +45,7 @@ def algorithm_1(virtual_costs: ArrayLike, *, variance: float, error_weight: floa
 
 def algorithm_1_with_printed_sums(
     virtual_costs: ArrayLike, *, variance: float, error_weight: float | None = None
-) -> RivalAllocation:
+) -> PaperAllocation:
     """[F] Algorithm 1 with erratum 1 left in: B_i lacks its factor 1/V."""
     problem = read_problem(virtual_costs, variance=variance, error_weight=error_weight)
     pieces = _pieces(problem, sums=_sums_as_printed(problem))
@@ -55,7 +55,7 @@ def algorithm_1_with_printed_sums(
 
 def algorithm_1_with_printed_argmax(
     virtual_costs: ArrayLike, *, variance: float, error_weight: float | None = None
-) -> RivalAllocation:
+) -> PaperAllocation:
     """[F] Algorithm 1 with erratum 2 left in: the worst number of people instead of the best."""
     problem = read_problem(virtual_costs, variance=variance, error_weight=error_weight)
     pieces = _pieces(problem, sums=_sums_of_the_proof(problem))
@@ -65,7 +65,7 @@ def algorithm_1_with_printed_argmax(
 
 def algorithm_1_as_printed(
     virtual_costs: ArrayLike, *, variance: float, error_weight: float | None = None
-) -> RivalAllocation:
+) -> PaperAllocation:
     """[F] Algorithm 1 letter by letter, errata 1 and 2 included."""
     problem = read_problem(virtual_costs, variance=variance, error_weight=error_weight)
     pieces = _pieces(problem, sums=_sums_as_printed(problem))
@@ -95,18 +95,18 @@ class _Piece:
     objective: float
 
 
-def _sums_of_the_proof(problem: RivalProblem) -> _Sums:
+def _sums_of_the_proof(problem: PaperProblem) -> _Sums:
     costs, scale = problem.virtual_costs, 2.0 * problem.error_weight * problem.variance
     count = np.arange(1.0, costs.size + 1.0)
     return _Sums(count / scale, np.cumsum(costs) / scale, np.cumsum(costs**2) / scale)
 
 
-def _sums_as_printed(problem: RivalProblem) -> _Sums:
+def _sums_as_printed(problem: PaperProblem) -> _Sums:
     sums = _sums_of_the_proof(problem)  # erratum 1: B_i without 1/V
     return _Sums(sums.count, sums.first * problem.variance, sums.second)
 
 
-def _pieces(problem: RivalProblem, *, sums: _Sums) -> list[_Piece]:
+def _pieces(problem: PaperProblem, *, sums: _Sums) -> list[_Piece]:
     """Algorithm 1's loop: for each i the minimiser of OBJ_i over [psi_i, psi_{i+1}], psi_{n+1} = infinity.
 
     A multiplier at which 1/S = lam A_i - B_i is zero stands for no allocation; while all costs so far are equal that is
@@ -138,7 +138,7 @@ def _pieces(problem: RivalProblem, *, sums: _Sums) -> list[_Piece]:
     return pieces
 
 
-def _stationary_points(i: int, problem: RivalProblem, sums: _Sums) -> list[float]:
+def _stationary_points(i: int, problem: PaperProblem, sums: _Sums) -> list[float]:
     """Multipliers where OBJ_i' = 0, by the quartic of [F]'s proof of Prop. 3.
 
     With x = lam A - B the derivative is A (4 N x**4 - (B/A) x + Bt - B**2/A) / x**3. In units of (B / (4 N A))**(1/3)
@@ -153,7 +153,7 @@ def _stationary_points(i: int, problem: RivalProblem, sums: _Sums) -> list[float
     return [float((t * unit + sums.first[i]) / sums.count[i]) for t in real if t > 0]
 
 
-def _output(piece: _Piece, problem: RivalProblem, virtual_costs: ArrayLike, *, name: str) -> RivalAllocation:
+def _output(piece: _Piece, problem: PaperProblem, virtual_costs: ArrayLike, *, name: str) -> PaperAllocation:
     """Algorithm 1's last line: the losses at the chosen piece, here with their true cost."""
     cheapest = problem.virtual_costs[: piece.active]
     scale = 2.0 * problem.error_weight * problem.variance

@@ -13,8 +13,9 @@ at either. Printed as it is, the search cannot work (docs/explanation/errata.md,
 - 5: its upper limit of the grid is a loss, not a multiplier; 6: its lower limit may exceed the optimal multiplier;
 - 23: its grid step divides by a Lipschitz constant that is infinite, because the two roots merge with infinite slope.
 
-:func:`algorithm_2` is the fair rival: the repaired limits, the true objective at every grid point and a stated number
-of points. :func:`algorithm_2_with_free_multiplier` keeps erratum 3 only, :func:`algorithm_2_as_printed` keeps 3 to 6.
+:func:`algorithm_2` is the fair baseline: the repaired limits, the true objective at every grid point and a stated
+number of points. :func:`algorithm_2_with_free_multiplier` keeps erratum 3 only, :func:`algorithm_2_as_printed` keeps 3
+to 6.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError, MarketError
-from hushbid.paper.problem import RivalAllocation, RivalProblem, read_problem, score
+from hushbid.paper.problem import PaperAllocation, PaperProblem, read_problem, score
 
 __all__ = [
     "MultiplierLimits",
@@ -63,7 +64,7 @@ class MultiplierLimits:
 
 def algorithm_2(
     virtual_costs: ArrayLike, *, variance: float, error_weight: float | None = None, points: int = _DEFAULT_POINTS
-) -> RivalAllocation:
+) -> PaperAllocation:
     """[F] Algorithm 2 as it can be meant: the true objective at every one of ``points`` multipliers for every i."""
     problem = read_problem(virtual_costs, variance=variance, error_weight=error_weight)
     limits = _limits(problem)
@@ -72,7 +73,7 @@ def algorithm_2(
 
 def algorithm_2_with_free_multiplier(
     virtual_costs: ArrayLike, *, variance: float, error_weight: float | None = None, points: int = _DEFAULT_POINTS
-) -> RivalAllocation:
+) -> PaperAllocation:
     """[F] Algorithm 2 with erratum 3 left in and 4 to 6 repaired: lam is never tied to the losses it implies."""
     problem = read_problem(virtual_costs, variance=variance, error_weight=error_weight)
     limits = _limits(problem)
@@ -81,7 +82,7 @@ def algorithm_2_with_free_multiplier(
 
 def algorithm_2_as_printed(
     virtual_costs: ArrayLike, *, variance: float, error_weight: float | None = None, points: int = _DEFAULT_POINTS
-) -> RivalAllocation:
+) -> PaperAllocation:
     """[F] Algorithm 2 with errata 3 to 6; a :class:`MarketError` where its grid is empty for every i.
 
     The printed sums define no symbol j outside the sum, so the low branch is read with both terms inside it.
@@ -127,22 +128,22 @@ def stationary_losses(level: ArrayLike, *, variance: float) -> StationaryLosses:
 
 _LARGEST_RATIO = 3.0 * np.sqrt(3.0) / 16.0
 
-_Scores = Callable[[FloatArray, FloatArray, StationaryLosses, RivalProblem], tuple[FloatArray, FloatArray]]
+_Scores = Callable[[FloatArray, FloatArray, StationaryLosses, PaperProblem], tuple[FloatArray, FloatArray]]
 
 
 def _search(
-    problem: RivalProblem,
+    problem: PaperProblem,
     virtual_costs: ArrayLike,
     limits: MultiplierLimits,
     scores: _Scores,
     points: int,
     *,
     name: str,
-) -> RivalAllocation:
+) -> PaperAllocation:
     """Algorithm 2's loop over i; ``scores`` says what a grid point is worth with person i high, and with her low."""
     if points < 2:
         raise InputError(f"points must be at least 2, got points={points!r}.", field="points")
-    best: RivalAllocation | None = None
+    best: PaperAllocation | None = None
     for i in range(1, problem.virtual_costs.size + 1):
         grid = _grid(limits.lower, float(limits.upper[i - 1]), points)
         costs = problem.virtual_costs[:i]
@@ -184,7 +185,7 @@ def _grid(lower: float, upper: float, points: int) -> FloatArray:
 
 
 def _true_scores(
-    grid: FloatArray, costs: FloatArray, roots: StationaryLosses, problem: RivalProblem
+    grid: FloatArray, costs: FloatArray, roots: StationaryLosses, problem: PaperProblem
 ) -> tuple[FloatArray, FloatArray]:
     """N / sum q + sum psi y at the losses themselves, whatever the multiplier that suggested them."""
     paid = costs[:, None] * roots.high
@@ -196,7 +197,7 @@ def _true_scores(
 
 
 def _free_scores(
-    grid: FloatArray, costs: FloatArray, roots: StationaryLosses, problem: RivalProblem
+    grid: FloatArray, costs: FloatArray, roots: StationaryLosses, problem: PaperProblem
 ) -> tuple[FloatArray, FloatArray]:
     """Erratum 3: N / lam + sum psi y, with lam as if it were a choice."""
     paid = costs[:, None] * roots.high
@@ -205,7 +206,7 @@ def _free_scores(
 
 
 def _printed_scores(
-    grid: FloatArray, costs: FloatArray, roots: StationaryLosses, problem: RivalProblem
+    grid: FloatArray, costs: FloatArray, roots: StationaryLosses, problem: PaperProblem
 ) -> tuple[FloatArray, FloatArray]:
     """Errata 3 and 4: the low branch charges persons 1..i-1 for both of their roots and person i for neither."""
     paid_high, paid_low = costs[:, None] * roots.high, costs[:, None] * roots.low
@@ -213,14 +214,14 @@ def _printed_scores(
     return error + paid_high.sum(axis=0), error + (paid_high + paid_low)[:-1].sum(axis=0)
 
 
-def _largest_multipliers(problem: RivalProblem) -> FloatArray:
+def _largest_multipliers(problem: PaperProblem) -> FloatArray:
     """The multiplier at which person i's two roots merge; above it she has none."""
     peak = 3.0 * np.sqrt(3.0) / (8.0 * np.sqrt(2.0 * problem.variance))
     largest: FloatArray = np.sqrt(problem.error_weight * peak / problem.virtual_costs)
     return largest
 
 
-def _limits(problem: RivalProblem) -> MultiplierLimits:
+def _limits(problem: PaperProblem) -> MultiplierLimits:
     """N / lam <= OPT <= the cost of equal losses y; the best of them is y**3 = 4 N / (n sum psi): a 4, not [F]'s 2."""
     n, weight = problem.virtual_costs.size, problem.error_weight
     load = n * problem.virtual_costs.sum() / weight
@@ -228,7 +229,7 @@ def _limits(problem: RivalProblem) -> MultiplierLimits:
     return MultiplierLimits(lower=float(lower), upper=_largest_multipliers(problem))
 
 
-def _printed_limits(problem: RivalProblem) -> MultiplierLimits:
+def _printed_limits(problem: PaperProblem) -> MultiplierLimits:
     """Erratum 6 below; erratum 5 above: where the roots of i - 1 merge, y_{i-1}^(h) is sqrt(2 / (3 V)) for every i."""
     n, weight = problem.virtual_costs.size, problem.error_weight
     load = n * problem.virtual_costs.sum() / weight

@@ -1,8 +1,8 @@
 """The paper's figures, reproduced and continued: each a picture and the numbers behind it.
 
 A figure is made in two steps. A function of a sibling module (``figures_example``, ``figures_theory``,
-``figures_landscape``, ``figures_attacks``, ``figures_rivals``, ``figures_goals``) computes tables and says how to draw
-them; `write_figures` saves pictures and numbers. `FIGURES` lists them all:
+``figures_landscape``, ``figures_attacks``, ``figures_baselines``, ``figures_goals``) computes tables and says how to
+draw them; `write_figures` saves pictures and numbers. `FIGURES` lists them all:
 
     two-users       the nine panels of the paper's example
     worked-example  the paper's estimation example: what each way of weighing people errs by
@@ -11,10 +11,10 @@ them; `write_figures` saves pictures and numbers. `FIGURES` lists them all:
     growth          how many people are bought from, as there are more of them
     cap             what a cap on everybody's privacy loss costs
     wrong-prior     what believing in a wrong prior costs
-    collusion       what two people gain by agreeing on their reports
+    collusion       what two people gain by agreeing on their bids
     identities      what one person gains by taking part several times
-    rivals          what the same accuracy would cost under other mechanisms
-    schedule        what one person faces: her loss and her payment against her report
+    baselines          what the same accuracy would cost under other mechanisms
+    schedule        what one person faces: her loss and her payment against her bid
     odds            what a privacy loss means: how sure somebody can become about a person
     promise         what a privacy loss limits: how much likelier an output is with one datum than with another
     landscape       why finding the optimum takes care: valleys that change places
@@ -59,7 +59,7 @@ FIGURES = {
     "wrong-prior": "figures_attacks",
     "collusion": "figures_attacks",
     "identities": "figures_attacks",
-    "rivals": "figures_rivals",
+    "baselines": "figures_baselines",
     "frontier": "figures_goals",
     "relation": "figures_goals",
 }

@@ -2,7 +2,7 @@
 
 All in one market: a hundred people, data between 0 and 1 of variance 1/4, sensitivities uniform on [1, 2], a buyer to
 whom one squared unit of error is worth 10,000 (to halve a standard error of 0.1 is worth 75), and people who do not
-care about the estimate. Reports stand at equally spaced quantiles unless drawn.
+care about the estimate. Bids stand at equally spaced quantiles unless drawn.
 """
 
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ def market_in(setting: str, *, prior: Uniform = PRIOR, cap: float | None = None)
 
 
 def quantiles(n: int) -> FloatArray:
-    """Reports at the middles of n equal parts of the distribution."""
+    """Bids at the middles of n equal parts of the distribution."""
     return np.asarray(1.0 + (np.arange(n) + 0.5) / n)
 
 
@@ -120,7 +120,7 @@ def wrong_prior(quick: bool = False) -> PaperFigure:
 
     return PaperFigure(
         name="wrong-prior",
-        title="A wrong prior costs money or accuracy, never the truth: people still do best to report it.",
+        title="A wrong prior costs money or accuracy, never the truth: people still do best to bid it.",
         table=table,
         draw=draw,
         size=(8.6, 5.2),
@@ -151,7 +151,7 @@ def collusion(quick: bool = False) -> PaperFigure:
 
     return PaperFigure(
         name="collusion",
-        title="Two people who know everybody's report gain a little by agreeing, and next to nothing among many.",
+        title="Two people who know everybody's bid gain a little by agreeing, and next to nothing among many.",
         table=table,
         draw=draw,
         size=(6.0, 3.4),
@@ -189,9 +189,9 @@ def identities(quick: bool = False) -> PaperFigure:
     )
 
 
-def group_surplus(market: Market, reports: FloatArray, rows: IndexArray, stated: FloatArray, cost: FloatArray) -> float:
+def group_surplus(market: Market, bids: FloatArray, rows: IndexArray, stated: FloatArray, cost: FloatArray) -> float:
     """What the people ``rows`` have together, payment less true cost, if they state ``stated``."""
-    changed = reports.copy()
+    changed = bids.copy()
     changed[rows] = stated
     costs = np.asarray(market.prior.virtual_cost(changed))
     rule = market.rule(costs)
@@ -203,24 +203,24 @@ def group_surplus(market: Market, reports: FloatArray, rows: IndexArray, stated:
 
 def _best_collusion(market: Market, n: int, *, points: int) -> tuple[float, float]:
     """An average payment, and the largest joint gain of four pairs of the cheapest and those at the margin."""
-    reports = quantiles(n)
-    honest = market.acquire(reports)
+    bids = quantiles(n)
+    honest = market.acquire(bids)
     last, next_one = max(honest.active - 1, 1), min(honest.active, n - 1)
     pairs = {(0, 1), (0, last), (0, next_one), (min(last, next_one - 1), next_one)}
-    gains = [_joint_gain(market, reports, np.array(pair), points) for pair in sorted(pairs)]
+    gains = [_joint_gain(market, bids, np.array(pair), points) for pair in sorted(pairs)]
     return honest.total_payment / honest.active, max(gains)
 
 
-def _joint_gain(market: Market, reports: FloatArray, rows: IndexArray, points: int) -> float:
-    """What the best joint report on a refined grid adds to the honest surplus of two people."""
-    truth = reports[rows]
-    honest = group_surplus(market, reports, rows, truth, truth)
+def _joint_gain(market: Market, bids: FloatArray, rows: IndexArray, points: int) -> float:
+    """What the best joint bid on a refined grid adds to the honest surplus of two people."""
+    truth = bids[rows]
+    honest = group_surplus(market, bids, rows, truth, truth)
     best, place = honest, truth
     low, high = np.array([1.0, 1.0]), np.array([2.0, 2.0])
     for _ in range(3):
         first, second = (np.linspace(low[k], high[k], points) for k in (0, 1))
         for stated in np.stack(np.meshgrid(first, second), axis=-1).reshape(-1, 2):
-            found = group_surplus(market, reports, rows, stated, truth)
+            found = group_surplus(market, bids, rows, stated, truth)
             if found > best:
                 best, place = found, stated
         step = (high - low) / (points - 1)
@@ -228,16 +228,16 @@ def _joint_gain(market: Market, reports: FloatArray, rows: IndexArray, points: i
     return best - honest
 
 
-def _several(market: Market, reports: FloatArray, count: int, *, points: int) -> tuple[float, float, float, float]:
+def _several(market: Market, bids: FloatArray, count: int, *, points: int) -> tuple[float, float, float, float]:
     """The cheapest person under ``count`` identities that all state the same, at the best such statement."""
-    truth = float(reports[0])
-    everybody = np.concatenate([np.full(count, truth), reports[1:]])
+    truth = float(bids[0])
+    everybody = np.concatenate([np.full(count, truth), bids[1:]])
     rows = np.arange(count)
     best, stated = -np.inf, truth
-    for report in np.unique(np.append(np.linspace(1.0, 2.0, points), truth)).tolist():
-        found = group_surplus(market, everybody, rows, np.full(count, report), np.full(count, truth))
+    for bid in np.unique(np.append(np.linspace(1.0, 2.0, points), truth)).tolist():
+        found = group_surplus(market, everybody, rows, np.full(count, bid), np.full(count, truth))
         if found > best:
-            best, stated = found, report
+            best, stated = found, bid
     everybody[:count] = stated
     costs = np.asarray(market.prior.virtual_cost(everybody))
     losses = market.allocation(costs).privacy_loss
@@ -250,7 +250,7 @@ def _several(market: Market, reports: FloatArray, count: int, *, points: int) ->
 
 def _mean_run(market: Market, populations: list[FloatArray]) -> FloatArray:
     """Mean error, payment and cost over the populations."""
-    outcomes = [market.acquire(reports) for reports in populations]
+    outcomes = [market.acquire(bids) for bids in populations]
     figures = [(one.mse, one.total_payment, _cost(one.mse, one.total_payment)) for one in outcomes]
     return np.asarray(np.mean(figures, axis=0))
 

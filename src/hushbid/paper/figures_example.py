@@ -39,10 +39,10 @@ QUANTITIES = {"mse": "mean squared error", "objective": "platform's objective", 
 def two_users(quick: bool = False) -> PaperFigure:
     """The nine panels: error, objective and user 1's loss; central, local, and local − central."""
     points = 13 if quick else 41
-    reports = np.linspace(1.0, 2.0, points)
-    second, first = np.meshgrid(reports, reports)
+    bids = np.linspace(1.0, 2.0, points)
+    second, first = np.meshgrid(bids, bids)
     table = {"c1": first.ravel(), "c2": second.ravel()}
-    # every pair of reports, solved in both settings
+    # every pair of bids, solved in both settings
     for setting in ("central", "local"):
         found = [
             allocate(PRIOR.virtual_cost(np.array(pair)), setting=setting, variance=VARIANCE)
@@ -64,13 +64,11 @@ def two_users(quick: bool = False) -> PaperFigure:
                 if kind == "difference":
                     reach = float(np.abs(values).max())
                     shown = panel.pcolormesh(
-                        reports, reports, values, cmap="PuOr_r", vmin=-reach, vmax=reach, rasterized=True
+                        bids, bids, values, cmap="PuOr_r", vmin=-reach, vmax=reach, rasterized=True
                     )
                 else:
                     low, high = both.min(), both.max()
-                    shown = panel.pcolormesh(
-                        reports, reports, values, cmap="cividis", vmin=low, vmax=high, rasterized=True
-                    )
+                    shown = panel.pcolormesh(bids, bids, values, cmap="cividis", vmin=low, vmax=high, rasterized=True)
                 canvas.colorbar(shown, ax=panel, shrink=0.9)
                 panel.set_title(f"{words},\n{'local − central' if kind == 'difference' else kind}")
                 panel.set_aspect("equal")
@@ -130,14 +128,14 @@ def worked_example(quick: bool = False) -> PaperFigure:
 
 
 def schedule(quick: bool = False) -> PaperFigure:
-    """What one person faces as she changes her report, the others' fixed: loss, payment and surplus."""
+    """What one person faces as she changes her bid, the others' fixed: loss, payment and surplus."""
     others = np.linspace(1.0, 2.0, 41)[1::2]
     truth = 1.2
-    reports = np.linspace(1.0, 2.0, 41 if quick else 201)
-    table: dict[str, FloatArray] = {"report": reports}
+    bids = np.linspace(1.0, 2.0, 41 if quick else 201)
+    table: dict[str, FloatArray] = {"bid": bids}
     for setting in STYLES:
         market = Market(prior=PRIOR, setting=setting, user_weight=0.0, buyer_weight=2000.0)  # type: ignore[arg-type]
-        loss, payment = market.acquire([truth, *others]).schedule(user=0).at(reports)
+        loss, payment = market.acquire([truth, *others]).schedule(user=0).at(bids)
         table[f"{setting}_loss"], table[f"{setting}_payment"] = loss, payment
         table[f"{setting}_surplus"] = payment - truth * loss
 
@@ -149,15 +147,15 @@ def schedule(quick: bool = False) -> PaperFigure:
             strict=True,
         ):
             for setting, style in STYLES.items():
-                panel.plot(reports, table[f"{setting}_{name}"], label=setting, **(style | {"marker": ""}))
-            labelled(panel, x="her report", y="", title=words)
+                panel.plot(bids, table[f"{setting}_{name}"], label=setting, **(style | {"marker": ""}))
+            labelled(panel, x="her bid", y="", title=words)
         panels[2].axvline(truth, color=BLACK, linewidth=0.8)
         panels[2].annotate("the truth", (truth, 0.02), xytext=(truth + 0.04, 0.02), fontsize=8)
         panels[0].legend()
 
     return PaperFigure(
         name="schedule",
-        title="Twenty others fixed: a higher report means less loss and less pay, and the truth is best.",
+        title="Twenty others fixed: a higher bid means less loss and less pay, and the truth is best.",
         table=table,
         draw=draw,
     )

@@ -1,4 +1,4 @@
-"""[F]'s mesh method: payments by summing one person's privacy loss over a fixed mesh of reports.
+"""[F]'s mesh method: payments by summing one person's privacy loss over a fixed mesh of bids.
 
 [F] (Lemma A4) pays
 
@@ -25,13 +25,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, IndexArray, as_floats
-from hushbid.errors import InputError, ReportError
+from hushbid.errors import BidError, InputError
 
-__all__ = ["MeshPayments", "PricedAllocation", "ReportPrior", "mesh_payments", "mesh_sum", "printed_mesh_sum"]
+__all__ = ["BidPrior", "MeshPayments", "PricedAllocation", "mesh_payments", "mesh_sum", "printed_mesh_sum"]
 
 
 class PricedAllocation(Protocol):
-    """What the mesh method needs of an allocation: ours and every rival's have it."""
+    """What the mesh method needs of an allocation: ours and every baseline's have it."""
 
     @property
     def privacy_loss(self) -> FloatArray: ...
@@ -41,8 +41,8 @@ class PricedAllocation(Protocol):
     def objective(self) -> float: ...
 
 
-class ReportPrior(Protocol):
-    """What the mesh method needs of the common prior of all reports."""
+class BidPrior(Protocol):
+    """What the mesh method needs of the common prior of all bids."""
 
     @property
     def support(self) -> tuple[float, float]: ...
@@ -67,9 +67,9 @@ class MeshPayments:
 
 
 def mesh_payments(
-    reports: ArrayLike,
+    bids: ArrayLike,
     *,
-    prior: ReportPrior,
+    prior: BidPrior,
     rule: Callable[[FloatArray], PricedAllocation],
     variance: float,
     accuracy: float,
@@ -81,7 +81,7 @@ def mesh_payments(
     """
     if not (np.isfinite(accuracy) and accuracy > 0):
         raise InputError(f"accuracy must be positive and finite, got accuracy={accuracy!r}.", field="accuracy")
-    sensitivities = as_floats(reports, "reports", ReportError)
+    sensitivities = as_floats(bids, "bids", BidError)
     chosen = np.arange(sensitivities.size) if rows is None else np.asarray(rows, dtype=np.intp)
     if np.any((chosen < 0) | (chosen >= sensitivities.size)):
         raise InputError(
@@ -120,20 +120,20 @@ def printed_mesh_sum(nodes: FloatArray, losses: FloatArray) -> float:
 
 
 class _OwnLoss:
-    """How one person's privacy loss moves with her own report; counts the allocations it takes."""
+    """How one person's privacy loss moves with her own bid; counts the allocations it takes."""
 
     def __init__(
         self,
         row: int,
         virtual_costs: FloatArray,
-        prior: ReportPrior,
+        prior: BidPrior,
         rule: Callable[[FloatArray], PricedAllocation],
     ) -> None:
         self.row, self.prior, self.calls = row, prior, 0
         self._costs, self._rule = virtual_costs, rule
 
-    def at(self, report: float) -> float:
-        return float(self._allocate(float(self.prior.virtual_cost(np.array([report]))[0])).privacy_loss[self.row])
+    def at(self, bid: float) -> float:
+        return float(self._allocate(float(self.prior.virtual_cost(np.array([bid]))[0])).privacy_loss[self.row])
 
     def cost_of_ignoring_her(self) -> float:
         return self._allocate(np.inf).objective
@@ -155,13 +155,13 @@ def _top_of_mesh(own: _OwnLoss, accuracy: float) -> float:
     return float(own.prior.quantile(1.0 - tail))
 
 
-def _rent(own: _OwnLoss, report: float, top: float, loss_at_report: float, accuracy: float) -> float:
+def _rent(own: _OwnLoss, bid: float, top: float, loss_at_bid: float, accuracy: float) -> float:
     """Half two: the lower sum on the mesh."""
-    if top <= report:
+    if top <= bid:
         return 0.0
     loss_at_top = own.at(top)
-    fall = loss_at_report - loss_at_top
-    intervals = max(1, int(np.ceil((top - report) * 2.0 * fall / accuracy)))
-    nodes = np.linspace(report, top, intervals + 1)
+    fall = loss_at_bid - loss_at_top
+    intervals = max(1, int(np.ceil((top - bid) * 2.0 * fall / accuracy)))
+    nodes = np.linspace(bid, top, intervals + 1)
     inner = [own.at(float(z)) for z in nodes[1:-1]]
-    return mesh_sum(nodes, np.array([loss_at_report, *inner, loss_at_top]))
+    return mesh_sum(nodes, np.array([loss_at_bid, *inner, loss_at_top]))

@@ -1,8 +1,9 @@
-"""What every rival allocation looks like, and the one function that scores it.
+"""What every baseline allocation looks like, and the one function that scores it.
 
-A rival is a function ``rival(virtual_costs, *, variance, error_weight=None, ...) -> RivalAllocation``. Whatever score a
-rival uses inside, :func:`score` evaluates the true objective at the privacy losses it returns, with the formulas of the
-model and none of the code of :mod:`hushbid.allocation`, so that "never worse than theirs" compares like with like:
+A baseline is a function ``baseline(virtual_costs, *, variance, error_weight=None, ...) -> PaperAllocation``. Whatever
+score a baseline uses inside, :func:`score` evaluates the true objective at the privacy losses it returns, with the
+formulas of the model and none of the code of :mod:`hushbid.allocation`, so that "never worse than theirs" compares like
+with like:
 
 - central: weights ``y_i / S``, ``S = sum y``, ``mse = (2 + V sum y_i**2) / S**2``       ([F] Thm 3)
 - local:   weights ``q_i / Q``, ``q_i = y_i**2 / (V y_i**2 + 2)``, ``mse = 1 / Q``       ([F] Thm 4)
@@ -21,15 +22,15 @@ from hushbid.arrays import FloatArray, IndexArray, as_floats
 from hushbid.errors import InputError, NobodyToBuyFrom
 from hushbid.estimation import Setting
 
-__all__ = ["RivalAllocation", "RivalProblem", "read_problem", "score"]
+__all__ = ["PaperAllocation", "PaperProblem", "read_problem", "score"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RivalAllocation:
-    """What a rival decided, and what that costs."""
+class PaperAllocation:
+    """What a baseline decided, and what that costs."""
 
     name: str
-    """The rival, as a reader would cite it."""
+    """The baseline, as a reader would cite it."""
     setting: Setting
     """Who adds the noise: the platform (central) or each person (local)."""
     privacy_loss: FloatArray = field(repr=False)
@@ -39,11 +40,11 @@ class RivalAllocation:
     mse: float
     """Mean squared error of the estimate, on a data range of width 1; infinite if nobody is bought from."""
     objective: float
-    """The true objective at ``privacy_loss``, whatever the rival itself minimised."""
+    """The true objective at ``privacy_loss``, whatever the baseline itself minimised."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RivalProblem:
+class PaperProblem:
     """A validated problem, sorted by virtual cost; people with an infinite one are left out."""
 
     virtual_costs: FloatArray = field(repr=False)
@@ -64,7 +65,7 @@ class RivalProblem:
         return everybody
 
 
-def read_problem(virtual_costs: ArrayLike, *, variance: float, error_weight: float | None) -> RivalProblem:
+def read_problem(virtual_costs: ArrayLike, *, variance: float, error_weight: float | None) -> PaperProblem:
     """Check the input of one of [F]'s algorithms and sort it: the first step of both."""
     costs = as_floats(virtual_costs, "virtual_costs")
     if costs.ndim != 1 or costs.size == 0:
@@ -92,7 +93,7 @@ def read_problem(virtual_costs: ArrayLike, *, variance: float, error_weight: flo
     rows = rows[np.isfinite(costs[rows])]
     if rows.size == 0:
         raise NobodyToBuyFrom("every virtual cost is infinite, so there is nobody to buy from.")
-    return RivalProblem(
+    return PaperProblem(
         virtual_costs=costs[rows], rows=rows, n=costs.size, variance=float(variance), error_weight=weight
     )
 
@@ -105,7 +106,7 @@ def score(
     virtual_costs: ArrayLike,
     variance: float,
     error_weight: float | None = None,
-) -> RivalAllocation:
+) -> PaperAllocation:
     """The true mean squared error and objective of given privacy losses; ``error_weight=None`` means n + 1."""
     costs = as_floats(virtual_costs, "virtual_costs")
     used = privacy_loss > 0
@@ -122,7 +123,7 @@ def score(
         weights[used] = precision / precision.sum()
         mse = 1.0 / float(precision.sum())
     weight = costs.size + 1.0 if error_weight is None else error_weight
-    return RivalAllocation(
+    return PaperAllocation(
         name=name,
         setting=setting,
         privacy_loss=privacy_loss,

@@ -1,4 +1,4 @@
-"""Everybody's integral enclosed over intervals of reports, which are split until the enclosures are narrow enough."""
+"""Everybody's integral enclosed over intervals of bids, which are split until the enclosures are narrow enough."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,7 +21,7 @@ FINEST = 1e-8
 
 @dataclass(slots=True, eq=False)
 class _Parts:
-    """Intervals of reports, one entry each: whose, between which nodes, and what the rule does at both ends."""
+    """Intervals of bids, one entry each: whose, between which nodes, and what the rule does at both ends."""
 
     who: IndexArray
     first: IndexArray
@@ -50,10 +50,10 @@ class Enclosures:
         rule: RuleWithPotential,
         ladder: Ladder,
         rows: IndexArray,
-        reports: FloatArray,
+        bids: FloatArray,
         costs: FloatArray,
     ) -> None:
-        self.rule, self.ladder, self.rows, self.reports, self.costs = rule, ladder, rows, reports, costs
+        self.rule, self.ladder, self.rows, self.bids, self.costs = rule, ladder, rows, bids, costs
         self.evaluations, self.allowed = 0, 0.0
         self.sums: FloatArray = np.zeros((3, rows.size))  # lower bounds, upper bounds, estimates
 
@@ -70,7 +70,7 @@ class Enclosures:
 
     def narrowed(self, who: IndexArray, ladder: Ladder) -> bool:
         """Enclose these people's rents once more, with another table; whether that was worth its while."""
-        part = Enclosures(self.rule, ladder, self.rows[who], self.reports[who], self.costs[who])
+        part = Enclosures(self.rule, ladder, self.rows[who], self.bids[who], self.costs[who])
         part.allowed = self.allowed
         part._settle_all(part._start())
         self.evaluations += part.evaluations
@@ -145,16 +145,16 @@ class Enclosures:
         return found.loss, found.value
 
     def _start(self) -> _Parts:
-        """From one's own report to the next node, and from there to the last."""
+        """From one's own bid to the next node, and from there to the last."""
         ladder = self.ladder
         who = np.arange(self.rows.size)
-        node = np.minimum(ladder.z.searchsorted(self.reports, side="left"), ladder.z.size - 1)
+        node = np.minimum(ladder.z.searchsorted(self.bids, side="left"), ladder.z.size - 1)
         end = np.full(who.size, ladder.z.size - 1)
-        # ψ does not fall from her report to the node, whatever rounding says
+        # ψ does not fall from her bid to the node, whatever rounding says
         x = np.maximum(ladder.x[node], self.costs)
         (e0, v0), (e1, v1), (e2, v2) = (self._at(who, costs) for costs in (self.costs, x, ladder.x[end]))
         own, z = np.maximum(node - 1, 0), ladder.z[node]
-        near = _Parts(who, own, node, self.reports, z, self.costs, x, e0, e1, v0, v1)
+        near = _Parts(who, own, node, self.bids, z, self.costs, x, e0, e1, v0, v1)
         return near.joined(_Parts(who, node, end, z, ladder.z[end], x, ladder.x[end], e1, e2, v1, v2))
 
     def _split(self, parts: _Parts, pieces: IndexArray) -> _Parts:
@@ -236,7 +236,7 @@ class Enclosures:
         np.maximum(turn, part.x0, out=turn)
         np.minimum(turn, part.x1, out=turn)
         chord, beyond = self.ladder.inverse(turn)
-        # its turn in reports, on the safe side of what the table knows of the inverse
+        # its turn in bids, on the safe side of what the table knows of the inverse
         bend = np.where(convex, np.maximum(chord, beyond), np.minimum(chord, beyond))
         np.maximum(bend, part.z0, out=bend)
         np.minimum(bend, part.z1, out=bend)
@@ -252,9 +252,9 @@ class Enclosures:
 
 
 def _from_zero(part: _Parts, convex: BoolArray, excess: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """Bounds and an estimate for intervals that start with an infinite loss, so with a report and a cost of zero.
+    """Bounds and an estimate for intervals that start with an infinite loss, so with a bid and a cost of zero.
 
-    A virtual cost is never below the report: ``z ≤ x``. So by parts, twice, the integral ``ε₁z₁ + ∫z d(−ε)`` is at most
+    A virtual cost is never below the bid: ``z ≤ x``. So by parts, twice, the integral ``ε₁z₁ + ∫z d(−ε)`` is at most
     ``ε₁z₁ + ∫x d(−ε) = area − ε₁(x₁ − z₁)``. Chebyshev's inequality holds as elsewhere.
     """
     area = np.maximum(part.v1 - part.v0, 0.0)

@@ -1,4 +1,4 @@
-"""The integral of one's privacy loss over higher reports, by the way that suits the rule and the prior."""
+"""The integral of one's privacy loss over higher bids, by the way that suits the rule and the prior."""
 
 from collections.abc import Callable
 from typing import Any
@@ -23,16 +23,16 @@ def rents(
     rule: RuleWithPotential,
     prior: Prior,
     rows: IndexArray,
-    reports: FloatArray,
+    bids: FloatArray,
     *,
     cap: float = np.inf,
     alike: NDArray[Any] | None = None,
     paid_besides: FloatArray | None = None,
     tolerance: float = 1e-6,
 ) -> Rents:
-    """The rents of people ``rows``, who reported ``reports`` and share ``prior``.
+    """The rents of people ``rows``, who bid ``bids`` and share ``prior``.
 
-    ``cap`` clips the rule. ``alike`` marks people who face the same rule if their reports are equal (so that equals are
+    ``cap`` clips the rule. ``alike`` marks people who face the same rule if their bids are equal (so that equals are
     computed once). The enclosure's half-width is at most ``tolerance`` times the largest of ``paid_besides + rent``
     wherever ψ is smooth enough for it, and rounding allows it; the result says what was reached.
     """
@@ -42,33 +42,33 @@ def rents(
     steps = prior.flat_parts
     # ψ a step function: a finite sum
     if steps and steps[0][0] <= prior.support[0] and _contiguous(steps, top):
-        return _finite_sum(rule, steps, rows, reports, cap, alike)
+        return _finite_sum(rule, steps, rows, bids, cap, alike)
     besides = np.zeros(rows.size) if paid_besides is None else paid_besides
-    # else by integration, once for all who have the same report and face the same rule
-    one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(reports, alike)
+    # else by integration, once for all who have the same bid and face the same rule
+    one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(bids, alike)
     if one.size < rows.size:
-        found = _by_integration(rule, prior, rows[one], reports[one], cap, besides[one], tolerance)
+        found = _by_integration(rule, prior, rows[one], bids[one], cap, besides[one], tolerance)
         return Rents(
             lower=found.lower[kind],
             upper=found.upper[kind],
             estimate=found.estimate[kind],
             evaluations=found.evaluations,
         )
-    return _by_integration(rule, prior, rows, reports, cap, besides, tolerance)
+    return _by_integration(rule, prior, rows, bids, cap, besides, tolerance)
 
 
-def _one_of_each(reports: FloatArray, alike: NDArray[Any] | None) -> tuple[IndexArray, IndexArray]:
-    """One of all who have the same report and face the same rule, and who she is for everybody.
+def _one_of_each(bids: FloatArray, alike: NDArray[Any] | None) -> tuple[IndexArray, IndexArray]:
+    """One of all who have the same bid and face the same rule, and who she is for everybody.
 
     Of many people a sample is asked first whether there are enough equals to be worth looking for.
     """
-    everybody = np.arange(reports.size)
-    sample = slice(None, None, max(1, reports.size // _SAMPLE))
-    if reports.size > 4 * _SAMPLE and np.unique(reports[sample]).size > 0.9 * _SAMPLE:
+    everybody = np.arange(bids.size)
+    sample = slice(None, None, max(1, bids.size // _SAMPLE))
+    if bids.size > 4 * _SAMPLE and np.unique(bids[sample]).size > 0.9 * _SAMPLE:
         return everybody, everybody
-    kinds = np.zeros(reports.size) if alike is None else alike
-    order = np.lexsort((reports, kinds))
-    new = np.append(True, (np.diff(reports[order]) > 0.0) | (kinds[order][1:] != kinds[order][:-1]))
+    kinds = np.zeros(bids.size) if alike is None else alike
+    order = np.lexsort((bids, kinds))
+    new = np.append(True, (np.diff(bids[order]) > 0.0) | (kinds[order][1:] != kinds[order][:-1]))
     kind = np.empty_like(everybody)
     kind[order] = np.cumsum(new) - 1
     return order[new], kind
@@ -78,20 +78,20 @@ def _by_integration(
     rule: RuleWithPotential,
     prior: Prior,
     rows: IndexArray,
-    reports: FloatArray,
+    bids: FloatArray,
     cap: float,
     besides: FloatArray,
     tolerance: float,
 ) -> Rents:
-    """Each person for herself: people who reach the same report by a cap do not face the same rule."""
+    """Each person for herself: people who reach the same bid by a cap do not face the same rule."""
     if cap < np.inf:
-        return _capped(rule, prior, rows, reports, cap, besides, tolerance)
+        return _capped(rule, prior, rows, bids, cap, besides, tolerance)
     top = prior.support[1]
     # uniform and the like: two optimal values
     if prior.is_linear:
-        return _closed_form(rule, prior, rows, reports, besides, tolerance)
-    ladder, costs = Ladder.reaching(rule, prior, rows, reports), prior.virtual_cost(reports)
-    found = Enclosures(rule, ladder, rows, reports, costs)
+        return _closed_form(rule, prior, rows, bids, besides, tolerance)
+    ladder, costs = Ladder.reaching(rule, prior, rows, bids), prior.virtual_cost(bids)
+    found = Enclosures(rule, ladder, rows, bids, costs)
     found.run(besides, tolerance)
     tail = tail_of(rule, rows, ladder, top)
     for _ in range(_FINER):  # those for whom the table of ψ was too coarse
@@ -105,7 +105,7 @@ def _by_integration(
     wide = found.too_wide()
     if wide.size:  # those whose values have too few digits
         halving = Halving(rule, prior, rows[wide], None)
-        whole = halving.whole(reports[wide], np.full(wide.size, max(float(ladder.z[-1]), float(reports[wide].max()))))
+        whole = halving.whole(bids[wide], np.full(wide.size, max(float(ladder.z[-1]), float(bids[wide].max()))))
         narrow = Bounds(*found.sums[:, wide]).intersected(halving.run(whole, found.allowed))
         bounds.lower[wide], bounds.upper[wide], bounds.estimate[wide] = narrow.lower, narrow.upper, narrow.estimate
         evaluations += halving.evaluations
@@ -116,25 +116,25 @@ def _by_integration(
 
 def rent_of_rule(
     loss: Callable[[FloatArray], FloatArray],
-    report: float,
+    bid: float,
     top: float,
     *,
     breaks: FloatArray | None = None,
     tolerance: float = 1e-6,
     most_evaluations: int = 200_000,
 ) -> Rents:
-    """One person's rent under any nonincreasing ``loss`` of her own report, by lower and upper sums.
+    """One person's rent under any nonincreasing ``loss`` of her own bid, by lower and upper sums.
 
-    ``breaks`` are reports where the rule is known to jump. The half-width is at most ``tolerance`` times the rent, or
+    ``breaks`` are bids where the rule is known to jump. The half-width is at most ``tolerance`` times the rent, or
     what ``most_evaluations`` allow.
     """
-    if not -np.inf < report <= top < np.inf:
+    if not -np.inf < bid <= top < np.inf:
         raise MarketError(
-            f"top, where the rule must have stopped buying, must be finite and no less than the report, got top={top}."
+            f"top, where the rule must have stopped buying, must be finite and no less than the bid, got top={top}."
         )
     # both sides of every jump that is known
-    inner = np.unique(np.clip(np.asarray([] if breaks is None else breaks, dtype=float), report, top))
-    z = np.unique(np.concatenate([np.linspace(report, top, 65), inner, np.nextafter(inner, np.inf)]))
+    inner = np.unique(np.clip(np.asarray([] if breaks is None else breaks, dtype=float), bid, top))
+    z = np.unique(np.concatenate([np.linspace(bid, top, 65), inner, np.nextafter(inner, np.inf)]))
     z = z[z <= top]
     e = _monotone(loss(z))
     while True:
@@ -159,9 +159,7 @@ def rent_of_rule(
 
 def _monotone(loss: FloatArray) -> FloatArray:
     if (np.diff(loss) > 1e-9 * (1.0 + np.abs(loss[:-1]))).any():
-        raise MarketError(
-            "the rule is not monotone: raising a report raises the privacy loss, so no payment is truthful."
-        )
+        raise MarketError("the rule is not monotone: raising a bid raises the privacy loss, so no payment is truthful.")
     return np.minimum.accumulate(loss)
 
 
@@ -169,13 +167,13 @@ def _closed_form(
     rule: RuleWithPotential,
     prior: Prior,
     rows: IndexArray,
-    reports: FloatArray,
+    bids: FloatArray,
     besides: FloatArray,
     tolerance: float,
 ) -> Rents:
     """ψ affine: the integral is a difference of two optimal values over the slope, if they have digits enough."""
     found = Halving(rule, prior, rows, prior.slope or 1.0)
-    whole = found.whole(reports, np.full(rows.size, prior.support[1]))
+    whole = found.whole(bids, np.full(rows.size, prior.support[1]))
     bounds = whole.bounds(found.slope)
     wide = np.flatnonzero(bounds.upper - bounds.lower > (allowed := _allowed(besides + bounds.lower, tolerance)))
     evaluations = found.evaluations
@@ -198,17 +196,17 @@ def _capped(
     rule: RuleWithPotential,
     prior: Prior,
     rows: IndexArray,
-    reports: FloatArray,
+    bids: FloatArray,
     cap: float,
     besides: FloatArray,
     tolerance: float,
 ) -> Rents:
-    """The cap up to the report where the loss falls below it, found to the last digits; from there as without a cap."""
-    below, above, evaluations = _crossing(rule, prior, rows, reports, cap)
-    least, most = cap * (below - reports), cap * (above - reports)
+    """The cap up to the bid where the loss falls below it, found to the last digits; from there as without a cap."""
+    below, above, evaluations = _crossing(rule, prior, rows, bids, cap)
+    least, most = cap * (below - bids), cap * (above - bids)
     slack = ROUNDING * most
     lower, upper, estimate = least - slack, most + slack, 0.5 * (least + most)
-    open_ = np.flatnonzero(above < prior.support[1])  # the others are clipped at every report
+    open_ = np.flatnonzero(above < prior.support[1])  # the others are clipped at every bid
     if open_.size:
         rest = _by_integration(rule, prior, rows[open_], above[open_], np.inf, (besides + least)[open_], tolerance)
         lower[open_] += rest.lower
@@ -219,9 +217,9 @@ def _capped(
 
 
 def _crossing(
-    rule: RuleWithPotential, prior: Prior, rows: IndexArray, reports: FloatArray, cap: float
+    rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids: FloatArray, cap: float
 ) -> tuple[FloatArray, FloatArray, int]:
-    """For each person two neighbouring reports: at the lower her loss is at least ``cap`` (or it is her own report),
+    """For each person two neighbouring bids: at the lower her loss is at least ``cap`` (or it is her own bid),
     at the higher it is not (or it is the top of the support)."""
     top, evaluations = prior.support[1], 0
 
@@ -230,11 +228,11 @@ def _crossing(
         evaluations += who.size
         return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss >= cap
 
-    low, high = reports.copy(), reports.copy()
-    unsolved = np.flatnonzero(clipped(np.arange(rows.size), reports))
-    reach = np.maximum(reports[unsolved], 1e-3)
-    while unsolved.size:  # a report that is not clipped any more
-        high[unsolved] = np.minimum(reports[unsolved] + reach, top)
+    low, high = bids.copy(), bids.copy()
+    unsolved = np.flatnonzero(clipped(np.arange(rows.size), bids))
+    reach = np.maximum(bids[unsolved], 1e-3)
+    while unsolved.size:  # a bid that is not clipped any more
+        high[unsolved] = np.minimum(bids[unsolved] + reach, top)
         still = clipped(unsolved, high[unsolved])
         low[unsolved[still]] = high[unsolved[still]]
         going = still & (high[unsolved] < top)
@@ -263,13 +261,13 @@ def _finite_sum(
     rule: RuleWithPotential,
     steps: tuple[tuple[float, float, float], ...],
     rows: IndexArray,
-    reports: FloatArray,
+    bids: FloatArray,
     cap: float,
     alike: NDArray[Any] | None,
 ) -> Rents:
     """ψ a step function: the rest of one's own step, and every later step until nothing is bought any more."""
     ends, levels = np.array([right for _, right, _ in steps]), np.array([level for _, _, level in steps])
-    own = np.minimum(ends.searchsorted(reports, side="left"), ends.size - 1)
+    own = np.minimum(ends.searchsorted(bids, side="left"), ends.size - 1)
     widths = np.diff(ends)
     # one of each: those on the same step who face the same rule have the same later steps
     kind = np.zeros(rows.size) if alike is None else np.unique(alike, return_inverse=True)[1].astype(float)
@@ -295,7 +293,7 @@ def _finite_sum(
         level[alive] += block
         # losses fall with the step: after a zero there is nothing more
         alive = alive[(loss[:, -1] > 0.0) & (level[alive] < ends.size)]
-    rest = np.maximum(ends[own] - reports, 0.0)
+    rest = np.maximum(ends[own] - bids, 0.0)
     # an infinite loss times no width is nothing
     own_part = np.where(rest > 0.0, rest * np.where(rest > 0.0, here[which], 0.0), 0.0)
     estimate = own_part + later[which]

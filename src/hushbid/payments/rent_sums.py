@@ -99,11 +99,11 @@ class Halving:
 
     evaluations: int = 0
 
-    def whole(self, reports: FloatArray, end: FloatArray) -> Intervals:
-        """One interval for each person, from the own report to ``end``."""
+    def whole(self, bids: FloatArray, end: FloatArray) -> Intervals:
+        """One interval for each person, from the own bid to ``end``."""
         who = np.arange(self.rows.size)
-        (e0, v0), (e1, v1) = self._at(who, reports), self._at(who, end)
-        return Intervals(who, reports, end, e0, e1, v0, v1)
+        (e0, v0), (e1, v1) = self._at(who, bids), self._at(who, end)
+        return Intervals(who, bids, end, e0, e1, v0, v1)
 
     def run(self, parts: Intervals, allowed: float) -> Bounds:
         """Everybody's bounds, to a width of ``allowed`` where so many evaluations suffice."""

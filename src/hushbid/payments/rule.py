@@ -65,9 +65,9 @@ def rounding(
     cap: float,
     care: float,
 ) -> float:
-    """By how much rounding can change what somebody is paid, whatever she reports; 0 under an unbounded prior.
+    """By how much rounding can change what somebody is paid, whatever she bids; 0 under an unbounded prior.
 
-    Two bounds on what price and rent come to at any report z, as ψ(z) ≥ z: ``∫ (4A/z)^{1/3} dz``, since from nobody
+    Two bounds on what price and rent come to at any bid z, as ψ(z) ≥ z: ``∫ (4A/z)^{1/3} dz``, since from nobody
     more is bought than she would sell alone; and the objective ``J`` without her, since by parts price and rent are at
     most what she saves. ``J ≤ objective/(1 − w)²`` if the others keep what they sell. The price alone is also at most
     ``A·MSE²/(2V) ≤ J²/(2AV)``: in both settings the optimality condition says so. ``care`` is what the error of the

@@ -13,10 +13,10 @@ _FAR = 1e100
 """Virtual costs are followed up to here; what is bought beyond is bounded by a formula."""
 
 _NEAR_ZERO = 1e-18
-"""Where the loss grows without bound, like ``z^{-1/3}``, reports are followed down to this part of the whole."""
+"""Where the loss grows without bound, like ``z^{-1/3}``, bids are followed down to this part of the whole."""
 
 _EDGES = 64
-"""Up to so many ends of flat parts, reports close to them are looked at closely."""
+"""Up to so many ends of flat parts, bids close to them are looked at closely."""
 
 PSI_ERROR = 2e-12
 """Virtual costs are taken to be right to this relative error."""
@@ -44,17 +44,17 @@ class Ladder:
     """How many of those nodes are ends of cells where ψ is constant."""
 
     @classmethod
-    def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: IndexArray, reports: FloatArray) -> "Ladder":
-        """From the smallest report to where nothing is bought from any of the people any more."""
-        low, high = float(reports.min()), _end_of_buying(rule, prior, rows, reports)
-        # even steps; geometric ones too if reports span orders of magnitude
+    def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids: FloatArray) -> "Ladder":
+        """From the smallest bid to where nothing is bought from any of the people any more."""
+        low, high = float(bids.min()), _end_of_buying(rule, prior, rows, bids)
+        # even steps; geometric ones too if bids span orders of magnitude
         z = np.linspace(low, high, _NODES + 1)
         if high - low > 1e3 * max(low, 1e-12 * high):
             near = 1e-9 if low > 0.0 else _NEAR_ZERO
             z = np.concatenate([z, low + np.geomspace(near, 1.0, _NODES) * (high - low)])
         least = max(float(prior.virtual_cost(low)), 1e-9 * float(prior.virtual_cost(prior.quantile(0.5))))
         most = float(prior.virtual_cost(high))
-        if most > 1e20 * least:  # one person who sells at every report: even steps in the logarithm of the cost
+        if most > 1e20 * least:  # one person who sells at every bid: even steps in the logarithm of the cost
             even = np.geomspace([least, 1e8 * least], [1e8 * least, most], 4 * _NODES)
             z = np.concatenate([z, np.asarray(prior.virtual_cost_inverse(even.ravel()))])
         # close to both ends of every flat part, unless there are very many
@@ -164,15 +164,15 @@ def tail_of(rule: RuleWithPotential, rows: IndexArray, ladder: "Ladder", top: fl
     return np.where(loss > 0.0, loss, 0.0) * min(length, np.finfo(float).max)
 
 
-def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: IndexArray, reports: FloatArray) -> float:
-    """A report, not much too high, at which nothing is bought from anybody; at most the top of the support.
+def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids: FloatArray) -> float:
+    """A bid, not much too high, at which nothing is bought from anybody; at most the top of the support.
 
-    The only seller is bought from at every report: then it is where her virtual cost is beyond all measure.
+    The only seller is bought from at every bid: then it is where her virtual cost is beyond all measure.
     """
-    top, highest = prior.support[1], float(reports.max())
+    top, highest = prior.support[1], float(bids.max())
 
     def bought(who: IndexArray, z: FloatArray) -> BoolArray:
-        """Whether anything is bought from any of these people at each of these reports, the same for all."""
+        """Whether anything is bought from any of these people at each of these bids, the same for all."""
         costs = np.asarray(prior.virtual_cost(z))
         sold = np.zeros(z.size, dtype=bool)
         near = np.flatnonzero(costs <= _FAR)
@@ -181,8 +181,8 @@ def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: IndexArray, repo
         return sold
 
     # a few people stand for all; everybody is asked at the end
-    few = np.union1d(np.linspace(0, rows.size - 1, 16).astype(np.intp), [reports.argmin(), reports.argmax()])
-    reach = max(1e-3 * (highest - float(reports.min())), 1e-6 * highest, 1e-9 * float(prior.quantile(0.5)))
+    few = np.union1d(np.linspace(0, rows.size - 1, 16).astype(np.intp), [bids.argmin(), bids.argmax()])
+    reach = max(1e-3 * (highest - float(bids.min())), 1e-6 * highest, 1e-9 * float(prior.quantile(0.5)))
     low, end, sold = highest, highest, 1
     while sold and end < top:  # by powers of two, several at a time
         z = np.minimum(highest + reach * 2.0 ** np.arange(8.0), top)
@@ -194,7 +194,7 @@ def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: IndexArray, repo
     # now everybody, doubling the reach while anybody sells
     while end < top and bought(np.arange(rows.size), np.array([end]))[0]:
         end = min(highest + 2.0 * (end - highest), top)
-    # the only seller: the last report with a virtual cost within reach
+    # the only seller: the last bid with a virtual cost within reach
     if prior.virtual_cost(end) > _FAR:
         nearby = np.maximum(end - (end - highest) * 2.0 ** -np.arange(50.0, -1.0, -1.0), highest)
         end = float(nearby[np.argmax(np.asarray(prior.virtual_cost(nearby)) <= _FAR)])

@@ -1,4 +1,4 @@
-"""Distributions of privacy sensitivities, their virtual costs and ironing.
+"""Distributions of privacy costs, their virtual costs and ironing.
 
 In reading order:
 

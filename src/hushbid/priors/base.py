@@ -1,6 +1,6 @@
 """What every prior offers.
 
-A prior F is the platform's belief about a person's privacy sensitivity c, her cost per unit of privacy loss. With
+A prior F is the platform's belief about a person's privacy cost c, her cost per unit of privacy loss. With
 density f on a support [low, high] within [0, inf), the mechanism needs her *virtual cost*
 
     ψ(c) = c + F(c)/f(c)        on the support,        ψ(c) = inf        above it.
@@ -21,7 +21,7 @@ from typing import Any, ClassVar, overload
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, Numbers
-from hushbid.priors.inputs import check_sampling, no_nan, to_probabilities, to_reports
+from hushbid.priors.inputs import check_sampling, no_nan, to_bids, to_probabilities
 from hushbid.priors.ironing import FlatPart, Ironed, iron
 from hushbid.priors.tables import IncreasingTable, grid_points
 
@@ -29,7 +29,7 @@ _BLOCK = 1 << 15
 
 
 class Prior(ABC):
-    """A distribution of privacy sensitivities: what the platform believes before anybody reports.
+    """A distribution of privacy costs: what the platform believes before anybody bids.
 
     Every method takes a number, a list or an array, and returns a float or an array of the same shape.
     """
@@ -42,12 +42,12 @@ class Prior(ABC):
     @property
     @abstractmethod
     def support(self) -> tuple[float, float]:
-        """The smallest interval [low, high] that holds every sensitivity; high may be inf."""
+        """The smallest interval [low, high] that holds every cost; high may be inf."""
 
     @property
     @abstractmethod
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
 
     @property
     @abstractmethod
@@ -89,13 +89,13 @@ class Prior(ABC):
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray: ...
 
     @property
-    def smallest_report(self) -> float:
-        """The smallest report that has a virtual cost."""
+    def smallest_bid(self) -> float:
+        """The smallest bid that has a virtual cost."""
         return self.support[0]
 
     @property
     def is_linear(self) -> bool:
-        """Whether the virtual cost is an affine function of the report on the whole support."""
+        """Whether the virtual cost is an affine function of the bid on the whole support."""
         return False
 
     @property
@@ -110,8 +110,8 @@ class Prior(ABC):
     @overload
     def cdf(self, c: Numbers) -> FloatArray: ...
     def cdf(self, c: float | Numbers) -> float | FloatArray:
-        """The probability of a sensitivity of at most ``c``."""
-        return like_input(in_blocks(self._cdf_everywhere, no_nan(c, "sensitivities")))
+        """The probability of a cost of at most ``c``."""
+        return like_input(in_blocks(self._cdf_everywhere, no_nan(c, "costs")))
 
     @overload
     def pdf(self, c: float) -> float: ...
@@ -119,7 +119,7 @@ class Prior(ABC):
     def pdf(self, c: Numbers) -> FloatArray: ...
     def pdf(self, c: float | Numbers) -> float | FloatArray:
         """The density at ``c`` (for `Empirical`, the probability of exactly ``c``); zero outside the support."""
-        return like_input(in_blocks(self._pdf_everywhere, no_nan(c, "sensitivities")))
+        return like_input(in_blocks(self._pdf_everywhere, no_nan(c, "costs")))
 
     @overload
     def quantile(self, q: float) -> float: ...
@@ -131,7 +131,7 @@ class Prior(ABC):
         return like_input(in_blocks(lambda block: np.clip(self._quantile(block), low, high), to_probabilities(q)))
 
     def sample(self, n: int, *, rng: np.random.Generator) -> FloatArray:
-        """``n`` independent sensitivities."""
+        """``n`` independent costs."""
         n = check_sampling(n, rng)
         with np.errstate(all="ignore"):
             return np.clip(self._sample(n, rng), *self.support)
@@ -142,15 +142,15 @@ class Prior(ABC):
     def raw_virtual_cost(self, c: Numbers) -> FloatArray: ...
     def raw_virtual_cost(self, c: float | Numbers) -> float | FloatArray:
         """c + F(c)/f(c), before ironing; inf above the support and where the density vanishes."""
-        return like_input(in_blocks(self._raw_virtual_cost, self._reports(c)))
+        return like_input(in_blocks(self._raw_virtual_cost, self._bids(c)))
 
     @overload
     def virtual_cost(self, c: float) -> float: ...
     @overload
     def virtual_cost(self, c: Numbers) -> FloatArray: ...
     def virtual_cost(self, c: float | Numbers) -> float | FloatArray:
-        """The virtual cost of each report, ironed where the raw one is not nondecreasing; inf above the support."""
-        return like_input(in_blocks(self._virtual_cost, self._reports(c)))
+        """The virtual cost of each bid, ironed where the raw one is not nondecreasing; inf above the support."""
+        return like_input(in_blocks(self._virtual_cost, self._bids(c)))
 
     @overload
     def virtual_cost_inverse(self, x: float) -> float: ...
@@ -167,8 +167,8 @@ class Prior(ABC):
             in_blocks(lambda block: np.clip(self._virtual_cost_inverse(block), low, high), no_nan(x, "virtual costs"))
         )
 
-    def _reports(self, c: object) -> FloatArray:
-        return to_reports(c, self.smallest_report, lambda _: self.support)
+    def _bids(self, c: object) -> FloatArray:
+        return to_bids(c, self.smallest_bid, lambda _: self.support)
 
     def _cdf_everywhere(self, c: FloatArray) -> FloatArray:
         low, high = self.support
@@ -242,7 +242,7 @@ class ContinuousPrior(Prior):
         if not self._uses_table:
             return self._raw_virtual_cost(c)
         inside, above = self._split(c)
-        # the table rounds reports down a little, and a virtual cost is never below the report
+        # the table rounds bids down a little, and a virtual cost is never below the bid
         return np.where(above, np.inf, np.maximum(self._ironed.table(inside), inside))
 
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
@@ -251,7 +251,7 @@ class ContinuousPrior(Prior):
         return np.where(x >= table.costs[-1], self.support[1], table.inverse(x))
 
     def _split(self, c: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Reports moved into the support where they are above it, and whether they were."""
+        """Bids moved into the support where they are above it, and whether they were."""
         high = self.support[1]
         return np.minimum(c, _finite(high)), (c > high) | (c == np.inf)
 

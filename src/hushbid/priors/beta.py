@@ -22,7 +22,7 @@ _POLISHING_STEPS = 8
 
 @dataclass(frozen=True)
 class Beta(ParametricPrior):
-    """Sensitivities in [low, high] with density proportional to (c − low)^(a−1)·(high − c)^(b−1).
+    """Costs in [low, high] with density proportional to (c − low)^(a−1)·(high − c)^(b−1).
 
     >>> Beta(2, 3).expectation
     0.4
@@ -47,7 +47,7 @@ class Beta(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         return self.low + self._width * (self.a / (self.a + self.b))
 
     @property

@@ -1,6 +1,6 @@
 """`Empirical`: a finite set of values with probabilities, for instance from a pilot survey.
 
-Values v_1 < … < v_m with cumulative weights W_1 < … < W_m (W_0 = 0). A buyer who wants the sensitivities up to v_j pays
+Values v_1 < … < v_m with cumulative weights W_1 < … < W_m (W_0 = 0). A buyer who wants the costs up to v_j pays
 v_j to each, so cumulative spending has the vertices (W_j, W_j·v_j) and the raw virtual cost of v_j is its slope,
 
     ψ_j = (W_j·v_j − W_{j−1}·v_{j−1}) / (W_j − W_{j−1}) = v_j + W_{j−1}·(v_j − v_{j−1}) / (W_j − W_{j−1}).
@@ -8,11 +8,11 @@ v_j to each, so cumulative spending has the vertices (W_j, W_j·v_j) and the raw
 The ironed one is the slope of the greatest convex minorant, which pools neighbours into blocks; a block from after
 v_i up to v_j has the same formula with i for j − 1. The right-hand form adds nonnegative terms: nothing cancels.
 
-A report in (v_{j−1}, v_j] takes ψ_j, one at or below v_1 takes ψ_1, one above v_m is never bought from: the rule is
-truthful for all real-valued sensitivities, not only for the m values.
+A bid in (v_{j−1}, v_j] takes ψ_j, one at or below v_1 takes ψ_1, one above v_m is never bought from: the rule is
+truthful for all real-valued costs, not only for the m values.
 
-The values must come from elsewhere than the reports they will price: a prior estimated from those very reports lets a
-person's report move her own price.
+The values must come from elsewhere than the bids they will price: a prior estimated from those very bids lets a
+person's bid move her own price.
 """
 
 import math
@@ -81,13 +81,13 @@ class Empirical(Prior):
         return (float(self._values[0]), float(self._values[-1]))
 
     @property
-    def smallest_report(self) -> float:
-        """Zero: reports below the smallest value take its virtual cost."""
+    def smallest_bid(self) -> float:
+        """Zero: bids below the smallest value take its virtual cost."""
         return 0.0
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         return float(np.sum(self._values * (self._weights / np.sum(self._weights))))
 
     @property
@@ -100,9 +100,9 @@ class Empirical(Prior):
 
     @cached_property
     def flat_parts(self) -> tuple[FlatPart, ...]:
-        """Every step of the virtual cost as (left, right, virtual cost): it holds for reports in (left, right].
+        """Every step of the virtual cost as (left, right, virtual cost): it holds for bids in (left, right].
 
-        The first step starts at 0, because a report below the smallest value takes that value's virtual cost.
+        The first step starts at 0, because a bid below the smallest value takes that value's virtual cost.
         """
         lefts = np.concatenate([[0.0], self._block_rights[:-1]])
         return tuple(zip(lefts.tolist(), self._block_rights.tolist(), self._block_costs.tolist(), strict=True))

@@ -32,7 +32,7 @@ _NEWTON_STEPS = 60
 
 @dataclass(frozen=True)
 class Uniform(ParametricPrior):
-    """Every sensitivity in [low, high] equally likely; ψ(c) = 2c − low.
+    """Every cost in [low, high] equally likely; ψ(c) = 2c − low.
 
     >>> Uniform(1, 2).virtual_cost([1.0, 1.5, 2.0, 2.5])
     array([ 1.,  2.,  3., inf])
@@ -58,7 +58,7 @@ class Uniform(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         return self.low + 0.5 * (self.high - self.low)
 
     @property
@@ -95,7 +95,7 @@ class Uniform(ParametricPrior):
 
 @dataclass(frozen=True)
 class Exponential(ParametricPrior):
-    """Sensitivities in [0, inf) with mean ``scale``; ψ(c) = c + scale·(exp(c/scale) − 1).
+    """Costs in [0, inf) with mean ``scale``; ψ(c) = c + scale·(exp(c/scale) − 1).
 
     >>> Exponential(0.5).support
     (0.0, inf)
@@ -119,7 +119,7 @@ class Exponential(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         return self.scale
 
     def _cdf(self, c: FloatArray) -> FloatArray:
@@ -152,7 +152,7 @@ class Exponential(ParametricPrior):
 
 @dataclass(frozen=True)
 class LogNormal(ParametricPrior):
-    """Sensitivities whose logarithm is normal; ψ(c) = c·(1 + sd_log·Φ(z)/φ(z)), z = (log c − mean_log)/sd_log.
+    """Costs whose logarithm is normal; ψ(c) = c·(1 + sd_log·Φ(z)/φ(z)), z = (log c − mean_log)/sd_log.
 
     >>> LogNormal(0, 1).quantile(0.5)
     1.0
@@ -177,7 +177,7 @@ class LogNormal(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.mean_log + 0.5 * self.sd_log * self.sd_log))
 
@@ -240,7 +240,7 @@ class LogNormal(ParametricPrior):
 
 @dataclass(frozen=True)
 class Gamma(ParametricPrior):
-    """Sensitivities in [0, inf) with mean shape·scale and standard deviation √shape·scale.
+    """Costs in [0, inf) with mean shape·scale and standard deviation √shape·scale.
 
     >>> Gamma(2, 0.5).expectation
     1.0
@@ -265,7 +265,7 @@ class Gamma(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         return self.shape * self.scale
 
     def _cdf(self, c: FloatArray) -> FloatArray:

@@ -1,4 +1,4 @@
-"""Which prior do a pilot's sensitivities speak for? Maximum likelihood for each family, and a fair comparison.
+"""Which prior do a pilot's costs speak for? Maximum likelihood for each family, and a fair comparison.
 
 Families differ in how many numbers they adapt, and the empirical prior adapts to every one, so none is judged on the
 values it was fitted to: each fifth is held out in turn, for five random splits into fifths, and the *held-out distance*
@@ -82,7 +82,7 @@ def fit_priors(values: FloatArray, *, bounds: tuple[float, float] | None = None,
     if values.size < _FEWEST:
         raise InputError(f"a pilot must have at least {_FEWEST} people, got {values.size}.")
     if np.ptp(values) == 0.0:
-        raise InputError("a pilot's sensitivities must differ, but they are all the same.")
+        raise InputError("a pilot's costs must differ, but they are all the same.")
     makers = _makers(values, bounds) | {family: _SMOOTHED[family] for family in also}
     fits = [_fit(family, maker, values) for family, maker in makers.items()]
     closest = min(fits, key=lambda fit: fit.held_out_distance)
@@ -107,7 +107,7 @@ def _makers(values: FloatArray, bounds: tuple[float, float] | None) -> dict[str,
     if bounds is not None:
         low, high = bounds
         if not (0.0 <= low < values.min() and values.max() < high):
-            told = "bounds must lie around all sensitivities, with 0 or more at its low end"
+            told = "bounds must lie around all costs, with 0 or more at its low end"
             raise InputError(f"{told}, got {low:g} to {high:g}.", field="bounds")
         makers["beta"] = lambda sample: _beta(sample, low, high)
     makers["empirical"] = Empirical

@@ -1,4 +1,4 @@
-"""`Grouped`: different people, different priors, one object for a vector of reports."""
+"""`Grouped`: different people, different priors, one object for a vector of bids."""
 
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, ClassVar
@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
-from hushbid.errors import PriorError, ReportError
+from hushbid.errors import BidError, PriorError
 from hushbid.priors.base import Prior
-from hushbid.priors.inputs import check_sampling, no_nan, to_probabilities, to_reports
+from hushbid.priors.inputs import check_sampling, no_nan, to_bids, to_probabilities
 
 
 class Grouped:
@@ -75,7 +75,7 @@ class Grouped:
 
     @property
     def expectation(self) -> FloatArray:
-        """Every person's expected sensitivity."""
+        """Every person's expected cost."""
         return self._per_row(lambda prior: prior.expectation)
 
     @property
@@ -95,19 +95,19 @@ class Grouped:
         return self.groups[0][1].slope if self.is_linear else None
 
     def cdf(self, c: Numbers) -> FloatArray:
-        """The probability that each person's sensitivity is at most her entry of ``c``."""
-        return self._each_row(lambda prior, part: prior.cdf(part), no_nan(c, "sensitivities"))
+        """The probability that each person's cost is at most her entry of ``c``."""
+        return self._each_row(lambda prior, part: prior.cdf(part), no_nan(c, "costs"))
 
     def pdf(self, c: Numbers) -> FloatArray:
         """Each person's density at her entry of ``c``."""
-        return self._each_row(lambda prior, part: prior.pdf(part), no_nan(c, "sensitivities"))
+        return self._each_row(lambda prior, part: prior.pdf(part), no_nan(c, "costs"))
 
     def quantile(self, q: Numbers) -> FloatArray:
         """Each person's quantile at her entry of ``q``."""
         return self._each_row(lambda prior, part: prior.quantile(part), to_probabilities(q))
 
     def sample(self, n: int | None = None, *, rng: np.random.Generator) -> FloatArray:
-        """One sensitivity per person; ``n``, if given, must be the number of people."""
+        """One cost per person; ``n``, if given, must be the number of people."""
         if check_sampling(len(self) if n is None else n, rng) != len(self):
             raise PriorError(f"n must be the number of labels, {len(self)}, got n={n}", field="n")
         draws = np.empty(len(self))
@@ -115,16 +115,16 @@ class Grouped:
             draws[rows] = prior.sample(rows.size, rng=rng)
         return draws
 
-    def raw_virtual_cost(self, reports: Numbers) -> FloatArray:
-        """Each report's virtual cost under its own prior, before ironing."""
-        return self._each_row(lambda prior, part: prior.raw_virtual_cost(part), self._reports(reports))
+    def raw_virtual_cost(self, bids: Numbers) -> FloatArray:
+        """Each bid's virtual cost under its own prior, before ironing."""
+        return self._each_row(lambda prior, part: prior.raw_virtual_cost(part), self._bids(bids))
 
-    def virtual_cost(self, reports: Numbers) -> FloatArray:
-        """Each report's virtual cost under its own prior."""
-        return self._each_row(lambda prior, part: prior.virtual_cost(part), self._reports(reports))
+    def virtual_cost(self, bids: Numbers) -> FloatArray:
+        """Each bid's virtual cost under its own prior."""
+        return self._each_row(lambda prior, part: prior.virtual_cost(part), self._bids(bids))
 
     def virtual_cost_inverse(self, x: Numbers) -> FloatArray:
-        """For each person the largest sensitivity with a virtual cost of at most her entry of ``x``."""
+        """For each person the largest cost with a virtual cost of at most her entry of ``x``."""
         return self._each_row(lambda prior, part: prior.virtual_cost_inverse(part), no_nan(x, "virtual costs"))
 
     def to_dict(self) -> dict[str, Any]:
@@ -147,11 +147,11 @@ class Grouped:
     def _per_row(self, number: Callable[[Prior], float]) -> FloatArray:
         return np.array([number(prior) for prior in self._priors.values()])[self._codes]
 
-    def _reports(self, reports: Numbers) -> FloatArray:
-        array = as_floats(reports, "reports", ReportError)
+    def _bids(self, bids: Numbers) -> FloatArray:
+        array = as_floats(bids, "bids", BidError)
         self._check_length(array)
-        smallest = self._per_row(lambda prior: prior.smallest_report)
-        return to_reports(array, smallest, lambda row: self.prior_of(row).support)
+        smallest = self._per_row(lambda prior: prior.smallest_bid)
+        return to_bids(array, smallest, lambda row: self.prior_of(row).support)
 
     def _each_row(self, method: Callable[[Prior, FloatArray], FloatArray], array: FloatArray) -> FloatArray:
         self._check_length(array)
@@ -162,7 +162,7 @@ class Grouped:
 
     def _check_length(self, array: FloatArray) -> None:
         if array.shape != (len(self),):
-            raise ReportError(f"there must be one entry per label, {len(self)} in all, got shape {array.shape}")
+            raise BidError(f"there must be one entry per label, {len(self)} in all, got shape {array.shape}")
 
 
 def _plain_list(labels: Iterable[str]) -> list[Any]:

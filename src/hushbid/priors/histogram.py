@@ -37,7 +37,7 @@ _SHOWN = 8
 
 
 class Histogram(ContinuousPrior):
-    """Sensitivities spread evenly within each bin; bins without weight are gaps, and cut off at either end.
+    """Costs spread evenly within each bin; bins without weight are gaps, and cut off at either end.
 
     >>> prior = Histogram([0, 1, 2, 4], [1, 0, 3])
     >>> prior.cdf([1.0, 1.5, 3.0])
@@ -83,7 +83,7 @@ class Histogram(ContinuousPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         return fsum(self._shares * (self._edges[:-1] + 0.5 * np.diff(self._edges)))
 
     @property

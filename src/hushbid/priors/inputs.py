@@ -1,4 +1,4 @@
-"""What a prior may be given: its parameters, and the sensitivities, reports and levels it is asked about.
+"""What a prior may be given: its parameters, and the costs, bids and levels it is asked about.
 
 A message shows a parameter's value; of what it is asked about it names rows, which may be people's.
 """
@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from hushbid.arrays import FloatArray, as_floats, first_row, rows_text
-from hushbid.errors import InputError, PriorError, ReportError
+from hushbid.errors import BidError, InputError, PriorError
 
 
 def no_nan(values: object, name: str) -> FloatArray:
@@ -20,31 +20,30 @@ def no_nan(values: object, name: str) -> FloatArray:
     return array
 
 
-def to_reports(values: object, low: FloatArray | float, support_of: Callable[[int], tuple[float, float]]) -> FloatArray:
-    """Reports as floats, each a number no smaller than ``low`` (one bound, or one per row)."""
-    reports = as_floats(values, "reports", ReportError)
-    if reports.size == 0:
-        return reports
-    least = np.min(reports)
+def to_bids(values: object, low: FloatArray | float, support_of: Callable[[int], tuple[float, float]]) -> FloatArray:
+    """Bids as floats, each a number no smaller than ``low`` (one bound, or one per row)."""
+    bids = as_floats(values, "bids", BidError)
+    if bids.size == 0:
+        return bids
+    least = np.min(bids)
     if np.isnan(least):
-        bad = np.isnan(reports)
-        told = f"reports must be numbers, but {rows_text(bad, 'is')} not"
-        raise ReportError(told, field="reports", row=first_row(bad))
+        bad = np.isnan(bids)
+        told = f"bids must be numbers, but {rows_text(bad, 'is')} not"
+        raise BidError(told, field="bids", row=first_row(bad))
     if np.ndim(low) == 0 and least >= low:  # the usual case
-        return reports
-    below = reports < low
+        return bids
+    below = bids < low
     if np.any(below):
         row = int(np.argmax(np.ravel(below)))
         ends = support_of(row)
-        # where reports below the support are allowed, only negative ones are refused
-        limit = "0" if np.broadcast_to(low, reports.shape).flat[row] < ends[0] else "the prior's support"
-        raise ReportError(
-            f"reports must not lie below {limit}, but {rows_text(below, 'does')}: the support is"
-            f" {interval_text(*ends)}",
-            field="reports",
+        # where bids below the support are allowed, only negative ones are refused
+        limit = "0" if np.broadcast_to(low, bids.shape).flat[row] < ends[0] else "the prior's support"
+        raise BidError(
+            f"bids must not lie below {limit}, but {rows_text(below, 'does')}: the support is {interval_text(*ends)}",
+            field="bids",
             row=row,
         )
-    return reports
+    return bids
 
 
 def interval_text(low: float, high: float) -> str:
@@ -97,7 +96,7 @@ def to_positive(value: object, name: str) -> float:
 
 
 def to_support_low(value: object) -> float:
-    """The lower end of a support: sensitivities are never negative."""
+    """The lower end of a support: costs are never negative."""
     return to_parameter(value, "low", "a finite number of at least 0", lambda x: 0.0 <= x < np.inf)
 
 

@@ -212,7 +212,7 @@ def _price(branch: IncreasingTable, level: float) -> float:
 
 
 def _chord(prior: Distribution, left: float, right: float) -> float:
-    """The slope of the chord of H between two prices; infinite if nobody's sensitivity lies between them."""
+    """The slope of the chord of H between two prices; infinite if nobody's cost lies between them."""
     ends = np.array([left, right])
     below, above = prior._cdf(ends), prior._survival(ends)
     # the mass between, from whichever tail keeps its digits

@@ -1,7 +1,7 @@
 """`KernelDensity`: a sample smoothed by a normal kernel of one bandwidth, reflected at zero.
 
 Around every value x_i of a sample, with weight w_i (they sum to one), lies a normal density of standard deviation h,
-the *bandwidth*. What of it would lie below zero is reflected: a sensitivity is |x_i + h·Z|. So no mass is lost, nothing
+the *bandwidth*. What of it would lie below zero is reflected: a cost is |x_i + h·Z|. So no mass is lost, nothing
 is renormalised, and for c ≥ 0, with z_i = (c − x_i)/h and z'_i = (−c − x_i)/h,
 
     f(c) = Σ w_i·(φ(z_i) + φ(z'_i))/h,        F(c) = Σ w_i·(Φ(z_i) − Φ(z'_i)).
@@ -9,7 +9,7 @@ is renormalised, and for c ≥ 0, with z_i = (c − x_i)/h and z'_i = (−c − 
 The support is [0, inf). F/f is a ratio of sums of positive terms, each relative to the largest kernel at c, so nothing
 cancels and nothing underflows before the ratio does. It is usually irregular, hence ironed: `hushbid.priors.ironing`.
 
-The values must come from elsewhere than the reports they will price, as with `hushbid.priors.empirical`.
+The values must come from elsewhere than the bids they will price, as with `hushbid.priors.empirical`.
 """
 
 import math
@@ -107,7 +107,7 @@ class KernelDensity(ContinuousPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity: of |x + h·Z|, averaged."""
+        """The expected cost: of |x + h·Z|, averaged."""
         standard = self.values / self._bandwidth
         folded = self.values * special.erf(standard * _ROOT_HALF)
         folded += self._bandwidth * (2.0 / _ROOT_TWO_PI) * np.exp(-0.5 * standard * standard)

@@ -20,7 +20,7 @@ from hushbid.priors.root_finding import solve_quantile
 
 
 class Mixture(ContinuousPrior):
-    """With probability proportional to its weight, a sensitivity is drawn from each component.
+    """With probability proportional to its weight, a cost is drawn from each component.
 
     >>> from hushbid.priors import Uniform
     >>> two_kinds = Mixture([Uniform(0, 1), Uniform(2, 3)], [0.3, 0.7])
@@ -70,7 +70,7 @@ class Mixture(ContinuousPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         return float(sum(w * p.expectation for w, p in zip(self._shares, self._components, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:

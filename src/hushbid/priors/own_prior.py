@@ -49,7 +49,7 @@ class OwnPrior(ParametricPrior, NumericalPrior):
 
     @abstractmethod
     def distribution(self, c: FloatArray) -> FloatArray:
-        """F: the probability of a sensitivity of at most each ``c``, all of them within the support."""
+        """F: the probability of a cost of at most each ``c``, all of them within the support."""
 
     @abstractmethod
     def density(self, c: FloatArray) -> FloatArray:
@@ -88,7 +88,7 @@ class OwnPrior(ParametricPrior, NumericalPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity: the low end and the integral of 1 − F.
+        """The expected cost: the low end and the integral of 1 − F.
 
         Beyond the last level at which 1 − F has its digits, it is taken to fall like the power of c that it falls like
         there; with a power of at most 1, the expectation is infinite.

@@ -1,6 +1,6 @@
 """Where a prior comes from: a text, a table of a campaign file, or a file that ``hushbid fit-prior`` wrote.
 
-A prior fitted to a pilot must not price the people of that pilot: their own reports would move their own prices, and
+A prior fitted to a pilot must not price the people of that pilot: their own bids would move their own prices, and
 telling the truth would no longer be best. So a prior file keeps a keyed hash of every pilot id, and a campaign looks
 its own ids up among them. The file is readable by its owner only: with it, one can tell whether a guessed id took part.
 """
@@ -23,7 +23,7 @@ _DIGEST_BYTES = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Pilot:
-    """The people whose sensitivities a prior was fitted to, as hashes."""
+    """The people whose costs a prior was fitted to, as hashes."""
 
     people: int
     """How many there were."""
@@ -91,7 +91,7 @@ class PriorSource:
         if not self.is_grouped:
             return self.priors[""]
         if labels is None:
-            raise InputError("A prior by group needs a column of groups in the reports.")
+            raise InputError("A prior by group needs a column of groups in the bids.")
         return Grouped(self.priors, labels)
 
     def origin(self, ids: list[str] | None, *, accepted: bool, counted: int | None = None) -> dict[str, Any]:
@@ -104,8 +104,8 @@ class PriorSource:
         found = overlap(self.pilots.values(), ids) if ids is not None else counted
         if found and not accepted:
             raise InputError(
-                f"The prior was fitted to a pilot in which {found:,} of the people took part who now report: their"
-                " own answers would move their own prices, so the truth would no longer be their best report. Fit it"
+                f"The prior was fitted to a pilot in which {found:,} of the people took part who now bid: their"
+                " own answers would move their own prices, so the truth would no longer be their best bid. Fit it"
                 " on other people, or accept it by name (accept_pilot_overlap); the record will say so."
             )
         return {

@@ -153,7 +153,7 @@ class ScipyPrior(NumericalPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected sensitivity."""
+        """The expected cost."""
         return float(self._frozen.mean())
 
     def to_dict(self) -> dict[str, Any]:

@@ -2,15 +2,15 @@
 
     purchase = buy(frame, market)                                   # pandas, Polars, anything that speaks Arrow
     purchase = run_campaign("sleep.toml")                           # files that it names
-    purchase = run_campaign("sleep.toml", reports=polars.scan_parquet("people.parquet"))
+    purchase = run_campaign("sleep.toml", bids=polars.scan_parquet("people.parquet"))
 
 The files, in the order in which a purchase goes through them: ``campaign`` is what is wanted, ``campaign_file`` reads
 it from TOML (``toml_sections`` reads its tables and tells every problem at once, ``market_section`` knows the one that
 says what the buyer has, ``questions_section`` those of a survey, ``strata_section`` that of a panel), ``drafting``
-writes such a file with a comment for each field, ``people`` reads who reported and what they delivered, ``deciding``
+writes such a file with a comment for each field, ``people`` reads who bid and what they delivered, ``deciding``
 runs the market in memory and rounds the money, ``on_engine`` does so where the people are, ``spending`` refuses to pay
-more than a ceiling, ``releasing`` draws the one estimate, also from a record, and ``telling`` says what it came to,
-``conducting`` is the whole way: read, decide, release, record, report, ``buying`` the two ways to start it;
+more than a spending limit, ``releasing`` draws the one estimate, also from a record, and ``telling`` says what it came
+to, ``conducting`` is the whole way: read, decide, release, record, report, ``buying`` the two ways to start it;
 ``by_stratum`` goes it for each stratum; ``results`` are what it came to, and ``writing`` puts
 them into files. ``reporting`` makes the report page again from a record. ``pricing`` stops after the decisions.
 ``sides`` reads one of two campaigns that are compared, and ``comparing`` sets both side by side.

@@ -14,7 +14,7 @@ from hushbid.disclosure.once_store import ledger_folder
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import NO_CURRENCY, Currency
-from hushbid.purchase.campaign import Campaign, ReportsSource, data_source, fields_of, prior_of, with_coin
+from hushbid.purchase.campaign import BidsSource, Campaign, data_source, fields_of, prior_of, with_coin
 from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.conducting import conduct
 from hushbid.purchase.deciding import Step
@@ -42,18 +42,18 @@ def buy(
     *,
     data: Any = None,
     id: str = "id",
-    sensitivity: str = "sensitivity",
+    bid: str = "bid",
     group: str | None = None,
     limit: str | None = None,
     value: str | Sequence[str] | None = None,
     kind: Kind | None = None,
     late: Literal["paid", "unpaid"] | None = None,
-    name: str = "purchase",
+    title: str = "purchase",
     question: str | None = None,
     wave: int = 1,
-    made_up: bool = False,
+    synthetic: bool = False,
     currency: str | None = None,
-    ceiling: float | None = None,
+    spending_limit: float | None = None,
     accept_infinite_loss: bool = False,
     accept_rounding: bool = False,
     reading: Reading = AT_ONCE,
@@ -71,22 +71,22 @@ def buy(
         lazy Polars frame or Spark's, is left where it is and priced by its engine. Arrays go by position: the index of
         a series is not looked at.
     market
-        What is fixed before anybody reports. For different priors by group, its prior is ``Grouped(priors, [])`` and
+        What is fixed before anybody bids. For different priors by group, its prior is ``Grouped(priors, [])`` and
         ``group`` names the column of labels.
     data
         The table of what people delivered, of any of those kinds; people find their rows by ``id``. If it is left out
         and ``value`` is not, the data are a column of ``people``; without either, only decisions are made.
-    id, sensitivity, group, limit
-        The columns that name people, hold their reports, their groups and the largest losses that they accept.
+    id, bid, group, limit
+        The columns that name people, hold their bids, their groups and the largest losses that they accept.
     value
         The column of data; of a survey, one for each question. Left out, it is ``"value"``, ``"message"`` in the local
         setting, or the questions' names.
-    kind, late, wave, made_up
+    kind, late, wave, synthetic
         As in a campaign file: see docs/reference/campaign-file.md.
-    name, question
+    title, question
         What the purchase is called, and what is asked, which is required to draw an estimate of real people. The
         question and the people's ids name the one estimate that is ever drawn: asked again, it is shown again.
-    currency, ceiling
+    currency, spending_limit
         An ISO 4217 code, whose minor units payments are rounded up to, and the most that may be spent.
     accept_infinite_loss
         Release although somebody named no price and loses all privacy.
@@ -101,38 +101,38 @@ def buy(
         The folder of the release ledger, which keeps the estimate: by default ``HUSHBID_LEDGER``, or the user's.
 
     >>> from hushbid import Market, Uniform
-    >>> people = {"id": ["ann", "bob", "cem"], "sensitivity": [1.1, 1.2, 1.9]}
+    >>> people = {"id": ["ann", "bob", "cem"], "bid": [1.1, 1.2, 1.9]}
     >>> bought = buy(people, Market(prior=Uniform(1, 2), buyer_weight=10, user_weight=0), currency="EUR")
     >>> bought.to_frame("pandas")[["id", "payment", "currency"]].values.tolist()
     [['ann', 2.73, 'EUR'], ['bob', 2.13, 'EUR'], ['cem', 0.0, 'EUR']]
     """
     given: dict[str, object] = {"market": market, "reading": reading, "folder": folder, "ledger": ledger}
-    given |= {"name": name, "question": question, "id": id, "sensitivity": sensitivity, "group": group, "limit": limit}
-    given |= {"made_up": made_up, "accept_infinite_loss": accept_infinite_loss, "force": force}
+    given |= {"title": title, "question": question, "id": id, "bid": bid, "group": group, "limit": limit}
+    given |= {"synthetic": synthetic, "accept_infinite_loss": accept_infinite_loss, "force": force}
     given |= {"accept_rounding": accept_rounding}
     _refuse_other_kinds(given)
     shared = data is None or data is people
     people = read_again(people)
     source = people if shared else read_again(data)
-    if ceiling is not None and not as_number(ceiling, "ceiling") > 0.0:
-        raise InputError(f"ceiling must be above 0, got {ceiling!r}.", field="ceiling")
+    if spending_limit is not None and not as_number(spending_limit, "spending_limit") > 0.0:
+        raise InputError(f"spending_limit must be above 0, got {spending_limit!r}.", field="spending_limit")
     as_count(wave, "wave", least=1)
-    if question is None and not made_up and not (data is None and value is None):
+    if question is None and not synthetic and not (data is None and value is None):
         raise InputError("question must say what is asked, since an estimate is drawn once for it.", field="question")
     coins = NO_CURRENCY if currency is None else Currency.of(currency)
     wanted = Campaign(
         path=None,
-        name=name,
-        quantity="the mean" if question is None else question,
+        title=title,
+        question="the mean" if question is None else question,
         unit="",
         wave=wave,
-        made_up=made_up,
+        synthetic=synthetic,
         notices=(),
         prior=prior_of(market, group),
         market=fields_of(market) | {"goal": with_coin(market.stated_goal, coins)},
         currency=coins,
-        ceiling=ceiling,
-        reports=ReportsSource(file=people, id=id, sensitivity=sensitivity, group=group, limit=limit),
+        spending_limit=spending_limit,
+        bids=BidsSource(file=people, id=id, bid=bid, group=group, limit=limit),
         data=None
         if data is None and value is None
         else data_source(market, source, id=id, value=value, kind=kind, late=late),
@@ -159,10 +159,10 @@ _KINDS: dict[str, tuple[Any, str]] = {
     "market": (Market, "a Market"),
     "reading": (Reading, "a Reading"),
     **dict.fromkeys(("folder", "ledger"), (str | Path | None, "a path")),
-    **dict.fromkeys(("name", "id", "sensitivity"), _TEXT),
+    **dict.fromkeys(("title", "id", "bid"), _TEXT),
     "question": (str | None, "a text"),
     **dict.fromkeys(("group", "limit"), (str | None, "the name of a column")),
-    **dict.fromkeys(("made_up", "accept_infinite_loss", "accept_rounding", "force"), _TRUTH),
+    **dict.fromkeys(("synthetic", "accept_infinite_loss", "accept_rounding", "force"), _TRUTH),
 }
 
 
@@ -177,7 +177,7 @@ def _refuse_other_kinds(given: dict[str, object]) -> None:
 def run_campaign(
     campaign: Campaign | str | Path,
     *,
-    reports: Any = None,
+    bids: Any = None,
     data: Any = None,
     reading: Reading = AT_ONCE,
     audit: bool = True,
@@ -192,8 +192,8 @@ def run_campaign(
     ----------
     campaign
         A campaign, or its file.
-    reports, data
-        Stand in for the files that a campaign file names: whatever `buy` takes as people and data. If only ``reports``
+    bids, data
+        Stand in for the files that a campaign file names: whatever `buy` takes as people and data. If only ``bids``
         are given, the data are a column of theirs.
     reading
         Who reads the people, and what becomes of rows that cannot be priced.
@@ -210,7 +210,7 @@ def run_campaign(
     """
     wanted = campaign
     if not isinstance(wanted, Campaign):
-        wanted = read_campaign(Path(wanted), reports=read_again(reports), data=data)
+        wanted = read_campaign(Path(wanted), bids=read_again(bids), data=data)
     return conduct(
         wanted,
         reading,

@@ -1,10 +1,10 @@
 """A campaign with an estimate for each stratum: everybody is decided about at once, then each is a purchase of its own.
 
 Whatever can be refused is refused before the first estimate is drawn: an accuracy out of reach in one stratum, payments
-above the ceiling for all together, rows and data that are none, names of which no folder can be made. Then each stratum
-has the ordinary files in a folder of its own, and its estimate is kept under the question, the stratum and its people's
-ids, so that record, release, verification and report know nothing of other strata; a table puts them side by side. All
-files appear together.
+above the spending limit for all together, rows and data that are none, names of which no folder can be made. Then each
+stratum has the ordinary files in a folder of its own, and its estimate is kept under the question, the stratum and its
+people's ids, so that record, release, verification and report know nothing of other strata; a table puts them side by
+side. All files appear together.
 """
 
 import unicodedata
@@ -47,7 +47,7 @@ _RESERVED = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM",
 def run_by_stratum(
     campaign: Campaign | str | Path,
     *,
-    reports: Any = None,
+    bids: Any = None,
     data: Any = None,
     reading: Reading = AT_ONCE,
     audit: bool = True,
@@ -59,10 +59,10 @@ def run_by_stratum(
 
     The arguments are those of `buy`; people are read into memory.
     """
-    wanted = campaign if isinstance(campaign, Campaign) else read_campaign(Path(campaign), reports=reports, data=data)
+    wanted = campaign if isinstance(campaign, Campaign) else read_campaign(Path(campaign), bids=bids, data=data)
     if wanted.strata is None or not wanted.strata.each or wanted.folder is None:
         raise InputError(f"{wanted.called}: strata.each must be true for an estimate for each stratum.", field="strata")
-    if reading.engine != "memory" or not is_table(wanted.reports.file):
+    if reading.engine != "memory" or not is_table(wanted.bids.file):
         raise InputError(NO_ENGINE, field="engine")
     table = wanted.folder / ("decided.csv" if wanted.data is None else "strata.csv")  # where it is, all are
     refuse_clashes([table], wanted.inputs)
@@ -144,12 +144,12 @@ def _parts(campaign: Campaign, whole: Decided, folder: Path) -> list[_Part]:
         origin = campaign.prior.origin(mine.people.ids, accepted=campaign.accept_pilot_overlap)
         alone = replace(
             campaign,
-            name=f"{campaign.name}, {name}",
-            quantity=f"{campaign.quantity}, {name}",
+            title=f"{campaign.title}, {name}",
+            question=f"{campaign.question}, {name}",
             folder=folder / folders[name],
-            notices=(_one_of(campaign.name, len(outcomes)), *campaign.notices),
+            notices=(_one_of(campaign.title, len(outcomes)), *campaign.notices),
             strata=None,
-            ceiling=None,  # it was of all together
+            spending_limit=None,  # it was of all together
         )
         decided = Decided.of(mine, campaign.currency, origin)
         found.append(_Part(name=name, folder=folder / folders[name], campaign=alone, decided=decided, rows=rows))

@@ -25,8 +25,8 @@ _RESULTS = (
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ReportsSource:
-    """Where the reports are."""
+class BidsSource:
+    """Where the bids are."""
 
     file: Any
     """A path, ``-``, columns by name, a frame that speaks Arrow, or a table that an engine reads."""
@@ -34,8 +34,8 @@ class ReportsSource:
     id: str
     """The column that names people."""
 
-    sensitivity: str
-    """The column of reports."""
+    bid: str
+    """The column of bids."""
 
     group: str | None
     """The column of groups, if there is one."""
@@ -79,10 +79,10 @@ class Campaign:
     path: Path | None
     """The campaign file, if there is one."""
 
-    name: str
+    title: str
     """What people call the campaign."""
 
-    quantity: str
+    question: str
     """What is estimated, as it stands in a sentence."""
 
     unit: str
@@ -91,14 +91,14 @@ class Campaign:
     wave: int
     """Which time the same people are asked the same."""
 
-    made_up: bool
+    synthetic: bool
     """Whether nobody in it was promised anything, so that its estimate may be drawn again and again."""
 
     notices: tuple[str, ...]
     """Sentences that must stand at the top of the report."""
 
     prior: PriorSource
-    """What is believed about sensitivities, and since when."""
+    """What is believed about costs, and since when."""
 
     market: dict[str, Any]
     """The market's other fields."""
@@ -109,11 +109,11 @@ class Campaign:
     currency: Currency
     """What payments are made in."""
 
-    ceiling: float | None
+    spending_limit: float | None
     """More than this is not spent, in units of the currency."""
 
-    reports: ReportsSource
-    """Where the reports are."""
+    bids: BidsSource
+    """Where the bids are."""
 
     data: DataSource | None
     """Where the data are; None while nobody has been asked for them."""
@@ -128,7 +128,7 @@ class Campaign:
     """How sure the interval is to be."""
 
     accept_pilot_overlap: bool
-    """Whether a prior fitted on people who report was accepted by name."""
+    """Whether a prior fitted on people who bid was accepted by name."""
 
     accept_infinite_loss: bool
     """Whether losing all privacy was accepted by name."""
@@ -144,12 +144,12 @@ class Campaign:
     @property
     def called(self) -> str:
         """How messages call it."""
-        return self.name if self.path is None else str(self.path)
+        return self.title if self.path is None else str(self.path)
 
     @property
     def library(self) -> Library | None:
         """The library of frames that people came in, if it was one."""
-        return library_of(self.reports.file)
+        return library_of(self.bids.file)
 
     @property
     def late_is_paid(self) -> bool:
@@ -159,7 +159,7 @@ class Campaign:
     @property
     def inputs(self) -> list[str | Path]:
         """Every file that is read."""
-        files = [self.path, self.reports.file, *([self.data.file] if self.data else [])]
+        files = [self.path, self.bids.file, *([self.data.file] if self.data else [])]
         return [*(one for one in files if isinstance(one, str | Path)), *self.prior.paths]
 
     @property
@@ -168,13 +168,13 @@ class Campaign:
         return [] if self.folder is None else [self.folder / name for name in _RESULTS]
 
     def market_for(self, people: People | None) -> Market:
-        """The market for the people in the table of reports, or, with None, as far as it is known before they are read.
+        """The market for the people in the table of bids, or, with None, as far as it is known before they are read.
 
         They are whom the mean is about where a relation is allowed for, unless the file states a larger population.
         """
         fields = self.market
         if self.strata is not None:
-            fields = fields | self.strata.fields(people, fields["max_relation"])
+            fields = fields | self.strata.fields(people, fields["max_correlation"])
         labels = people.groups if people is not None else [] if self.prior.is_grouped else None
         market = Market(prior=self.prior.prior_for(labels), **fields)
         return market if people is None else market.with_roster(people.roster)

@@ -10,7 +10,7 @@ from typing import Any
 from hushbid.disclosure.once_question import LAST_WAVE
 from hushbid.errors import HushbidError, InputError
 from hushbid.money import NO_CURRENCY, Currency
-from hushbid.purchase.campaign import Campaign, DataSource, ReportsSource
+from hushbid.purchase.campaign import BidsSource, Campaign, DataSource
 from hushbid.purchase.market_section import read_market
 from hushbid.purchase.people import Kind
 from hushbid.purchase.questions_section import read_survey
@@ -22,20 +22,20 @@ from hushbid.tables import ENDINGS, columns_of
 _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}
 
 
-def read_campaign(path: Path, *, reports: Any = None, data: Any = None) -> Campaign:
+def read_campaign(path: Path, *, bids: Any = None, data: Any = None) -> Campaign:
     """Read a campaign file; one error tells everything that is wrong with it.
 
-    ``reports`` and ``data``, columns by name or frames, stand in for the files that it names, or need not name. Where
-    only ``reports`` are given, the data are a column of theirs.
+    ``bids`` and ``data``, columns by name or frames, stand in for the files that it names, or need not name. Where
+    only ``bids`` are given, the data are a column of theirs.
     """
-    return campaign_in(toml_text(path), path, reports=reports, data=data)
+    return campaign_in(toml_text(path), path, bids=bids, data=data)
 
 
-def campaign_in(text: str, path: Path, *, reports: Any = None, data: Any = None) -> Campaign:
+def campaign_in(text: str, path: Path, *, bids: Any = None, data: Any = None) -> Campaign:
     """The campaign that a file of this text at this path would state; see `read_campaign`."""
     problems = Problems(str(path), text)
     campaign = _read(
-        Section(toml_values(text, path), "", problems), path, problems, reports, reports if data is None else data
+        Section(toml_values(text, path), "", problems), path, problems, bids, bids if data is None else data
     )
     problems.refuse()
     assert campaign is not None
@@ -46,15 +46,15 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
     # what is asked
     home = path.parent
     survey, asked = read_survey(top), top.given("questions")
-    name = top.text("name", default=path.stem)
-    quantity = top.text("quantity", default="the answers" if asked else "the mean")
+    title = top.text("title", default=path.stem)
+    question = top.text("question", default="the answers" if asked else "the mean")
     unit = top.text("unit")
     if asked and unit:
         problems.add("unit", "cannot be stated beside questions, each of which has its own.")
-    wave, made_up = top.count("wave", most=LAST_WAVE) or 1, top.flag("made_up")
+    wave, synthetic = top.count("wave", most=LAST_WAVE) or 1, top.flag("synthetic")
     notices = _texts(top, "notices")
     # the market and its money
-    currency, ceiling = _money(top.section("money"))
+    currency, spending_limit = _money(top.section("money"))
     market_section = top.section("market", needed=True)
     strata = read_strata(top)
     market, prior = read_market(market_section, home, currency, asked=asked, survey=survey, strata=strata)
@@ -65,13 +65,13 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
     # people and their data
     grouped = prior is not None and prior.is_grouped
     column = None if strata is None else strata.column
-    reports = _reports(top.section("reports", needed=given is None), home, given, grouped=grouped, stratum=column)
+    bids = _bids(top.section("bids", needed=given is None), home, given, grouped=grouped, stratum=column)
     data = None
     if top.given("data"):
         columns = None if not asked else () if survey is None else survey.columns
-        data = _data(top.section("data"), home, given_data, market["setting"], reports, columns)
-    if data is not None and given is None and data.file == STREAM and reports.file == STREAM:
-        problems.add("data.file", "cannot be standard input as well as reports.file.")
+        data = _data(top.section("data"), home, given_data, market["setting"], bids, columns)
+    if data is not None and given is None and data.file == STREAM and bids.file == STREAM:
+        problems.add("data.file", "cannot be standard input as well as bids.file.")
     # where results go, and what nobody asked for
     output = top.section("output")
     folder = home / output.text("folder", default=path.stem)
@@ -86,18 +86,18 @@ def _read(top: Section, path: Path, problems: Problems, given: Any, given_data: 
         return None
     return Campaign(
         path=path,
-        name=name,
-        quantity=quantity,
+        title=title,
+        question=question,
         unit=unit,
         wave=wave,
-        made_up=made_up,
+        synthetic=synthetic,
         notices=notices,
         prior=prior,
         market=market,
         strata=strata,
         currency=currency,
-        ceiling=ceiling,
-        reports=reports,
+        spending_limit=spending_limit,
+        bids=bids,
         data=data,
         folder=folder,
         decisions_format=decisions or "csv",
@@ -118,43 +118,43 @@ def _texts(section: Section, name: str) -> tuple[str, ...]:
     return ()
 
 
-# -- [money], [reports], [data] ----------------------------------------------------------------------------------------
+# -- [money], [bids], [data] ----------------------------------------------------------------------------------------
 
 
 def _money(section: Section) -> tuple[Currency, float | None]:
-    ceiling = section.number("ceiling", default=None, open_low=True)
+    spending_limit = section.number("spending_limit", default=None, open_low=True)
     code, decimals = section.raw("currency"), section.raw("decimals")
     section.finish()
     if code is None and decimals is None:
-        return NO_CURRENCY, ceiling
+        return NO_CURRENCY, spending_limit
     try:
-        return Currency.of(code, decimals), ceiling
+        return Currency.of(code, decimals), spending_limit
     except InputError as problem:
         section.problems.add(section.field("currency"), str(problem))
-        return NO_CURRENCY, ceiling
+        return NO_CURRENCY, spending_limit
 
 
-def _reports(section: Section, home: Path, given: Any, *, grouped: bool, stratum: str | None) -> ReportsSource:
+def _bids(section: Section, home: Path, given: Any, *, grouped: bool, stratum: str | None) -> BidsSource:
     file = _file(section, home, given)
     group = section.text("group") or None
     if grouped and group is None:
         section.wrong("group", "the name of the column that holds people's groups, because market.prior has groups")
-    source = ReportsSource(
+    source = BidsSource(
         file=file,
         id=section.text("id", default="id"),
-        sensitivity=section.text("sensitivity", default="sensitivity"),
+        bid=section.text("bid", default="bid"),
         group=group,
         limit=section.text("limit") or None,
     )
     section.finish()
-    columns = {"id": source.id, "sensitivity": source.sensitivity, "group": group, "limit": source.limit}
+    columns = {"id": source.id, "bid": source.bid, "group": group, "limit": source.limit}
     columns |= {"strata.column": stratum}
     _check_columns(section, file, columns)
     return source
 
 
 def _data(
-    section: Section, home: Path, given: Any, setting: str, reports: ReportsSource, columns: tuple[str, ...] | None
+    section: Section, home: Path, given: Any, setting: str, bids: BidsSource, columns: tuple[str, ...] | None
 ) -> DataSource:
     """``columns`` are those of a survey's answers."""
     file = _file(section, home, given)
@@ -167,7 +167,7 @@ def _data(
     late = section.choice("late", ("paid", "unpaid"))
     source = DataSource(
         file=file,
-        id=section.text("id", default=reports.id),
+        id=section.text("id", default=bids.id),
         value=section.text("value", default="message" if kind == "messages" else "value"),
         columns=columns,
         kind="messages" if kind == "messages" else "simulated_values" if kind == "simulated_values" else "values",

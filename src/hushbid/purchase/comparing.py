@@ -3,7 +3,7 @@
 No estimate is drawn and nothing is written (see `hushbid.purchase.sides`), so looking at two ways to buy does not use
 up the one estimate.
 
-Figures are compared only where they are of one kind: payments in one currency, errors of one quantity. Whether the
+Figures are compared only where they are of one kind: payments in one currency, errors of one question. Whether the
 people are the same is found out by their ids; if they are not, what differs may be due to them, and that is said.
 """
 
@@ -24,8 +24,8 @@ from hushbid.purchase.drafting import toml_value
 from hushbid.purchase.sides import Side, side_of
 from hushbid.wording import at_most, count, figure, number
 
-_QUANTITY = re.compile(
-    r"quantity|unit|market\.bounds|strata\.(shares|contrast|each)|questions\.\d+(\.(kind|name|bounds|answers|unit))?"
+_ESTIMATED = re.compile(
+    r"question|unit|market\.bounds|strata\.(shares|contrast|each)|questions\.\d+(\.(kind|name|bounds|answers|unit))?"
 )
 """Settings that say what is estimated, and in which unit."""
 
@@ -58,18 +58,18 @@ class SideBySide:
         return len(set(ids[0]) & set(ids[1]))
 
     @property
-    def other_reports(self) -> int | None:
-        """How many people who are in both report something else in each; None if that cannot be told."""
+    def other_bids(self) -> int | None:
+        """How many people who are in both bid something else in each; None if that cannot be told."""
         if self.in_both is None:
             return None
-        one, other = self._by_person(lambda side: side.everybody.people.reports)
+        one, other = self._by_person(lambda side: side.everybody.people.bids)
         return sum(bool(one[key] != other[key]) for key in one.keys() & other.keys())
 
     @property
     def same_people(self) -> bool:
-        """Whether everybody is in both, with the same report."""
+        """Whether everybody is in both, with the same bid."""
         sizes = {len(side.everybody.people) for side in self.sides}
-        return sizes == {self.in_both} and self.other_reports == 0
+        return sizes == {self.in_both} and self.other_bids == 0
 
     @property
     def bought(self) -> Mapping[str, int] | None:
@@ -92,9 +92,9 @@ class SideBySide:
         return {name: (one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)}
 
     @property
-    def one_quantity(self) -> bool:
+    def one_question(self) -> bool:
         """Whether both estimate the same, so that errors can be compared."""
-        return not any(map(_QUANTITY.fullmatch, self.differences))
+        return not any(map(_ESTIMATED.fullmatch, self.differences))
 
     @property
     def one_currency(self) -> bool:
@@ -111,22 +111,22 @@ class SideBySide:
 
     @property
     def _same_rows(self) -> bool:
-        return np.array_equal(self.a.everybody.people.reports, self.b.everybody.people.reports)
+        return np.array_equal(self.a.everybody.people.bids, self.b.everybody.people.bids)
 
     def to_dict(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
         shown = {name: [_plain(one) for one in pair] for name, pair in self.differences.items()}
         return {
             **{
-                name: {"called": side.called, **side.facts, "above_ceiling": side.above_ceiling}
+                name: {"called": side.called, **side.facts, "above_spending_limit": side.above_spending_limit}
                 for name, side in zip("ab", self.sides, strict=True)
             },
             "same_people": self.same_people,
             "people_in_both": self.in_both,
-            "people_with_other_reports": self.other_reports,
+            "people_with_other_bids": self.other_bids,
             "bought_from_in_both": self.bought,
             "one_currency": self.one_currency,
-            "one_quantity": self.one_quantity,
+            "one_question": self.one_question,
             "differences": shown,
         }
 
@@ -134,12 +134,12 @@ class SideBySide:
         """For people."""
         notes = [
             *([] if self.one_currency else ["Their currencies differ, so payments are not compared."]),
-            *([] if self.one_quantity else ["They do not estimate the same, so errors are not compared."]),
+            *([] if self.one_question else ["They do not estimate the same, so errors are not compared."]),
             *(
-                f"{name} pays more than its ceiling of {side.currency.text_of(side.above_ceiling)}: hushbid run"
-                " refuses it."
+                f"{name} pays more than its spending limit of {side.currency.text_of(side.above_spending_limit)}:"
+                " hushbid run refuses it."
                 for name, side in zip("AB", self.sides, strict=True)
-                if side.above_ceiling is not None
+                if side.above_spending_limit is not None
             ),
         ]
         named = [f"{name}  {side.called}" for name, side in zip("AB", self.sides, strict=True)]
@@ -154,8 +154,8 @@ class SideBySide:
         if self.in_both is None:
             return f"{told}whether they are the same cannot be told, as one of them has no ids."
         told += f"{count(self.in_both) if self.in_both else 'none'} are in both"
-        if self.other_reports:
-            told += f", of whom {count(self.other_reports)} report something else in each"
+        if self.other_bids:
+            told += f", of whom {count(self.other_bids)} bid something else in each"
         return f"{told}. What differs may be due to that."
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
@@ -170,7 +170,7 @@ class SideBySide:
                 if place and all(one is None or one[0] == one[1] for one in pair):
                     continue
                 values = [math.nan if one is None else one[place] for one in pair]
-                yield name, *map(_figure, values), _ratio(*values) if self.one_quantity else ""
+                yield name, *map(_figure, values), _ratio(*values) if self.one_question else ""
         largest = [side.facts["largest_privacy_loss"] for side in self.sides]
         yield "largest privacy loss", *map(_figure, largest), _ratio(*largest)
         mean = [at_most(float(np.mean(side.losses))) for side in self.sides]

@@ -20,7 +20,7 @@ from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, dec
 from hushbid.purchase.people import Delivered, People, Reading, read_answers, read_data
 from hushbid.purchase.releasing import Asked, Place, answer_from, stamps_of
 from hushbid.purchase.results import Purchase
-from hushbid.purchase.writing import Names, notes_of, report_of, write_documents, write_tables
+from hushbid.purchase.writing import Names, notes_of, page_of, write_documents, write_tables
 from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
 from hushbid.staging import Staging, refuse_clashes, refuse_existing
@@ -47,7 +47,7 @@ def conduct(
             " file, and hushbid run; for a market, buy in each of market.by_stratum().",
             field="each",
         )
-    if not is_table(wanted.reports.file) and reading.engine == "memory":
+    if not is_table(wanted.bids.file) and reading.engine == "memory":
         reading = replace(reading, engine="auto")  # it stays where it is, and says itself which engine reads it
     refuse_clashes(wanted.outputs, wanted.inputs)
     if reading.engine != "memory":
@@ -79,7 +79,7 @@ class Bought:
 
     decided: Decided
     delivered: Delivered | None = None
-    """Everybody's data, if they were read with the reports."""
+    """Everybody's data, if they were read with the bids."""
 
     priced: "Priced | None" = None
     """The engine's table."""
@@ -91,7 +91,7 @@ class Found:
 
     answer: Answer | None = None
     strangers: int = 0
-    """How many people in the data did not report."""
+    """How many people in the data did not bid."""
 
     missing: str = ""
     """Why there is no estimate although there are data."""
@@ -117,7 +117,7 @@ def complete(
     # the report is computed beside; tables come first, which Python's lock does not hold up
     with ThreadPoolExecutor(max_workers=1) as beside:
         if names is not None and everybody is not None and campaign.data is not None:
-            page = beside.submit(report_of, campaign, decided, everybody, answer, audits)
+            page = beside.submit(page_of, campaign, decided, everybody, answer, audits)
         if names is not None:
             paths += write_tables(files, names, campaign, decided, bought.priced, answer)
         step("recording")
@@ -145,18 +145,18 @@ def complete(
 
 def wanted_by(campaign: Campaign) -> Wanted:
     """What a campaign buys from whom."""
-    source = campaign.reports
+    source = campaign.bids
     return Wanted(
-        reports=source.file,
+        bids=source.file,
         id=source.id,
-        sensitivity=source.sensitivity,
+        bid=source.bid,
         group=source.group,
         stratum=None if campaign.strata is None else campaign.strata.column,
         limit=source.limit,
         prior=campaign.prior,
         market=campaign.market_for,
         currency=campaign.currency,
-        ceiling=campaign.ceiling,
+        spending_limit=campaign.spending_limit,
         accept_pilot_overlap=campaign.accept_pilot_overlap,
         accept_rounding=campaign.accept_rounding,
     )
@@ -178,7 +178,7 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
                 f"folder must be given: decisions about more than {LARGEST_RECORD:,} people are written by the engine."
             )
             raise InputError(told, field="folder")
-        paid = write_decisions(priced, files, names.decisions, wanted, step, made_up=campaign.made_up)
+        paid = write_decisions(priced, files, names.decisions, wanted, step, synthetic=campaign.synthetic)
         return Bought(decided=found.decided(paid), priced=priced)
     step("taking everybody to one place")
     here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.names)
@@ -186,12 +186,12 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
 
 
 def _refuse_other_table(campaign: Campaign) -> None:
-    """An engine does not join: the data must stand beside the reports."""
+    """An engine does not join: the data must stand beside the bids."""
     data = campaign.data
-    if data is not None and not _same_table(data.file, campaign.reports.file):
+    if data is not None and not _same_table(data.file, campaign.bids.file):
         columns = f"a column {data.names[0]!r}" if data.columns is None else "a column for each question"
         raise InputError(
-            f"{campaign.called}: on an engine data.file must be the table of reports.file, with"
+            f"{campaign.called}: on an engine data.file must be the table of bids.file, with"
             f" {columns} of data; join the two first, or use engine='memory'.",
             field="data.file",
         )
@@ -224,7 +224,7 @@ def _answer(campaign: Campaign, bought: Bought, place: Place) -> Found:
     people, asked = everybody.people, asked_of(campaign)
     # ids are hashed beside: that is Python's work, and reading data mostly is not
     with ThreadPoolExecutor(max_workers=1) as beside:
-        names = None if people.ids is None or asked.made_up else beside.submit(named, people.ids)
+        names = None if people.ids is None or asked.synthetic else beside.submit(named, people.ids)
         found = bought.delivered
         if found is None:
             found = delivered_in(source, people, everybody.outcome.market)
@@ -244,9 +244,9 @@ def delivered_in(source: DataSource, people: People, market: Market) -> Delivere
 def asked_of(campaign: Campaign) -> Asked:
     """What a campaign asks, and what it accepts by name."""
     return Asked(
-        question=campaign.quantity,
+        question=campaign.question,
         wave=campaign.wave,
-        made_up=campaign.made_up,
+        synthetic=campaign.synthetic,
         simulated=campaign.data is not None and campaign.data.kind == "simulated_values",
         accept_infinite_loss=campaign.accept_infinite_loss,
         late=None if campaign.data is None else campaign.data.late,
@@ -256,9 +256,9 @@ def asked_of(campaign: Campaign) -> Asked:
 def _answer_from_sums(campaign: Campaign, priced: "Priced", columns: tuple[str, ...], place: Place) -> Answer:
     from hushbid.engine import releasing as on_sums
 
-    question, wave, ledger = campaign.quantity, campaign.wave, place.ledger
-    if campaign.made_up:
-        return on_sums.release_made_up(priced, columns, question=question, wave=wave, ledger=ledger)
+    question, wave, ledger = campaign.question, campaign.wave, place.ledger
+    if campaign.synthetic:
+        return on_sums.release_synthetic(priced, columns, question=question, wave=wave, ledger=ledger)
     place.refuse_former()
     asked, people = asked_of(campaign), priced.summary.people
     return on_sums.answer(

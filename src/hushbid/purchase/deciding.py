@@ -1,4 +1,4 @@
-"""From reports to decisions, in whole minor units of a currency: what memory and engines both give."""
+"""From bids to decisions, in whole minor units of a currency: what memory and engines both give."""
 
 import json
 import math
@@ -16,7 +16,7 @@ from hushbid.mechanism.survey import QuestionError
 from hushbid.money import Currency, Money, in_units, money_at_most
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.people import People, Reading, read_people, rows_of
-from hushbid.purchase.spending import forecast, refuse_above_ceiling
+from hushbid.purchase.spending import forecast, refuse_above_spending_limit
 from hushbid.questions import Choice
 from hushbid.record import Record
 from hushbid.staging import Write
@@ -34,14 +34,14 @@ LARGEST_RECORD = 1_000_000
 class Wanted:
     """What is bought from whom."""
 
-    reports: Any
+    bids: Any
     """A path, ``-``, columns by name, an address, or a frame."""
 
     id: str
     """The column of ids."""
 
-    sensitivity: str
-    """The column of reports."""
+    bid: str
+    """The column of bids."""
 
     group: str | None
     """The column of groups, if there is one."""
@@ -53,7 +53,7 @@ class Wanted:
     """The column of limits that people state, if there is one."""
 
     prior: PriorSource
-    """What is believed about sensitivities."""
+    """What is believed about costs."""
 
     market: Callable[[People | None], Market]
     """The market for these people, or, with None, as far as it is known before they are read."""
@@ -61,11 +61,11 @@ class Wanted:
     currency: Currency
     """What payments are made in."""
 
-    ceiling: float | None
+    spending_limit: float | None
     """More than this is not spent, in units of the currency."""
 
     accept_pilot_overlap: bool
-    """Whether a prior fitted on people who report was accepted by name."""
+    """Whether a prior fitted on people who bid was accepted by name."""
 
     accept_rounding: bool
     """Whether it was accepted by name that rounding takes more than 5 % of a budget."""
@@ -73,7 +73,7 @@ class Wanted:
     @property
     def source(self) -> str:
         """What messages call the table."""
-        return str(self.reports) if isinstance(self.reports, str | Path) else "The table of reports"
+        return str(self.bids) if isinstance(self.bids, str | Path) else "The table of bids"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -81,7 +81,7 @@ class Everybody:
     """What was decided about each person."""
 
     people: People
-    """Who reported."""
+    """Who bid."""
 
     outcome: Outcome
     """What the market decided, in units of the currency."""
@@ -104,7 +104,7 @@ class Everybody:
         return int((self.money.payments < 0).sum())
 
     def columns(self) -> dict[str, Raw]:
-        """The table of decisions, one row per person in the order of the reports."""
+        """The table of decisions, one row per person in the order of the bids."""
         strata = {"stratum": self.people.strata} if self.outcome.market.each and self.people.strata else {}
         return {
             self.people.id_name: self.people.id_column,
@@ -122,7 +122,7 @@ class Decided:
     """What was decided, and the money it comes to."""
 
     market: Market
-    """As it was before anybody reported."""
+    """As it was before anybody bid."""
 
     figures: Figures
     """About everybody together."""
@@ -202,17 +202,17 @@ class Decided:
 
     @property
     def reading_notes(self) -> tuple[str, ...]:
-        """Sentences about how the reports were read, where that was a choice: their encoding, decimal commas."""
+        """Sentences about how the bids were read, where that was a choice: their encoding, decimal commas."""
         return () if self.everybody is None else self.everybody.people.notes
 
 
 def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:
-    """Read everybody into memory, run the market on the reports, and round its payments."""
-    step("reading the reports")
+    """Read everybody into memory, run the market on the bids, and round its payments."""
+    step("reading the bids")
     people = read_people(
-        wanted.reports,
+        wanted.bids,
         id_column=wanted.id,
-        sensitivity=wanted.sensitivity,
+        bid=wanted.bid,
         group=wanted.group,
         stratum=wanted.stratum,
         limit=wanted.limit,
@@ -224,8 +224,11 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
     step("deciding")
     market, everybody = decide_about(people, wanted)
     _refuse_lost_strata(market, people)
-    refuse_above_ceiling(
-        everybody.money.total, wanted.currency, wanted.ceiling, lambda: forecast(market, len(people), wanted.currency)
+    refuse_above_spending_limit(
+        everybody.money.total,
+        wanted.currency,
+        wanted.spending_limit,
+        lambda: forecast(market, len(people), wanted.currency),
     )
     return Decided.of(everybody, wanted.currency, origin)
 
@@ -241,20 +244,20 @@ def _refuse_lost_strata(market: Market, people: People) -> None:
 
 
 _WRITTEN = frozenset(
-    {"stratum", "privacy_loss", "weight", "payment_minor", "payment", "currency", "delivered", "made_up"}
+    {"stratum", "privacy_loss", "weight", "payment_minor", "payment", "currency", "delivered", "synthetic"}
 )
 """What the columns of results are called."""
 
 
 def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
-    """Run the market on reports, and round its payments."""
+    """Run the market on bids, and round its payments."""
     if people.id_name in _WRITTEN:
         told = f"{people.source}: the column of ids must not be called {people.id_name!r}, as one of the results is."
         raise InputError(told, field="id")
     with rows_of(people.source, people.lines):
         market = wanted.market(people)
         outcome = market.acquire(
-            people.reports,
+            people.bids,
             limits=people.limits,
             tie_key=people.tie_keys(market),
             accept_rounding=wanted.accept_rounding,
@@ -296,7 +299,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
         lines.append(f"Left out because they cannot be priced: {rows}.")
     if bought == 0:
         where = "low enough" if isinstance(market.goal, HardBudget) else "within the prior's support"
-        lines.append(f"Nothing was bought: none of {count:,} people reported {where}. Nobody is paid.")
+        lines.append(f"Nothing was bought: none of {count:,} people bid {where}. Nobody is paid.")
         return "\n".join(lines)
     lines += [
         f"Bought from {bought:,} of {count:,} people ({facts['setting']} setting); nobody loses more than ε ="
@@ -321,7 +324,7 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
 
 def _part_facts(part: Outcome) -> dict[str, Any]:
     """What is expected of one stratum's estimate."""
-    facts: dict[str, Any] = {"people": part.reports.size, "bought_from": part.active}
+    facts: dict[str, Any] = {"people": part.bids.size, "bought_from": part.active}
     if part.market.survey is not None:
         return {**facts, "questions": [_question_facts(one) for one in part.question_errors()]}
     errors = {"standard_error": math.sqrt(part.mse), "worst_standard_error": math.sqrt(part.worst_mse)}
@@ -366,7 +369,7 @@ def _cap_in_words(facts: Mapping[str, Any], currency: Currency, market: Market) 
     if isinstance(market.goal, (Price, Accuracy)):
         return f"{what} {currency.text_of(facts['cap_cost'])} against the optimum without {it}."
     without = math.sqrt(max(facts["worst_standard_error"] ** 2 - facts["cap_cost"], 0.0))
-    related = " at worst" if market.max_relation > 0.0 else ""
+    related = " at worst" if market.max_correlation > 0.0 else ""
     return f"{what} accuracy: without, the standard error would be {figure(without)}{related}."
 
 

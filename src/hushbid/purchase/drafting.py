@@ -27,8 +27,8 @@ _MORE = {
     "people_may_owe_money": ("false", "Accept that, if user_weight is above 0."),
     "outside_option": ('"own_data"', "What somebody who stays out has; matters under a user weight only."),
     "max_privacy_loss": ("2", "A cap on everybody's privacy loss."),
-    "max_relation": ("0.1", "How closely prices and data may be related, 0 to 1, as a correlation."),
-    "population": ("5000", "With max_relation: how many people the mean is about, if more than are in the file."),
+    "max_correlation": ("0.1", "How closely prices and data may be related, 0 to 1, as a correlation."),
+    "population": ("5000", "With max_correlation: how many people the mean is about, if more than are in the file."),
 }
 """What the market may state besides, with an example and what it means."""
 
@@ -37,10 +37,10 @@ _MORE = {
 class Draft:
     """What a campaign file is to say; paths are written as they are here, relative to the file's folder."""
 
-    name: str
+    title: str
     """What people call the campaign."""
 
-    quantity: str
+    question: str
     """What is estimated, as it stands in a sentence."""
 
     unit: str = ""
@@ -73,11 +73,11 @@ class Draft:
     currency: str | None = None
     """What payments are made in; None if nobody says."""
 
-    reports: str
-    """The file of reports."""
+    bids: str
+    """The file of bids."""
 
     columns: Mapping[str, str] = field(default_factory=dict)
-    """Names of the columns of reports that differ from the usual ones: id, sensitivity, group."""
+    """Names of the columns of bids that differ from the usual ones: id, bid, group."""
 
     data: str | None = None
     """The file of data; None while there are none."""
@@ -96,12 +96,12 @@ class Draft:
         if self.planned:
             yield from textwrap.wrap(self.planned, width=100, initial_indent="# ", subsequent_indent="# ")
         yield ""
-        yield from _stated("name", self.name, "What people call the campaign.")
+        yield from _stated("title", self.title, "What people call the campaign.")
         meaning = "What is estimated, as it stands in a sentence. It is the question: with the people's ids it names\n"
-        yield from _stated("quantity", self.quantity, f"{meaning}the one estimate that is ever drawn.")
+        yield from _stated("question", self.question, f"{meaning}the one estimate that is ever drawn.")
         if self.survey is None:
             yield from _stated("unit", self.unit or None, "The unit of the data.", example='"hours"')
-        yield from _stated("made_up", None, "For a test or a lesson: nobody was promised anything.", example="true")
+        yield from _stated("synthetic", None, "For a test or a lesson: nobody was promised anything.", example="true")
 
     def _market(self) -> Iterator[str]:
         yield from ("", "[market]")
@@ -156,14 +156,14 @@ class Draft:
         yield from ("", "[money]")
         meaning = "What prices and payments are in, by its ISO 4217 code."
         yield from _stated("currency", self.currency, meaning, example='"EUR"')
-        yield from _stated("ceiling", None, "Refuse to spend more than this.", example="1000")
+        yield from _stated("spending_limit", None, "Refuse to spend more than this.", example="1000")
 
     def _people(self) -> Iterator[str]:
-        yield from ("", "[reports]")
-        yield from _stated("file", self.reports, "CSV, Parquet or Excel, one row per person.")
+        yield from ("", "[bids]")
+        yield from _stated("file", self.bids, "CSV, Parquet or Excel, one row per person.")
         for name, meaning in (
             ("id", "The column that names people."),
-            ("sensitivity", "The column of reports: what one unit of privacy loss costs each person."),
+            ("bid", "The column of bids: what one unit of privacy loss costs each person."),
             ("group", "The column of groups, for priors by group."),
         ):
             yield from _stated(name, self.columns.get(name), meaning, example=f'"{name}"')
@@ -180,9 +180,9 @@ def checked_text(draft: Draft, path: Path) -> str:
     Where one is there, its columns are looked at, too.
     """
     text = draft.text()
-    there = [name is not None and (path.parent / name).exists() for name in (draft.reports, draft.data)]
+    there = [name is not None and (path.parent / name).exists() for name in (draft.bids, draft.data)]
     # columns by name stand in for a file that is to come
-    campaign_in(text, path, reports=None if there[0] else {}, data=None if there[1] or not there[0] else {})
+    campaign_in(text, path, bids=None if there[0] else {}, data=None if there[1] or not there[0] else {})
     return text
 
 

@@ -49,7 +49,7 @@ def read_market(
         "user_weight": user_weight,
         "outside_option": section.choice("outside_option", ("own_data", "estimate"), default="own_data"),
         "max_privacy_loss": section.number("max_privacy_loss", default=None, open_low=True),
-        "max_relation": section.number("max_relation", default=0.0, high=1.0),
+        "max_correlation": section.number("max_correlation", default=0.0, high=1.0),
         "population": section.count("population", most=_MOST_PEOPLE),
         "tolerance": section.number("tolerance", default=1e-6, open_low=True, high=1e-6),
     }
@@ -79,7 +79,7 @@ def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource, 
     stated = options["goal"].standard_error if isinstance(options["goal"], Accuracy) else None
     if strata is not None and isinstance(stated, Mapping):
         strata = replace(strata, standard_errors=stated)
-    of_strata = {} if strata is None else strata.fields(None, options["max_relation"])
+    of_strata = {} if strata is None else strata.fields(None, options["max_correlation"])
     try:
         for one in prior.priors.values():
             Market(prior=one, **options | of_strata)

@@ -21,7 +21,7 @@ from hushbid.mechanism import Market
 from hushbid.money import with_rounding
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide_about
 from hushbid.purchase.people import Delivered, People, Reading, rows_of
-from hushbid.purchase.spending import refuse_above_ceiling
+from hushbid.purchase.spending import refuse_above_spending_limit
 from hushbid.staging import Staging
 
 PASSES = 10
@@ -39,7 +39,7 @@ class OnEngine:
 
     priced: Priced
     market: Market
-    """As it was before anybody reported."""
+    """As it was before anybody bid."""
 
     origin: Mapping[str, Any]
     """Where the prior comes from."""
@@ -69,17 +69,17 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
     market = wanted.market(None)
     if market.each:
         raise InputError(NO_ENGINE, field="engine")
-    if reading.on_bad_rows == "drop" and market.max_relation > 0.0 and market.population is None:
+    if reading.on_bad_rows == "drop" and market.max_correlation > 0.0 and market.population is None:
         raise InputError(
-            "population must be stated where an engine leaves rows out and max_relation is not 0: whom the mean is"
+            "population must be stated where an engine leaves rows out and max_correlation is not 0: whom the mean is"
             " about must not depend on who can be priced.",
             field="population",
         )
     with rows_of(wanted.source):
         priced = price(
-            wanted.reports,
+            wanted.bids,
             market,
-            report=wanted.sensitivity,
+            bid=wanted.bid,
             id=wanted.id,
             group=wanted.group if wanted.prior.is_grouped else None,
             stratum=wanted.stratum,
@@ -119,7 +119,7 @@ class Here:
 
 
 def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
-    """Take everybody of a table here, with columns of data, and decide about each; refused above the ceiling."""
+    """Take everybody of a table here, with columns of data, and decide about each; refused above the spending limit."""
     with rows_of(wanted.source):
         columns = None if data is None else data_columns(priced, data)
         found = everybody(priced, group=wanted.group, data=columns)
@@ -132,7 +132,7 @@ def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
         source=wanted.source,
         ids=ids,
         id_column=found.ids,
-        reports=found.reports,
+        bids=found.bids,
         groups=found.labels,
         strata=found.strata,
         roster_by_stratum=None if found.strata is None else Counter(found.strata),
@@ -142,7 +142,7 @@ def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
     )
     _, each = decide_about(people, wanted, from_engine=True)
     here = Here(everybody=each, delivered=None if data is None else Delivered(data=found.data, strangers=0))
-    _refuse_above_ceiling(here.paid, wanted)
+    _refuse_above_spending_limit(here.paid, wanted)
     return here
 
 
@@ -150,17 +150,17 @@ def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
 
 
 def write_decisions(
-    priced: Priced, files: Staging, path: Path, wanted: Wanted, step: Step, *, made_up: bool = False
+    priced: Priced, files: Staging, path: Path, wanted: Wanted, step: Step, *, synthetic: bool = False
 ) -> Paid:
-    """Write decisions among the files that appear together; refused above the ceiling."""
-    frame = decisions(priced, wanted.currency, made_up=made_up)
+    """Write decisions among the files that appear together; refused above the spending limit."""
+    frame = decisions(priced, wanted.currency, synthetic=synthetic)
     step("pricing and writing")
     made = files.make(path, lambda place: priced.write(frame, place))
     return _counted(made, priced, wanted, step)
 
 
 def write_to_address(priced: Priced, url: str, wanted: Wanted, step: Step, *, force: bool) -> Paid:
-    """Write decisions to another file system, which only Spark does; refused above the ceiling."""
+    """Write decisions to another file system, which only Spark does; refused above the spending limit."""
     from hushbid.engine.spark import moved
 
     frame = decisions(priced, wanted.currency)
@@ -173,10 +173,10 @@ def write_to_address(priced: Priced, url: str, wanted: Wanted, step: Step, *, fo
 def _counted(place: str | Path, priced: Priced, wanted: Wanted, step: Step) -> Paid:
     step("checking what was written")
     paid = checked(place, priced)
-    _refuse_above_ceiling(paid, wanted)
+    _refuse_above_spending_limit(paid, wanted)
     return paid
 
 
-def _refuse_above_ceiling(paid: Paid, wanted: Wanted) -> None:
+def _refuse_above_spending_limit(paid: Paid, wanted: Wanted) -> None:
     usual = "What such a campaign costs is told by hushbid plan."
-    refuse_above_ceiling(paid.total_minor, wanted.currency, wanted.ceiling, lambda: usual)
+    refuse_above_spending_limit(paid.total_minor, wanted.currency, wanted.spending_limit, lambda: usual)

@@ -1,4 +1,4 @@
-"""Files of people: their reports and their data, read and put side by side."""
+"""Files of people: their bids and their data, read and put side by side."""
 
 import math
 import unicodedata
@@ -13,7 +13,7 @@ import numpy as np
 from hushbid.allocation import tie_keys
 from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray
 from hushbid.disclosure.answers import words_of
-from hushbid.errors import DataError, InputError, PriorError, ReportError
+from hushbid.errors import BidError, DataError, InputError, PriorError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
 from hushbid.questions import Number, Question
@@ -31,7 +31,7 @@ class Reading:
     """``"memory"`` reads everything at once; else what `hushbid.engine.price` calls an engine."""
 
     on_bad_rows: Literal["fail", "drop"] = "fail"
-    """What becomes of reports that cannot be priced: stop, naming them, or leave them out."""
+    """What becomes of bids that cannot be priced: stop, naming them, or leave them out."""
 
     check_ids: Literal["exact", "off"] = "exact"
     """Whether to make sure that nobody is there twice."""
@@ -49,7 +49,7 @@ AT_ONCE = Reading()
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class People:
-    """Who reported, and what."""
+    """Who bid, and what."""
 
     source: str
     """What messages call the file."""
@@ -60,8 +60,8 @@ class People:
     id_column: Raw
     """The names as they stood in the file, or row numbers: what is written beside each decision."""
 
-    reports: FloatArray
-    """Sensitivities."""
+    bids: FloatArray
+    """Bids."""
 
     groups: list[str] | None
     """Group labels, if there are any."""
@@ -88,7 +88,7 @@ class People:
     """Sentences about how the file was read, where that was a choice."""
 
     def __len__(self) -> int:
-        return self.reports.size
+        return self.bids.size
 
     @property
     def roster(self) -> int:
@@ -103,7 +103,7 @@ class People:
             self,
             ids=None if self.ids is None else [self.ids[row] for row in chosen],
             id_column=_taken(self.id_column, rows),
-            reports=self.reports[rows],
+            bids=self.bids[rows],
             groups=None if self.groups is None else [self.groups[row] for row in chosen],
             strata=None,
             roster_by_stratum=None,
@@ -133,7 +133,7 @@ def read_people(
     file: Any,
     *,
     id_column: str,
-    sensitivity: str,
+    bid: str,
     group: str | None,
     stratum: str | None = None,
     limit: str | None = None,
@@ -141,13 +141,13 @@ def read_people(
     reading: Reading = AT_ONCE,
     ids_needed: bool = True,
 ) -> People:
-    """Reports from a file, from columns by name or from a frame. Every problem names rows, never what stands in them.
+    """Bids from a file, from columns by name or from a frame. Every problem names rows, never what stands in them.
 
     Rows that the ``priors`` (by group, or one under any name) cannot price are left out and counted if ``reading`` says
     so.
     """
     needed = [
-        sensitivity,
+        bid,
         *([id_column] if ids_needed else []),
         *(one for one in (group, stratum, limit) if one is not None),
     ]
@@ -155,13 +155,13 @@ def read_people(
     asked = None if stratum is None else Counter(_strata(found, stratum))
     dropped = 0
     if reading.on_bad_rows == "drop":
-        good = _can_be_priced(found, sensitivity, group, priors or {})
+        good = _can_be_priced(found, bid, group, priors or {})
         if limit is not None:
             good &= ~found.negative(limit)
         found, dropped = found.only(good), int(np.count_nonzero(~good))
         if found.rows == 0:
-            raise ReportError(f"{found.source}: no row can be priced.")
-    reports = found.numbers(sensitivity, error=ReportError)
+            raise BidError(f"{found.source}: no row can be priced.")
+    bids = found.numbers(bid, error=BidError)
     ids = (
         None
         if id_column not in found
@@ -175,26 +175,26 @@ def read_people(
         source=found.source,
         ids=ids,
         id_column=shown,
-        reports=reports,
-        limits=None if limit is None else found.nonnegative_numbers(limit, error=ReportError, missing=math.inf),
+        bids=bids,
+        limits=None if limit is None else found.nonnegative_numbers(limit, error=BidError, missing=math.inf),
         groups=groups,
         strata=None if stratum is None else _strata(found, stratum),
         roster_by_stratum=asked,
         dropped=dropped,
         id_name="id" if ids is None else id_column,
         lines=found.own_lines,
-        notes=found.notes_on(sensitivity, *([] if limit is None else [limit])),
+        notes=found.notes_on(bid, *([] if limit is None else [limit])),
     )
 
 
-def _can_be_priced(found: Table, sensitivity: str, group: str | None, priors: Mapping[str, Prior]) -> BoolArray:
-    """Which rows hold a number of at least the smallest report, and a known group where there are groups."""
-    smallest = {name: prior.smallest_report for name, prior in priors.items()}
+def _can_be_priced(found: Table, bid: str, group: str | None, priors: Mapping[str, Prior]) -> BoolArray:
+    """Which rows hold a number of at least the smallest bid, and a known group where there are groups."""
+    smallest = {name: prior.smallest_bid for name, prior in priors.items()}
     if group is None:
         low = np.full(found.rows, min(smallest.values()))
     else:
         low = np.array([smallest.get(label, math.nan) for label in found.texts(group)])
-    return np.asarray(found.readable_numbers(sensitivity) >= low)
+    return np.asarray(found.readable_numbers(bid) >= low)
 
 
 def _taken(column: Raw, rows: IndexArray) -> Raw:
@@ -213,20 +213,20 @@ def as_stratum(label: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Delivered:
-    """The data of those who reported, in their order."""
+    """The data of those who bid, in their order."""
 
     data: Any
     """Floats with NaN, or messages with None, where nothing was delivered."""
 
     strangers: int
-    """How many rows belonged to people who did not report; they are not used."""
+    """How many rows belonged to people who did not bid; they are not used."""
 
     notes: tuple[str, ...] = ()
     """Sentences about how the file was read, where that was a choice."""
 
 
 def read_data(file: Any, people: People, *, id_column: str, value: str, kind: Kind) -> Delivered:
-    """Everybody's datum or message, in the order of the reports; missing where somebody is not in the file."""
+    """Everybody's datum or message, in the order of the bids; missing where somebody is not in the file."""
     found = read_table(file, needed=[value] if people.ids is None else [id_column, value])
     places, strangers = _matched(found, people, id_column)
     if kind == "messages":
@@ -246,7 +246,7 @@ def read_answers(
     columns: Sequence[str],
     questions: Sequence[Question],
 ) -> Delivered:
-    """Everybody's answers to a survey as numbers: one row per person in the order of the reports.
+    """Everybody's answers to a survey as numbers: one row per person in the order of the bids.
 
     Yes is 1, and an answer of a choice is its place. A row is missing where somebody is not in the file, and a cell
     where she left the question open: she has then dropped out of the whole.
@@ -280,7 +280,7 @@ def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, 
     """The row of each person in a table of data, −1 where she is not in it, and how many rows are strangers'."""
     if people.ids is None and found.rows != len(people):
         raise InputError(
-            f"{found.source} must have one row for each of the {len(people)} people, in the order of their reports,"
+            f"{found.source} must have one row for each of the {len(people)} people, in the order of their bids,"
             f" which had no ids; it has {found.rows}."
         )
     places = np.arange(len(people)) if people.ids is None else _places(found, id_column, people.ids)
@@ -303,7 +303,7 @@ def rows_of(source: str, lines: IntArray | None = None) -> Iterator[None]:
     """Say of which file the rows are that a message names; ``lines`` are what a spreadsheet calls them."""
     try:
         yield
-    except (ReportError, DataError, PriorError) as problem:
+    except (BidError, DataError, PriorError) as problem:
         sentence = str(problem).rstrip(".")
         whose = ", data of these people" if problem.field == "data" else ""  # they may stand in another file
         told = f"{source}{whose}: {sentence} ({rows_note(problem.row, lines)})."

@@ -27,7 +27,7 @@ def price_people(
 ) -> Decided:
     """Decide how much privacy to buy from whom, write it to ``out``, unless that is a stream, and the record.
 
-    Unless ``ids_needed``, reports may be without the column of ids.
+    Unless ``ids_needed``, bids may be without the column of ids.
     """
     with Staging(force=force) as files:
         if reading.engine == "memory":

@@ -16,7 +16,7 @@ import numpy as np
 
 from hushbid import wording
 from hushbid.arrays import FloatArray, id_texts, rows_text
-from hushbid.disclosure import Answer, release_made_up, release_once
+from hushbid.disclosure import Answer, release_once, release_synthetic
 from hushbid.disclosure.once import Named
 from hushbid.disclosure.once_question import LAST_WAVE, as_question
 from hushbid.disclosure.once_store import ledger_folder, refuse_former
@@ -31,12 +31,12 @@ from hushbid.purchase.telling import BEFORE, UNSAID, estimate_facts, estimate_te
 from hushbid.record import Record, read
 from hushbid.staging import Staging
 
-MADE_UP_NOTICE = (
+SYNTHETIC_NOTICE = (
     "This campaign is made up: nobody in it was promised anything. Its estimate is drawn anew at every run, which would"
     " tell too much about real people."
 )
 _INFINITE = "infinite privacy loss accepted"
-_MADE_UP = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
+_SYNTHETIC = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
 _QUESTION, _WAVE = "question: ", "wave: "
 
 _FORMER_FOLDER = "claims"
@@ -52,7 +52,7 @@ class Asked:
     wave: int
     """Which time the same people are asked the same."""
 
-    made_up: bool
+    synthetic: bool
     """Whether nobody was promised anything, so that the estimate may be drawn again and again."""
 
     simulated: bool
@@ -86,17 +86,17 @@ class Place:
         if self.folder is not None:
             refuse_former(self.folder / _FORMER_FOLDER)
 
-    def refuse_other_estimate(self, asked: Asked, reports: FloatArray, ids: Sequence[str] | None) -> None:
+    def refuse_other_estimate(self, asked: Asked, bids: FloatArray, ids: Sequence[str] | None) -> None:
         """Refuse to replace a record of an estimate that the ledger, perhaps a new one, does not know."""
         try:
             found = None if self.record is None else read(self.record)
         except (OSError, RecordError):  # there is none, or none that can be read
             return
-        if found is None or found.release is None or is_made_up(found):
+        if found is None or found.release is None or is_synthetic(found):
             return
         question, wave = asked_by(found, None, None)
         same = ids is not None and found.ids is not None and set(ids) == set(id_texts(found.ids))
-        same = same or np.array_equal(np.sort(reports), np.sort(found.outcome.reports))
+        same = same or np.array_equal(np.sort(bids), np.sort(found.outcome.bids))
         if same and (as_question(question), wave) == (as_question(asked.question), asked.wave):
             raise self._unknown(self.record, asked)
 
@@ -107,7 +107,7 @@ class Place:
         except (OSError, RecordError):
             return
         release, decided = found.get("release"), found.get("decided")
-        if not isinstance(release, dict) or not isinstance(decided, dict) or release.get("made_up") is True:
+        if not isinstance(release, dict) or not isinstance(decided, dict) or release.get("synthetic") is True:
             return
         stated = (as_question(str(found.get("question")) or UNSAID), release.get("wave"), decided.get("people"))
         if stated == (as_question(asked.question), asked.wave, people):
@@ -152,8 +152,8 @@ def drawn_from(
     """Draw the estimate, once, and keep it in the release ledger before it is shown."""
     accepted, simulated = asked.accept_infinite_loss, asked.simulated
     with rows_of(people.source, people.lines):
-        if asked.made_up:
-            return release_made_up(
+        if asked.synthetic:
+            return release_synthetic(
                 plan,
                 data,
                 question=asked.question,
@@ -173,7 +173,7 @@ def drawn_from(
             ledger=place.ledger,
             accept_infinite_loss=accepted,
             simulated=simulated,
-            before_first=lambda: place.refuse_other_estimate(asked, people.reports, people.ids),
+            before_first=lambda: place.refuse_other_estimate(asked, people.bids, people.ids),
         )
 
 
@@ -184,7 +184,7 @@ def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field
     which = np.zeros(people, dtype=np.bool_)
     which[list(late)] = True
     raise InputError(
-        f"Data came after the estimate was drawn, from the people in {rows_text(which)} of the reports (counted from"
+        f"Data came after the estimate was drawn, from the people in {rows_text(which)} of the bids (counted from"
         f' 0). They cannot be used any more; {field} must say what is paid for them: "paid" or "unpaid".',
         field=field,
         row=late[0],
@@ -197,13 +197,13 @@ def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field
 def stamps_of(decided: Decided, asked: Asked | None = None, answer: Answer | None = None) -> list[str]:
     """What is to be said, wherever a purchase is recorded or told of, about safeguards that were overridden."""
     stamps = []
-    if asked is not None and asked.made_up:
-        stamps.append(_MADE_UP)
+    if asked is not None and asked.synthetic:
+        stamps.append(_SYNTHETIC)
     elif asked is not None and answer is not None:
         stamps += wave_stamps(asked.wave, answer.waves_before)
     known = decided.origin.get("overlap")
     if known:
-        stamps.append(f"prior fitted on participants: {known} of those who report were in the pilot")
+        stamps.append(f"prior fitted on participants: {known} of those who bid were in the pilot")
     if takes_too_much(decided.market.goal):
         stamps.append(ROUNDING_ACCEPTED)
     if answer is not None and math.isinf(decided.figures.largest_privacy_loss):
@@ -222,9 +222,9 @@ def wave_stamps(wave: int, before: int) -> list[str]:
     return [f"wave {wave}: this question was answered from these people's data {known}"]
 
 
-def is_made_up(record: Record) -> bool:
+def is_synthetic(record: Record) -> bool:
     """Whether a record says that nobody in it was promised anything."""
-    return _MADE_UP in record.stamps
+    return _SYNTHETIC in record.stamps
 
 
 def asked_notes(question: str, wave: int) -> list[str]:
@@ -280,7 +280,7 @@ class Released:
         facts, answer = estimate_facts(self.answer.release, self.level), self.answer
         facts |= {"drawn_before": answer.before, "late": len(answer.late)}
         facts |= {"stamps": list(self.record.stamps), "record": self.path, "reading_notes": list(self.data_notes)}
-        facts["made_up"] = facts["public"]["made_up"] = self.asked.made_up
+        facts["synthetic"] = facts["public"]["synthetic"] = self.asked.synthetic
         return facts
 
     def text(self) -> str:
@@ -321,7 +321,7 @@ def release_recorded(
     asked = Asked(
         question=question,
         wave=wave,
-        made_up=is_made_up(record),
+        synthetic=is_synthetic(record),
         simulated=simulated_values,
         accept_infinite_loss=accept_infinite_loss,
         late=late,
@@ -331,7 +331,7 @@ def release_recorded(
         return Released(answer=answer, asked=asked, record=record, path=None, level=level)
     kind = _kind(record, simulated_values)
     ids = None if record.ids is None else id_texts(record.ids)
-    people = People(source=str(path), ids=ids, id_column=ids or [], reports=record.outcome.reports, groups=None)
+    people = People(source=str(path), ids=ids, id_column=ids or [], bids=record.outcome.bids, groups=None)
     step("reading the data")
     found = _delivered(record, data, people, id_column, value_column, kind)
     step("drawing")
@@ -377,7 +377,7 @@ def _kind(record: Record, simulated_values: bool) -> Kind:
 
 def _stamps_of_release(record: Record, asked: Asked, answer: Answer) -> list[str]:
     """What is stamped beside what the record of the decisions says already."""
-    stamps = [] if asked.made_up else wave_stamps(asked.wave, answer.waves_before)
+    stamps = [] if asked.synthetic else wave_stamps(asked.wave, answer.waves_before)
     if np.isinf(record.outcome.privacy_loss).any():
         stamps.append(_INFINITE)
     if answer.late:

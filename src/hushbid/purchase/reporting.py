@@ -1,9 +1,9 @@
 """The report page again, from a record: what the page of the purchase said, as far as the record knows it.
 
 A record holds the decisions, the payments, the release, and in its notes the campaign's name, its question, its wave
-and its notices. It does not hold the unit of the data, the date, the ceiling, how sure the interval was to be, what the
-audits found, nor what a server knows of payments made. Whoever asks for the page states the first four, and the audits
-are run again.
+and its notices. It does not hold the unit of the data, the date, the spending limit, how sure the interval was to be,
+what the audits found, nor what a server knows of payments made. Whoever asks for the page states the first four, and
+the audits are run again.
 """
 
 import re
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hushbid.errors import InputError
-from hushbid.purchase.releasing import MADE_UP_NOTICE, asked_by, is_made_up
+from hushbid.purchase.releasing import SYNTHETIC_NOTICE, asked_by, is_synthetic
 from hushbid.purchase.writing import SIMULATED
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
@@ -30,10 +30,10 @@ _OVERLAP = "prior fitted on participants"
 class Unrecorded:
     """What a record does not say of its campaign."""
 
-    name: str | None = None
+    title: str | None = None
     """What people call it; None for what the record says, which of a server's campaign is its number."""
 
-    quantity: str | None = None
+    question: str | None = None
     """What is estimated, if the record does not say."""
 
     unit: str = ""
@@ -42,7 +42,7 @@ class Unrecorded:
     date: str = ""
     """When it was carried out, as it is to be shown."""
 
-    ceiling: float | None = None
+    spending_limit: float | None = None
     """More than this was not to be spent."""
 
     level: float = 0.95
@@ -58,14 +58,14 @@ def recorded_page(record: Record, told: Unrecorded, *, audits: tuple[AuditLine, 
     report = build_report(
         record.outcome,
         record.release,
-        campaign_name=_name(record, told.name),
-        quantity=question,
+        title=_title(record, told.title),
+        question=question,
         unit=told.unit,
         money=record.money,
         groups=record.groups,
         audits=audits,
         prior_from_participants=any(stamp.startswith(_OVERLAP) for stamp in record.stamps),
-        spending_ceiling=told.ceiling,
+        spending_limit=told.spending_limit,
         notices=notices_of(record),
         record_name=Path(file).name,
         record_hash=record.hash,
@@ -78,7 +78,7 @@ def recorded_page(record: Record, told: Unrecorded, *, audits: tuple[AuditLine, 
 
 def question_of(record: Record, told: Unrecorded) -> str:
     """The question that the page is about; what contradicts the record is refused."""
-    question, _ = asked_by(record, told.quantity, None)
+    question, _ = asked_by(record, told.question, None)
     if record.outcome.market.survey is not None and told.unit:
         raise InputError("unit cannot be stated of a survey, each of whose questions has its own.", field="unit")
     return question
@@ -93,16 +93,16 @@ def notices_of(record: Record) -> list[str]:
             left.discard(kind)
         else:
             own.append(note)
-    made_up = is_made_up(record)
+    synthetic = is_synthetic(record)
     stamps = [stamp for stamp in record.stamps if stamp.startswith(_SHOWN_STAMPS)]
     return [
-        *([MADE_UP_NOTICE] if made_up else []),
+        *([SYNTHETIC_NOTICE] if synthetic else []),
         *own,
         *map(as_sentence, stamps),
         *([SIMULATED] if SIMULATED not in left else []),
     ]
 
 
-def _name(record: Record, given: str | None) -> str:
+def _title(record: Record, given: str | None) -> str:
     found = next((note.removeprefix(_CAMPAIGN) for note in record.notes if note.startswith(_CAMPAIGN)), None)
     return given or found or "A campaign"

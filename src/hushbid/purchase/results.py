@@ -50,7 +50,7 @@ class Purchase:
     """What record and summary say of safeguards that were overridden."""
 
     strangers: int
-    """People in the data who did not report."""
+    """People in the data who did not bid."""
 
     missing: str
     """Why there is no estimate although there are data; empty if there is one."""
@@ -64,7 +64,7 @@ class Purchase:
     def __repr__(self) -> str:
         figures, released = self.decided.figures, self.answer is not None
         return (
-            f"Purchase(name={self.campaign.name!r}, people={figures.people}, active={figures.active},"
+            f"Purchase(name={self.campaign.title!r}, people={figures.people}, active={figures.active},"
             f" released={released}, files={len(self.files)})"
         )
 
@@ -89,7 +89,7 @@ class Purchase:
         return 0 if self.answer is None else len(self.answer.late)
 
     def to_frame(self, library: Library | None = None) -> Any:
-        """What was decided about everybody, one row per person in the order of the reports, with her id. Confidential.
+        """What was decided about everybody, one row per person in the order of the bids, with her id. Confidential.
 
         Of ``library``; unless one is named, of the library that people came in, else of the first that is installed:
         pandas, Polars, pyarrow.
@@ -104,12 +104,12 @@ class Purchase:
 
     def facts(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
-        facts: dict[str, Any] = {"campaign": self.campaign.name, **self.decided.facts()}
+        facts: dict[str, Any] = {"campaign": self.campaign.title, **self.decided.facts()}
         if self.answer is not None:
             facts["estimate"] = campaign_estimate(self.campaign, self.answer)
             facts["drawn_before"] = self.answer.before
             facts["late"] = self.late
-        facts["made_up"] = self.campaign.made_up
+        facts["synthetic"] = self.campaign.synthetic
         facts["stamps"] = list(self.stamps)
         if self.record is not None:
             facts["audits_failed"] = self.failed
@@ -127,14 +127,14 @@ class Purchase:
             names = ", ".join(path.name for path in self.files)
             lines.append(f"Written to {campaign.folder}: {names}.")
         if campaign.data is None and campaign.path is not None:
-            lines.append(_next_step(campaign.path, campaign.name, self.decided.market, self.on_engine))
+            lines.append(_next_step(campaign.path, campaign.title, self.decided.market, self.on_engine))
         return "\n".join(lines)
 
     def told(self) -> list[str]:
         """What is said of the estimate, and of what should not be overlooked, a line each."""
         campaign, answer, lines = self.campaign, self.answer, list[str]()
         if answer is not None:
-            lines.append(estimate_text(answer.release, campaign.level, campaign.quantity, campaign.unit))
+            lines.append(estimate_text(answer.release, campaign.level, campaign.question, campaign.unit))
             lines += moved_text(answer.release)
             if answer.before:
                 lines.append(BEFORE)
@@ -172,12 +172,12 @@ class Purchase:
             facts.append(("Written", ", ".join(path.name for path in self.files)))
         tables: list[Table] = []
         if self.release is not None:
-            tables.append(estimates_table(self.release.public(), campaign.quantity, campaign.unit))
+            tables.append(estimates_table(self.release.public(), campaign.question, campaign.unit))
         notes = [FEW] if few else [FEW_IN_STRATUM] if few_in_stratum else []
         notes += [f"No estimate: {self.missing}"] if self.missing else []
         notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
         notes += [f"Stamped: {stamp}." for stamp in self.stamps]
-        return card(f"Purchase: {campaign.name}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
+        return card(f"Purchase: {campaign.title}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
 
     _repr_pretty_ = pretty
 
@@ -202,7 +202,7 @@ class PurchaseByStratum:
     """The purchase of each stratum, by its name."""
 
     strangers: int
-    """People in the data who did not report."""
+    """People in the data who did not bid."""
 
     data_notes: tuple[str, ...]
     """Sentences about how the data were read, where that was a choice."""
@@ -211,7 +211,7 @@ class PurchaseByStratum:
     """Where the strata stand side by side."""
 
     def __repr__(self) -> str:
-        return f"PurchaseByStratum(name={self.campaign.name!r}, parts={self.parts!r})"
+        return f"PurchaseByStratum(name={self.campaign.title!r}, parts={self.parts!r})"
 
     @property
     def failed(self) -> int:
@@ -226,10 +226,10 @@ class PurchaseByStratum:
     def facts(self) -> dict[str, Any]:
         """For programs: of everybody, and of each stratum what a purchase says of itself."""
         return {
-            "campaign": self.campaign.name,
+            "campaign": self.campaign.title,
             **self.decided.facts(),
             "strata": [{"stratum": name, **part.facts()} for name, part in self.parts.items()],
-            "made_up": self.campaign.made_up,
+            "synthetic": self.campaign.synthetic,
             "audits_failed": self.failed,
             "reading_notes": list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes])),
             "files": [str(path) for path in self.files],
@@ -246,26 +246,26 @@ class PurchaseByStratum:
             lines.append(strangers_text(self.strangers))
         lines.append(f"Written to {campaign.folder}: {self.table.name}, and a folder for each stratum.")
         if campaign.data is None and campaign.path is not None:
-            lines.append(_next_step(campaign.path, campaign.name, self.decided.market, on_engine=False))
+            lines.append(_next_step(campaign.path, campaign.title, self.decided.market, on_engine=False))
         return "\n".join(lines)
 
 
 def strangers_text(count: int) -> str:
-    """How many people in the data did not report, in a sentence."""
-    return f"{wording.people(count)} in the data did not report; their data were not used."
+    """How many people in the data did not bid, in a sentence."""
+    return f"{wording.people(count)} in the data did not bid; their data were not used."
 
 
 def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:
     """The figures that are not about one person, in a file; above `LARGEST_RECORD` people in the place of a record."""
     return {
         "format": "hushbid summary",
-        "version": 1,
-        "campaign": campaign.name,
+        "version": 2,
+        "campaign": campaign.title,
         "market": decided.market.to_dict(),
         "prior": dict(decided.origin),
         "decided": decided.facts(),
         "release": None if answer is None else campaign_estimate(campaign, answer),
-        "question": campaign.quantity,
+        "question": campaign.question,
         "stamps": list(stamps),
         "notices": list(campaign.notices),
         "record": {"written": decided.everybody is not None, "most_people": LARGEST_RECORD},
@@ -276,8 +276,8 @@ def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps:
 def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
     """The estimate of a campaign: of which wave it is, and whether it is made up."""
     facts = estimate_facts(answer.release, campaign.level)
-    origin = {"wave": campaign.wave, "waves_before": answer.waves_before, "made_up": campaign.made_up}
-    return {**facts, **origin, "public": {**facts["public"], "made_up": campaign.made_up}}
+    origin = {"wave": campaign.wave, "waves_before": answer.waves_before, "synthetic": campaign.synthetic}
+    return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.synthetic}}
 
 
 def _next_step(path: Path, name: str, market: Market, on_engine: bool) -> str:

@@ -50,8 +50,8 @@ class Side:
     beside: Mapping[str, Any] | None
     """What the file states beside the market; None for a record, which does not hold it."""
 
-    above_ceiling: float | None
-    """The ceiling that its payments are above; None if they are not."""
+    above_spending_limit: float | None
+    """The spending limit that its payments are above; None if they are not."""
 
     @property
     def losses(self) -> Any:
@@ -83,26 +83,26 @@ def side_of(path: Path) -> Side:
 
 def _of_file(path: Path) -> Side:
     campaign = read_campaign(path, data={})  # whether there are data makes no difference here
-    if campaign.reports.file == STREAM:
-        told = f"{path}: reports.file must be a file to be compared, not standard input."
-        raise InputError(told, field="reports.file")
+    if campaign.bids.file == STREAM:
+        told = f"{path}: bids.file must be a file to be compared, not standard input."
+        raise InputError(told, field="bids.file")
     try:
-        decided = decide(replace(wanted_by(campaign), ceiling=None), AT_ONCE, lambda told: None)
+        decided = decide(replace(wanted_by(campaign), spending_limit=None), AT_ONCE, lambda told: None)
     except HushbidError as problem:
         raise type(problem)(f"{path}: {problem}", field=problem.field, row=problem.row) from problem
-    spent, ceiling = decided.total_minor / campaign.currency.per_unit, campaign.ceiling
+    spent, spending_limit = decided.total_minor / campaign.currency.per_unit, campaign.spending_limit
     beside = {
-        "name": campaign.name,
-        "quantity": campaign.quantity,
+        "title": campaign.title,
+        "question": campaign.question,
         "unit": campaign.unit,
         "wave": campaign.wave,
-        "made_up": campaign.made_up,
-        "reports.file": str(Path(campaign.reports.file).resolve()),
-        "reports.limit": campaign.reports.limit,
-        "money.ceiling": ceiling,
+        "synthetic": campaign.synthetic,
+        "bids.file": str(Path(campaign.bids.file).resolve()),
+        "bids.limit": campaign.bids.limit,
+        "money.spending_limit": spending_limit,
     }
-    above = ceiling is not None and spent > ceiling
-    return _decided_side(str(path), decided, beside, above_ceiling=ceiling if above else None)
+    above = spending_limit is not None and spent > spending_limit
+    return _decided_side(str(path), decided, beside, above_spending_limit=spending_limit if above else None)
 
 
 def _of_record(path: Path, called: str) -> Side:
@@ -112,7 +112,7 @@ def _of_record(path: Path, called: str) -> Side:
         source=str(path),
         ids=None if record.ids is None else id_texts(record.ids),
         id_column=[],
-        reports=outcome.reports,
+        bids=outcome.bids,
         groups=None if record.groups is None else list(record.groups),
     )
     if record.money is None:
@@ -120,11 +120,11 @@ def _of_record(path: Path, called: str) -> Side:
     else:
         currency = Currency(record.money.currency, record.money.decimals)
         everybody = Everybody(people=people, outcome=outcome, money=record.money)
-    return _decided_side(called, Decided.of(everybody, currency, {}), None, above_ceiling=None)
+    return _decided_side(called, Decided.of(everybody, currency, {}), None, above_spending_limit=None)
 
 
 def _decided_side(
-    called: str, decided: Decided, beside: Mapping[str, Any] | None, *, above_ceiling: float | None
+    called: str, decided: Decided, beside: Mapping[str, Any] | None, *, above_spending_limit: float | None
 ) -> Side:
     assert decided.everybody is not None
     market = decided.everybody.outcome.market
@@ -136,7 +136,7 @@ def _decided_side(
         currency=decided.currency,
         settings={**dict(_settings(market)), "money.currency": currency},
         beside=beside,
-        above_ceiling=above_ceiling,
+        above_spending_limit=above_spending_limit,
     )
 
 

@@ -1,4 +1,4 @@
-"""What a campaign costs before anybody has reported, and the ceiling above which nothing is bought."""
+"""What a campaign costs before anybody has bid, and the spending limit above which nothing is bought."""
 
 import math
 from collections import Counter
@@ -13,22 +13,24 @@ from hushbid.mechanism import Market, Simulation
 from hushbid.mechanism.simulation import simulate
 from hushbid.money import Currency
 
-_SIMULATED_REPORTS = 2_000_000
+_SIMULATED_BIDS = 2_000_000
 _FORECAST_TOLERANCE = 1e-3
 
 
-def refuse_above_ceiling(total_minor: int, currency: Currency, ceiling: float | None, usual: Callable[[], str]) -> None:
+def refuse_above_spending_limit(
+    total_minor: int, currency: Currency, spending_limit: float | None, usual: Callable[[], str]
+) -> None:
     """Refuse to spend more than allowed, and say what is usual."""
-    if ceiling is not None and total_minor / currency.per_unit > ceiling:
+    if spending_limit is not None and total_minor / currency.per_unit > spending_limit:
         raise LimitExceeded(
-            f"The payments come to {currency.text(total_minor)}, above the ceiling of {currency.text_of(ceiling)}:"
-            f" nothing was bought and nothing was written. {usual()}"
+            f"The payments come to {currency.text(total_minor)}, above the spending limit of"
+            f" {currency.text_of(spending_limit)}: nothing was bought and nothing was written. {usual()}"
         )
 
 
 def forecast(market: Market, people: int, currency: Currency) -> str:
     """What such a campaign costs, in a sentence: expected, in 95 of 100 cases and at worst."""
-    times, rng = max(20, min(200, _SIMULATED_REPORTS // people)), np.random.default_rng(1)
+    times, rng = max(20, min(200, _SIMULATED_BIDS // people)), np.random.default_rng(1)
     if not market.each:
         rounded = market.for_people(people).goal
         return Spending.of(_simulated(market, people, times, rng), rounded).text(currency)
@@ -52,7 +54,7 @@ def _simulated(market: Market, people: int, times: int, rng: np.random.Generator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What a campaign of so many people costs, before anybody has reported; from simulated campaigns."""
+    """What a campaign of so many people costs, before anybody has bid; from simulated campaigns."""
 
     expected: float
     """The mean total payment."""
@@ -64,7 +66,7 @@ class Spending:
     """The total that 95 of 100 campaigns do not exceed."""
 
     at_worst: float
-    """The total that no reports can exceed; infinite under a prior without an upper end."""
+    """The total that no bids can exceed; infinite under a prior without an upper end."""
 
     repetitions: int
     """How many campaigns were simulated."""

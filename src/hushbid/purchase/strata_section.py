@@ -1,7 +1,7 @@
 """The table [strata] of a campaign file: into which public strata people fall, and what is wanted of their means.
 
 Exactly one of ``shares`` (a mean for a population with these shares), ``contrast`` (a combination of any signs) and
-``each`` (an estimate per stratum) is stated. Everybody's stratum stands in a column beside the reports; it must be
+``each`` (an estimate per stratum) is stated. Everybody's stratum stands in a column beside the bids; it must be
 known of people, not told by them. Where a relation is allowed for, the means are about everybody in the table, or about
 the ``population`` that is stated for each stratum.
 """
@@ -60,7 +60,7 @@ class Stratification:
         return sum(self._stated.values())
 
     def panel(self, relation: float) -> dict[str, Any]:
-        """The market's fields for people who have not reported yet: everybody of the population that is stated."""
+        """The market's fields for people who have not bid yet: everybody of the population that is stated."""
         labels = [label for label, count in self._stated.items() for _ in range(count)]
         return {**self.fields(None, relation), "strata": labels}
 
@@ -68,7 +68,7 @@ class Stratification:
     def _stated(self) -> Mapping[str, int]:
         if self.population is not None:
             return self.population
-        told = "strata.population must say how many people each stratum has, where nobody has reported yet."
+        told = "strata.population must say how many people each stratum has, where nobody has bid yet."
         raise InputError(told, field="strata.population")
 
 

@@ -74,7 +74,7 @@ def _public_answers(release: Release) -> dict[str, Any]:
     return shown
 
 
-def estimate_text(release: Release, level: float, quantity: str = "the mean", unit: str = "") -> str:
+def estimate_text(release: Release, level: float, question: str = "the mean", unit: str = "") -> str:
     """The estimate and its interval in a sentence, and who is missing in another; of a survey, a line a question."""
     gone = f"{wording.people(release.absent)} did not deliver; the interval allows for it."
     shares = "" if release.strata is None else release.strata.about
@@ -86,14 +86,14 @@ def estimate_text(release: Release, level: float, quantity: str = "the mean", un
         return "\n".join(
             [*lines, *([gone.replace("the interval allows", "intervals allow")] if release.absent else [])]
         )
-    if release.strata is not None and quantity == UNSAID:
-        quantity = release.strata.words
+    if release.strata is not None and question == UNSAID:
+        question = release.strata.words
     half_width = release.error.half_width(level)
     value, lower, upper = interval(release.one_estimate, half_width, release.range)
     _, near, far = interval(release.one_estimate, release.error.normal_half_width(level), release.range)
     first = _UNUSABLE if is_unusable(release.one_estimate, half_width, release.range) else ""
     sentence = (
-        f"Estimate of {quantity}: {first}{value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to"
+        f"Estimate of {question}: {first}{value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to"
         f" {upper}; by normal approximation {near} to {far}."
     )
     return sentence + f" {gone}" * (release.absent > 0) + f"\n{shares}" * bool(shares)

@@ -17,7 +17,7 @@ from hushbid.documents import plain
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import Decided, Everybody, record_writer
 from hushbid.purchase.people import Reading
-from hushbid.purchase.releasing import MADE_UP_NOTICE, asked_notes, wave_stamps
+from hushbid.purchase.releasing import SYNTHETIC_NOTICE, asked_notes, wave_stamps
 from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, Report, build_report, render_report
@@ -74,18 +74,18 @@ def write_tables(
 ) -> list[Path]:
     """Stage decisions, payments and the estimate; decisions that an engine wrote are staged already."""
     paths, everybody = [names.decisions], decided.everybody
-    made_up: dict[str, Raw] = {}
-    if everybody is not None and campaign.made_up:
-        made_up = {"made_up": ["yes"] * len(everybody.people)}
+    synthetic: dict[str, Raw] = {}
+    if everybody is not None and campaign.synthetic:
+        synthetic = {"synthetic": ["yes"] * len(everybody.people)}
     if everybody is not None:
-        files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **made_up}))
+        files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **synthetic}))
     if answer is not None:
         paths += [names.payments, names.estimate]
         if everybody is None:
             _write_payments_on_engine(files, names.payments, campaign, priced, answer)
         else:
             owed = payment_columns(everybody, answer, late_is_paid=campaign.late_is_paid)
-            files.add(names.payments, table_writer(names.payments, {**owed, **made_up}))
+            files.add(names.payments, table_writer(names.payments, {**owed, **synthetic}))
         files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
     return paths
 
@@ -124,7 +124,7 @@ def _write_payments_on_engine(
     assert campaign.data is not None
     # as in memory: without drop-outs the payments are those that were decided
     mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
-    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, made_up=campaign.made_up)
+    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, synthetic=campaign.synthetic)
     checked(files.make(path, lambda place: priced.write(frame, place)), priced)
 
 
@@ -133,7 +133,7 @@ def _json_writer(values: Mapping[str, Any]) -> Write:
     return lambda file: file.write(content.encode())
 
 
-def report_of(
+def page_of(
     campaign: Campaign,
     decided: Decided,
     everybody: Everybody,
@@ -141,8 +141,8 @@ def report_of(
     audits: tuple[AuditLine, ...],
 ) -> Report:
     """All that the report of a campaign shows, but for the hash of the record."""
-    notices = [MADE_UP_NOTICE, *campaign.notices] if campaign.made_up else list(campaign.notices)
-    if not campaign.made_up and answer is not None:
+    notices = [SYNTHETIC_NOTICE, *campaign.notices] if campaign.synthetic else list(campaign.notices)
+    if not campaign.synthetic and answer is not None:
         told = wave_stamps(campaign.wave, answer.waves_before)
         notices += map(as_sentence, told)
     if campaign.data is not None and campaign.data.kind == "simulated_values":
@@ -150,14 +150,14 @@ def report_of(
     return build_report(
         everybody.outcome,
         None if answer is None else answer.release,
-        campaign_name=campaign.name,
-        quantity=campaign.quantity,
+        title=campaign.title,
+        question=campaign.question,
         unit=campaign.unit,
         money=everybody.money,
         groups=everybody.people.groups,
         audits=audits,
         prior_from_participants=bool(decided.origin.get("overlap")),
-        spending_ceiling=campaign.ceiling,
+        spending_limit=campaign.spending_limit,
         notices=notices,
         date=date.today().isoformat(),
         level=campaign.level,
@@ -170,7 +170,7 @@ def _rendered(report: Report, record: Record) -> str:
 
 def notes_of(campaign: Campaign) -> list[str]:
     """What a record says of a campaign beside its decisions."""
-    notes = [f"campaign: {campaign.name}", *asked_notes(campaign.quantity, campaign.wave)]
+    notes = [f"campaign: {campaign.title}", *asked_notes(campaign.question, campaign.wave)]
     if campaign.path is not None and campaign.path.exists():
         notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")
     if campaign.data is not None and campaign.data.kind == "simulated_values":

@@ -1,12 +1,12 @@
 """The log of a campaign: what happened, in order, each event holding the hash of the one before.
 
-Version 1 is JSON lines, one event a line (docs/reference/receipts.md describes every field)::
+Version 2 is JSON lines, one event a line (docs/reference/receipts.md describes every field)::
 
-    format, version      "hushbid-event", 1
+    format, version      "hushbid-event", 2
     campaign             whose log it is
     number               1, 2, 3, ...
     at                   when, in UTC; never earlier than the event before
-    kind, body           what; a body holds no report and no datum, at most salted commitments
+    kind, body           what; a body holds no bid and no datum, at most salted commitments
     previous             the hash of the event before; 64 zeros for the first
     hash                 SHA-256 of the canonical form of all the rest
 
@@ -18,7 +18,7 @@ These fields of a body mean the same everywhere, any others may occur; `hushbid.
     root, tree_size      the receipts' tree (`hushbid.receipts.receipt`); one event of a log names it
     record               the hash of the campaign's record at that moment; the last one counts
     participant          whom the event is about, by her pseudonym
-    report_commitment    what `report_commitment` gives for her report and limit; her last one counts
+    bid_commitment    what `bid_commitment` gives for her bid and limit; her last one counts
     agreement            the hash of what she agreed to, with its ``language``; her last one counts
 """
 
@@ -42,7 +42,7 @@ from hushbid.documents import (
 )
 from hushbid.errors import RecordError
 
-FORMAT, VERSION = "hushbid-event", 1
+FORMAT, VERSION = "hushbid-event", 2
 GENESIS = "0" * 64
 HASH_BYTES = 32
 SALT_BYTES = 32
@@ -125,7 +125,7 @@ class Event:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Event":
-        """The inverse of `to_dict`: exactly the fields of version 1; the hash is read as it stands, not checked."""
+        """The inverse of `to_dict`: exactly the fields of version 2; the hash is read as it stands, not checked."""
         return _EVENT.read(values)
 
     @property
@@ -177,13 +177,13 @@ def commitment(content: Mapping[str, Any], salt: bytes) -> str:
     return hmac.new(salt, canonical(content), "sha256").hexdigest()
 
 
-def report_commitment(participant: str, report: float, salt: bytes, *, limit: float | None = None) -> str:
-    """What the log says of a report and of the limit beside it, if there is one: fixes them without showing them.
+def bid_commitment(participant: str, bid: float, salt: bytes, *, limit: float | None = None) -> str:
+    """What the log says of a bid and of the limit beside it, if there is one: fixes them without showing them.
 
     The salt is the one on her receipt.
     """
     limited = {} if limit is None else {"limit": number_text(limit)}
-    return commitment({"participant": participant, "report": number_text(report), **limited}, salt)
+    return commitment({"participant": participant, "bid": number_text(bid), **limited}, salt)
 
 
 def _read(text: bytes) -> Iterator[Event]:

@@ -1,10 +1,10 @@
-"""The receipt of one participant: what she reported, was promised and is paid, signed, and provably one of many.
+"""The receipt of one participant: what she bid, was promised and is paid, signed, and provably one of many.
 
 When a campaign ends, the bodies of all its receipts, in the order of the participants' pseudonyms, are the entries of a
-Merkle tree (`hushbid.receipts.merkle`); its root goes into the campaign's log and is public. Version 1 is a JSON object
+Merkle tree (`hushbid.receipts.merkle`); its root goes into the campaign's log and is public. Version 2 is a JSON object
 (docs/reference/receipts.md describes every field)::
 
-    format, version      "hushbid-receipt", 1
+    format, version      "hushbid-receipt", 2
     body                 her own facts, and a salt that keeps others from guessing them
     index, proof         her body's place in the tree, and the hashes that lead from it to the root
     root, tree_size      of the tree
@@ -28,8 +28,8 @@ from hushbid.receipts.keys import PUBLIC_KEY, SIGNATURE, PublicKey, SigningKey
 from hushbid.receipts.log import HASH, SALT_BYTES, Head
 from hushbid.receipts.merkle import HASH_BYTES, Tree, proves
 
-FORMAT, VERSION = "hushbid-receipt", 1
-PURPOSE = "hushbid-receipt v1"
+FORMAT, VERSION = "hushbid-receipt", 2
+PURPOSE = "hushbid-receipt v2"
 TIMES = {"renewed": "link-renewed", "own_links": "own-link-made", "own_links_used": "own-link-used"}
 """Lists of times that a body has if they are not empty, and the events of the log that they are of."""
 
@@ -83,8 +83,8 @@ class Body:
     state: str
     """Where she ended: declined, delivered, dropped, and so on."""
 
-    report: float | None
-    """The sensitivity that counted; None if she made no report that did."""
+    bid: float | None
+    """The bid that counted; None if she made no bid that did."""
 
     promised: float | None
     """The privacy loss she was promised at most; None if nothing was decided about her."""
@@ -108,7 +108,7 @@ class Body:
     """32 random bytes, hers alone."""
 
     limit: float | None = None
-    """The largest privacy loss that she said she accepts, beside the report that counted; None if she said none."""
+    """The largest privacy loss that she said she accepts, beside the bid that counted; None if she said none."""
 
     questions: Annotated[str | None, Perhaps(HASH)] = None
     """The hash of the questions that she was asked (`questions_hash`), all for one loss; None if it was one number."""
@@ -126,9 +126,9 @@ class Body:
     """Likewise: when such a link was used."""
 
     agreement: Agreement | None = None
-    """What she agreed to before she reported, the last time if more than once; None if nothing was asked of her."""
+    """What she agreed to before she bid, the last time if more than once; None if nothing was asked of her."""
 
-    def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
+    def __repr__(self) -> str:  # a bid tells a price for privacy: not for a log
         return f"Body(campaign={self.campaign!r}, participant={self.participant!r})"
 
     def entry(self) -> bytes:
@@ -139,10 +139,10 @@ class Body:
         code = self.currency
         if not (len(code) == 3 and code.isascii() and code.isalpha() and code.isupper()):
             raise RecordError("currency must be three capital letters such as EUR.", field="currency")
-        if any(number is not None and number < 0 for number in (self.report, self.promised, self.delivered)):
-            raise RecordError("report, promised and delivered must not be negative.")
-        if self.limit is not None and not (self.limit >= 0.0 and self.report is not None):
-            raise RecordError("limit must be at least 0, and stand beside a report.", field="limit")
+        if any(number is not None and number < 0 for number in (self.bid, self.promised, self.delivered)):
+            raise RecordError("bid, promised and delivered must not be negative.")
+        if self.limit is not None and not (self.limit >= 0.0 and self.bid is not None):
+            raise RecordError("limit must be at least 0, and stand beside a bid.", field="limit")
         for name in TIMES:
             if list(getattr(self, name)) != sorted(getattr(self, name)):
                 raise RecordError(f"{name} must list times in order.", field=name)
@@ -266,7 +266,7 @@ def issue(body: Body, *, tree: Tree, index: int, event: Head, key: SigningKey) -
 
     The same arguments give the same receipt, byte for byte.
 
-    >>> body = Body(campaign="c1", participant="p1", state="delivered", report=1.25, promised=0.5, delivered=0.5,
+    >>> body = Body(campaign="c1", participant="p1", state="delivered", bid=1.25, promised=0.5, delivered=0.5,
     ...             payment=217, fee=100, currency="EUR", decimals=2, salt=bytes(32))
     >>> event = Head(number=7, at="2026-03-01T12:00:00.000000Z", hash="ab" * 32)
     >>> receipt = issue(body, tree=tree_of([body]), index=0, event=event, key=SigningKey.create())

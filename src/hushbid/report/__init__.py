@@ -1,6 +1,6 @@
 """`report.html`: one self-contained page about a campaign, that a buyer can forward to a regulator.
 
-    report = build_report(outcome, release, campaign_name="Glucose 2026", currency="EUR", groups=groups, audits=audits)
+    report = build_report(outcome, release, title="Glucose 2026", currency="EUR", groups=groups, audits=audits)
     write_report("report.html", report, force=False)
 
 `build_report` computes, `Report` (frozen, plain values) holds, `render_report` draws, `write_report` saves atomically;
@@ -9,18 +9,18 @@ inside a set of files use ``staging.add(path, lambda file: file.write(render_rep
 
 Wiring, for a command line or a server:
 
-- ``outcome`` is ``market.acquire(reports)`` or one read back; ``release`` the release made from it, None before.
-- ``groups``: one label per person, in the order of the reports. Ids are not taken: what is not given cannot leak.
+- ``outcome`` is ``market.acquire(bids)`` or one read back; ``release`` the release made from it, None before.
+- ``groups``: one label per person, in the order of the bids. Ids are not taken: what is not given cannot leak.
 - ``audits``: results of `hushbid.audit`, or `AuditLine`.
 - ``currency``: an ISO code or `hushbid.money.Currency`. Totals and the bound on misreports then include rounding
   every payment up to the smallest coin. ``money`` instead: what is really paid, where it was rounded already.
-- ``comparison``: by default the other setting is computed on the same reports, which takes as long as ``acquire``.
+- ``comparison``: by default the other setting is computed on the same bids, which takes as long as ``acquire``.
 - ``menu``: ``market.menu(n, rng=...)``; shown in place of the schedule when fewer than 20 people were bought from.
 - ``record_name`` and ``record_hash``: how the reader finds and recognises the record for ``hushbid verify``.
 - ``settlement``: by whoever keeps that account, who delivered and what is owed and paid, fees included.
 - ``conduct``: likewise what was asked, when, and who took no part or left.
 - ``language``: "en" or "de", for sentences, numbers and charts; what the caller words stays as it is.
-- ``notices``: sentences shown above everything, for instance that sensitivities are simulated.
+- ``notices``: sentences shown above everything, for instance that bids are simulated.
 
 Nothing in a report is one person's: charts need 20 people, bars 5, small groups are pooled (`suppression`). The page
 asks for nothing from outside and runs no script; its content security policy forbids both. All text of the caller is
@@ -37,11 +37,11 @@ In reading order:
 - `rendering`: how templates are filled in; the server's pages use it too.
 - `language`: what a report says in German, and how it writes numbers; its other half stands in ``templates/de``.
 - `svg`: scales, axes and marks for all pictures.
-- `schedule_chart`: privacy loss and payment against what a person reports; the privacy section shows it.
+- `schedule_chart`: privacy loss and payment against what a person bids; the privacy section shows it.
 - `answers_chart`: what a survey found for each of its questions; the section of the estimate shows it.
 - `strata_table`: what is estimated of strata, and why a panel's own mean would not do; it shows that too.
 - `protection_chart`: what protection against a relation costs and saves; the section on misleading prices shows it.
-- `prior_chart`: a sample of sensitivities against fitted priors, with the ironed virtual costs, as an SVG document.
+- `prior_chart`: a sample of bids against fitted priors, with the ironed virtual costs, as an SVG document.
 - `plots`: some of these pictures, and those of plans and simulations, on Matplotlib axes for notebooks.
 """
 

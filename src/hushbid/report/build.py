@@ -41,10 +41,10 @@ class Report:
     instead of the page. The sections are those fields that name one, in the order of the page.
     """
 
-    campaign_name: str
+    title: str
     """What the page is headed."""
 
-    quantity: str
+    question: str
     """What was estimated, as it stands in a sentence: "the mean blood pressure"."""
 
     unit: str
@@ -87,9 +87,9 @@ class Report:
     """What would mislead the estimate; None if too few people are behind it."""
 
     comparison: sections.settings.ComparisonFacts = field(metadata={"section": sections.settings})
-    """The other setting on the same reports."""
+    """The other setting on the same bids."""
 
-    rivals: sections.rivals.RivalsFacts = field(metadata={"section": sections.rivals})
+    baselines: sections.baselines.BaselinesFacts = field(metadata={"section": sections.baselines})
     """Other ways to buy."""
 
     cap: sections.cap.CapFacts = field(metadata={"section": sections.cap})
@@ -147,8 +147,8 @@ def build_report(
     outcome: Outcome,
     release: Release | None = None,
     *,
-    campaign_name: str = "A campaign",
-    quantity: str = "the mean",
+    title: str = "A campaign",
+    question: str = "the mean",
     unit: str = "",
     currency: Currency | str | None = None,
     money: Money | None = None,
@@ -157,7 +157,7 @@ def build_report(
     comparison: Outcome | Literal["compute", "omit"] = "compute",
     menu: Menu | None = None,
     prior_from_participants: bool = False,
-    spending_ceiling: float | None = None,
+    spending_limit: float | None = None,
     settlement: Settlement | None = None,
     conduct: Conduct | None = None,
     notices: Sequence[str] = (),
@@ -170,7 +170,7 @@ def build_report(
     """Everything the report shows.
 
     ``groups`` has one label per person (by default the groups of the prior, if it has any). ``audits`` are results of
-    `hushbid.audit`. ``comparison`` is the outcome in the other setting on the same reports, or whether to compute it.
+    `hushbid.audit`. ``comparison`` is the outcome in the other setting on the same bids, or whether to compute it.
     ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. ``money`` is
     what is really paid; with a ``currency`` alone, payments are rounded up to its smallest coin. ``settlement`` is the
     account of whoever keeps one: who delivered, what is owed and paid; ``conduct`` likewise what was asked, when, and
@@ -200,21 +200,21 @@ def build_report(
         comparison=comparison,
         menu=menu,
         prior_from_participants=prior_from_participants,
-        spending_ceiling=spending_ceiling,
+        spending_limit=spending_limit,
         settlement=settlement,
         record_name=record_name,
         record_hash=record_hash,
     )
     with speaking(language):
         return Report(
-            campaign_name=_named(plain(campaign_name)),
-            quantity=_quantity(plain(quantity), material),
+            title=_named(plain(title)),
+            question=_question(plain(question), material),
             unit=_unit(outcome) or plain(unit),
             currency=material.currency,
             date=plain(date),
             notices=tuple(retold(plain(notice)) for notice in [*notices, *(as_sentence(f) for f in outcome.flags)]),
             setting=outcome.market.setting,
-            people=outcome.reports.size,
+            people=outcome.bids.size,
             bought_from=outcome.active,
             too_few=too_few(material.fewest),
             **{name: section.facts_of(material) for name, section in SECTIONS.items()},
@@ -228,7 +228,7 @@ def _named(stated: str) -> str:
     return say("A campaign") if stated in ("", "A campaign") else stated
 
 
-def _quantity(stated: str, material: Material) -> str:
+def _question(stated: str, material: Material) -> str:
     """What was estimated: as stated, or else the mean, or the combination of means."""
     if stated not in ("", "the mean"):
         return stated

@@ -41,7 +41,7 @@ class Conduct:
     """Would have given up too much over all campaigns."""
 
     withdrew_before: int
-    """Before the decision, so that their reports do not count."""
+    """Before the decision, so that their bids do not count."""
 
     withdrew_after: int
     """After the decision."""
@@ -90,13 +90,13 @@ def conduct_facts(conduct: Conduct, material: Material) -> ConductFacts:
         dates=tuple((name, _utc(moment)) for name, moment in moments if moment is not None),
         fee=conduct.fee,
         invited=conduct.invited,
-        reported=int(outcome.reports.size),
+        reported=int(outcome.bids.size),
         apart=told_together(
             {
                 say("did not answer"): conduct.silent,
                 say("declined"): conduct.declined,
                 say("withdrew before the decision"): conduct.withdrew_before,
-                say("were excluded by the privacy ledger"): conduct.excluded,
+                say("were excluded by the privacy account"): conduct.excluded,
             }
         ),
         left=told_together(

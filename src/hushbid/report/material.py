@@ -17,7 +17,7 @@ from hushbid.money import Currency, Money
 from hushbid.report.suppression import coarse, fewest
 
 Groups = Sequence[object] | NDArray[np.generic]
-"""One label per person, in the order of the reports."""
+"""One label per person, in the order of the bids."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +45,7 @@ class Settlement:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Material:
-    """What sections compute their facts from. Confidential: it holds everybody's reports and decisions."""
+    """What sections compute their facts from. Confidential: it holds everybody's bids and decisions."""
 
     outcome: Outcome
     """The decisions."""
@@ -78,9 +78,9 @@ class Material:
     """Stands in for the schedule where too few people are behind it."""
 
     prior_from_participants: bool
-    """Whether the prior was fitted on people who report here."""
+    """Whether the prior was fitted on people who bid here."""
 
-    spending_ceiling: float | None
+    spending_limit: float | None
     """What the campaign was allowed to spend."""
 
     settlement: Settlement | None

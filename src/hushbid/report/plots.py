@@ -6,7 +6,7 @@
     plots.schedule(outcome, ax=axes[0])
 
 With ``ax`` it is drawn there, otherwise in a new figure of pyplot's, which a notebook shows. Matplotlib is in the extra
-``plot`` and loaded when something is drawn. What is shown of people follows the rules of reports (`suppression`): where
+``plot`` and loaded when something is drawn. What is shown of people follows the rules of bids (`suppression`): where
 too few are behind a picture, a sentence stands in its place.
 """
 
@@ -26,11 +26,11 @@ from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart, fewest,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# the colours of reports
+# the colours of bids
 _OURS, _OTHERS, _QUIET = "#0072b2", "#e69f00", "#8a919c"
 _LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _STYLES = ("-", "--", ":", "-.")
-_FEW = f"Withheld: with fewer than {SMALLEST_CHART} people\nthis could show what one of them reported."
+_FEW = f"Withheld: with fewer than {SMALLEST_CHART} people\nthis could show what one of them bid."
 _QUANTITIES = {
     "total_payment": "total payment",
     "mse": "mean squared error if unrelated",
@@ -68,10 +68,10 @@ def schedule(
     show: Literal["privacy_loss", "payment"] = "privacy_loss",
     ax: "Axes | None" = None,
 ) -> "Axes":
-    """Privacy loss, or payment, against what a person reports; where groups have priors of their own, a line for each
+    """Privacy loss, or payment, against what a person bids; where groups have priors of their own, a line for each
     of the four largest from which at least 20 people are bought from.
 
-    As in a report: read off at round reports, from at least 20 people bought from; with fewer, from ``menu``, made by
+    As in a report: read off at round bids, from at least 20 people bought from; with fewer, from ``menu``, made by
     ``market.menu``, which nobody's report is behind.
     """
     _must_be(outcome, Outcome, "outcome")
@@ -84,12 +84,12 @@ def schedule(
     if not curves and too_few(fewest(outcome)):
         return _sentence(axes, FEW_IN_STRATUM if outcome.market.strata else _FEW)
     if not curves:
-        return _sentence(axes, "These reports make no curve." if enough_for_chart(outcome.active) else _FEW)
+        return _sentence(axes, "These bids make no curve." if enough_for_chart(outcome.active) else _FEW)
     for place, curve in enumerate(curves):
         paid = [sum(parts) for parts in zip(curve.compensation, curve.rent, curve.other, strict=True)]
         heights = list(curve.privacy_loss) if show == "privacy_loss" else paid
         style = {"color": _LINES[place], "linestyle": _STYLES[place]}
-        axes.plot(list(curve.reports), heights, label=_literal(curve.name), **style)  # type: ignore[arg-type]
+        axes.plot(list(curve.bids), heights, label=_literal(curve.name), **style)  # type: ignore[arg-type]
     if curves[0].name:
         axes.legend(frameon=False)
     expected = " (expected)" if curves[0].kind == "expected" else ""
@@ -119,13 +119,13 @@ def losses(outcome: Outcome, *, ax: "Axes | None" = None) -> "Axes":
     return _labelled(axes, x="privacy loss ε", y=per, title=f"Privacy losses of {outcome.active:,} people bought from")
 
 
-def rivals(comparison: Comparison, *, ax: "Axes | None" = None) -> "Axes":
+def baselines(comparison: Comparison, *, ax: "Axes | None" = None) -> "Axes":
     """What every way to buy pays for our accuracy, ours on top; grey are those that nobody could really use."""
     _must_be(comparison, Comparison, "comparison")
     axes = _axes(ax)
     if comparison.withheld:
         return _sentence(axes, _FEW)
-    rows = [comparison.ours, *comparison.rivals][::-1]
+    rows = [comparison.ours, *comparison.baselines][::-1]
     for place, row in enumerate(rows):
         real = row.truthful and row.voluntary
         colour = _OURS if row is comparison.ours else _OTHERS if real else _QUIET

@@ -84,8 +84,8 @@ def prior_picture(
     marks += _virtual_costs(panels[2], bars, ordered, title)
     drawing = Drawing(width=WIDE, height=panels[2].y.start + 52.0, marks=tuple(marks))
     names = ", ".join(plain(name) for name, _ in ordered)
-    shown = f"A sample of {values.size} sensitivities against these priors: {names}. Top: density; middle: share of"
-    return _document(drawing, f"{shown} people up to each sensitivity; bottom: virtual cost after ironing.")
+    shown = f"A sample of {values.size} costs against these priors: {names}. Top: density; middle: share of"
+    return _document(drawing, f"{shown} people up to each cost; bottom: virtual cost after ironing.")
 
 
 def _document(drawing: Drawing, description: str) -> str:
@@ -109,7 +109,7 @@ def _document(drawing: Drawing, description: str) -> str:
 
 
 def _axis_title(currency: Currency | None) -> str:
-    return f"sensitivity: what one unit of ε costs a person, {currency_words(currency)}"
+    return f"cost: what one unit of ε costs a person, {currency_words(currency)}"
 
 
 def _range(bars: Histogram | None, priors: Sequence[Prior]) -> tuple[float, float]:
@@ -171,7 +171,7 @@ def _density(
 def _shares(
     panel: _Panel, bars: Histogram | None, people: int, ordered: Sequence[tuple[str, Prior]], title: str
 ) -> list[Markup]:
-    marks = _frame(panel.x, panel.y, "share of people up to this sensitivity", title)
+    marks = _frame(panel.x, panel.y, "share of people up to this cost", title)
     for place, (_, prior) in enumerate(ordered):
         points = _points(prior, panel, bars)
         marks += _lines(panel.x, panel.y, points, np.asarray(prior.cdf(points)), place)
@@ -193,7 +193,7 @@ def _virtual_costs(
         curves.append((points, np.asarray(prior.virtual_cost(points))))
     finite = [float(cost) for _, costs in curves for cost in costs if cost <= _STEEPEST * panel.x.high]
     y = Scale(0.0, max([panel.x.high, *finite]), panel.y.start, panel.y.end)
-    marks = _frame(panel.x, y, "virtual cost after ironing; thin: the sensitivity itself", title)
+    marks = _frame(panel.x, y, "virtual cost after ironing; thin: the cost itself", title)
     marks.append(rule(panel.x.start, y(panel.x.low), panel.x.end, y(panel.x.high), "grid"))
     for place, (points, costs) in enumerate(curves):
         marks += _lines(panel.x, y, points, costs, place)

@@ -20,14 +20,14 @@ _COLOURS = ("1", "2", "4", "3")
 class ProtectionFacts:
     """Protection against a relation between price and datum; all errors are standard errors in data units."""
 
-    max_relation: float
+    max_correlation: float
     """How close a relation the campaign was protected against; 0: none."""
 
     population: int
     """How many people the mean is about."""
 
     roster_stated: bool
-    """Whether that number was fixed before anybody reported."""
+    """Whether that number was fixed before anybody bid."""
 
     unrelated: float
     """The error if price and datum are unrelated."""
@@ -42,18 +42,18 @@ class ProtectionFacts:
     """The error at worst if it is 0.3."""
 
     others: tuple[Protection, ...]
-    """The same reports under other degrees of protection; empty where too few people would be bought from."""
+    """The same bids under other degrees of protection; empty where too few people would be bought from."""
 
 
 def protection_facts(outcome: Outcome) -> ProtectionFacts:
     """What the decision was protected against; everybody is taken to deliver."""
-    population, relation = outcome.population, outcome.market.max_relation
+    population, relation = outcome.population, outcome.market.max_correlation
     # answers by coin are not bought under any protection
     degrees = [relation] if outcome.market.strategy.response else sorted({*RELATIONS, relation})
-    others = protections(population, outcome.reports, degrees)
-    (here,) = (one for one in others if one.max_relation == relation)
+    others = protections(population, outcome.bids, degrees)
+    (here,) = (one for one in others if one.max_correlation == relation)
     return ProtectionFacts(
-        max_relation=relation,
+        max_correlation=relation,
         population=population.roster,
         roster_stated=outcome.market.population is not None,
         unrelated=outcome.mse**0.5,
@@ -111,7 +111,8 @@ def table(facts: ProtectionFacts, unit: str, currency: Currency | None) -> Table
     errors = tuple(say("Worst standard error, {relation}", relation=_relation(true)) for true in _DRAWN)
     rows = tuple(
         (
-            number(one.max_relation) + (say(" (this campaign)") if one.max_relation == facts.max_relation else ""),
+            number(one.max_correlation)
+            + (say(" (this campaign)") if one.max_correlation == facts.max_correlation else ""),
             count(int(one.bought_from)),
             money(one.payment, currency),
             number(at_most(one.largest_loss, 3)),
@@ -129,10 +130,10 @@ def _lines(facts: ProtectionFacts, unit: str, width: float) -> Drawing:
     places = [left + 24 + (right - left - 24) * k / max(len(rows) - 1, 1) for k in range(len(rows))]
     marks: list[Markup] = axis_y(y, left, width - 14, say("worst standard error") + (f", {unit}" if unit else ""))
     for place, one in zip(places, rows, strict=True):
-        own = one.max_relation == facts.max_relation
+        own = one.max_correlation == facts.max_correlation
         if own:
             marks.append(rule(place, y.start, place, y.end, "dash"))
-        marks.append(label(place, 240, number(one.max_relation), "strong" if own else "", anchor="middle"))
+        marks.append(label(place, 240, number(one.max_correlation), "strong" if own else "", anchor="middle"))
     for true, colour in zip(_DRAWN, _COLOURS, strict=True):
         points = [(place, y(_error(one, true))) for place, one in zip(places, rows, strict=True)]
         marks += [line(points, f"l{colour}"), *(dot(px, py, 3, f"s{colour}") for px, py in points)]

@@ -1,8 +1,8 @@
-"""The schedule: privacy loss and payment against what a person reports.
+"""The schedule: privacy loss and payment against what a person bids.
 
-Where people differ by nothing but their reports one curve prices everybody; under a prior for each group there is one
+Where people differ by nothing but their bids one curve prices everybody; under a prior for each group there is one
 curve per group, and where strata are combined one per stratum. It is evaluated on an even grid, so that it shows no
-report. Where variances, limits or user weights differ from person to person, averages over neighbouring reports take
+report. Where variances, limits or user weights differ from person to person, averages over neighbouring bids take
 its place.
 """
 
@@ -46,16 +46,16 @@ PAYMENT_PARTS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Curve:
-    """Privacy loss and payment against what a person reports."""
+    """Privacy loss and payment against what a person bids."""
 
     name: str
     """The group, the stratum or both that the curve is for; empty if it is everybody's."""
 
-    reports: tuple[float, ...]
-    """Reported sensitivities, ascending, on a grid that is nobody's."""
+    bids: tuple[float, ...]
+    """Bids, ascending, on a grid that is nobody's."""
 
     privacy_loss: tuple[float, ...]
-    """At each report."""
+    """At each bid."""
 
     compensation: tuple[float, ...]
     """Report times privacy loss."""
@@ -67,7 +67,7 @@ class Curve:
     """The rest of the payment, from valuing the estimate."""
 
     kind: Literal["exact", "average", "expected"]
-    """Through everybody's decision; averages over neighbouring reports; or simulated before anybody reported."""
+    """Through everybody's decision; averages over neighbouring bids; or simulated before anybody bid."""
 
 
 def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
@@ -78,7 +78,7 @@ def curves_of(outcome: Outcome, menu: Menu | None = None) -> tuple[Curve, ...]:
         if _enough(outcome, group.rows):
             alike = outcome.population.take(group.rows).alike_in_groups
             curves.append(_exact(outcome, group) if alike else _averages(outcome, group))
-    curves = [curve for curve in curves if len(curve.reports) > 1]  # all reports equal: one point is no curve
+    curves = [curve for curve in curves if len(curve.bids) > 1]  # all bids equal: one point is no curve
     if not curves and menu is not None and _finite(menu.privacy_loss, menu.payment):
         return (_expected(menu),)
     return tuple(curves[:_MOST_CURVES])
@@ -100,7 +100,7 @@ def _kinds(population: Population) -> list[Group]:
 def _enough(outcome: Outcome, rows: IndexArray) -> bool:
     losses = outcome.privacy_loss[rows]
     return enough_for_chart(int(np.count_nonzero(losses))) and _finite(
-        losses, outcome.payments[rows], outcome.reports[rows]
+        losses, outcome.payments[rows], outcome.bids[rows]
     )
 
 
@@ -109,42 +109,42 @@ def _finite(*arrays: FloatArray) -> bool:
 
 
 def _exact(outcome: Outcome, group: Group) -> Curve:
-    """Straight lines through everybody's decision, read off at round reports and ending beyond the last purchase."""
+    """Straight lines through everybody's decision, read off at round bids and ending beyond the last purchase."""
     rows = group.rows
-    everybody, bought = outcome.reports[rows], outcome.privacy_loss[rows] > 0.0
+    everybody, bought = outcome.bids[rows], outcome.privacy_loss[rows] > 0.0
     low, last = float(everybody.min()), float(everybody[bought].max())
     end = min(float(everybody.max()), group.prior.support[1], last + 0.25 * (last - low))
     rows = rows[everybody <= end]
-    reports, first = np.unique(outcome.reports[rows], return_index=True)
+    bids, first = np.unique(outcome.bids[rows], return_index=True)
     rows = rows[first]
     step = round_step((end - low) / _STEPS if end > low else (low or 1.0) / _STEPS)
     grid: FloatArray = step * np.arange(
         math.ceil(low / step - 1e-9), math.floor(end / step + 1e-9) + 1, dtype=np.float64
     )
-    loss, rent = (np.interp(grid, reports, column[rows]) for column in (outcome.privacy_loss, outcome.information_rent))
-    rest = outcome.payments[rows] - reports * outcome.privacy_loss[rows] - outcome.information_rent[rows]
-    return _curve(group.name, grid, loss, grid * loss, rent, np.interp(grid, reports, rest), "exact")
+    loss, rent = (np.interp(grid, bids, column[rows]) for column in (outcome.privacy_loss, outcome.information_rent))
+    rest = outcome.payments[rows] - bids * outcome.privacy_loss[rows] - outcome.information_rent[rows]
+    return _curve(group.name, grid, loss, grid * loss, rent, np.interp(grid, bids, rest), "exact")
 
 
 def _averages(outcome: Outcome, group: Group) -> Curve:
-    order = group.rows[np.argsort(outcome.reports[group.rows], kind="stable")]
+    order = group.rows[np.argsort(outcome.bids[group.rows], kind="stable")]
     parts = np.array_split(order, max(2, min(_AVERAGES, order.size // max(SMALLEST_CELL, 1))))
     # not the mean report times the mean loss: what they differ by would look like a payment for something else
-    compensation = outcome.reports * outcome.privacy_loss
-    columns = (outcome.reports, outcome.privacy_loss, compensation, outcome.information_rent, outcome.payments)
-    reports, loss, paid, rent, payment = (np.array([column[part].mean() for part in parts]) for column in columns)
-    return _curve(group.name, reports, loss, paid, rent, payment - paid - rent, "average")
+    compensation = outcome.bids * outcome.privacy_loss
+    columns = (outcome.bids, outcome.privacy_loss, compensation, outcome.information_rent, outcome.payments)
+    bids, loss, paid, rent, payment = (np.array([column[part].mean() for part in parts]) for column in columns)
+    return _curve(group.name, bids, loss, paid, rent, payment - paid - rent, "average")
 
 
 def _expected(menu: Menu) -> Curve:
-    compensation = menu.reports * menu.privacy_loss
+    compensation = menu.bids * menu.privacy_loss
     gain = menu.payment - compensation
-    return _curve("", menu.reports, menu.privacy_loss, compensation, gain, np.zeros_like(gain), "expected")
+    return _curve("", menu.bids, menu.privacy_loss, compensation, gain, np.zeros_like(gain), "expected")
 
 
 def _curve(
     name: str,
-    reports: FloatArray,
+    bids: FloatArray,
     loss: FloatArray,
     compensation: FloatArray,
     rent: FloatArray,
@@ -155,7 +155,7 @@ def _curve(
     other = np.where(np.abs(other) <= 1e-9 * scale, 0.0, other)
     return Curve(
         name=name,
-        reports=_rounded(reports),
+        bids=_rounded(bids),
         privacy_loss=_rounded(loss),
         compensation=_rounded(compensation),
         rent=_rounded(rent),
@@ -174,7 +174,7 @@ def _rounded(values: FloatArray) -> tuple[float, ...]:
 
 
 def loss_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
-    """Privacy loss against what a person reports."""
+    """Privacy loss against what a person bids."""
     first = curves[0]
     return Chart(
         name="schedule-loss",
@@ -182,7 +182,7 @@ def loss_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
         description=say(
             "Privacy loss against the reported price: from {loss} at {price}, falling with what is asked.",
             loss=number(first.privacy_loss[0]),
-            price=number(first.reports[0]),
+            price=number(first.bids[0]),
         ),
         draw=lambda width: _losses(curves, currency, width),
     )
@@ -191,19 +191,19 @@ def loss_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
 def _losses(curves: Sequence[Curve], currency: Currency | None, width: float) -> Drawing:
     y = round_scale([value for curve in curves for value in curve.privacy_loss], 220, 34, wanted=4)
     left = margin_for(y, wanted=4)
-    x = _report_scale(curves, left, width)
+    x = _bid_scale(curves, left, width)
     marks = axis_y(y, left, width - 12, say("privacy loss ε"), wanted=4)
     for place, curve in enumerate(curves):
-        points = [(x(c), y(loss)) for c, loss in zip(curve.reports, curve.privacy_loss, strict=True)]
+        points = [(x(c), y(loss)) for c, loss in zip(curve.bids, curve.privacy_loss, strict=True)]
         if len(curves) == 1:
-            marks.append(area(points, [(x(c), y(0)) for c in curve.reports], "band1"))
+            marks.append(area(points, [(x(c), y(0)) for c in curve.bids], "band1"))
         marks.append(line(points, f"l{place % 4 + 1}"))
-    marks += axis_x(x, 220, _report_title(currency), wanted=4 if width == NARROW else 8)
+    marks += axis_x(x, 220, _bid_title(currency), wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=266, marks=tuple(marks))
 
 
 def payment_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
-    """Payment against what a person reports: divided into compensation and rent for one curve, in total for several."""
+    """Payment against what a person bids: divided into compensation and rent for one curve, in total for several."""
     return Chart(
         name="schedule-payment",
         title=say("What she is paid, and what for"),
@@ -218,11 +218,11 @@ def _payments(curves: Sequence[Curve], currency: Currency | None, width: float) 
     tops = [pay + rent for c in curves for pay, rent in zip(c.compensation, c.rent, strict=True)]
     y = round_scale([*tops, *(value for total in totals for value in total)], 220, 34, wanted=4)
     left = margin_for(y, wanted=4)
-    x = _report_scale(curves, left, width)
+    x = _bid_scale(curves, left, width)
     title = say("payment, {currency}", currency=currency_words(currency))
     marks = axis_y(y, left, width - 12, title, wanted=4)
     for place, (curve, total) in enumerate(zip(curves, totals, strict=True)):
-        across = [x(c) for c in curve.reports]
+        across = [x(c) for c in curve.bids]
         if len(curves) > 1:
             marks.append(line([(a, y(v)) for a, v in zip(across, total, strict=True)], f"l{place % 4 + 1}"))
             continue
@@ -231,27 +231,27 @@ def _payments(curves: Sequence[Curve], currency: Currency | None, width: float) 
         roof = [(a, y(p + r)) for a, p, r in zip(across, curve.compensation, curve.rent, strict=True)]
         marks += [area(paid, floor, "s1"), area(roof, paid, "s2")]
         marks.append(line([(a, y(v)) for a, v in zip(across, total, strict=True)], "l0 thin"))
-    marks += axis_x(x, 220, _report_title(currency), wanted=4 if width == NARROW else 8)
+    marks += axis_x(x, 220, _bid_title(currency), wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=266, marks=tuple(marks))
 
 
-def _report_scale(curves: Sequence[Curve], left: float, width: float) -> Scale:
-    return Scale(min(c.reports[0] for c in curves), max(c.reports[-1] for c in curves), left, width - 14)
+def _bid_scale(curves: Sequence[Curve], left: float, width: float) -> Scale:
+    return Scale(min(c.bids[0] for c in curves), max(c.bids[-1] for c in curves), left, width - 14)
 
 
-def _report_title(currency: Currency | None) -> str:
+def _bid_title(currency: Currency | None) -> str:
     return say("what a person asks for one unit of ε, {currency}", currency=currency_words(currency))
 
 
 def _table(curves: Sequence[Curve]) -> Table:
     rows = []
     for curve in curves:
-        step = max((len(curve.reports) - 1) // (_TABLE_ROWS - 1), 1)
-        for k in range(0, len(curve.reports), step):
+        step = max((len(curve.bids) - 1) // (_TABLE_ROWS - 1), 1)
+        for k in range(0, len(curve.bids), step):
             name = f"{curve.name}: " if curve.name else ""
             total = curve.compensation[k] + curve.rent[k] + curve.other[k]
             figures = (curve.privacy_loss[k], total, curve.compensation[k], curve.rent[k])
-            rows.append((f"{name}{number(curve.reports[k])}", *(number(value) for value in figures)))
+            rows.append((f"{name}{number(curve.bids[k])}", *(number(value) for value in figures)))
     return Table(
         head=(say("Asked per unit of ε"), "ε", say("Payment"), say("Compensation"), say("Rent")), rows=tuple(rows)
     )

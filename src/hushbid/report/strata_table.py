@@ -1,6 +1,6 @@
 """Strata in the section of the estimate: what is estimated of them, and why the panel's own mean would not do.
 
-The panel is everybody who reported. With ``p_g`` its share of a stratum and ``ℓ_g`` the population's, its mean is off
+The panel is everybody who bid. With ``p_g`` its share of a stratum and ``ℓ_g`` the population's, its mean is off
 by ``Σ (p_g − ℓ_g)·θ_g``, and for stratum means anywhere in a range of width R by at most ``R·½·Σ |p_g − ℓ_g|``. That is
 known without any data. The panel's own mean is not computed: it would be a second release, and cost privacy.
 """
@@ -27,13 +27,13 @@ class StratumRow:
     """What it is called."""
 
     share_of_people: float
-    """Part of all who reported."""
+    """Part of all who bid."""
 
     weight: float
     """Its share of the population, or what its mean is multiplied by."""
 
     bought_from: int | None
-    """How many of it were bought from; None if so few people reported that they are not counted."""
+    """How many of it were bought from; None if so few people bid that they are not counted."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +112,7 @@ def strata_table(facts: StrataFacts) -> Table:
     return Table(
         head=(
             say("Stratum"),
-            say("Share of those who reported"),
+            say("Share of those who bid"),
             say("Share of the population") if facts.are_shares else say("Weight of its mean"),
             say("Bought from"),
         ),
@@ -131,7 +131,7 @@ def strata_table(facts: StrataFacts) -> Table:
 def misses_table(facts: StrataFacts) -> Table:
     """By how much the panel's own means may be off, question by question."""
     return Table(
-        head=(say("Question"), say("Its mean or share, over all who reported, is off by at most")),
+        head=(say("Question"), say("Its mean or share, over all who bid, is off by at most")),
         rows=tuple((one.name, with_unit(bound(one), one.unit)) for one in facts.misses),
     )
 

@@ -78,7 +78,7 @@ class GroupRow:
     """How many have a positive privacy loss."""
 
     share_of_people: float
-    """Part of all who reported."""
+    """Part of all who bid."""
 
     share_of_weight: float | None
     """Part of the estimate that rests on this group; None if withheld."""
@@ -102,7 +102,7 @@ class Labels:
 
 
 def too_few(bought_from: int) -> bool:
-    """Whether sums over those bought from would tell what one of them reported."""
+    """Whether sums over those bought from would tell what one of them bid."""
     return 0 < bought_from < SMALLEST_CELL
 
 
@@ -255,7 +255,7 @@ def _row(outcome: Outcome, size: FloatArray, name: str, inside: BoolArray, total
         name=name,
         people=people,
         bought_from=int(np.count_nonzero(loss)),
-        share_of_people=people / outcome.reports.size,
+        share_of_people=people / outcome.bids.size,
         share_of_weight=float(size[inside].sum()),
         share_of_payment=float(outcome.payments[inside].sum()) / total if total > 0.0 else None,
         mean_loss=float(loss.mean()),

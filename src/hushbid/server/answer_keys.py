@@ -1,6 +1,6 @@
 """Keys to answers that are given together with a price: one for each, in one file for each campaign.
 
-Where people come once (`CampaignSettings.one_visit`), their answers lie here before anybody knows whether they are
+Where people come once (`CampaignSettings.single_visit`), their answers lie here before anybody knows whether they are
 bought. So every person's answers are sealed with a key of their own, AES-256-GCM, bound to campaign and participant,
 and what is not bought loses its key unopened. ``NAME.answers`` holds the keys, 32 bytes each, in places that are used
 once; the sealed answers say in which place their key lies. Neither the database nor a backup holds a key.

@@ -27,7 +27,7 @@ SETTINGS: dict[str, Any] = {
     "prior": "uniform:1,3",
     "bounds": [0, 12],
     "buyer_weight": 500.0,
-    "max_relation": 0.1,
+    "max_correlation": 0.1,
     "max_privacy_loss": 2.0,
     "participation_fee": 100,
     "minimum_people": 5,
@@ -54,7 +54,7 @@ class Played:
     """What happened, counted."""
 
     seconds: dict[str, float]
-    """How long reporting, deciding, delivering, releasing and reading receipts took."""
+    """How long bidding, deciding, delivering, releasing and reading receipts took."""
 
     estimate: dict[str, Any] | None
     """What was released, if the bots may see it."""
@@ -150,9 +150,9 @@ async def play_campaign(
         stage.transport = transport
         bots = _bots(transport, tokens, cast, stage.tally, MessageMemory())
         await run(analyst.open, campaign)
-        await stage.act("reporting", bots, Bot.report)
+        await stage.act("bidding", bots, Bot.bid)
         with stage.timed("deciding"):
-            await run(analyst.close_reporting, campaign)
+            await run(analyst.close_bidding, campaign)
             found = await run(analyst.wait, campaign)
         if found.state == "delivering":
             await stage.act("delivering", bots, Bot.deliver)
@@ -197,8 +197,8 @@ async def play_links(
         stage.transport = transport
         bots = _bots(transport, tokens, cast, stage.tally, memory)
         waiting = _Waiting(first, patience, sleep)
-        if view.campaign_state == "reporting":
-            await stage.act("reporting", bots, Bot.report)
+        if view.campaign_state == "bidding":
+            await stage.act("bidding", bots, Bot.bid)
         with stage.timed("deciding"):
             view = await waiting.until(frozenset({"delivering", *OVER}))
         if view.campaign_state == "delivering":
@@ -337,8 +337,8 @@ def _prior(form: Any) -> Prior:
 
 
 def _guess(view: Participation) -> Prior:
-    """Sensitivities between the least that may be reported and the most that can be bought, as far as she is told."""
-    low = float(view.content.get("smallest_report") or 0.0)
+    """Costs between the least that may be bid and the most that can be bought, as far as she is told."""
+    low = float(view.content.get("smallest_bid") or 0.0)
     high = view.content.get("largest_bought")
     top = float(high) if isinstance(high, (int, float)) and high > low else 2.0 * low + 1.0
     return _prior(f"uniform:{low!r},{top!r}")

@@ -1,15 +1,15 @@
 """One bot: a person who does not exist, at the other end of a link.
 
-It has a sensitivity, a value and a strategy, and speaks to the server as any participant does, through
+It has a cost, a value and a strategy, and speaks to the server as any participant does, through
 `hushbid.client`; the server cannot tell it from a person. Strategies:
 
-    truthful      reports her sensitivity and delivers what is bought
-    overstate     reports half as much again
-    understate    reports two thirds of it
-    drop-out      reports, and never delivers
+    truthful      bids her cost and delivers what is bought
+    overstate     bids half as much again
+    understate    bids two thirds of it
+    drop-out      bids, and never delivers
     decline       takes no part
-    withdraw      reports and withdraws, at once or after having delivered
-    late          reports after reporting has closed, or delivers after the release; is refused
+    withdraw      bids and withdraws, at once or after having delivered
+    late          bids after bidding has closed, or delivers after the release; is refused
     mixed         some of each
 
 Where a campaign asks for price and answers in one visit, all of them give both at once; a drop-out has nothing left to
@@ -53,10 +53,10 @@ class Person:
     strategy: str
     """One of the strategies, not ``mixed``."""
 
-    sensitivity: float
+    cost: float
     """What one unit of privacy loss really costs her."""
 
-    report: float
+    bid: float
     """What she will say it costs her."""
 
     limit: float | None
@@ -80,7 +80,7 @@ def people(
     rng: np.random.Generator,
     stay_away: float = 0.0,
 ) -> list[Person]:
-    """One person for each prior, from which her sensitivity is drawn; asked for a number in a range, or questions.
+    """One person for each prior, from which her cost is drawn; asked for a number in a range, or questions.
 
     A share of about ``stay_away`` comes once and not again.
     """
@@ -92,14 +92,14 @@ def people(
     )
     found = []
     for place, (prior, strategy) in enumerate(zip(priors, chosen, strict=True)):
-        sensitivity = float(prior.sample(1, rng=rng)[0])
+        cost = float(prior.sample(1, rng=rng)[0])
         least, most = prior.support
-        told = min(max(sensitivity * _FACTORS.get(strategy, 1.0), least), most)  # within the support, or it is refused
+        told = min(max(cost * _FACTORS.get(strategy, 1.0), least), most)  # within the support, or it is refused
         found.append(
             Person(
                 strategy=str(strategy),
-                sensitivity=sensitivity,
-                report=told,
+                cost=cost,
+                bid=told,
                 limit=_LIMIT if place % _LIMITED == 0 else None,
                 value=_datum(asked, rng),
                 early=place % 2 == 0,
@@ -170,11 +170,11 @@ class Bot:
 
     def __init__(self, person: Person, client: AsyncParticipantClient, tally: Tally) -> None:
         self.person = person
-        self.reported = False
+        self.has_bid = False
         self.delivered = False
         self.withdrew = False
         self.visits = 0
-        self.one_visit = False
+        self.single_visit = False
         self.limit: float | None = None
         self.agreed: str | None = None
         self.offer: Participation | None = None
@@ -182,8 +182,8 @@ class Bot:
         self._client = client
         self._tally = tally
 
-    async def report(self) -> None:
-        """While reports are taken."""
+    async def bid(self) -> None:
+        """While bids are taken."""
         person = self.person
         self.visits += 1
         if person.strategy == "decline":
@@ -195,11 +195,11 @@ class Bot:
                 await self._tally.submit("agree", self._client.agree(read["document"]))
                 self.agreed = read["version"]
             self.limit = person.limit if shown.takes_limits else None
-            self.one_visit = shown.one_visit
-            value = person.value if shown.one_visit else None
-            said = self._client.report(person.report, value=value, limit=self.limit, offer=shown)
-            await self._tally.submit("report", said)
-            self.reported = True
+            self.single_visit = shown.single_visit
+            value = person.value if shown.single_visit else None
+            said = self._client.bid(person.bid, value=value, limit=self.limit, offer=shown)
+            await self._tally.submit("bid", said)
+            self.has_bid = True
             if person.strategy == "withdraw" and person.early:
                 await self._withdraw()
 
@@ -208,13 +208,13 @@ class Bot:
         person = self.person
         if person.strategy == "late" and person.early:
             shown = await self._client.participation()
-            value = person.value if shown.one_visit else None
-            await self._tally.refused("late", self._client.report(person.report, value=value))  # reporting is over
-        if not self.reported or self.withdrew or not self._has_a_reason_to_come():
+            value = person.value if shown.single_visit else None
+            await self._tally.refused("late", self._client.bid(person.bid, value=value))  # bidding is over
+        if not self.has_bid or self.withdrew or not self._has_a_reason_to_come():
             return
         self.visits += 1
         self.offer = await self._client.participation()
-        if self.one_visit:
+        if self.single_visit:
             if self.offer.state == "delivered":
                 await self._withdraw()
         elif self.offer.wanted and person.strategy not in ("drop-out", "late"):
@@ -229,7 +229,7 @@ class Bot:
         if self.person.strategy == "late" and not self.person.early and offer is not None and offer.wanted:
             await self._tally.refused("late", self._send(offer))
         self.receipt = await self._client.receipt()
-        if self.one_visit:  # it has not looked since
+        if self.single_visit:  # it has not looked since
             self.delivered = self.receipt.body.state == "delivered"
         self._tally.roots[self.receipt.root.hex(), self.receipt.fingerprint] += 1
         self._tally.problems += [f"A {self.person.strategy} bot's {wrong}" for wrong in self._wrong(self.receipt)]
@@ -240,11 +240,11 @@ class Bot:
         if self.receipt is None:
             return 0.0
         body = self.receipt.body
-        return body.payment / 10.0**body.decimals - self.person.sensitivity * (body.delivered or 0.0)
+        return body.payment / 10.0**body.decimals - self.person.cost * (body.delivered or 0.0)
 
     def _has_a_reason_to_come(self) -> bool:
         """Whether it comes a second time: to learn what is bought and deliver it, or to take it back."""
-        return self.person.comes_back and (not self.one_visit or self.person.strategy == "withdraw")
+        return self.person.comes_back and (not self.single_visit or self.person.strategy == "withdraw")
 
     async def _send(self, offer: Participation) -> Participation:
         if offer.setting == "local":
@@ -257,9 +257,9 @@ class Bot:
 
     def _wrong(self, receipt: Receipt) -> Iterable[str]:
         """Where a receipt differs from what the server acknowledged."""
-        body, counts = receipt.body, self.reported and not self.withdrew
-        if counts and body.report != self.person.report:
-            yield "acknowledged report is not on its receipt"
+        body, counts = receipt.body, self.has_bid and not self.withdrew
+        if counts and body.bid != self.person.bid:
+            yield "acknowledged bid is not on its receipt"
         if counts and body.limit != self.limit:
             yield "acknowledged limit is not on its receipt"
         if counts and self.limit is not None and (body.promised or 0.0) > self.limit:
@@ -268,8 +268,8 @@ class Bot:
             yield "acknowledged agreement is not on its receipt"
         if not counts and body.payment:
             yield "receipt pays for nothing"
-        if not self.reported and (body.report is not None or body.promised):
-            yield "receipt has a report that it never made"
+        if not self.has_bid and (body.bid is not None or body.promised):
+            yield "receipt has a bid that it never made"
         offer = self.offer
         if offer is None or not counts:
             return

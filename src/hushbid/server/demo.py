@@ -43,7 +43,7 @@ _SLEEP: dict[str, Any] = {
     "prior": "uniform:0.5,6",
     "bounds": [0, 12],
     "budget": 150_00,
-    "max_relation": 0.1,
+    "max_correlation": 0.1,
     "max_privacy_loss": 1.0,
     "participation_fee": 100,
     "public_estimate": True,
@@ -57,7 +57,7 @@ _RENT: dict[str, Any] = {
     "prior": "uniform:0.5,2",
     "bounds": [0, 100],
     "buyer_weight": 0.4,
-    "max_relation": 0.1,
+    "max_correlation": 0.1,
     "max_privacy_loss": 2.0,
     "participation_fee": 50,
     "setting": "local",
@@ -71,10 +71,10 @@ _COMMUTE: dict[str, Any] = {
     "prior": "uniform:0.5,6",
     "bounds": [0, 120],
     "hard_budget": 400_00,
-    "max_relation": 0.1,
+    "max_correlation": 0.1,
     "max_privacy_loss": 1.0,
     "participation_fee": 100,
-    "one_visit": True,
+    "single_visit": True,
     "consent": {
         "controller": "Office for Traffic, Example Town",
         "contact": "traffic@example.org",
@@ -148,27 +148,27 @@ class Demo:
     async def _play(self) -> None:
         with AnalystClient(self._url, token=self._token, attempts=_PATIENCE) as analyst:
             async with AsyncTransport(self._url, connections=8, attempts=_PATIENCE) as transport:
-                # one that is over, a draft, one in delivery, one in reporting: something in every state
+                # one that is over, a draft, one in delivery, one in bidding: something in every state
                 await play_campaign(analyst, _SLEEP, n=60, seed=_SEED, connections=8, identities=True)
                 analyst.draft(_DRAFT)
                 giving, deliverers = await self._in_delivery(analyst, transport)
-                naming, reporters = self._in_reporting(analyst, transport)
+                naming, bidders = self._in_bidding(analyst, transport)
                 self._ready(Invited(naming=naming, giving=giving))
-                await self._trickle(reporters, deliverers)
+                await self._trickle(bidders, deliverers)
 
     async def _in_delivery(self, analyst: AnalystClient, transport: AsyncTransport) -> tuple[str, list[Bot]]:
         """A campaign that everybody has named a price in, the visitor one at which something is bought."""
         campaign, visitor, bots = self._opened(analyst, transport, _RENT, 30)
-        await asyncio.gather(*(bot.report() for bot in bots))
+        await asyncio.gather(*(bot.bid() for bot in bots))
         with ParticipantClient(self._url, visitor.token, keeper=self._memory, attempts=_PATIENCE) as client:
-            client.report(0.6)
+            client.bid(0.6)
             link = client.own_link()  # hers was used by this client
-        analyst.close_reporting(campaign)
+        analyst.close_bidding(campaign)
         await asyncio.to_thread(analyst.wait, campaign)
         await asyncio.gather(*(bot.deliver() for bot in bots[:12]))
         return link, bots[12:]
 
-    def _in_reporting(self, analyst: AnalystClient, transport: AsyncTransport) -> tuple[str, list[Bot]]:
+    def _in_bidding(self, analyst: AnalystClient, transport: AsyncTransport) -> tuple[str, list[Bot]]:
         """A campaign in which the visitor has not answered yet."""
         _, visitor, bots = self._opened(analyst, transport, _COMMUTE, 40)
         return visitor.link, bots
@@ -188,13 +188,13 @@ class Demo:
         ]
         return campaign, visitor, bots
 
-    async def _trickle(self, reporters: list[Bot], deliverers: list[Bot]) -> None:
+    async def _trickle(self, bidders: list[Bot], deliverers: list[Bot]) -> None:
         """Let one bot after the other act; what an analyst has closed meanwhile refuses them, which is fine."""
-        waiting = [*zip(reporters, deliverers, strict=False), *((one, None) for one in reporters[len(deliverers) :])]
+        waiting = [*zip(bidders, deliverers, strict=False), *((one, None) for one in bidders[len(deliverers) :])]
         for reporter, deliverer in waiting:
             if await asyncio.to_thread(self._stopped.wait, _PAUSE_SECONDS):
                 return
             with suppress(HushbidError):
-                await reporter.report()
+                await reporter.bid()
                 if deliverer is not None:
                     await deliverer.deliver()

@@ -13,7 +13,7 @@ OPERATIONS = (
     "draft",
     "invite",
     "open",
-    "report",
+    "bid",
     "decline",
     "withdraw",
     "allocation.start",

@@ -1,6 +1,6 @@
 """How a fault that nobody foresaw is written down: its kind and its way through the code, never what it says.
 
-Its message could quote a report or a value, and a log is read by others than those who may see them.
+Its message could quote a bid or a value, and a log is read by others than those who may see them.
 """
 
 import logging

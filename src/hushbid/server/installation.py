@@ -43,7 +43,7 @@ _KEY_BYTES = 32
 _DECISION, _RELEASE, _SUFFIX = "decision-", "release-", ".json"
 _WITHDRAWN = "withdrawn-"
 _MARK = ".stands"
-_FORMAT = "hushbid server folder, version 2\n"
+_FORMAT = "hushbid server folder, version 3\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +185,7 @@ class Installation:
 
     crash: Crash
     least_people: int
-    """Nothing is bought with fewer reports, whatever a campaign's settings say."""
+    """Nothing is bought with fewer bids, whatever a campaign's settings say."""
 
     @classmethod
     def of(cls, home: Home, *, crash: Crash = no_crash, least_people: int = LEAST_PEOPLE) -> "Installation":

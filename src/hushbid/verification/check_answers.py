@@ -137,8 +137,8 @@ def _error(
     width, variance = high - low, _variance(answer.question)
     squares = math.fsum(weights**2)
     uneven, above = unevenness(weights, facts.codes, facts.sizes, facts.counts)
-    bias = facts.market.max_relation**2 * variance * uneven
-    related = facts.market.max_relation > 0.0
+    bias = facts.market.max_correlation**2 * variance * uneven
+    related = facts.market.max_correlation > 0.0
     *others, largest = sorted((width * scales).tolist())
     return {
         "sampling_variance": variance * squares,

@@ -25,7 +25,7 @@ from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, erro
 _CANCELLED = 1e-6
 """Below this part of what is subtracted from it, the worst error is stated with fewer digits than are compared."""
 
-_REPORTED = ("report", "limit", "virtual_cost")
+_BID = ("bid", "limit", "virtual_cost")
 """Columns that people state, or that follow from it alone."""
 
 _BY_DEFINITION = 1e-7
@@ -40,7 +40,7 @@ def decision_checks(facts: Facts) -> Iterator[Check]:
     if not (facts.costs < math.inf).any():
         yield _nothing_bought(facts)
         return
-    if facts.shared and not facts.bought.any():  # the menu may offer nothing at anybody's report
+    if facts.shared and not facts.bought.any():  # the menu may offer nothing at anybody's bid
         yield _nothing_bought(facts)
         yield optimality(facts)
         return
@@ -54,17 +54,17 @@ def decision_checks(facts: Facts) -> Iterator[Check]:
 
 
 def _virtual_costs(facts: Facts) -> Check:
-    expected = np.atleast_1d(facts.market.prior.virtual_cost(facts.outcome.reports))
+    expected = np.atleast_1d(facts.market.prior.virtual_cost(facts.outcome.bids))
     if facts.outcome.limits is not None:  # who accepts no loss sells nothing
         expected = np.where(facts.outcome.limits > 0.0, expected, math.inf)
     gap = distance(facts.costs, expected)
     problems = []
     if (gap > CLOSE).any():
-        problems.append(f"The virtual cost does not follow from prior and report in {rows_text(gap > CLOSE)}")
+        problems.append(f"The virtual cost does not follow from prior and bid in {rows_text(gap > CLOSE)}")
     return judged(
         "virtual costs",
         problems,
-        "Everybody's virtual cost follows from the prior and the report",
+        "Everybody's virtual cost follows from the prior and the bid",
         people=facts.people,
         largest_relative_difference=float(gap.max()),
     )
@@ -72,7 +72,7 @@ def _virtual_costs(facts: Facts) -> Check:
 
 def _nothing_bought(facts: Facts) -> Check:
     outcome = facts.outcome
-    columns = {name: column for name, column in outcome.columns().items() if name not in _REPORTED}
+    columns = {name: column for name, column in outcome.columns().items() if name not in _BID}
     columns |= {"rent_lower": outcome.rent_bounds[0], "rent_upper": outcome.rent_bounds[1]}
     problems = [
         f"Nobody can be bought from, but {name} is not zero" for name, column in columns.items() if column.any()
@@ -82,7 +82,7 @@ def _nothing_bought(facts: Facts) -> Check:
         problems.append("Nobody can be bought from, but the error is not infinite")
     if (facts.user_weight > 0.0).any():
         problems.append("Nobody can be bought from although people want an estimate: there is no such outcome")
-    return judged("decision", problems, "Every report is too high, so nothing is bought and nobody is paid")
+    return judged("decision", problems, "Every bid is too high, so nothing is bought and nobody is paid")
 
 
 def _weights(facts: Facts) -> Check:
@@ -96,7 +96,7 @@ def _weights(facts: Facts) -> Check:
     problems += _limits(facts)
     used = facts.losses[facts.costs == math.inf]
     if used.any():
-        problems.append("Somebody is bought from although her report is above the prior's support")
+        problems.append("Somebody is bought from although her bid is above the prior's support")
     if not facts.bought.any():
         return judged("weights", [*problems, "Nobody is bought from although somebody could be"], "")
     # best for the losses stated, whether or not these are optimal
@@ -221,7 +221,7 @@ def _hashed(id: str) -> bytes:
 
 
 def _ties(facts: Facts) -> Check:
-    """Whether anybody could have arranged the order among equals after the reports."""
+    """Whether anybody could have arranged the order among equals after the bids."""
     name, ids = "ties", facts.record.ids
     if ids is None:
         return skipped(name, "There are no ids, so the order among equals is taken as stated")
@@ -257,7 +257,7 @@ def _virtual_costs_by_definition(facts: Facts) -> Check:
         rows = members[facts.costs[members] < math.inf]
         # at most so many, evenly spaced over the group
         rows = rows[np.linspace(0, rows.size - 1, min(rows.size, _MOST_BY_DEFINITION)).astype(np.intp)]
-        expected, sure = _by_definition(prior, facts.outcome.reports[rows])
+        expected, sure = _by_definition(prior, facts.outcome.bids[rows])
         gap = np.where(sure, distance(facts.costs[rows], expected), 0.0)
         bad[rows] = gap > _BY_DEFINITION
         checked, worst = checked + int(sure.sum()), max(worst, float(gap.max(initial=0.0)))
@@ -275,21 +275,21 @@ def _virtual_costs_by_definition(facts: Facts) -> Check:
     )
 
 
-def _by_definition(prior: Prior, reports: FloatArray) -> tuple[FloatArray, BoolArray]:
+def _by_definition(prior: Prior, bids: FloatArray) -> tuple[FloatArray, BoolArray]:
     """Virtual costs from the distribution itself, and where that is accurate enough to be compared."""
     if isinstance(prior, Empirical):
-        return _minorant_slopes(prior, reports), np.full(reports.size, prior.values.size <= _MOST_BY_DEFINITION)
+        return _minorant_slopes(prior, bids), np.full(bids.size, prior.values.size <= _MOST_BY_DEFINITION)
     if not prior.is_regular:
-        return reports, np.zeros(reports.size, dtype=bool)
-    share, density = np.asarray(prior.cdf(reports)), np.asarray(prior.pdf(reports))
+        return bids, np.zeros(bids.size, dtype=bool)
+    share, density = np.asarray(prior.cdf(bids)), np.asarray(prior.pdf(bids))
     with np.errstate(all="ignore"):
-        return reports + share / density, (share > _SMALLEST_SHARE) & (density > 1e-200) & (density < 1e200)
+        return bids + share / density, (share > _SMALLEST_SHARE) & (density > 1e-200) & (density < 1e200)
 
 
-def _minorant_slopes(prior: Empirical, reports: FloatArray) -> FloatArray:
+def _minorant_slopes(prior: Empirical, bids: FloatArray) -> FloatArray:
     """Slopes of the greatest convex minorant of (Σ weights, Σ weights · value), each cut off where it is steepest."""
     if prior.values.size > _MOST_BY_DEFINITION:
-        return reports
+        return bids
     hull, ends = [(Fraction(0), Fraction(0))], [0.0]
     total = Fraction(0)
     for value, weight in zip(prior.values.tolist(), prior.weights.tolist(), strict=True):
@@ -302,7 +302,7 @@ def _minorant_slopes(prior: Empirical, reports: FloatArray) -> FloatArray:
         hull.append(point)
         ends.append(value)
     slopes = [float(_slope(a, b)) for a, b in pairwise(hull)]
-    return np.array([slopes[bisect_left(ends[1:], report)] for report in reports.tolist()])
+    return np.array([slopes[bisect_left(ends[1:], bid)] for bid in bids.tolist()])
 
 
 def _slope(a: tuple[Fraction, Fraction], b: tuple[Fraction, Fraction]) -> Fraction:

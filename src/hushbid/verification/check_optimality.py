@@ -182,7 +182,7 @@ def _level_conditions(facts: Facts) -> Check:
 
 
 def shares_of_the_menu(facts: Facts, menu: MenuFound) -> Check:
-    """A hard budget: everybody's loss is her share of a menu that was fixed before anybody reported."""
+    """A hard budget: everybody's loss is her share of a menu that was fixed before anybody bid."""
     gap = np.maximum(menu.level - facts.costs, 0.0)
     expected = np.minimum(menu.share * menu.strength * gap, facts.caps)
     off = distance(facts.losses, expected, floor=1e-3 * float(expected.max()))
@@ -200,7 +200,7 @@ def shares_of_the_menu(facts: Facts, menu: MenuFound) -> Check:
 
 
 def _not_the_cheapest(facts: Facts, rows: IndexArray) -> list[str]:
-    """Those bought from must come first by cost, and among equals in the order that does not look at reports."""
+    """Those bought from must come first by cost, and among equals in the order that does not look at bids."""
     dearest = max(zip(facts.costs[rows].tolist(), facts.order[rows].tolist(), strict=True))
     rest = np.flatnonzero(~facts.bought)
     cheaper = (facts.costs[rest] < dearest[0]) | ((facts.costs[rest] == dearest[0]) & (facts.order[rest] < dearest[1]))

@@ -52,9 +52,9 @@ def _sums(facts: Facts) -> Check:
     outcome = facts.outcome
     bought = facts.bought
     price = np.zeros(facts.people)
-    # a report of zero is paid nothing, even for an infinite loss
-    paying = bought & (outcome.reports > 0.0)
-    price[paying] = outcome.reports[paying] * facts.losses[paying]
+    # a bid of zero is paid nothing, even for an infinite loss
+    paying = bought & (outcome.bids > 0.0)
+    price[paying] = outcome.bids[paying] * facts.losses[paying]
     with np.errstate(invalid="ignore"):
         difference = np.where(facts.user_weight > 0.0, outcome.mse - outcome.outside_error, 0.0)
     care = facts.user_weight * difference
@@ -86,7 +86,7 @@ def _incentives(facts: Facts) -> Check:
     stated, slack = outcome.incentive_error, LIMIT * largest_payment(facts) + rounding_of(facts)
     if not facts.shared and not distance(stated, 2.0 * widest) <= EXACT:
         problems.append("The incentive error is not twice the widest bound on a rent")
-    # a menu's error is stated for every report on it, not only for those that were made
+    # a menu's error is stated for every bid on it, not only for those that were made
     most = LIMIT * float(facts.menu.most.max()) if facts.shared else 0.0
     if facts.shared and not 2.0 * widest * (1.0 - EXACT) <= stated <= 2.0 * (slack + most):
         problems.append("The incentive error is not that of the menu")
@@ -123,7 +123,7 @@ def _money(record: Record) -> Check:
         "money",
         problems,
         "Payments are rounded to whole minor units in everybody's favour, and the incentive error includes that",
-        people=outcome.reports.size,
+        people=outcome.bids.size,
         total=money.total,
     )
 
@@ -196,11 +196,11 @@ def _wrong_outside(facts: Facts, rows: IndexArray, weight: float, share: float) 
         errors = rule.at(some, np.full(some.size, math.inf)).mse * unit
         return Integrals(errors, CLOSE * errors)
 
-    # the others lie on a curve over the report, per variance
+    # the others lie on a curve over the bid, per variance
     compared = idle.size
     for some, curved in by_variance(facts, rows[losses[rows] > 0.0], max(most, 8)):
         stated = outside[some]
-        place = facts.outcome.reports[some] if curved else np.arange(float(some.size))
+        place = facts.outcome.bids[some] if curved else np.arange(float(some.size))
         found = screen(some, place, stated, np.zeros(some.size), without, noticed=noticed, scale=mse, most=max(most, 8))
         wrong.append(found.wrong)
         compared += found.compared

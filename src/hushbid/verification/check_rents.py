@@ -4,7 +4,7 @@ A stated rent may differ from the computed one by `LIMIT` of the largest payment
 whatever tolerance and bounds the record states. A rent that is not computed to `PRECISION` of that payment is not
 verified: the check is incomplete. For everybody the computation is an enclosure
 (:mod:`hushbid.verification.rent_bounds`), or the difference of two optimal objectives where virtual costs are affine,
-or a finite sum where they are constant in steps; of many people who differ by nothing but their reports, only some are
+or a finite sum where they are constant in steps; of many people who differ by nothing but their bids, only some are
 computed (:mod:`hushbid.verification.compare_by_curve`).
 """
 
@@ -57,8 +57,8 @@ def rent_checks(facts: Facts, people: int) -> Iterator[Check]:
 
 def largest_payment(facts: Facts) -> float:
     """What a tolerance is relative to: the largest payment, before and after what people give for the estimate."""
-    outcome, paying = facts.outcome, facts.bought & (facts.outcome.reports > 0.0)
-    price = np.where(paying, outcome.reports * np.where(paying, facts.losses, 0.0), 0.0)
+    outcome, paying = facts.outcome, facts.bought & (facts.outcome.bids > 0.0)
+    price = np.where(paying, outcome.bids * np.where(paying, facts.losses, 0.0), 0.0)
     return float(max(np.abs(outcome.payments).max(), (price + outcome.information_rent).max()))
 
 
@@ -90,10 +90,10 @@ def admitted(facts: Facts) -> BoolArray:
 
 
 def _most_paid(facts: Facts) -> float:
-    """A bound on what anybody could be paid for a loss, whatever she reports.
+    """A bound on what anybody could be paid for a loss, whatever she bids.
 
     Under a price for the error, the integral of ``(4A/z)^{1/3}``, or of the cap, up to the top of the support; else
-    that top times the largest loss of anybody bought from, had she reported the least. Under an unbounded prior the
+    that top times the largest loss of anybody bought from, had she bid the least. Under an unbounded prior the
     integral's own error is larger by far.
     """
     bounded = [(prior, rows[facts.bought[rows]]) for prior, rows in facts.groups if prior.support[1] < math.inf]
@@ -106,7 +106,7 @@ def _most_paid(facts: Facts) -> float:
         return 0.0
     rule, found = facts.rule(), 0.0
     for prior, rows in bounded:
-        low = np.full(rows.size, float(prior.virtual_cost(prior.smallest_report)))
+        low = np.full(rows.size, float(prior.virtual_cost(prior.smallest_bid)))
         losses = np.minimum(rule.at(rows, low).loss, facts.cap)
         found = max(found, prior.support[1] * float(losses[np.isfinite(losses)].max(initial=0.0)))
     return found
@@ -139,13 +139,13 @@ def _everybody(facts: Facts) -> Check:
         computed, each = _computed(facts, rule, prior, largest)
         # as many people as the budget of evaluations allows
         most = max(int(PAIRS / rule.effort / each), 64)
-        # three ways: one of each step; a curve over reports; one by one
+        # three ways: one of each step; a curve over bids; one by one
         alike = not facts.shared and facts.variance[rows].all()  # in a shared menu everybody has a share of her own
         if is_step_function(prior) and facts.central and alike:
             found.append(_on_steps(facts, prior, rows, allowed[rows], computed, noticed))
             continue
         for some, curved in by_variance(facts, rows, most):
-            place = outcome.reports[some] if curved else np.arange(float(some.size))
+            place = outcome.bids[some] if curved else np.arange(float(some.size))
             stated = outcome.information_rent[some]
             found.append(
                 screen(some, place, stated, allowed[some], computed, noticed=noticed, scale=largest, most=most)
@@ -165,7 +165,7 @@ def _everybody(facts: Facts) -> Check:
     return judged(
         "rents",
         problems,
-        "The information rent of everybody bought from is the integral of her privacy loss over higher reports",
+        "The information rent of everybody bought from is the integral of her privacy loss over higher bids",
         doubts=[f"{left} enough"] if compared < bought else [],
         people=compared,
         bought_from=bought,
@@ -176,11 +176,11 @@ def _everybody(facts: Facts) -> Check:
 
 def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[Computed, float]:
     """How a rent under this prior is computed, and how often that takes the rule, about."""
-    reports = facts.outcome.reports
+    bids = facts.outcome.bids
     potential = not isinstance(facts.goal, Budget | HardBudget)  # these have no objective that rents are differences of
 
     def integrated(rows: IndexArray) -> Integrals:
-        return integrate(rule, prior, rows, reports[rows], floor=EXACT * largest)
+        return integrate(rule, prior, rows, bids[rows], floor=EXACT * largest)
 
     def widened(rows: IndexArray) -> Integrals:
         # quadrature tells its error from its own values, and beside a kink may say too little
@@ -211,7 +211,7 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
 
         return by_value, 1.0
     enclosing = Enclosing(rule, prior, floor=_ENCLOSED * largest, accuracy=0.0)
-    return (lambda rows: refined(enclosing.of(rows, reports[rows]), rows)), float(_PER_PERSON)
+    return (lambda rows: refined(enclosing.of(rows, bids[rows]), rows)), float(_PER_PERSON)
 
 
 def _on_steps(
@@ -219,7 +219,7 @@ def _on_steps(
 ) -> Screened:
     """One person of each step, variance and cap is computed; the others have more or less of the same step."""
     outcome, ends = facts.outcome, np.array([right for _, right, _ in prior.flat_parts])
-    step = np.minimum(ends.searchsorted(outcome.reports[rows], side="left"), ends.size - 1)
+    step = np.minimum(ends.searchsorted(outcome.bids[rows], side="left"), ends.size - 1)
     _, first, which = np.unique(
         np.vstack([step.astype(float), facts.kinds[:, rows]]),
         axis=1,
@@ -229,7 +229,7 @@ def _on_steps(
     one = rows[first]
     found, mine = computed(one), which.reshape(-1)
     # on one step the loss is constant: a rent differs by loss times distance
-    ahead = outcome.reports[one][mine] - outcome.reports[rows]
+    ahead = outcome.bids[one][mine] - outcome.bids[rows]
     with np.errstate(invalid="ignore"):
         rent = found.rent[mine] + np.where(ahead == 0.0, 0.0, ahead * facts.losses[one][mine])
     error = found.error[mine] + 2.0 * _INTEGRATED * np.abs(rent)
@@ -250,7 +250,7 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
     bad, vague, worst = np.zeros(facts.people, dtype=bool), np.zeros(facts.people, dtype=bool), 0.0
     for prior, members in facts.groups:
         rows = np.intersect1d(sample, members, assume_unique=True)
-        found = integrate(rule, prior, rows, outcome.reports[rows], floor=EXACT * largest)
+        found = integrate(rule, prior, rows, outcome.bids[rows], floor=EXACT * largest)
         allowed = _INTEGRATED * found.rent + 2.0 * found.error + EXACT * largest + rounding
         low, high = (bound[rows] for bound in outcome.rent_bounds)
         outside = np.maximum(np.maximum(low - found.rent, found.rent - high), 0.0)

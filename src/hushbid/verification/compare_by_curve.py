@@ -1,7 +1,7 @@
 """A number that everybody has, compared for everybody, and computed for few: by a curve through some of them.
 
-People who differ by nothing but their reports have numbers (rents, errors without them) that lie on a curve over the
-report. It is laid through some of them, and wherever it misses the person in the middle between two of them by too
+People who differ by nothing but their bids have numbers (rents, errors without them) that lie on a curve over the
+bid. It is laid through some of them, and wherever it misses the person in the middle between two of them by too
 much, she is put on it too, until it does not, or everybody is on it. Whoever is further from the curve than it missed
 there, and than is allowed anyway, is computed herself: nobody is found guilty by a curve.
 """

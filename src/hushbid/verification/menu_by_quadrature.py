@@ -2,9 +2,9 @@
 
 The level ``τ`` of the menu ``ε₀ = (2u/B)(τ − ψ)⁺`` solves ``Σ_i u_i·E[ψ(τ − ψ)⁺] = B²/2``. The mechanism integrates
 over virtual costs; here the expectation is an integral over *ranks*, ``∫ ψ(τ − ψ) dp`` with ``ψ`` at the quantile
-``p``; where the menu reaches so far that ranks close to 1 have too few digits, an integral over reports with their
+``p``; where the menu reaches so far that ranks close to 1 have too few digits, an integral over bids with their
 density takes the place of those beyond the median. The level is found by false position. What the menu pays,
-``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``, is integrated over reports, from one person's to the next. Shares
+``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``, is integrated over bids, from one person's to the next. Shares
 ``s_i = (B − υ·m_i)/(t₀^max_i + Σ_{j≠i} t₀(c_j))`` follow.
 """
 
@@ -40,7 +40,7 @@ class SharedRule:
     """What everybody may lose at most: it takes effect after sharing."""
 
     costs: FloatArray
-    """Everybody's virtual cost as reported."""
+    """Everybody's virtual cost as bid."""
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The loss of person ``rows[j]`` at cost ``costs[j]``; there is neither an objective nor an error to it."""
@@ -65,25 +65,25 @@ class MenuFound:
     """``2u_i/B``."""
 
     most: FloatArray
-    """What each person's share of the menu pays at the lowest report."""
+    """What each person's share of the menu pays at the lowest bid."""
 
 
 def shared_menu(
     groups: Sequence[tuple[Prior, IndexArray]],
-    reports: FloatArray,
+    bids: FloatArray,
     costs: FloatArray,
     variance: FloatArray,
     amount: float,
     coin: float,
 ) -> MenuFound:
-    """The menu for people with these priors and variances, and the shares that their reports leave each of them."""
+    """The menu for people with these priors and variances, and the shares that their bids leave each of them."""
     precision = 1.0 / variance
     level = _level([(prior, math.fsum(precision[rows])) for prior, rows in groups], amount)
     strength = 2.0 * precision / amount
-    paid, most = np.zeros(reports.size), np.zeros(reports.size)
+    paid, most = np.zeros(bids.size), np.zeros(bids.size)
     for prior, rows in groups:
-        lowest = prior.smallest_report
-        places = np.append(reports[rows], lowest)
+        lowest = prior.smallest_bid
+        places = np.append(bids[rows], lowest)
         gap = np.maximum(level - np.append(costs[rows], float(prior.virtual_cost(lowest))), 0.0)
         sold = gap > 0.0
         amounts = np.zeros(places.size)
@@ -137,9 +137,9 @@ def _expense(prior: Prior, level: float) -> float:
         cost = np.asarray(prior.virtual_cost(np.asarray(prior.quantile(rank))))
         return np.where(cost < level, cost * (level - cost), 0.0)
 
-    def beyond(reports: FloatArray) -> FloatArray:
-        cost = np.asarray(prior.virtual_cost(reports))
-        return np.where(cost < level, cost * (level - cost), 0.0) * np.asarray(prior.pdf(reports))
+    def beyond(bids: FloatArray) -> FloatArray:
+        cost = np.asarray(prior.virtual_cost(bids))
+        return np.where(cost < level, cost * (level - cost), 0.0) * np.asarray(prior.pdf(bids))
 
     end, median = _end(prior, level), float(prior.quantile(0.5))
     top = float(prior.cdf(end))
@@ -157,21 +157,21 @@ def _expense(prior: Prior, level: float) -> float:
     return found + float(_areas(beyond, edges).sum())
 
 
-def _rents(prior: Prior, level: float, reports: FloatArray) -> FloatArray:
-    """``∫ from c of (τ − ψ)⁺`` for every report: sums of the areas from one report to the next."""
+def _rents(prior: Prior, level: float, bids: FloatArray) -> FloatArray:
+    """``∫ from c of (τ − ψ)⁺`` for every bid: sums of the areas from one bid to the next."""
     end = _end(prior, level)
     flats = np.array([place for part in prior.flat_parts for place in part[:2]])
-    wide = np.linspace(float(reports.min(initial=end)), end, 65)
-    edges = np.unique(np.concatenate([reports[reports < end], flats[(flats > reports.min(initial=end))], wide]))
+    wide = np.linspace(float(bids.min(initial=end)), end, 65)
+    edges = np.unique(np.concatenate([bids[bids < end], flats[(flats > bids.min(initial=end))], wide]))
     edges = edges[edges <= end]
     area = _areas(lambda z: np.maximum(level - np.asarray(prior.virtual_cost(z)), 0.0), edges)
     beyond = np.append(area[::-1].cumsum()[::-1], 0.0)
-    return np.asarray(beyond[np.minimum(edges.searchsorted(reports), edges.size - 1)])
+    return np.asarray(beyond[np.minimum(edges.searchsorted(bids), edges.size - 1)])
 
 
 def _end(prior: Prior, level: float) -> float:
-    """The largest report at which the menu still buys: bisection on the virtual cost."""
-    low, high = prior.smallest_report, prior.support[1]
+    """The largest bid at which the menu still buys: bisection on the virtual cost."""
+    low, high = prior.smallest_bid, prior.support[1]
     if high == math.inf:
         high = float(prior.quantile(0.5))
         while float(prior.virtual_cost(high)) < level:

@@ -1,11 +1,11 @@
 """Information rents by quadrature: ``∫ from c to c̄ of min(ε(ψ(z)), cap) dz``, from the rule alone.
 
 The payments module integrates against the optimal value, in closed form where it can. Here the privacy loss itself is
-integrated over reports: a finite sum where ψ is a step function, and otherwise adaptive Gauss quadrature, from a
-person's report to where nothing is bought from her any more. The rule has kinks (somebody else enters or leaves) and
+integrated over bids: a finite sum where ψ is a step function, and otherwise adaptive Gauss quadrature, from a
+person's bid to where nothing is bought from her any more. The rule has kinks (somebody else enters or leaves) and
 jumps: an interval is cut, at its largest jump if it has one and else in quarters, until the sum over the parts agrees
 with the sum over the whole, and the values at its ends with those inside. The variable is the cube root of the distance
-from the report, because a loss that starts at infinity falls like the inverse cube root of the cost. Beyond the prior's
+from the bid, because a loss that starts at infinity falls like the inverse cube root of the cost. Beyond the prior's
 median the range is first cut geometrically: from somebody who is alone something is bought at any price, however far in
 the tail of the prior.
 """
@@ -52,7 +52,7 @@ _ORDINARY = 60.0
 _AT_ONCE = 4096
 _AT_ONCE_COUNTED = 256
 _SMALL = 1e-12
-"""A first step away from a report of 0, relative to the top of the support."""
+"""A first step away from a bid of 0, relative to the top of the support."""
 
 
 class Rule(Protocol):
@@ -124,23 +124,23 @@ class Integrals:
     error: FloatArray
 
 
-def integrate(rule: Rule, prior: Prior, rows: IndexArray, reports: FloatArray, *, floor: float) -> Integrals:
-    """The rents of people ``rows``, bought from at ``reports``, who share ``prior``; an error of ``floor`` is fine."""
+def integrate(rule: Rule, prior: Prior, rows: IndexArray, bids: FloatArray, *, floor: float) -> Integrals:
+    """The rents of people ``rows``, bought from at ``bids``, who share ``prior``; an error of ``floor`` is fine."""
     if rows.size == 0:
         return Integrals(np.zeros(0), np.zeros(0))
     steps = prior.flat_parts
     top = prior.support[1]
     if is_step_function(prior):
         ends = np.array([right for _, right, _ in steps])
-        return _sum_of_steps(rule, ends, np.array([level for *_, level in steps]), rows, reports)
+        return _sum_of_steps(rule, ends, np.array([level for *_, level in steps]), rows, bids)
 
     def loss(who: IndexArray, z: FloatArray) -> FloatArray:
         return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss
 
     # up to where nothing is bought
-    last = _last_report(lambda who, z: loss(who, z) > 0.0, reports, top)
+    last = _last_bid(lambda who, z: loss(who, z) > 0.0, bids, top)
     breaks = np.unique([*(end for part in steps for end in part[:2]), *_powers(prior, float(last.max()))])
-    return _Quadrature(loss, reports.copy(), last, breaks, floor).run()
+    return _Quadrature(loss, bids.copy(), last, breaks, floor).run()
 
 
 def _powers(prior: Prior, end: float) -> FloatArray:
@@ -157,15 +157,15 @@ def is_step_function(prior: Prior) -> bool:
     return bool(steps) and steps[0][0] <= low and steps[-1][1] >= top and contiguous
 
 
-def _sum_of_steps(rule: Rule, ends: FloatArray, levels: FloatArray, rows: IndexArray, reports: FloatArray) -> Integrals:
+def _sum_of_steps(rule: Rule, ends: FloatArray, levels: FloatArray, rows: IndexArray, bids: FloatArray) -> Integrals:
     """ψ a step function: each step's loss times its length, up to the first at which nothing is bought."""
-    own = np.minimum(ends.searchsorted(reports, side="left"), ends.size - 1)
+    own = np.minimum(ends.searchsorted(bids, side="left"), ends.size - 1)
     rent = np.zeros(rows.size)
     step, who = own.copy(), np.arange(rows.size)
     while who.size:
         at = step[who]
         loss = rule.at(rows[who], levels[at]).loss
-        start = np.where(at == own[who], reports[who], ends[np.maximum(at - 1, 0)])
+        start = np.where(at == own[who], bids[who], ends[np.maximum(at - 1, 0)])
         length = np.maximum(ends[at] - start, 0.0)
         rent[who] += np.where(length > 0.0, loss, 0.0) * length
         step[who] += 1
@@ -173,19 +173,19 @@ def _sum_of_steps(rule: Rule, ends: FloatArray, levels: FloatArray, rows: IndexA
     return Integrals(rent, 1e-12 * rent)
 
 
-def _last_report(holds: Callable[[IndexArray, FloatArray], BoolArray], reports: FloatArray, top: float) -> FloatArray:
-    """The report up to which something holds that holds at first: doubling, then cutting up."""
-    if reports.size == 0:
-        return reports.copy()
-    who = np.arange(reports.size)
-    low, high = reports.copy(), np.full(reports.size, math.inf)
-    scale = max(float(reports.max()), min(top, 1.0) * _SMALL)
-    reach = np.maximum(1e-3 * reports, 1e-9 * scale)
+def _last_bid(holds: Callable[[IndexArray, FloatArray], BoolArray], bids: FloatArray, top: float) -> FloatArray:
+    """The bid up to which something holds that holds at first: doubling, then cutting up."""
+    if bids.size == 0:
+        return bids.copy()
+    who = np.arange(bids.size)
+    low, high = bids.copy(), np.full(bids.size, math.inf)
+    scale = max(float(bids.max()), min(top, 1.0) * _SMALL)
+    reach = np.maximum(1e-3 * bids, 1e-9 * scale)
     unsolved = who
     # doubling, several times in one call: enough to cross the whole range of doubles
     ahead_by = 2.0 ** np.arange(_DOUBLINGS)
     for _ in range(2200 // _DOUBLINGS):
-        ahead = np.minimum(reports[unsolved, None] + reach[unsolved, None] * ahead_by, top)
+        ahead = np.minimum(bids[unsolved, None] + reach[unsolved, None] * ahead_by, top)
         bought = holds(np.repeat(unsolved, _DOUBLINGS), ahead.ravel()).reshape(ahead.shape)
         here, count = np.arange(unsolved.size), bought.cumprod(axis=1).sum(axis=1)
         some, ended = count > 0, count < _DOUBLINGS
@@ -294,7 +294,7 @@ class _Quadrature:
             high, low = losses[here, steepest], losses[here, steepest + 1]
         # still a fifth of the fall over almost nothing: a jump
         jump = (high - low) > 0.2 * (parts.first - parts.last)
-        # at most the drop times the length in reports, dz = 3·length·s²·ds
+        # at most the drop times the length in bids, dz = 3·length·s²·ds
         missed = (high - low) * 3.0 * parts.length * right * right * (right - left)
         some = parts.take(jump)
         sides = self._measured(
@@ -319,7 +319,7 @@ class _Quadrature:
         return self._measured(np.repeat(parts.who, _PIECES), cuts[:, :-1].ravel(), cuts[:, 1:].ravel(), start, length)
 
     def _stretches(self) -> _Parts:
-        """From the report to the end of buying, cut where the virtual cost is known to turn flat or to jump."""
+        """From the bid to the end of buying, cut where the virtual cost is known to turn flat or to jump."""
         who, starts, ends = [], [], []
         for j, (first, last) in enumerate(zip(self._first.tolist(), self._last.tolist(), strict=True)):
             inner = self._breaks[(self._breaks > first) & (self._breaks < last)].tolist()
@@ -339,7 +339,7 @@ class _Quadrature:
         s = left[:, None] + half[:, None] * (1.0 + _NODES[None, :])
         z = start[:, None] + length[:, None] * s**3
         found = self._loss(np.repeat(who, _NODES.size), z.ravel()).reshape(z.shape)
-        counts = (s > 0.0) & (length > 0.0)[:, None]  # a loss may be infinite at the report, where nothing is added up
+        counts = (s > 0.0) & (length > 0.0)[:, None]  # a loss may be infinite at the bid, where nothing is added up
         value = np.where(counts, found, 0.0) * (3.0 * s * s) * (half * length)[:, None]
         inner = value[:, 1:-1]
         # the values at the ends against the polynomial carried there: what may lie beyond the inner nodes

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hushbid.documents import content_hash
 from hushbid.errors import InputError
 from hushbid.receipts.keys import KeyList
-from hushbid.receipts.log import GENESIS, Event, report_commitment
+from hushbid.receipts.log import GENESIS, Event, bid_commitment
 from hushbid.receipts.receipt import TIMES, Agreement, Body, Receipt, questions_hash
 from hushbid.record import Record
 from hushbid.verification.findings import Check, Verification, judged, skipped
@@ -131,23 +131,23 @@ def _in_log(receipt: Receipt, log: Sequence[Event] | None) -> Check:
         problems.append(f"Event {receipt.event.number} is not the one that the receipt names")
     elif (named.body.get("root"), named.body.get("tree_size")) != (receipt.root.hex(), receipt.tree_size):
         problems.append(f"Event {receipt.event.number} names another root")
-    problems += _report_problems(body, log)
+    problems += _bid_problems(body, log)
     problems += _link_problems(receipt, log)
     problems += _agreement_problems(receipt, log)
-    return judged("log", problems, "The log has the event that the receipt names, and the report it was told")
+    return judged("log", problems, "The log has the event that the receipt names, and the bid it was told")
 
 
-def _report_problems(body: Body, log: Sequence[Event]) -> list[str]:
-    """Her last report in the log must be the one on the receipt."""
+def _bid_problems(body: Body, log: Sequence[Event]) -> list[str]:
+    """Her last bid in the log must be the one on the receipt."""
     told = [
-        e.body["report_commitment"]
+        e.body["bid_commitment"]
         for e in log
-        if e.body.get("participant") == body.participant and "report_commitment" in e.body
+        if e.body.get("participant") == body.participant and "bid_commitment" in e.body
     ]
-    if body.report is None:
+    if body.bid is None:
         return []  # withdrawn or never made; what the log holds of it stays unopened
-    if not told or told[-1] != report_commitment(body.participant, body.report, body.salt, limit=body.limit):
-        return ["The last report in the log is not the one on the receipt"]
+    if not told or told[-1] != bid_commitment(body.participant, body.bid, body.salt, limit=body.limit):
+        return ["The last bid in the log is not the one on the receipt"]
     return []
 
 
@@ -179,7 +179,7 @@ def _in_record(body: Body, record: Record | None) -> Check:
     if record is None:
         return skipped("record", "No record was given")
     if record.ids is None or body.participant not in record.ids:
-        if body.report is None or body.promised is None:
+        if body.bid is None or body.promised is None:
             return judged("record", [], "Nothing was decided about the participant, and the record does not name her")
         return judged("record", ["The record does not name the participant"], "")
     row = record.ids.index(body.participant)
@@ -189,8 +189,8 @@ def _in_record(body: Body, record: Record | None) -> Check:
     strata = record.outcome.market.strata
     if body.stratum != (None if strata is None else strata[row]):
         problems.append("The record has her in another stratum")
-    if body.report != record.outcome.reports[row]:
-        problems.append("The record has another report")
+    if body.bid != record.outcome.bids[row]:
+        problems.append("The record has another bid")
     limits = record.outcome.limits
     if (math.inf if body.limit is None else body.limit) != (math.inf if limits is None else limits[row]):
         problems.append("The record has another limit")

@@ -1,6 +1,6 @@
 """Information rents once more, cheaply and with a bound, for everybody; `hushbid.verification.quadrature` is for few.
 
-Between two reports ``z0 < z1`` a person's privacy loss falls from ``e0`` to ``e1``, and its integral over *virtual
+Between two bids ``z0 < z1`` a person's privacy loss falls from ``e0`` to ``e1``, and its integral over *virtual
 costs* ``x = ψ(z)`` is a difference of two optimal objectives, for the loss is their derivative. So on such a cell
 
     ∫ ε dz = Δv/Δx · Δz + ∫ (ε − ε̄)(g − ḡ) dx,      g = dz/dx,
@@ -33,7 +33,7 @@ _BEYOND = 1.25
 
 @dataclass(slots=True, eq=False)
 class _Cells:
-    """Intervals of reports, one entry each."""
+    """Intervals of bids, one entry each."""
 
     who: IndexArray
     z0: FloatArray
@@ -61,10 +61,10 @@ class Enclosing:
         self._flats = np.array(flats, dtype=float).reshape(-1, 3)
         self.evaluations = 0
 
-    def of(self, rows: IndexArray, reports: FloatArray) -> Integrals:
-        """The rents of ``rows``, bought from at ``reports``, and how far each may be off."""
+    def of(self, rows: IndexArray, bids: FloatArray) -> Integrals:
+        """The rents of ``rows``, bought from at ``bids``, and how far each may be off."""
         size = rows.size
-        cells, lost = self._start(rows, reports)
+        cells, lost = self._start(rows, bids)
         rent, error, made = np.zeros(size), np.where(lost, math.inf, 0.0), np.zeros(size)
         for round_ in range(_ROUNDS):
             area, doubt, noise = self._measured(cells, rows)
@@ -86,26 +86,26 @@ class Enclosing:
         self.evaluations += rows.size
         return cost, found.loss, found.value
 
-    def _start(self, rows: IndexArray, reports: FloatArray) -> tuple[_Cells, BoolArray]:
-        """Eight cells each, up to a report at which nothing is bought from her; whose such report was not found."""
+    def _start(self, rows: IndexArray, bids: FloatArray) -> tuple[_Cells, BoolArray]:
+        """Eight cells each, up to a bid at which nothing is bought from her; whose such bid was not found."""
         top = self._prior.support[1]
         # further and further until nothing is bought
-        end = np.full(rows.size, min(1.25 * float(reports.max()), top))
-        end = np.minimum(np.maximum(end, reports + 1e-3 * (reports + float(self._prior.quantile(0.5)))), top)
+        end = np.full(rows.size, min(1.25 * float(bids.max()), top))
+        end = np.minimum(np.maximum(end, bids + 1e-3 * (bids + float(self._prior.quantile(0.5)))), top)
         unsolved = np.arange(rows.size)
         for _ in range(_DOUBLINGS):
             sold = self._at(rows[unsolved], end[unsolved])[1] > 0.0
             unsolved = unsolved[sold & (end[unsolved] < top)]
             if unsolved.size == 0:
                 break
-            end[unsolved] = np.minimum(reports[unsolved] + 1.5 * (end[unsolved] - reports[unsolved]), top)
+            end[unsolved] = np.minimum(bids[unsolved] + 1.5 * (end[unsolved] - bids[unsolved]), top)
         lost = np.zeros(rows.size, dtype=bool)
         lost[unsolved] = True
         shares = np.linspace(0.0, 1.0, _CELLS + 1)
         # cells end where flat parts do
         ends = np.unique(self._flats[:, :2])
         who, places = [], []
-        for j, (first, last) in enumerate(zip(reports.tolist(), end.tolist(), strict=True)):
+        for j, (first, last) in enumerate(zip(bids.tolist(), end.tolist(), strict=True)):
             inner = ends[ends.searchsorted(first, side="right") : ends.searchsorted(last, side="left")]
             points = np.unique(np.concatenate([first + (last - first) * shares, inner]))
             who.append(np.full(points.size, j))

@@ -43,7 +43,7 @@ class Facts:
     outcome: Outcome
     market: Market
     population: Population
-    """The market for those who reported, on a range of width 1."""
+    """The market for those who bid, on a range of width 1."""
 
     costs: FloatArray
     losses: FloatArray
@@ -89,10 +89,10 @@ class Facts:
     def of(cls, record: Record) -> "Facts":
         """Everything that the checks use."""
         outcome, market = record.outcome, record.outcome.market
-        population, n = outcome.population, outcome.reports.size
+        population, n = outcome.population, outcome.bids.size
         # the worst relation that the market allows for, from its own numbers
         own = np.array(np.broadcast_to(np.asarray(market.stated_variance, dtype=float) / market.width**2, (n,)))
-        bias = market.max_relation**2 * float(own.mean())
+        bias = market.max_correlation**2 * float(own.mean())
         strata = market.stratified
         stated = market.population
         if strata is None:
@@ -182,7 +182,7 @@ class Facts:
         """That menu, found when it is first asked for."""
         assert isinstance(self.goal, HardBudget)
         if not self._menu:
-            terms = (self.outcome.reports, self.costs, self.variance, self.goal.amount, self.goal.coin)
+            terms = (self.outcome.bids, self.costs, self.variance, self.goal.amount, self.goal.coin)
             self._menu.append(shared_menu(self.groups, *terms))
         return self._menu[0]
 
@@ -294,7 +294,7 @@ class Facts:
 
 
 def not_checked(facts: Facts) -> str:
-    """Why what would be bought at other reports is not derived a second time; empty if it is."""
+    """Why what would be bought at other bids is not derived a second time; empty if it is."""
     if facts.strata is not None and facts.capped and facts.central:
         return "Not checked: limits on losses where strata are combined"
     if facts.shared or not facts.capped or facts.people <= _PEOPLE:
@@ -306,7 +306,7 @@ def not_checked(facts: Facts) -> str:
 
 def _caps(market: Market, outcome: Outcome) -> FloatArray:
     stated = math.inf if market.max_privacy_loss is None else market.max_privacy_loss
-    caps = np.array(np.broadcast_to(np.asarray(stated, dtype=float), outcome.reports.shape))
+    caps = np.array(np.broadcast_to(np.asarray(stated, dtype=float), outcome.bids.shape))
     if outcome.limits is None:
         return caps
     # a limit of 0 takes a person out by an infinite cost

@@ -58,7 +58,7 @@ def best_contrast(losses: FloatArray, variance: FloatArray, strata: Strata) -> t
 
 
 def squared_distance(weights: FloatArray, strata: Strata, counts: tuple[int, ...]) -> float:
-    """``Σ (ω_i − ℓ_g/N_g)²`` over everybody of all strata, whether they reported or not."""
+    """``Σ (ω_i − ℓ_g/N_g)²`` over everybody of all strata, whether they bid or not."""
     even = strata.weights / np.array(counts, dtype=float)
     there = np.bincount(strata.codes, minlength=even.size)
     absent = float(((np.array(counts) - there) * even**2).sum())

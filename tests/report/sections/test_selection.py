@@ -15,7 +15,7 @@ def test_the_correlation_found_moves_the_weighted_mean_by_exactly_half_an_interv
     outcome = market.acquire(prior.sample(300, rng=np.random.default_rng(300)))
     rng = np.random.default_rng(0)
     half, spread = 0.05, 0.4
-    facts = selection_facts(outcome.weights, outcome.reports, variance=spread**2, half_width=half)
+    facts = selection_facts(outcome.weights, outcome.bids, variance=spread**2, half_width=half)
     assert facts.any_shape is not None
     assert facts.linear is not None
     assert facts.any_shape <= facts.linear
@@ -31,7 +31,7 @@ def test_the_correlation_found_moves_the_weighted_mean_by_exactly_half_an_interv
         return float(outcome.weights @ data - data.mean())
 
     assert bias(outcome.weights, facts.any_shape) == pytest.approx(half)
-    assert abs(bias(outcome.reports, facts.linear)) == pytest.approx(half)
+    assert abs(bias(outcome.bids, facts.linear)) == pytest.approx(half)
 
 
 def test_equal_weights_cannot_be_misled_and_impossible_correlations_are_not_named() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hushbid import Accuracy, Market, Outcome, Price, Uniform
-from hushbid.disclosure import release_made_up
+from hushbid.disclosure import release_synthetic
 from hushbid.errors import InputError
 from hushbid.mechanism.releasing import plan_of
 from hushbid.purchase.telling import estimate_text
@@ -15,18 +15,18 @@ from hushbid.report import Report, build_report, render_report
 LABELS = np.array(["young"] * 90 + ["old"] * 30)
 SHARES = {"young": 0.5, "old": 0.5}
 DIFFERENCE = {"old": 1, "young": -1}
-REPORTS = np.random.default_rng(0).uniform(1, 2, LABELS.size)
+BIDS = np.random.default_rng(0).uniform(1, 2, LABELS.size)
 
 
 def decided(labels: Any = LABELS, **terms: Any) -> Outcome:
     stated = {"prior": Uniform(1, 2), "goal": Price(200), "bounds": (0, 10), "strata": labels.tolist(), **terms}
-    return Market(**stated).acquire(REPORTS)
+    return Market(**stated).acquire(BIDS)
 
 
 @pytest.fixture(scope="module")
 def panel() -> Report:
     outcome = decided(shares=SHARES)
-    release = release_made_up(plan_of(outcome, key="panel"), np.where(LABELS == "old", 7.0, 3.0)).release
+    release = release_synthetic(plan_of(outcome, key="panel"), np.where(LABELS == "old", 7.0, 3.0)).release
     return build_report(outcome, release, comparison="omit")
 
 
@@ -50,15 +50,15 @@ def test_each_stratum_has_the_curve_that_prices_it(panel: Report) -> None:
     assert [curve.name for curve in panel.privacy.curves] == ["young", "old"]
     for curve in panel.privacy.curves:
         assert curve.kind == "exact"
-        losses = outcome.schedule(stratum=curve.name).privacy_loss(curve.reports)
+        losses = outcome.schedule(stratum=curve.name).privacy_loss(curve.bids)
         assert curve.privacy_loss == pytest.approx(losses, abs=1e-3 * losses.max())
 
 
 def test_a_difference_is_called_by_its_strata_and_may_be_negative() -> None:
     outcome = decided(contrast=DIFFERENCE)
-    release = release_made_up(plan_of(outcome, key="difference"), np.where(LABELS == "old", 3.0, 7.0)).release
+    release = release_synthetic(plan_of(outcome, key="difference"), np.where(LABELS == "old", 3.0, 7.0)).release
     report = build_report(outcome, release, comparison="omit")
-    assert report.quantity == "old − young"
+    assert report.question == "old − young"
     assert report.estimate.bounds == (-10.0, 10.0)
     assert report.estimate.strata is not None
     assert report.estimate.strata.misses == ()

@@ -36,7 +36,7 @@ def seen(service: Service, play: Play) -> dict[str, object]:
         "events": service.events(play.who, play.id),
         "record": service.record(play.who, play.id),
         "payments": service.payments(play.who, play.id),
-        "ledger": service.ledger(play.who, limit=1000),
+        "privacy_account": service.privacy_account(play.who, limit=1000),
         "receipts": [service.receipt(link.token).to_dict() for link in play.seats],
         "exports": [service.export(link.token) for link in play.seats],
     }
@@ -88,7 +88,7 @@ def test_a_backup_yields_no_value_and_no_link(installation: Installation) -> Non
     people = [row["row"] for row in rows if row["table"] == "participants"]
     assert len({person["delivery"] for person in people}) == 4, "each is sealed by itself"
     shown = {value for person in people for value in person.values() if isinstance(value, float)}
-    assert not shown & set(VALUES[:4]) - {person["report"] for person in people}
+    assert not shown & set(VALUES[:4]) - {person["bid"] for person in people}
     assert {"sessions", "login_failures", "idempotency"}.isdisjoint(row["table"] for row in rows)
 
 
@@ -128,11 +128,11 @@ def test_what_is_there_is_replaced_only_by_name(installation: Installation) -> N
     with installation.start() as service:
         play = opened(service)
         path = backed_up(installation)
-        service.report(play.token(0), 1.5)
+        service.bid(play.token(0), 1.5)
     with beside(installation, alone=True) as server, pytest.raises(Conflict, match="--replace"):
         server.restore(path)
     with installation.start() as service:
-        assert service.participation(play.token(0)).report == 1.5
+        assert service.participation(play.token(0)).bid == 1.5
 
 
 def test_a_damaged_backup_changes_nothing(installation: Installation, tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_a_damaged_backup_changes_nothing(installation: Installation, tmp_path: 
         "short": gzip.compress(b"".join(lines[:-1])),
         "changed": gzip.compress(b"".join(changed)),
         "left out": gzip.compress(b"".join([*lines[:5], *lines[6:]])),
-        "another version": gzip.compress(lines[0].replace(b'"version":1', b'"version":2') + b"".join(lines[1:])),
+        "another version": gzip.compress(lines[0].replace(b'"version":2', b'"version":1') + b"".join(lines[1:])),
         "another kind": gzip.compress(lines[0].replace(b"hushbid-backup", b"hushbid-record") + b"".join(lines[1:])),
     }
     for name, content in damaged.items():
@@ -165,10 +165,10 @@ def test_a_backup_is_one_moment_although_others_go_on_writing(installation: Inst
         play = opened(service, 4)
         with beside(installation) as server:
             for row in range(4):
-                service.report(play.token(row), 1.5)
+                service.bid(play.token(row), 1.5)
                 server.back_up(installation.folder.parent / f"{row}.gz")
     restored(installation, installation.folder.parent / "1.gz")
     with installation.start() as service:
-        assert service.campaign(play.who, play.id).people == {"invited": 2, "reported": 2}
+        assert service.campaign(play.who, play.id).people == {"invited": 2, "bid": 2}
         kinds = [event.kind for event in service.events(play.who, play.id)]
-        assert kinds.count("reported") == 2
+        assert kinds.count("bid") == 2

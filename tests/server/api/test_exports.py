@@ -165,7 +165,7 @@ def test_the_report_of_a_campaign_that_nobody_delivered_to_says_so(shared: Live)
 
 def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_number(shared: Live) -> None:
     play = opened(shared.service, 90, participation_fee=100, buyer_weight=5_000.0)
-    play.report(range(45))
+    play.bid(range(45))
     for row in range(45, 67):
         shared.service.decline(play.token(row))
     shared.service.withdraw(play.token(0))
@@ -178,7 +178,7 @@ def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_
     # one withdrew: she is told together with others, and so are the fees, which would tell it
     assert "declined 22" not in shown
     assert "did not answer 23 " in shown
-    assert "declined, withdrew before the decision or were excluded by the privacy ledger 23" in shown
+    assert "declined, withdrew before the decision or were excluded by the privacy account 23" in shown
     assert "What fees for taking part come to is not told" in shown
     assert "EUR 44.00" not in shown
     assert "Fee for taking part, for each whose price counts EUR 1.00" in shown

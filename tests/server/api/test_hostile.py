@@ -55,7 +55,7 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
         ("POST", "/campaigns", {**SETTINGS, "prior": text}),
         ("POST", "/campaigns", {**SETTINGS, "prior": {"groups": {text: "uniform:1,2"}}}),
         ("POST", "/campaigns", {**SETTINGS, "currency": text}),
-        ("POST", "/campaigns", {**SETTINGS, "report_by": text}),
+        ("POST", "/campaigns", {**SETTINGS, "bid_by": text}),
         ("POST", f"/campaigns/{play.id}/participants", {"people": [{"id": text}]}),
         ("POST", f"/campaigns/{play.id}/participants", {"people": [{"id": "a", "group": text or "x"}]}),
         ("POST", f"/campaigns/{play.id}/links", {"label": text}),
@@ -76,7 +76,7 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
         {"buyer_weight": -1},
         *(
             {"buyer_weight": None, name: 10**400}
-            for name in ("budget", "hard_budget", "standard_error", "max_relation")
+            for name in ("budget", "hard_budget", "standard_error", "max_correlation")
         ),
         {"buyer_weight": None},
         {"buyer_weight": None, "budget": 5, "hard_budget": 5},
@@ -84,8 +84,8 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
         {"buyer_weight": None, "hard_budget": 0},
         {"buyer_weight": None, "standard_error": "small"},
         {"buyer_weight": None, "budget": 100, "setting": "local"},
-        {"max_relation": 1.5},
-        {"max_relation": True},
+        {"max_correlation": 1.5},
+        {"max_correlation": True},
         {"bounds": [0, 1e308]},
         {"bounds": [1, 1]},
         {"bounds": [2, 1]},
@@ -97,10 +97,10 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
         {"decimals": 2**70},
         {"decimals": -1},
         {"participation_fee": 2**63},
-        {"spending_ceiling": -5},
+        {"spending_limit": -5},
         {"minimum_people": 0},
         {"retention_days": 10**9},
-        *({name: 10**400} for name in ("spending_ceiling", "participation_fee", "minimum_people", "retention_days")),
+        *({name: 10**400} for name in ("spending_limit", "participation_fee", "minimum_people", "retention_days")),
         *({name: 10**400} for name in ("decimals", "max_privacy_loss", "variance")),
         {"bounds": [0, 10**400]},
         {"minimum_people": 10**4299},
@@ -119,12 +119,12 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
         {"prior": {"kind": "empirical", "samples": []}},
         {"prior": {"groups": {}}},
         {"prior": {"a": {"b": {"c": []}}}},
-        {"report_by": "9999-12-31T23:59:59+14:00"},
-        {"report_by": "0001-01-01T00:00:00-14:00"},
-        {"report_by": "0001-01-01T00:00:00+14:00"},
-        {"report_by": "9999-12-31T23:59:59-14:00"},
+        {"bid_by": "9999-12-31T23:59:59+14:00"},
+        {"bid_by": "0001-01-01T00:00:00-14:00"},
+        {"bid_by": "0001-01-01T00:00:00+14:00"},
+        {"bid_by": "9999-12-31T23:59:59-14:00"},
         {"deliver_by": "0001-01-01T00:00:00+00:01"},
-        {"report_by": "2026-03-01"},
+        {"bid_by": "2026-03-01"},
         {"automatic": True},
         {"automatic": 1},
         {"setting": "either"},
@@ -143,10 +143,10 @@ def test_numbers_out_of_all_proportion_are_refused(shared: Live, changes: dict[s
 
 
 @pytest.mark.parametrize("number", [0, -1, 1e308, 5e-324, 10**30, 10**400, True, None, "1", [], {}])
-def test_odd_reports_never_break_anything(either: Live, number: Any) -> None:
+def test_odd_bids_never_break_anything(either: Live, number: Any) -> None:
     play = opened(either.service)
     with either.client(play.token(0)) as client:
-        response = client.put("/participation/report", json={"sensitivity": number})
+        response = client.put("/participation/bid", json={"bid": number})
         assert response.status_code in (200, 422)
         assert client.get("/participation").status_code == 200
 

@@ -73,10 +73,10 @@ def test_a_link_renewed_after_a_delivery_reads_and_changes_nothing(either: Live)
     with either.client(new["token"]) as client:
         assert client.put(EXCHANGE, json={"secret": reader}).json()["reads_only"]
     with either.client(reader) as client:
-        for path in ("", "/menu", "/export", "/ledger"):
+        for path in ("", "/menu", "/export", "/privacy-account"):
             assert client.get(f"/participation{path}").status_code == 200
         for path in ("/withdrawal", "/decline", "/link"):
             assert "only reads" in sentence(client.post(f"/participation{path}"), 403)
         sentence(client.put("/participation/delivery", json={"value": 3.0, "nonce": NONCE}), 403)
-        sentence(client.put("/participation/report", json={"sensitivity": 1.5}), 403)
+        sentence(client.put("/participation/bid", json={"bid": 1.5}), 403)
     assert either.service.participation(play.token(0)).delivered_at is not None

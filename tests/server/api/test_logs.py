@@ -1,4 +1,4 @@
-"""Nothing that belongs to one person stands in a log: no value, report, token or name, and no analyst's secret."""
+"""Nothing that belongs to one person stands in a log: no value, bid, token or name, and no analyst's secret."""
 
 import logging
 import re
@@ -11,7 +11,7 @@ from tests.server.api.support import SETTINGS, Live
 from tests.server.support import PASSWORD
 
 VALUES = {"xanthippe@example.org": 3.14159, "bartholomew@example.org": 7.77123, "quentin@example.org": 9.87531}
-REPORTS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937, "quentin@example.org": 1.41593}
+BIDS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937, "quentin@example.org": 1.41593}
 LIMITS = {"xanthippe@example.org": 0.031415, "bartholomew@example.org": None, "quentin@example.org": 0.271828}
 LINE = re.compile(r"(GET|PUT|POST|DELETE) (/api/v1[a-z0-9/{}.-]*|-) [1-5]\d\d \d+\.\d ms")
 
@@ -32,16 +32,16 @@ def conduct(live: Live, setting: str) -> list[str]:
         analyst.open(campaign)
         for name, person in people.items():
             person.menu()
-            person.report(REPORTS[name], limit=LIMITS[name] if setting == "central" else None)
+            person.bid(BIDS[name], limit=LIMITS[name] if setting == "central" else None)
             with pytest.raises(HushbidError):
-                person.report(0.123456)
+                person.bid(0.123456)
             with pytest.raises(HushbidError):
-                person.report(REPORTS[name], limit=0.0000000123)
-        analyst.close_reporting(campaign)
+                person.bid(BIDS[name], limit=0.0000000123)
+        analyst.close_bidding(campaign)
         analyst.wait(campaign)
         for name, person in people.items():
             with pytest.raises(Conflict):
-                person.report(REPORTS[name])
+                person.bid(BIDS[name])
             if setting == "central":
                 person.deliver_value(VALUES[name])
                 with pytest.raises(Conflict):
@@ -65,7 +65,7 @@ def conduct(live: Live, setting: str) -> list[str]:
         analyst.mark_paid(campaign)
         analyst.mark_unpaid(campaign, [links[0].label])
         analyst.record(campaign)
-    numbers = (*VALUES.values(), *REPORTS.values(), *LIMITS.values())
+    numbers = (*VALUES.values(), *BIDS.values(), *LIMITS.values())
     return [*secrets, *(str(one) for one in numbers if one is not None), "0.123456", "5.4321", "1.23e-08"]
 
 

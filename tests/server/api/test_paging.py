@@ -30,7 +30,7 @@ def test_pages_hold_everything_once_and_in_order(both: Live) -> None:
             (f"/campaigns/{play.id}/participants", 5),
             (f"/campaigns/{play.id}/jobs", 3),
             (f"/campaigns/{play.id}/events", None),
-            ("/ledger", 5),
+            ("/privacy-account", 5),
         ):
             [whole] = pages(client, path, 1000)
             assert count is None or len(whole) == count, path
@@ -51,5 +51,10 @@ def test_pages_hold_everything_once_and_in_order(both: Live) -> None:
 def test_a_page_that_cannot_be_is_refused(shared: Live, query: str) -> None:
     play = drafted(shared.service)
     with shared.client(shared.analyst) as client:
-        for path in ("/campaigns", f"/campaigns/{play.id}/participants", f"/campaigns/{play.id}/events", "/ledger"):
+        for path in (
+            "/campaigns",
+            f"/campaigns/{play.id}/participants",
+            f"/campaigns/{play.id}/events",
+            "/privacy-account",
+        ):
             sentence(client.get(f"{path}?{query}"), 422)

@@ -58,7 +58,7 @@ def test_what_does_not_exist_is_not_found(shared: Live) -> None:
         ("PATCH", "/campaigns", "GET, POST"),
         ("DELETE", "/session", None),
         ("PUT", "/session", "DELETE, GET, POST"),
-        ("POST", "/participation/report", "PUT"),
+        ("POST", "/participation/bid", "PUT"),
         ("HEAD", "/health", "GET"),
         ("OPTIONS", "/campaigns/c1", "DELETE, GET, PUT"),
         ("TRACE", "/health", "GET"),
@@ -76,7 +76,7 @@ def test_a_wrong_method_names_the_right_ones(shared: Live, method: str, path: st
         sentence(response, 405)
 
 
-@pytest.mark.parametrize("path", ["/participation/report", "/session", "/campaigns", "/campaigns/c1/payments"])
+@pytest.mark.parametrize("path", ["/participation/bid", "/session", "/campaigns", "/campaigns/c1/payments"])
 def test_a_body_that_says_it_is_too_large_is_not_read(shared: Live, path: str) -> None:
     told = raw(
         shared,
@@ -90,12 +90,12 @@ def test_a_body_that_says_it_is_too_large_is_not_read(shared: Live, path: str) -
 
 def test_a_body_that_grows_too_large_is_cut_off(shared: Live) -> None:
     def endless() -> Iterator[bytes]:
-        yield b'{"sensitivity": "'
+        yield b'{"bid": "'
         for _ in range(80):
             yield b"1" * 1024
 
     with shared.client(opened(shared.service).token(0)) as client:
-        assert str(BODY_LIMIT) in sentence(client.put("/participation/report", content=endless(), headers=JSON), 413)
+        assert str(BODY_LIMIT) in sentence(client.put("/participation/bid", content=endless(), headers=JSON), 413)
 
 
 def test_an_upload_of_people_may_be_large_but_only_an_analyst_is_listened_to(shared: Live) -> None:
@@ -114,7 +114,7 @@ def test_a_request_that_does_not_go_on_is_given_up(shared: Live, monkeypatch: py
     monkeypatch.setattr(protocol, "PATIENCE", 0.05)
     assert raw(shared) == b""
     assert raw(shared, b"GET /api/v1/health HTTP/1.1\r\nHost: ") == b""
-    head = b"PUT /api/v1/participation/report HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n"
+    head = b"PUT /api/v1/participation/bid HTTP/1.1\r\nHost: localhost\r\nContent-Length: 20\r\n"
     head += b"Content-Type: application/json\r\n"
     token = opened(shared.service).token(0).encode()
     assert raw(shared, head, b"Authorization: Bearer " + token + b"\r\n\r\n", b"{") == b""
@@ -249,9 +249,9 @@ SETTINGS = {
 
 def test_everything_that_is_wrong_with_a_draft_is_told_at_once_whoever_finds_it(shared: Live) -> None:
     with shared.client(shared.analyst) as client:
-        wrong = {**SETTINGS, "prior": "nonsense", "buyer_weight": "much", "report_by": "tomorrow"}
+        wrong = {**SETTINGS, "prior": "nonsense", "buyer_weight": "much", "bid_by": "tomorrow"}
         found = client.post("/campaigns", json=wrong).json()
-    assert [fault["field"] for fault in found["errors"]] == ["prior", "buyer_weight", "report_by"]
+    assert [fault["field"] for fault in found["errors"]] == ["prior", "buyer_weight", "bid_by"]
 
 
 @pytest.mark.parametrize("title", ["", "  ", "x" * 201])
@@ -283,7 +283,7 @@ def test_a_refused_secret_says_why_and_since_when_for_programs_too(shared: Live)
     assert told("hb_d_" + 43 * "x") == ("unknown", False)
 
 
-@pytest.mark.parametrize("error", [ZeroDivisionError("report was 1.23456"), RecordError("report was 1.23456")])
+@pytest.mark.parametrize("error", [ZeroDivisionError("bid was 1.23456"), RecordError("bid was 1.23456")])
 def test_a_fault_is_told_and_logged_without_what_it_says(
     shared: Live, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, error: Exception
 ) -> None:
@@ -305,17 +305,17 @@ SECRET = "8.675309"
 @pytest.mark.parametrize(
     ("path", "body"),
     [
-        ("/participation/report", {"sensitivity": SECRET}),
-        ("/participation/report", {"sensitivity": [float(SECRET)]}),
-        ("/participation/report", {SECRET: 1.5}),
-        ("/participation/report", {"sensitivity": {SECRET: SECRET}}),
-        ("/participation/report", [SECRET]),
-        ("/participation/report", SECRET),
-        ("/participation/report", {"sensitivity": -float(SECRET)}),
-        ("/participation/report", {"sensitivity": 1.5, "limit": SECRET}),
-        ("/participation/report", {"sensitivity": 1.5, "limit": -float(SECRET)}),
-        ("/participation/report", {"sensitivity": 1.5, "limit": [float(SECRET)]}),
-        ("/participation/report", {"sensitivity": 1.5, "value": float(SECRET)}),
+        ("/participation/bid", {"bid": SECRET}),
+        ("/participation/bid", {"bid": [float(SECRET)]}),
+        ("/participation/bid", {SECRET: 1.5}),
+        ("/participation/bid", {"bid": {SECRET: SECRET}}),
+        ("/participation/bid", [SECRET]),
+        ("/participation/bid", SECRET),
+        ("/participation/bid", {"bid": -float(SECRET)}),
+        ("/participation/bid", {"bid": 1.5, "limit": SECRET}),
+        ("/participation/bid", {"bid": 1.5, "limit": -float(SECRET)}),
+        ("/participation/bid", {"bid": 1.5, "limit": [float(SECRET)]}),
+        ("/participation/bid", {"bid": 1.5, "value": float(SECRET)}),
         ("/participation/delivery", {"nonce": NONCE, "value": SECRET}),
         ("/participation/delivery", {"nonce": NONCE, "message": SECRET}),
         ("/participation/delivery", {"nonce": NONCE, "value": float(SECRET), "message": {}}),
@@ -339,17 +339,17 @@ def test_a_refusal_never_repeats_a_value(shared: Live, caplog: pytest.LogCapture
 def test_a_body_that_is_not_json_is_refused_without_a_word_of_it(shared: Live) -> None:
     with shared.client(opened(shared.service).token(0)) as client:
         for content, headers in (
-            (b'{"sensitivity": 8.675309', JSON),
-            (b"sensitivity=8.675309", {"Content-Type": "application/x-www-form-urlencoded"}),
-            (b'{"sensitivity": 8.675309}', {"Content-Type": "text/plain"}),
-            (b'{"sensitivity": 8.675309}', {}),
+            (b'{"bid": 8.675309', JSON),
+            (b"bid=8.675309", {"Content-Type": "application/x-www-form-urlencoded"}),
+            (b'{"bid": 8.675309}', {"Content-Type": "text/plain"}),
+            (b'{"bid": 8.675309}', {}),
             (b"\xff\xfe8.675309", JSON),
-            (b'{"sensitivity": 1e999}', JSON),
-            (b'{"sensitivity": ' + b"8" * 5000 + b"}", JSON),
+            (b'{"bid": 1e999}', JSON),
+            (b'{"bid": ' + b"8" * 5000 + b"}", JSON),
             (b"[" * 60_000, JSON),
             (b"", JSON),
         ):
-            response = client.put("/participation/report", content=content, headers=headers)
+            response = client.put("/participation/bid", content=content, headers=headers)
             sentence(response, response.status_code)
             assert response.status_code in (400, 422), content[:40]
             assert "675309" not in response.text

@@ -37,7 +37,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("GET", "/campaigns/{campaign}/account"): (STAFF, None),
     ("GET", "/campaigns/{campaign}/agreements.csv"): (STAFF, None),
     ("GET", "/campaigns/{campaign}/agreements.json"): (STAFF, None),
-    ("GET", "/ledger"): (STAFF, None),
+    ("GET", "/privacy-account"): (STAFF, None),
     ("POST", "/campaigns"): (ANALYST, SETTINGS),
     ("POST", "/preview"): (ANALYST, {"settings": SETTINGS, "people": 3}),
     ("POST", "/campaigns/{campaign}/copy"): (ANALYST, {"title": "Again"}),
@@ -47,7 +47,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("POST", "/campaigns/{campaign}/participants"): (ANALYST, {"count": 2}),
     ("DELETE", "/campaigns/{campaign}/participants/{participant}"): (ANALYST, None),
     ("POST", "/campaigns/{campaign}/open"): (ANALYST, None),
-    ("POST", "/campaigns/{campaign}/close-reporting"): (ANALYST, None),
+    ("POST", "/campaigns/{campaign}/close-bidding"): (ANALYST, None),
     ("POST", "/campaigns/{campaign}/release"): (ANALYST, {}),
     ("POST", "/campaigns/{campaign}/payments"): (ANALYST, {}),
     ("POST", "/campaigns/{campaign}/unpaid"): (ANALYST, {"labels": ["P-00001"]}),
@@ -58,7 +58,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("GET", "/participation/menu"): (PARTICIPANT, None),
     ("GET", "/participation/receipt"): (PARTICIPANT, None),
     ("GET", "/participation/export"): (PARTICIPANT, None),
-    ("GET", "/participation/ledger"): (PARTICIPANT, None),
+    ("GET", "/participation/privacy-account"): (PARTICIPANT, None),
     ("GET", "/participation/payout"): (PARTICIPANT, None),
     ("PUT", "/participation/payout"): (PARTICIPANT, {"payout": "ann@example.org"}),
     ("DELETE", "/participation/payout"): (PARTICIPANT, None),
@@ -67,7 +67,7 @@ MATRIX: dict[tuple[str, str], tuple[frozenset[str], Any]] = {
     ("DELETE", "/participation/devices"): (PARTICIPANT, None),
     ("GET", "/participation/consent"): (PARTICIPANT, None),
     ("PUT", "/participation/agreement"): (PARTICIPANT, {"version": "0" * 64}),
-    ("PUT", "/participation/report"): (PARTICIPANT, {"sensitivity": 1.5}),
+    ("PUT", "/participation/bid"): (PARTICIPANT, {"bid": 1.5}),
     ("PUT", "/participation/delivery"): (PARTICIPANT, {"value": 5, "nonce": NONCE}),
     ("POST", "/participation/decline"): (PARTICIPANT, None),
     ("POST", "/participation/withdrawal"): (PARTICIPANT, None),
@@ -152,14 +152,14 @@ def everything_she_sees(live: Live, token: str) -> Iterator[bytes]:
                 yield client.get(path).content
 
 
-REPORTS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937, "quentin@example.org": 1.41593}
+BIDS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937, "quentin@example.org": 1.41593}
 
 
 def conducted(live: Live, setting: str, title: str) -> Play:
-    """A released campaign in which everybody reported something that stands nowhere else."""
-    play = opened(live.service, list(REPORTS), setting=setting, title=title)
-    for link, report in zip(play.seats, REPORTS.values(), strict=True):
-        live.service.report(link.token, report)
+    """A released campaign in which everybody bid something that stands nowhere else."""
+    play = opened(live.service, list(BIDS), setting=setting, title=title)
+    for link, bid in zip(play.seats, BIDS.values(), strict=True):
+        live.service.bid(link.token, bid)
     assert play.decide().state == "done"
     play.deliver()
     assert play.release().state == "done"
@@ -174,8 +174,10 @@ def test_a_participant_never_sees_anything_of_another(either: Live, setting: str
         with either.client(link.token) as client:
             held = client.get("/participation/export").json()
         own = held["participant"]
-        names = {link.label, link.label.partition("@")[0], str(REPORTS[link.label])}
-        secrets.append(names | {own["id"], own["salt"], held["ledger"]["person"], link.token, second.id, second.token})
+        names = {link.label, link.label.partition("@")[0], str(BIDS[link.label])}
+        secrets.append(
+            names | {own["id"], own["salt"], held["privacy_account"]["person"], link.token, second.id, second.token}
+        )
     everywhere = set().union(*secrets)
     assert len(everywhere) == sum(map(len, secrets)), "people differ in everything"
     for link, own in zip(play.seats, secrets, strict=True):

@@ -29,14 +29,14 @@ NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
         {},
         {"prior": {"young": Uniform(1, 2), "old": Gamma(2, 0.5)}},
         {"prior": Empirical([1, 2, 4]), "setting": "local", "variance": 4.0},
-        {"report_by": NOON, "deliver_by": NOON + timedelta(hours=1), "automatic": True},
-        {"spending_ceiling": 10**12, "participation_fee": 250, "currency": "JPY", "decimals": 0},
-        {"budget": 200_00, "max_relation": 0.1},
+        {"bid_by": NOON, "deliver_by": NOON + timedelta(hours=1), "automatic": True},
+        {"spending_limit": 10**12, "participation_fee": 250, "currency": "JPY", "decimals": 0},
+        {"budget": 200_00, "max_correlation": 0.1},
         {"hard_budget": 200_00, "participation_fee": 100},
-        {"standard_error": 0.5, "max_relation": 1.0},
+        {"standard_error": 0.5, "max_correlation": 1.0},
         {"title": "Größe ✓ <b>", "description": "one\ntwo", "unit": "°C"},
-        {"one_visit": True, "payout": "iban", "payout_days": 30},
-        {"one_visit": True, "report_by": NOON, "automatic": True},
+        {"single_visit": True, "payout": "iban", "payout_days": 30},
+        {"single_visit": True, "bid_by": NOON, "automatic": True},
         {"observer": "your employer", "statement": "Did you sleep less than 6 hours?"},
         {"consent": {"controller": "Institute", "texts": {"de": "Für die Forschung."}}},
     ],
@@ -49,10 +49,8 @@ def test_settings_survive_json(changes: dict[str, Any]) -> None:
 def test_equals_are_bought_from_in_the_order_of_a_hash_of_their_pseudonyms() -> None:
     chosen = settings(prior=Empirical([1, 2]), setting="local", variance=4.0, minimum_people=5)
     campaign: Any = SimpleNamespace(settings=chosen, id="c")
-    reporters: list[Any] = [
-        SimpleNamespace(id=f"p{k}", group_name=None, report=1.5, loss_limit=None) for k in range(12)
-    ]
-    record = decision._record(campaign, reporters, invited=15, fees=0)
+    bidders: list[Any] = [SimpleNamespace(id=f"p{k}", group_name=None, bid=1.5, loss_limit=None) for k in range(12)]
+    record = decision._record(campaign, bidders, invited=15, fees=0)
     assert record.outcome.tie_order is not None
     assert record.outcome.tie_order.tolist() == tie_keys(record.ids or ()).argsort().argsort().tolist()
 
@@ -65,10 +63,10 @@ def test_a_prior_may_be_a_text() -> None:
 
 
 def test_times_are_the_same_in_every_zone() -> None:
-    there = settings(report_by=NOON.astimezone(timezone(timedelta(hours=9))))
-    assert CampaignSettings.from_dict(there.to_dict()).report_by == NOON
-    text = CampaignSettings.from_dict({**settings().to_dict(), "report_by": "2026-03-01T13:00:00+01:00"})
-    assert text.report_by == NOON
+    there = settings(bid_by=NOON.astimezone(timezone(timedelta(hours=9))))
+    assert CampaignSettings.from_dict(there.to_dict()).bid_by == NOON
+    text = CampaignSettings.from_dict({**settings().to_dict(), "bid_by": "2026-03-01T13:00:00+01:00"})
+    assert text.bid_by == NOON
 
 
 @pytest.mark.parametrize(
@@ -93,7 +91,7 @@ def test_times_are_the_same_in_every_zone() -> None:
         ({"buyer_weight": 1.0, "budget": 5}, "got budget and buyer_weight|got buyer_weight and budget"),
         *(({name: amount}, name) for name in ("budget", "hard_budget") for amount in (0, -1, 1.5, True, "5", 10**400)),
         *(({"standard_error": error}, "standard_error") for error in (0.0, -1.0, math.nan, math.inf, "small", 10**400)),
-        *(({"max_relation": relation}, "max_relation") for relation in (-0.1, 1.1, math.nan, None, "none", True)),
+        *(({"max_correlation": relation}, "max_correlation") for relation in (-0.1, 1.1, math.nan, None, "none", True)),
         ({"budget": 5_00, "setting": "local"}, "a budget cannot be the goal in the local setting"),
         ({"hard_budget": 5_00, "setting": "local"}, "a budget cannot be the goal in the local setting"),
         ({"max_privacy_loss": 0}, "max_privacy_loss"),
@@ -108,24 +106,24 @@ def test_times_are_the_same_in_every_zone() -> None:
         ({"decimals": 7}, "decimals"),
         ({"participation_fee": -1}, "participation_fee"),
         ({"participation_fee": 1.5}, "participation_fee"),
-        ({"spending_ceiling": 0}, "spending_ceiling"),
+        ({"spending_limit": 0}, "spending_limit"),
         ({"minimum_people": 0}, "minimum_people"),
         *(
             ({name: 10**400}, name)
-            for name in ("spending_ceiling", "participation_fee", "minimum_people", "retention_days", "decimals")
+            for name in ("spending_limit", "participation_fee", "minimum_people", "retention_days", "decimals")
         ),
         *(({name: 10**5000}, name) for name in ("buyer_weight", "max_privacy_loss", "variance", "minimum_people")),
         ({"bounds": (0, 10**400)}, "bounds"),
         ({"bounds": (-(10**5000), 0)}, "bounds"),
         ({"retention_days": -1}, "retention_days"),
-        ({"automatic": True}, "report_by"),
+        ({"automatic": True}, "bid_by"),
         ({"automatic": 1}, "automatic"),
-        ({"report_by": datetime(2026, 3, 1)}, "report_by"),
-        ({"report_by": NOON, "deliver_by": NOON}, "deliver_by"),
+        ({"bid_by": datetime(2026, 3, 1)}, "bid_by"),
+        ({"bid_by": NOON, "deliver_by": NOON}, "deliver_by"),
         ({"public_estimate": "yes"}, "public_estimate"),
-        ({"one_visit": True, "automatic": True}, "report_by"),
-        ({"one_visit": "yes"}, "one_visit"),
-        ({"one_visit": True, "setting": "local"}, "one_visit"),
+        ({"single_visit": True, "automatic": True}, "bid_by"),
+        ({"single_visit": "yes"}, "single_visit"),
+        ({"single_visit": True, "setting": "local"}, "single_visit"),
         ({"statement": "x" * 301}, "statement"),
         ({"observer": "a\x00b"}, "observer"),
         ({"payout": "cash"}, "payout"),
@@ -151,8 +149,8 @@ def test_every_field_is_checked_by_name(changes: dict[str, Any], field: str) -> 
         {"prior": {"groups": 5}},
         {"prior": {"family": "uniform"}},
         {"prior": "uniform"},
-        {"report_by": "soon"},
-        {"report_by": "2026-03-01T12:00:00"},
+        {"bid_by": "soon"},
+        {"bid_by": "2026-03-01T12:00:00"},
         {"bounds": 5},
         {"bounds": [0, 1, 2]},
         {"bounds": ["a", "b"]},
@@ -170,13 +168,13 @@ def test_what_is_missing_is_named() -> None:
 
 def test_settings_of_an_older_server_are_read_and_written_as_they_were() -> None:
     values = settings().to_dict()
-    assert not {"budget", "hard_budget", "standard_error", "max_relation"} & set(values)
+    assert not {"budget", "hard_budget", "standard_error", "max_correlation"} & set(values)
     assert CampaignSettings.from_dict(values).stated == "buyer_weight"
     assert CampaignSettings.from_dict(values).to_dict() == values
 
 
 def test_fees_are_taken_off_a_budget_first_and_the_roster_is_whom_the_mean_is_about() -> None:
-    chosen = settings(hard_budget=200_00, participation_fee=150, max_relation=0.1)
+    chosen = settings(hard_budget=200_00, participation_fee=150, max_correlation=0.1)
     market = chosen.market_for([None] * 4, invited=9, fees=5 * 150)
     assert market.goal == HardBudget(192.5, coin=0.01)
     assert market.population == 9
@@ -191,7 +189,7 @@ def test_a_budget_that_fees_use_up_is_refused(changes: dict[str, Any], least: st
     assert refused.value.field == next(iter(changes))
 
 
-def test_a_server_buys_from_nobody_with_fewer_than_five_reports(tmp_path: Path) -> None:
+def test_a_server_buys_from_nobody_with_fewer_than_five_bids(tmp_path: Path) -> None:
     assert CampaignSettings.from_dict({**settings().to_dict(), "minimum_people": 10}).minimum_people == 10
     assert CampaignSettings.__dataclass_fields__["minimum_people"].default == 10
     with Service.at(tmp_path / "home") as service:
@@ -208,12 +206,12 @@ def test_a_campaign_opened_before_the_floor_of_five_ends_as_for_too_few(tmp_path
     installation = Installation(tmp_path, None)
     with installation.start() as service:
         play = opened(service, 4, minimum_people=1)
-        play.report()
+        play.bid()
     with Service(service.home, Database.sqlite(service.home.database), clock=installation.clock) as upgraded:
         now = play.on(upgraded)
         now.decide()
         assert now.view.state is CampaignState.NOTHING_BOUGHT
-        assert now.view.reason == "Only 4 of the at least 5 people needed reported."
+        assert now.view.reason == "Only 4 of the at least 5 people needed bid."
 
 
 @pytest.mark.parametrize("people", [4, 6])

@@ -29,7 +29,7 @@ def named(hers: Watched, play: Play, price: str = "1.10") -> Page:
     page.get_by_role("button", name="Continue").click()
     ask_for(page, price)
     page.wait_for_selector("text=Your price is in")
-    play.report(range(1, len(play.links)))
+    play.bid(range(1, len(play.links)))
     assert play.decide().state == "done"
     return page
 
@@ -86,7 +86,7 @@ def test_the_browser_she_named_her_price_in_needs_no_limit(hers: Watched, shared
 
 def test_the_limit_typed_on_another_device_is_the_limit(hers: Watched, shared: Live) -> None:
     play = opened(shared.service, 6, setting="local")
-    play.report()
+    play.bid()
     assert play.decide().state == "done"
     page = hers.page()
     page.goto(f"{hers.url}/p#{play.fresh(0)}")
@@ -117,8 +117,8 @@ def test_a_campaign_that_becomes_central_after_she_named_her_price_gets_no_value
     page.get_by_role("button", name="Continue").click()
     ask_for(page, "1.10")
     expect(page.locator("#changed")).to_be_visible(timeout=PATIENCE)
-    assert shared.service.participation(play.token(0)).report is None
-    play.report()
+    assert shared.service.participation(play.token(0)).bid is None
+    play.bid()
     play.decide()
     page.goto(f"{hers.url}/p")
     expect(page.locator("#problem")).to_contain_text("another place where noise is added", timeout=PATIENCE)

@@ -50,7 +50,7 @@ NO_VALUE = REST + "test_no_value_is_on_disk_before_or_after_the_release"
 GONE = REST + "test_after_the_release_no_copy_of_the_database_can_be_opened"
 KEPT = REST + "test_a_key_is_kept_as_long_as_the_settings_say"
 PAID_WHERE = "service/test_payouts.py::test_a_handle_is_stored_shown_masked_taken_by_analysts_alone_and_destroyed"
-VISIT = "test_one_visit.py::"
+VISIT = "test_single_visit.py::"
 OPENED = VISIT + "test_what_is_bought_is_delivered_at_once_and_nothing_else_is_ever_opened"
 ONLY_NOISE = "pages/test_surveys.py::test_in_the_local_setting_only_a_message_leaves_the_browser"
 NOISE_ALONE = LIFE + "test_a_local_message_must_be_made_with_exactly_the_promised_loss"
@@ -77,7 +77,7 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
         FIGURES + "test_every_figure_of_the_choice_is_what_the_market_would_do",
         LIFE + "test_if_everybody_asks_for_too_much_nothing_is_bought_and_the_record_says_so",
     ),
-    "consent.fee": (LIFE + "test_with_too_few_reports_nothing_is_bought_and_fees_are_due",),
+    "consent.fee": (LIFE + "test_with_too_few_bids_nothing_is_bought_and_fees_are_due",),
     "told.come_twice": (
         LIFE + "test_states_of_people_after_every_step",
         HERE + "test_this_server_writes_to_nobody_and_moves_no_money",
@@ -89,7 +89,7 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "told.payout_none": (HERE + "test_without_a_payout_nobody_is_asked_where_to_pay_her",),
     **dict.fromkeys(("told.payout_email", "told.payout_iban", "told.payout_panel"), (PAID_WHERE, SETTINGS_DECIDE)),
     "kept.payout_text": (PAID_WHERE,),
-    "consent.until": (LIFE + "test_reports_after_the_deadline_or_the_decision_are_refused",),
+    "consent.until": (LIFE + "test_bids_after_the_deadline_or_the_decision_are_refused",),
     **dict.fromkeys(("told.controller", "told.purpose", "told.contact", "kept.storage"), (STATED,)),
     "told.how_price": (FIGURES + "test_asking_for_more_never_gets_more",),
     "told.how_decide": (
@@ -114,7 +114,7 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "risk.factor": (HERE + "test_the_odds_grow_by_the_factor_that_is_said",),
     "risk.picture": ("pages/test_wording.py::test_the_picture_fills_as_many_dots_as_the_sentence_says",),
     "risk.picture_text": ("pages/test_wording.py::test_the_picture_fills_as_many_dots_as_the_sentence_says",),
-    "sees.buyer_central": (REST + "test_messages_and_logs_hold_no_value_no_report_and_no_token", NO_VALUE),
+    "sees.buyer_central": (REST + "test_messages_and_logs_hold_no_value_no_bid_and_no_token", NO_VALUE),
     "sees.buyer_local": (ONLY_NOISE,),
     "sees.server_central": (KEPT, NO_VALUE),
     "sees.server_once": (
@@ -147,13 +147,13 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "visit.deadline": (VISIT + "test_every_end_without_a_purchase_destroys_all_keys",),
     "kept.price_text": (
         HERE + "test_what_is_kept_is_kept_as_long_as_the_page_says",
-        LIFE + "test_withdrawing_before_the_decision_erases_the_report",
+        LIFE + "test_withdrawing_before_the_decision_erases_the_bid",
     ),
     "kept.agreement_text": (AGREEING + "test_an_agreement_is_in_the_log_on_the_receipt_and_in_her_export",),
     "consent.right_decline": (LIFE + "test_states_of_people_after_every_step",),
     "consent.right_withdraw": (
         LIFE + "test_withdrawing_after_delivery_counts_as_dropping_out_and_is_too_late_after_the_release",
-        LIFE + "test_withdrawing_before_the_decision_erases_the_report",
+        LIFE + "test_withdrawing_before_the_decision_erases_the_bid",
     ),
     "consent.fee_kept": (LIFE + "test_whoever_withdraws_keeps_the_fee_only_if_the_settings_say_so",),
     "consent.fee_lost": (LIFE + "test_whoever_withdraws_keeps_the_fee_only_if_the_settings_say_so",),
@@ -182,9 +182,9 @@ class Listening(Texts):
 
 
 MENU = MenuView(
-    reports=(1.0, 2.0), usual=2, privacy_loss=(1.0, 0.5), payment=(2.0, 0.75), chance=(1.0, 0.5), repetitions=4
+    bids=(1.0, 2.0), usual=2, privacy_loss=(1.0, 0.5), payment=(2.0, 0.75), chance=(1.0, 0.5), repetitions=4
 )
-TIMES = {"report_by": datetime(2026, 12, 1, tzinfo=UTC), "deliver_by": datetime(2026, 12, 2, tzinfo=UTC)}
+TIMES = {"bid_by": datetime(2026, 12, 1, tzinfo=UTC), "deliver_by": datetime(2026, 12, 2, tzinfo=UTC)}
 HOURS = Number(name="Hours", bounds=(0, 10), unit="h")
 TWO = {"bounds": None, "questions": (HOURS, YesNo(name="Tired?"))}
 THREE = {"bounds": None, "questions": (*TWO["questions"], Choice(name="Shift", answers=("days", "nights <b>")))}
@@ -192,7 +192,7 @@ STRATA = {"strata": {"shares": {"old": 0.335, "young & new": 0.665}}}
 EVERY: list[dict[str, Any]] = [
     {},
     {"setting": "local"},
-    {"one_visit": True, **TIMES},
+    {"single_visit": True, **TIMES},
     TWO,
     {"retention_days": 1},
     {"retention_days": 30, **TIMES},
@@ -212,7 +212,7 @@ def said(stated: CampaignSettings, texts: Texts) -> tuple[Passage, ...]:
 
     now = datetime(2026, 3, 1, tzinfo=UTC)
     empty: dict[str, Any] = dict.fromkeys(Campaign.__dataclass_fields__) | {"id": "c1", "created_at": now}
-    campaign = Campaign(**{**empty, "state": CampaignState.REPORTING, "settings": stated, "opened_at": now})
+    campaign = Campaign(**{**empty, "state": CampaignState.BIDDING, "settings": stated, "opened_at": now})
     nothing: dict[str, Any] = dict.fromkeys(Participant.__dataclass_fields__) | {"id": new_id("p"), "paid": 0}
     lists = {"renewed": (), "own_links": (), "own_links_used": ()}
     stratum = None if stated.strata is None else stated.strata.names[0]
@@ -241,7 +241,7 @@ def test_every_sentence_has_a_test_for_what_it_promises(language: str) -> None:
 
 def test_a_deadline_is_agreed_to_in_words_and_shown_with_the_readers_own_time(shared: Live) -> None:
     now = shared.service.clock()
-    later = {"report_by": now.replace(year=now.year + 1), "deliver_by": now.replace(year=now.year + 2)}
+    later = {"bid_by": now.replace(year=now.year + 1), "deliver_by": now.replace(year=now.year + 2)}
     play = opened(shared.service, 3, **later)
     with Visitor(shared.url) as she:
         she.come_in(play.fresh(0))
@@ -262,8 +262,8 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
         return plain(said(settings(**changes), english))
 
     pairs: list[tuple[dict[str, Any], str, dict[str, Any], str]] = [
-        ({}, "told.come_twice", {"one_visit": True}, "told.come_once"),
-        ({}, "told.give_later", {"one_visit": True}, "told.give_once"),
+        ({}, "told.come_twice", {"single_visit": True}, "told.come_once"),
+        ({}, "told.give_later", {"single_visit": True}, "told.give_once"),
         ({}, "told.one_question", TWO, "told.questions"),
         ({}, "told.payout_none", {"payout": "iban"}, "told.payout_iban"),
         ({"payout": "email"}, "told.payout_email", {"payout": "panel"}, "told.payout_panel"),
@@ -277,7 +277,7 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
         ({}, "sees.hacker_central", {"setting": "local"}, "sees.hacker_local"),
         ({}, "told.how_central", {"setting": "local"}, "told.how_local"),
         ({}, "consent.right_export", {"payout": "iban"}, "consent.right_export_payout"),
-        ({}, "sees.server_central", {"one_visit": True}, "sees.server_once"),
+        ({}, "sees.server_central", {"single_visit": True}, "sees.server_once"),
     ]
     for one, first, other, second in pairs:
         for stated, name, absent in ((one, first, second), (other, second, first)):
@@ -286,7 +286,7 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
             assert english.texts[name].format_map({"number": 2, "key": at_once}) in shown, name
             assert english.texts[absent].partition("{")[0] not in shown, absent
     for only, name in (
-        ({"one_visit": True}, "kept.answer_unbought"),
+        ({"single_visit": True}, "kept.answer_unbought"),
         ({"setting": "local"}, "told.come_same"),
         (TWO, "risk.all"),
     ):
@@ -362,8 +362,8 @@ def test_without_a_payout_nobody_is_asked_where_to_pay_her(shared: Live) -> None
         her.agree()
         asked = set(re.findall(r'<(?:input|textarea)[^>]* name="(\w+)"', her.get("/p/choice").text))
         assert asked <= {"csrf", "price", "limit"}
-        her.send("/p/report", "/p/choice", price="1.5")
-        play.report([1, 2])
+        her.send("/p/bid", "/p/choice", price="1.5")
+        play.bid([1, 2])
         play.decide()
         asked = set(re.findall(r'<(?:input|textarea)[^>]* name="(\w+)"', her.get("/p").text))
         assert asked == {"csrf", "nonce", "value"}
@@ -404,7 +404,7 @@ def test_what_is_kept_is_kept_as_long_as_the_page_says(installation: Installatio
 KINDS: dict[str, tuple[dict[str, Any], Any]] = {
     "central": ({}, 2),
     "local": ({"setting": "local"}, 2),
-    "one visit with deadlines": ({"one_visit": True, "deadlines": True}, 2),
+    "one visit with deadlines": ({"single_visit": True, "deadlines": True}, 2),
     "local survey": ({**THREE, "setting": "local"}, 2),
     "survey with limits": ({**THREE, "limits": True, "description": "All\nabout\t<i>sleep</i>."}, 2),
     "strata": (STRATA, [("a", None, "old"), ("b", None, "young & new")]),
@@ -472,7 +472,7 @@ def test_the_stored_agreement_has_every_word_of_the_page_and_no_other(shared: Li
     changes, people = KINDS[kind]
     now = shared.service.clock()
     if changes.get("deadlines"):
-        times = {"report_by": now.replace(year=now.year + 1), "deliver_by": now.replace(year=now.year + 2)}
+        times = {"bid_by": now.replace(year=now.year + 1), "deliver_by": now.replace(year=now.year + 2)}
         changes = {name: value for name, value in changes.items() if name != "deadlines"} | times
     play = opened(shared.service, people, **changes)
     for row, language in enumerate(("en", "de")):
@@ -517,7 +517,7 @@ def test_no_price_is_taken_through_the_pages_without_an_agreement(shared: Live) 
             refused = her.get(path)
             assert refused.status_code == 422
             assert "Please tick that you have read this" in words(refused)
-        for path in ("/p/choice", "/p/report"):
+        for path in ("/p/choice", "/p/bid"):
             assert her.send(path, "/p", price="1.5", agreed="yes").status_code == 422
         assert her.client.get("/p/agree").status_code == 405
         assert her.send("/p/agree", "/p").status_code == 422
@@ -527,5 +527,5 @@ def test_no_price_is_taken_through_the_pages_without_an_agreement(shared: Live) 
         assert "You agreed to this on" in words(her.get("/p"))
         german = words(her.get("/p?lang=de"))
         assert "was diese Seite auf English sagt" in german
-        assert her.send("/p/report", "/p/choice", price="1.5").status_code == 303
+        assert her.send("/p/bid", "/p/choice", price="1.5").status_code == 303
         assert her.send("/p/agree", "/p/choice", agreed="yes").status_code == 409, "she has named her price"

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 
 from hushbid.cli import main
 from tests.server.pages.support import Visitor, words
-from tests.server.pages.test_one_visit import hidden
+from tests.server.pages.test_single_visit import hidden
 
 PATIENCE = 120
 
@@ -36,7 +36,7 @@ def test_a_newcomer_sees_campaigns_in_four_states_and_can_take_part(tmp_path: Pa
                 assert "Agree and continue" in words(visitor.get("/p"))
                 assert visitor.agree().status_code == 303
                 assert "Did your way to work take more than an hour?" in words(visitor.get("/p/choice"))
-                asked = visitor.send("/p/report", "/p/choice", price="2", limit="")
+                asked = visitor.send("/p/bid", "/p/choice", price="2", limit="")
                 given = {**hidden(asked), "value": "35"}
                 assert visitor.client.post("/p/answers", data=given).status_code == 303
                 assert "Say where to pay you" in words(visitor.get("/p"))

@@ -65,7 +65,7 @@ def test_a_survey_is_drafted_button_by_button_and_saved_once_it_is_whole(ann: Vi
         Choice(name="Shift", answers=("days", "nights")),
         YesNo(name="Do you smoke?"),
     )
-    assert (view.settings.question, view.settings.one_visit) == ("Sleep and shifts", True)
+    assert (view.settings.question, view.settings.single_visit) == ("Sleep and shifts", True)
     assert "Begun, not saved yet" not in words(ann.get("/campaigns"))
     copied = ann.send(f"{at}/copy", f"{at}/copy", title="Again", once="k" * 24).headers["location"]
     again = shared.service.campaign(analyst(shared.service), copied.removeprefix("/campaigns/")).settings
@@ -141,7 +141,7 @@ def test_changes_of_a_draft_wait_beside_it_until_they_are_saved_or_discarded(ann
     late = ann.client.post(f"/campaigns/{play.id}/keep", data={**form, "title": "Too late"})
     assert late.status_code == 200
     assert ann.fields(edit)["title"] == "Third", "what was sent before it was saved is no change after it"
-    assert open_now(play.service, play.who, play.id).state.value == "reporting"
+    assert open_now(play.service, play.who, play.id).state.value == "bidding"
     assert ann.get(edit).headers["location"] == f"/campaigns/{play.id}"
     for path in ("edit", "keep"):
         sent = ann.client.post(f"/campaigns/{play.id}/{path}", data={**form, "action": "save"})
@@ -175,9 +175,9 @@ def test_the_planned_number_of_people_is_still_there_when_a_draft_is_edited(ann:
 @pytest.mark.parametrize(
     ("field", "typed"),
     [
-        ("report_by", {"report_by": "2020-01-01T10:00"}),
+        ("bid_by", {"bid_by": "2020-01-01T10:00"}),
         ("budget", {"participation_fee": "2", "people": "30"}),
-        ("spending_ceiling", {"participation_fee": "1", "people": "30", "spending_ceiling": "29"}),
+        ("spending_limit", {"participation_fee": "1", "people": "30", "spending_limit": "29"}),
     ],
 )
 def test_a_draft_that_could_never_open_is_not_saved_and_its_field_says_why(
@@ -285,7 +285,7 @@ def test_a_list_that_cannot_be_used_is_told_by_its_row_in_the_pages_language(sha
 
 @pytest.mark.parametrize(
     ("changes", "last"),
-    [({}, "EUR for"), ({"setting": "local"}, "EUR for"), ({"one_visit": True}, "Nothing is stored yet.")],
+    [({}, "EUR for"), ({"setting": "local"}, "EUR for"), ({"single_visit": True}, "Nothing is stored yet.")],
 )
 def test_a_draft_can_be_seen_as_a_participant_which_changes_nothing(
     ann: Visitor, shared: Live, changes: dict[str, Any], last: str
@@ -308,7 +308,7 @@ def test_a_draft_can_be_seen_as_a_participant_which_changes_nothing(
     assert (play.view, shared.service.events(play.who, play.id)) == before
 
 
-def test_the_made_up_participant_sees_the_very_pages_of_a_real_one(ann: Visitor, shared: Live) -> None:
+def test_the_synthetic_participant_sees_the_very_pages_of_a_real_one(ann: Visitor, shared: Live) -> None:
     settings = {"bounds": None, "questions": (YesNo(name="Do you smoke?"), YesNo(name="Do you snore?"))}
     draft, play = drafted(shared.service, 3, **settings), opened(shared.service, 3, **settings)
     with Visitor(shared.url) as her:

@@ -28,19 +28,19 @@ class Town:
 
     live: Live
     draft: Play
-    reporting: Play
+    bidding: Play
     central: Play
     local: Play
     over: Play
 
     def links(self) -> dict[str, str]:
         """Participants' tokens, by what their page shows."""
-        reporting, central, local, over = self.reporting, self.central, self.local, self.over
+        bidding, central, local, over = self.bidding, self.central, self.local, self.over
         return {
             "unopened": self.draft.fresh(0),
-            "invited": reporting.fresh(0),
-            "reported": reporting.fresh(1),
-            "declined": reporting.fresh(2),
+            "invited": bidding.fresh(0),
+            "bid": bidding.fresh(1),
+            "declined": bidding.fresh(2),
             "offer-central": central.fresh(0),
             "delivered": central.fresh(1),
             "withdrawn": central.fresh(2),
@@ -54,9 +54,9 @@ class Town:
 def town(shared: Live) -> Town:
     service = shared.service
     draft = drafted(service, 3, title=LONG)
-    reporting = opened(service, 4, participation_fee=100, description="For the works council.\nNobody else.")
-    service.report(reporting.token(1), 1.5)
-    service.decline(reporting.token(2))
+    bidding = opened(service, 4, participation_fee=100, description="For the works council.\nNobody else.")
+    service.bid(bidding.token(1), 1.5)
+    service.decline(bidding.token(2))
     central = decided(service, 4, payout="iban")
     central.deliver([1, 2])
     service.withdraw(central.token(2))
@@ -72,7 +72,7 @@ def town(shared: Live) -> Town:
     service.state_payout(over.token(0), "a@example.org")
     assert over.release().state == "done"
     service.mark_paid(over.who, over.id, ["b@example.org"])
-    return Town(shared, draft, reporting, central, local, over)
+    return Town(shared, draft, bidding, central, local, over)
 
 
 @pytest.fixture(scope="module")
@@ -138,7 +138,7 @@ def test_ways_in_are_for_everybody(everybody: Watched, page: Page, path: str) ->
 @pytest.mark.parametrize(
     "who",
     [
-        *("unopened", "invited", "reported", "declined", "offer-central", "delivered", "withdrawn", "offer-local"),
+        *("unopened", "invited", "bid", "declined", "offer-central", "delivered", "withdrawn", "offer-local"),
         *("done", "dropped"),
     ],
 )
@@ -187,14 +187,14 @@ def test_analysts_pages_are_for_everybody(everybody: Watched, page: Page, town: 
         "remove": f"/campaigns/{town.draft.id}/people/{town.draft.links[0].id}/remove",
         "invite": f"/campaigns/{town.draft.id}/participants",
         "open": f"/campaigns/{town.draft.id}/steps/open",
-        "cancel": f"/campaigns/{town.reporting.id}/steps/cancel",
-        "reporting": f"/campaigns/{town.reporting.id}",
+        "cancel": f"/campaigns/{town.bidding.id}/steps/cancel",
+        "bidding": f"/campaigns/{town.bidding.id}",
         "released": f"/campaigns/{town.over.id}",
         "people": f"/campaigns/{town.over.id}/people",
         "payments": f"/campaigns/{town.over.id}/payments",
         "audit": f"/campaigns/{town.over.id}/audit",
         "log": f"/campaigns/{town.over.id}/log",
-        "ledger": "/ledger",
+        "privacy_account": "/privacy-account",
     }.items():
         page.goto(f"{everybody.url}{path}")
         examine(page, f"staff-{name}")
@@ -256,7 +256,7 @@ def test_a_price_can_be_named_with_the_keyboard_alone(browser: Browser, shared: 
         page.keyboard.press("Enter")
         page.wait_for_selector("text=Your price is in")
         assert hers.complaints == []
-    assert shared.service.participation(play.token(0)).report == 1.5
+    assert shared.service.participation(play.token(0)).bid == 1.5
 
 
 def tab_to(page: Page, element: str, *, back: bool = False) -> None:
@@ -286,7 +286,7 @@ def test_a_whole_central_participation_works_without_scripts(browser: Browser, s
         assert page.input_value("#price") == "1.3"
         page.get_by_role("button", name="This is my price").click()
         assert page.inner_text("h1") == "Your price is in"
-        play.report([1, 2])
+        play.bid([1, 2])
         play.decide()
         page.get_by_role("link", name="Look again").click()
         page.fill("#value", "7.5")
@@ -335,7 +335,7 @@ def test_an_analyst_conducts_a_campaign_without_scripts(browser: Browser, shared
         [opening] = shared.service.jobs(analyst(shared.service), page.url.rpartition("/")[2])
         shared.service.wait(opening, timeout=300)
         page.get_by_role("link", name="Refresh").click()
-        assert page.locator(".state.reporting").is_visible()
+        assert page.locator(".state.bidding").is_visible()
         page.get_by_role("link", name="Cancel …").click()
         page.fill("#reason", "Only a test.")
         page.get_by_role("button", name="Cancel the campaign").click()

@@ -37,17 +37,17 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
 NUMBER = r"([\d.,]+)"
 
 
-def averages(stated: CampaignSettings, menu: MenuView, reports: list[float]) -> list[tuple[float, float, float]]:
-    """Chance, loss and payment at each report, by `acquire`, over the very people that the menu was simulated with."""
+def averages(stated: CampaignSettings, menu: MenuView, bids: list[float]) -> list[tuple[float, float, float]]:
+    """Chance, loss and payment at each bid, by `acquire`, over the very people that the menu was simulated with."""
     market = stated.market_for([None] * PEOPLE)
     drawn, population = _Asked.of(stated, [None] * PEOPLE, Effort(), ()).generator(), market.for_people(PEOPLE)
     others = [population.sample(drawn) for _ in range(menu.repetitions)]
     found = []
-    for report in reports:
+    for bid in bids:
         bought = []
         for sample in others:
             said = np.array(sample)
-            said[0] = report
+            said[0] = bid
             outcome = market.acquire(said)
             bought.append((float(outcome.privacy_loss[0]), float(outcome.payments[0])))
         losses, payments = np.array(bought).T
@@ -65,9 +65,9 @@ def test_every_figure_of_the_choice_is_what_the_market_would_do(shared: Live, ki
     play = opened(shared.service, PEOPLE, **CAMPAIGNS[kind])
     stated, menu, write = play.view.settings, shared.service.menu(play.token(0)), Writing(languages()["en"])
     step = choice.step_of(shared.service.participation(play.token(0)))
-    places = [*np.unique(np.linspace(0, len(menu.reports) - 1, 9).round().astype(int))]
-    reports = [menu.reports[place] for place in places]
-    expected = averages(stated, menu, reports)
+    places = [*np.unique(np.linspace(0, len(menu.bids) - 1, 9).round().astype(int))]
+    bids = [menu.bids[place] for place in places]
+    expected = averages(stated, menu, bids)
 
     def money(amount: float) -> str:
         return write.amount(amount, "EUR", 2)
@@ -75,26 +75,26 @@ def test_every_figure_of_the_choice_is_what_the_market_would_do(shared: Live, ki
     with Visitor(shared.url) as her:
         her.come_in(play.fresh(0))
         assert her.agree().status_code == 303
-        for report, (chance, loss, payment) in list(zip(reports, expected, strict=True))[::4]:
-            page = her.send("/p/choice", "/p/choice", price=write.typed(report * step)).text
-            assert shown(page, "price") == money(report * step)
+        for bid, (chance, loss, payment) in list(zip(bids, expected, strict=True))[::4]:
+            page = her.send("/p/choice", "/p/choice", price=write.typed(bid * step)).text
+            assert shown(page, "price") == money(bid * step)
             assert shown(page, "chance") == write.percent(chance)
             if chance > 0:
                 assert shown(page, "payment") == money(payment / chance)
                 assert shown(page, "sure") == f"{write.out_of_100(loss / chance)} out of 100"
-                assert shown(page, "cost") == money(report * loss / chance)
-                assert shown(page, "left") == money(max((payment - report * loss) / chance, 0.0))
+                assert shown(page, "cost") == money(bid * loss / chance)
+                assert shown(page, "left") == money(max((payment - bid * loss) / chance, 0.0))
         consent = her.get("/p").text
     # the whole menu, and what she may earn at most
     rows = re.findall(r'<th scope="row">([^<]*)</th><td>([^<]*)</td><td>([^<]*)</td><td>([^<]*)</td>', page)
-    assert [tuple(map(html.unescape, row)) for row in rows[: len(reports)]] == [
+    assert [tuple(map(html.unescape, row)) for row in rows[: len(bids)]] == [
         (
-            money(report * step),
+            money(bid * step),
             write.percent(chance),
             write.out_of_100(loss / chance) if chance else "–",
             money(payment / chance) if chance else "–",
         )
-        for report, (chance, loss, payment) in zip(reports, expected, strict=True)
+        for bid, (chance, loss, payment) in zip(bids, expected, strict=True)
     ]
     assert f"to {money(expected[0][2])} on average, if you ask for very little" in html.unescape(consent)
     # what the buyer expects: half of the people ask for less than the middle price, hardly anybody for the others

@@ -126,7 +126,7 @@ class Guest:
             self.page.fill(at, answer) if kind == "number" else self.page.select_option(at, answer)
         self.look("3-answers")
         self.press("visit.send")
-        self.page.wait_for_selector(f"text={self.says('visit.stage.reported.title')}")
+        self.page.wait_for_selector(f"text={self.says('visit.stage.bid.title')}")
         self.look("4-standing")
 
     def say_where(self, handle: str) -> None:
@@ -171,7 +171,7 @@ def draft(analyst: Analyst) -> None:
             page.fill(f"#q-{place}-{part}", text)
     page.fill("#question", "How nurses sleep, work and travel")
     page.fill("#people", "30")
-    assert page.is_checked("#one_visit")
+    assert page.is_checked("#single_visit")
     assert page.is_checked("#goal-spend")
     page.fill("#budget", "300")
     page.fill("#description", "The works council wants to know whether the new shift plan lets people rest.")
@@ -218,7 +218,7 @@ def bots_give(site: Live, analyst: Analyst, links: dict[str, str]) -> None:
                 bot.decline()
             else:
                 bot.agree(bot.consent()["document"])
-                bot.report(person.report, value=person.value)
+                bot.bid(person.bid, value=person.value)
 
 
 def saved(analyst: Analyst, folder: Path, *paths: str) -> dict[str, Path]:
@@ -348,10 +348,10 @@ def read_files(taken: dict[str, Path]) -> None:
     log = [json.loads(line) for line in taken["log.jsonl"].read_text().splitlines()]
     kinds = Counter(one["kind"] for one in log)
     assert (kinds["agreed"], kinds["declined"], kinds["withdrawn"]) == (27, 1, 1)
-    assert {"drafted", "opened", "reported", "allocated", "released", "paid", "unpaid"} <= kinds.keys()
-    report = taken["report.html"].read_text()
-    assert all(name in report for _, name, _ in QUESTIONS)
-    assert json.loads(taken["record.json"].read_text())["hash"] in report
+    assert {"drafted", "opened", "bid", "allocated", "released", "paid", "unpaid"} <= kinds.keys()
+    bid = taken["report.html"].read_text()
+    assert all(name in bid for _, name, _ in QUESTIONS)
+    assert json.loads(taken["record.json"].read_text())["hash"] in bid
     agreed = {row["label"]: row for row in rows_of(taken["agreements.csv"])}
     assert agreed.keys() == {*BY_HAND, *BOTS} - {*DECLINES, *NEVER_COME}
     assert {name for name, row in agreed.items() if row["language"] == "de"} == {"cem"}
@@ -372,14 +372,14 @@ def test_a_first_survey_goes_from_an_empty_folder_to_payments_that_add_up(
         analyst.log_in()
         draft(analyst)
         links = invite(analyst)
-        analyst.step("Open …", "Open the campaign", "reporting")
+        analyst.step("Open …", "Open the campaign", "bidding")
         guests = come(browser, site, links, stack)
         bots_give(site, analyst, links)
         analyst.tab("People")
         keep(analyst.page, "survey-staff-4-people")
-        awaited = saved(analyst, files, "awaited-report.csv", "awaited-report.xlsx")
-        assert [row["label"] for row in rows_of(awaited["awaited-report.csv"])] == list(NEVER_COME)
-        assert [row["label"] for row in workbook(awaited["awaited-report.xlsx"])] == list(NEVER_COME)
+        awaited = saved(analyst, files, "awaited-bid.csv", "awaited-bid.xlsx")
+        assert [row["label"] for row in rows_of(awaited["awaited-bid.csv"])] == list(NEVER_COME)
+        assert [row["label"] for row in workbook(awaited["awaited-bid.xlsx"])] == list(NEVER_COME)
         analyst.step("Close and decide …", "Close and decide", "delivering")
         keep(analyst.page, "survey-staff-5-decided")
         analyst.step("Release …", "Release it", "released")

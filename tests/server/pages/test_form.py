@@ -32,7 +32,7 @@ SURVEY = (
 )
 LOCAL = {"setting": "local", "goal": "accuracy", "q-0-error": "0.5"}
 FULL: dict[str, Any] = {
-    "one_visit": True,
+    "single_visit": True,
     "consent": Consent(controller="Sleep Lab\nMain St 1", contact="a@x.org", purpose="x", texts={"de": "Guten Tag"}),
     "observer": "your employer",
     "statement": "Did you sleep less than 6 hours?",
@@ -61,13 +61,13 @@ def simple(**typed: str) -> Filled:
     "changes",
     [
         {},
-        {"participation_fee": 150, "spending_ceiling": 123_456, "automatic": True, "public_estimate": True},
+        {"participation_fee": 150, "spending_limit": 1234.56, "automatic": True, "public_estimate": True},
         {"currency": "JPY", "decimals": 0, "participation_fee": 150},
         {"prior": {"days": Uniform(1, 2), "nights": Exponential(0.5)}, "variance": 1.125},
         {"bounds": (-0.125, 1234.5), "buyer_weight": 0.001, "max_privacy_loss": 0.125, "retention_days": 30},
-        {"budget": 1_234_50, "max_relation": 0.125, "prior": typical_prior(0.25, 12.5)},
+        {"budget": 1_234_50, "max_correlation": 0.125, "prior": typical_prior(0.25, 12.5)},
         {"hard_budget": 200, "currency": "JPY", "decimals": 0, "prior": LogNormal(0.1, 0.3)},
-        {"standard_error": 0.25, "max_relation": 1.0},
+        {"standard_error": 0.25, "max_correlation": 1.0},
         {"bounds": None, "questions": SURVEY, "budget": 500_00, **FULL},
         {"bounds": None, "questions": SURVEY, "standard_error": (0.3, 0.07, 0.123456789), "max_privacy_loss": 2.0},
         {"bounds": None, "questions": SURVEY[:1], "budget": 500_00},
@@ -83,7 +83,7 @@ def simple(**typed: str) -> Filled:
 def test_settings_survive_the_form(write: Writing, changes: dict[str, Any]) -> None:
     if changes.get("automatic"):
         later = Clock()().replace(second=0, microsecond=0)
-        changes = {**changes, "report_by": later, "deliver_by": later + timedelta(days=1)}
+        changes = {**changes, "bid_by": later, "deliver_by": later + timedelta(days=1)}
     given = settings(**changes)
     found = filled({**as_typed(given, write), "people": "5"}, write, least=2)
     assert found.problems == {}
@@ -93,12 +93,12 @@ def test_settings_survive_the_form(write: Writing, changes: dict[str, Any]) -> N
 
 def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
     typed = {**as_typed(settings(bounds=None, questions=SURVEY, budget=1_234_50), EN), "people": "5"}
-    typed |= {"participation_fee": "1.500", "spending_ceiling": "twelve", "description": "1.5 hours"}
+    typed |= {"participation_fee": "1.500", "spending_limit": "twelve", "description": "1.5 hours"}
     german = in_language(typed, "en", DE)
     assert (german["participation_fee"], german["q-0-high"], german["budget"]) == ("1,5", "12,5", "1234,5")
-    assert (german["spending_ceiling"], german["description"]) == ("twelve", "1.5 hours"), "text stays as it is"
-    assert filled({**german, "spending_ceiling": ""}, DE, least=2).settings == (
-        filled({**typed, "spending_ceiling": ""}, EN, least=2).settings
+    assert (german["spending_limit"], german["description"]) == ("twelve", "1.5 hours"), "text stays as it is"
+    assert filled({**german, "spending_limit": ""}, DE, least=2).settings == (
+        filled({**typed, "spending_limit": ""}, EN, least=2).settings
     )
     assert in_language(german, "de", EN) == {**typed, "participation_fee": "1.5"}
 
@@ -117,7 +117,7 @@ def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
         ({"budget": "1.005"}, "budget"),
         ({"budget": "-3"}, "budget"),
         ({"setting": "local"}, "budget"),
-        ({"relation": "own", "max_relation": "1.5"}, "max_relation"),
+        ({"relation": "own", "max_correlation": "1.5"}, "max_correlation"),
         ({"privacy": "own", "max_privacy_loss": "0"}, "max_privacy_loss"),
         ({"price_low": "6"}, "price_high"),
         ({"price_low": "0"}, "price_low"),
@@ -137,14 +137,14 @@ def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
         ({"payout": "gold"}, "payout"),
         ({"payout_days": "0"}, "payout_days"),
         ({"retention_days": "9999"}, "retention_days"),
-        ({"report_by": "soon"}, "report_by"),
-        ({"report_by": "2026-01-02T00:00", "deliver_by": "2026-01-01T00:00"}, "deliver_by"),
-        ({"automatic": "yes", "report_by": "2026-01-02T00:00"}, "deliver_by"),
+        ({"bid_by": "soon"}, "bid_by"),
+        ({"bid_by": "2026-01-02T00:00", "deliver_by": "2026-01-01T00:00"}, "deliver_by"),
+        ({"automatic": "yes", "bid_by": "2026-01-02T00:00"}, "deliver_by"),
         ({"observer": "x" * 101}, "observer"),
         ({"consent_contact": "x" * 501}, "consent_contact"),
         ({"consent_text_de": "a\x07b"}, "consent_text_de"),
         ({"title": "x" * 201}, "title"),
-        ({"spending_ceiling": "0"}, "spending_ceiling"),
+        ({"spending_limit": "0"}, "spending_limit"),
         # found by the settings themselves, and told in the form's words
         ({**LOCAL, "prices": "text", "prior": "uniform:1,3"}, "relation"),
         ({**LOCAL, "relation": "none"}, "price_high"),
@@ -177,7 +177,7 @@ def test_all_problems_are_found_at_once() -> None:
     ("field", "place"),
     [
         *(("prior", "price_high"), ("bounds", "q-0-high"), ("questions[3].bounds", "q-0-name"), ("strata", "strata")),
-        *(("hard_budget", "budget"), ("max_relation", "relation"), ("elsewhere", "form"), (None, "form")),
+        *(("hard_budget", "budget"), ("max_correlation", "relation"), ("elsewhere", "form"), (None, "form")),
     ],
 )
 def test_whatever_settings_refuse_is_told_without_their_english(
@@ -195,7 +195,7 @@ def test_whatever_settings_refuse_is_told_without_their_english(
 
 def test_every_refusal_of_a_setting_has_words_for_its_field() -> None:
     names = {name.removeprefix("refused_setting.") for name in languages()["en"].texts if name.startswith("refused_s")}
-    assert {"prior", "bounds", "strata", "budget", "hard_budget", "standard_error", "max_relation", "form"} <= names
+    assert {"prior", "bounds", "strata", "budget", "hard_budget", "standard_error", "max_correlation", "form"} <= names
 
 
 def test_only_the_number_of_the_chosen_goal_is_meant() -> None:
@@ -208,14 +208,14 @@ def test_an_empty_form_says_what_is_missing_and_nothing_else() -> None:
     assert set(filled(EMPTY, EN).problems) == {"title", "q-0-name", "q-0-low", "q-0-high"}
 
 
-def test_one_visit_and_limits_are_left_aside_where_noise_is_added_in_browsers() -> None:
+def test_single_visit_and_limits_are_left_aside_where_noise_is_added_in_browsers() -> None:
     local = {"setting": "local", "goal": "cost", "buyer_weight": "9", "relation": "none"}
     found = simple(**local).settings
     assert found is not None
-    assert (found.one_visit, found.limits, found.max_privacy_loss) == (False, False, 1.0)
+    assert (found.single_visit, found.limits, found.max_privacy_loss) == (False, False, 1.0)
     central = simple().settings
     assert central is not None
-    assert (central.one_visit, central.limits) == (True, True), "the defaults of the central setting"
+    assert (central.single_visit, central.limits) == (True, True), "the defaults of the central setting"
 
 
 # -- questions and strata ----------------------------------------------------------------------------------------------
@@ -263,7 +263,7 @@ def pilot(values: list[object], head: str = "price") -> bytes:
 
 def test_a_pilot_is_fitted_as_the_command_does_but_never_by_its_own_answers() -> None:
     values = np.random.default_rng(7).lognormal(0.5, 0.6, 60)
-    found = fitted_pilot(pilot(values.tolist(), "id;Sensitivity").replace(b"\n", b"\nx;").replace(b"x;id", b"id"))
+    found = fitted_pilot(pilot(values.tolist(), "id;Bid").replace(b"\n", b"\nx;").replace(b"x;id", b"id"))
     best = next(fit for fit in fit_priors(values) if fit.family != "empirical")
     assert (found.prior, found.people) == (best.prior.to_text(), 60)
     few = fitted_pilot(pilot([1, 1, 1, 1, 2, 2, 2, 9, 9, 9, 9, 9]))
@@ -297,7 +297,7 @@ def test_a_pilot_that_cannot_be_used_is_told_by_its_row_and_never_by_what_it_hol
 def test_the_form_has_a_field_for_every_setting() -> None:
     known = set(as_typed(settings(), EN)) | {"people"}
     assert set(EMPTY) == known
-    assert settings_form.EMPTY["one_visit"] == "yes"
+    assert settings_form.EMPTY["single_visit"] == "yes"
 
 
 def test_the_how_to_names_the_numbers_of_the_form() -> None:

@@ -55,10 +55,10 @@ DRAFT = {
     "currency": "EUR",
     "decimals": "2",
     "participation_fee": "0",
-    "spending_ceiling": "",
+    "spending_limit": "",
     "minimum_people": "2",
     "retention_days": "0",
-    "report_by": "",
+    "bid_by": "",
     "deliver_by": "",
     "people": "5",
 }
@@ -119,10 +119,10 @@ def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
             her.come_in(play.fresh(row))
             for fields in ({"agreed": text}, {"agreed": "yes", "version": text}, {"agreed": "yes", "language": text}):
                 assert harmless(her.send("/p/agree", "/p", **fields)).status_code in (409, 422)
-            assert harmless(her.send("/p/report", "/p", price="1.5")).status_code == 422
+            assert harmless(her.send("/p/bid", "/p", price="1.5")).status_code == 422
             assert either.service.participation(play.token(row)).agreement is None
             her.agree()
-            for path in ("/p/choice", "/p/report"):
+            for path in ("/p/choice", "/p/bid"):
                 answer = harmless(her.send(path, "/p/choice", price=text))
                 assert answer.status_code == 422
                 assert "field-problem" in answer.text
@@ -131,7 +131,7 @@ def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
                 assert answer.status_code == 422
                 assert 'id="limit-problem"' in answer.text
                 assert 'id="price-problem"' not in answer.text
-            assert either.service.participation(play.token(row)).report is None
+            assert either.service.participation(play.token(row)).bid is None
 
 
 @on_the_strict_store
@@ -208,7 +208,12 @@ def test_a_log_in_may_be_anything(site: Live) -> None:
             "/c/%3Cscript%3E",
             "/campaigns?cursor=%00",
         ),
-        *("/ledger?cursor=%3Cscript%3E", "/campaigns/c1/log?after=%C3%A9", "/login?next=//evil.example", "/?lang=%00"),
+        *(
+            "/privacy-account?cursor=%3Cscript%3E",
+            "/campaigns/c1/log?after=%C3%A9",
+            "/login?next=//evil.example",
+            "/?lang=%00",
+        ),
     ],
 )
 def test_addresses_may_be_anything(ann: Visitor, path: str) -> None:
@@ -236,7 +241,7 @@ def test_what_is_too_large_is_refused_with_a_page(ann: Visitor) -> None:
 def changes_of_a_participant() -> dict[str, dict[str, str]]:
     return {
         "/p/agree": {"agreed": "yes"},
-        "/p/report": {"price": "1.5"},
+        "/p/bid": {"price": "1.5"},
         "/p/decline": {},
         "/p/choice": {"price": "1.5"},
         "/p/withdraw": {},
@@ -261,7 +266,7 @@ def test_a_participants_forms_need_their_token_and_nobody_elses(either: Live) ->
         message = her.client.put("/p/delivery", json={"message": {}}, headers={"X-CSRF-Token": foreign})
         assert message.status_code == 403
     seen = either.service.participation(play.token(0))
-    assert (seen.state.value, seen.report) == ("invited", None)
+    assert (seen.state.value, seen.bid) == ("invited", None)
 
 
 def test_an_analysts_forms_need_their_token(ann: Visitor, either: Live) -> None:
@@ -411,13 +416,13 @@ def test_a_second_value_is_refused_and_the_first_stands(either: Live) -> None:
             answers.add(words(refused))
         assert len(answers) == 1, "what is sent must not change the answer"
         assert "nothing was changed" in answers.pop()
-        assert her.send("/p/report", "/p", price="1.5").status_code == 409
+        assert her.send("/p/bid", "/p", price="1.5").status_code == 409
         assert her.send("/p/decline", "/p").status_code == 409
 
 
 def test_every_step_that_comes_too_late_is_refused_with_a_sentence(ann: Visitor, either: Live) -> None:
     play = released(either.service, 2)
-    for step in ("open", "close-reporting", "release", "cancel", "discard"):
+    for step in ("open", "close-bidding", "release", "cancel", "discard"):
         answer = ann.sent(f"/campaigns/{play.id}/steps/{step}", f"/campaigns/{play.id}/copy", reason="Late.")
         assert "This is not possible any more" in words(answer)
     unpaid = ann.sent(f"/campaigns/{play.id}/steps/close", f"/campaigns/{play.id}/copy")
@@ -426,13 +431,13 @@ def test_every_step_that_comes_too_late_is_refused_with_a_sentence(ann: Visitor,
 
 def test_deadlines_are_shown_as_pages(either: Live) -> None:
     now = either.service.clock()
-    play = opened(either.service, 3, report_by=now + timedelta(hours=1), deliver_by=now + timedelta(hours=2))
+    play = opened(either.service, 3, bid_by=now + timedelta(hours=1), deliver_by=now + timedelta(hours=2))
     with Visitor(either.url) as her:
         her.come_in(play.fresh(0))
         token = her.csrf("/p")
         either.service.clock.pass_(hours=1.5)  # type: ignore[attr-defined]
         assert "Too late to name a price" in words(her.get("/p"))
-        late = her.client.post("/p/report", data={"csrf": token, "price": "1.5"})
+        late = her.client.post("/p/bid", data={"csrf": token, "price": "1.5"})
         assert late.status_code == 409
         assert "Too late to name a price" in words(late)
 
@@ -470,7 +475,7 @@ def test_one_participant_sees_nothing_of_another(either: Live) -> None:
             assert others not in found
             assert "bob@example.org" not in found
         assert own in her.get("/p/export").text
-        for path in ("/campaigns", "/ledger", f"/campaigns/{play.id}", f"/campaigns/{play.id}/people"):
+        for path in ("/campaigns", "/privacy-account", f"/campaigns/{play.id}", f"/campaigns/{play.id}/people"):
             assert her.get(path).status_code == 303, "a participant is not logged in"
 
 

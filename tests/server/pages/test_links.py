@@ -58,7 +58,7 @@ def test_she_makes_a_link_for_another_device_which_opens_once(shared: Live) -> N
         [token] = re.findall(r"/p#(hb_device_[\w-]+)", made.text)
         there.come_in(token)
         there.agree()
-        assert there.send("/p/report", "/p/choice", price="1.5").status_code == 303
+        assert there.send("/p/bid", "/p/choice", price="1.5").status_code == 303
         assert "Your price is in" in words(here.get("/p"))
         assert eve.send("/p/enter", "/p/other", link=token).status_code == 403
         assert there.client.post("/p/device", data={"csrf": here.csrf("/p")}).status_code == 403

@@ -27,7 +27,7 @@ def test_the_margin_of_a_forecast_is_the_margin_of_the_result(shared: Live) -> N
         live = ann.client.post("/campaigns/preview", data=typed).json()
         assert not any("standard error" in one for one in live["sentences"])
         open_now(shared.service, play.who, play.id)
-        play.report()
+        play.bid()
         assert play.decide().state == "done"
         play.deliver()
         assert play.release().state == "done"

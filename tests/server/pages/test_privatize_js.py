@@ -465,7 +465,7 @@ def test_nothing_is_given_away_before_it_is_stored(page: Page) -> None:
         const { body } = await hushbid.prepare(given);
         return [told, none, body === (await hushbid.prepared(given)).body]"""
     aside: list[str] = []
-    page.on("pageerror", lambda error: aside.append(str(error)))  # an exception in a handler is reported there too
+    page.on("pageerror", lambda error: aside.append(str(error)))  # an exception in a handler is bid there too
     told, none, kept = run(page, code, OFFER)
     assert list(told.values()) == ["storage"] * 5
     assert (none, kept) == (None, True)

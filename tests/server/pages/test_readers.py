@@ -27,7 +27,7 @@ CONSENT = Consent(
     purpose="A study of how shift work changes sleep, paid for by the example foundation. Ethics vote 2026-17.",
     storage="Proofs of payment are kept for ten years, as the law asks.",
     texts={
-        "en": "We ask night nurses at four hospitals how they sleep.\nThe averages appear in a public report.",
+        "en": "We ask night nurses at four hospitals how they sleep.\nThe averages appear in a public bid.",
         "de": "Wir fragen Nachtpflegekräfte an vier Krankenhäusern, wie sie schlafen.\n"
         "Die Durchschnitte stehen in einem öffentlichen Bericht.",
     },
@@ -37,7 +37,7 @@ QUESTIONS = (
     YesNo(name="Did you take anything in order to sleep?"),
     Choice(name="How rested do you feel?", answers=("rested", "so-so", "tired")),
 )
-REPORT_BY, DELIVER_BY = datetime(2026, 12, 1, 18, tzinfo=UTC), datetime(2026, 12, 15, 18, tzinfo=UTC)
+BID_BY, DELIVER_BY = datetime(2026, 12, 1, 18, tzinfo=UTC), datetime(2026, 12, 15, 18, tzinfo=UTC)
 WINDOWS: dict[str, Any] = {"desk": DESK, "phone": PHONE}
 
 
@@ -54,7 +54,7 @@ def campaigns(shared: Live) -> dict[str, Play]:
         observer="your employer",
         statement="Did you sleep less than 6 hours?",
         participation_fee=200,
-        report_by=REPORT_BY,
+        bid_by=BID_BY,
         deliver_by=DELIVER_BY,
         minimum_people=5,
         prior=Uniform(1, 4),

@@ -157,12 +157,12 @@ def test_what_is_only_reserved_is_not_given_up(shared: Live) -> None:
     people = [f"given-up-{number}@example.org" for number in range(3)]
     opened(shared.service, people, max_privacy_loss=0.5)
     play = released(shared.service, people)
-    ledger = shared.service.personal_ledger(play.token(0))
+    privacy_account = shared.service.personal_account(play.token(0))
     lost = shared.service.participation(play.token(0)).delivered_loss
-    assert (ledger.given_up, ledger.reserved) == (lost, 0.5)
-    assert ledger.total == pytest.approx(ledger.given_up + 0.5)
+    assert (privacy_account.given_up, privacy_account.reserved) == (lost, 0.5)
+    assert privacy_account.total == pytest.approx(privacy_account.given_up + 0.5)
     shown = page(shared, "/p/given-up", token=play.fresh(0))
-    assert f"A privacy loss of {Writing(languages()['en']).at_most(ledger.given_up)} in all" in shown
+    assert f"A privacy loss of {Writing(languages()['en']).at_most(privacy_account.given_up)} in all" in shown
     assert "A further 0.5 is reserved or promised: you have not given it up" in shown
     only = opened(shared.service, ["reserved-only@example.org", "somebody@example.org"])
     shown = page(shared, "/p/given-up", token=only.fresh(0))
@@ -285,9 +285,9 @@ def test_links_that_were_made_are_shown_to_their_session_alone_and_for_an_hour(a
 
 def test_a_refused_step_is_told_in_the_pages_language(shared: Live) -> None:
     now = shared.service.clock()
-    late = drafted(shared.service, 3, report_by=now + timedelta(minutes=1))
-    few, dear = drafted(shared.service, 1), drafted(shared.service, 3, spending_ceiling=1)
-    reporting, over = opened(shared.service, 2), released(shared.service, 2)
+    late = drafted(shared.service, 3, bid_by=now + timedelta(minutes=1))
+    few, dear = drafted(shared.service, 1), drafted(shared.service, 3, spending_limit=0.01)
+    bidding, over = opened(shared.service, 2), released(shared.service, 2)
     shared.service.clock.pass_(minutes=2)  # type: ignore[attr-defined]
     with Visitor(shared.url, **{"Accept-Language": "de"}) as ann:
         ann.log_in("ann", PASSWORD)
@@ -295,7 +295,7 @@ def test_a_refused_step_is_told_in_the_pages_language(shared: Live) -> None:
             (late, "open", "bis zu der Preise angenommen werden, ist schon vorbei"),
             (few, "open", "Es müssen mindestens 2 Personen eingeladen sein"),
             (dear, "open", "teurer machen, als der Entwurf auszugeben erlaubt"),
-            (reporting, "cancel", "Bitte geben Sie einen Grund von 1 bis 500 Zeichen an."),
+            (bidding, "cancel", "Bitte geben Sie einen Grund von 1 bis 500 Zeichen an."),
             (over, "close", "Noch sind nicht alle bezahlt"),
             (over, "open", "Die Kampagne ist weiter, und nichts wurde geändert."),
         ):
@@ -306,10 +306,10 @@ def test_a_refused_step_is_told_in_the_pages_language(shared: Live) -> None:
                 refused = ann.get(page)
             assert told in words(refused)
             assert 'lang="en"' not in refused.text.partition("<footer")[0]
-        assert 'aria-invalid="true"' in ann.sent(f"/campaigns/{reporting.id}/steps/cancel", f"{page}/copy").text
+        assert 'aria-invalid="true"' in ann.sent(f"/campaigns/{bidding.id}/steps/cancel", f"{page}/copy").text
 
 
-@pytest.mark.parametrize("field", ["privacy_cap", "draft", "spending_ceiling", "accept_rounding", "people", "strata"])
+@pytest.mark.parametrize("field", ["privacy_cap", "draft", "spending_limit", "accept_rounding", "people", "strata"])
 def test_whatever_an_opening_is_refused_for_has_words_of_its_own(field: str) -> None:
     for texts in languages().values():
         assert f"refused_step.{field}" in texts

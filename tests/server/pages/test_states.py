@@ -31,7 +31,7 @@ def standing(campaign: CampaignState, person: ParticipantState, **more: Any) -> 
 def test_every_combination_of_states_has_its_words(campaign: CampaignState, person: ParticipantState) -> None:
     now = Clock()()
     for deadline in (None, now - timedelta(hours=1), now + timedelta(hours=1)):
-        stage = stage_of(standing(campaign, person, report_by=deadline, deliver_by=deadline), now)
+        stage = stage_of(standing(campaign, person, bid_by=deadline, deliver_by=deadline), now)
         for texts in languages().values():
             assert stage in WITH_PAGES_OF_THEIR_OWN or f"stage.{stage}.title" in texts
             for name in (f"state.{campaign.value}", f"next.{campaign.value}.title", f"person.{person.value}"):
@@ -40,7 +40,7 @@ def test_every_combination_of_states_has_its_words(campaign: CampaignState, pers
 
 def nothing_bought(live: Live) -> Play:
     play = opened(live.service, 3)
-    play.report([0])
+    play.bid([0])
     play.decide()
     return play
 
@@ -53,7 +53,7 @@ def undelivered(live: Live) -> Play:
 
 def cancelled(live: Live) -> Play:
     play = opened(live.service, 3)
-    play.report([0])
+    play.bid([0])
     live.service.cancel(play.who, play.id, "It rained.")
     return play
 
@@ -90,8 +90,8 @@ def test_no_log_holds_anything_of_a_person(shared: Live, caplog: pytest.LogCaptu
         her.come_in(play.fresh(0))
         her.agree()
         her.send("/p/choice", "/p/choice", price="1.13719")
-        her.send("/p/report", "/p/choice", price="1.13719")
-        play.report([1, 2])
+        her.send("/p/bid", "/p/choice", price="1.13719")
+        play.bid([1, 2])
         play.decide()
         her.send("/p/deliver", "/p", value="77.77123", sure="yes")
         her.send("/p/deliver", "/p", value="7.77123", sure="yes")

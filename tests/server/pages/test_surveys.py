@@ -29,9 +29,9 @@ def hers(browser: Browser, shared: Live) -> Iterator[Watched]:
         assert context.complaints == []
 
 
-def reported(shared: Live, **changes: Any) -> Play:
+def bid(shared: Live, **changes: Any) -> Play:
     play = opened(shared.service, 6, **SURVEY, **changes)
-    play.report()
+    play.bid()
     assert play.decide().state == "done"
     return play
 
@@ -43,7 +43,7 @@ def test_a_plain_form_asks_every_question_and_takes_all_answers_or_none(shared: 
         consent = words(she.get("/p"))
         assert all(one.name in consent for one in ASKED)
         assert "whoever leaves one open gives nothing" in consent
-        play.report()
+        play.bid()
         play.decide()
         assert "whoever leaves one open gives nothing" in words(she.get("/p"))
         for field, typed in (("answer-0", ""), ("answer-0", "13"), ("answer-1", "maybe"), ("answer-2", "")):

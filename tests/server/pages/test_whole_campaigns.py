@@ -61,7 +61,7 @@ class Analyst:
         page.fill("#q-0-high", "10")
         page.fill("#q-0-unit", "hours")
         page.check(f"#setting-{setting}")
-        page.uncheck("#one_visit")
+        page.uncheck("#single_visit")
         page.check("#goal-cost")
         page.fill("#buyer_weight", "50")
         page.check("#prices-text")
@@ -140,7 +140,7 @@ def prices(site: Live, links: dict[str, str], kept: MessageFolder) -> None:
     """The others' prices, whoever they are; they come over the API, as a program's would."""
     for name, price in (("cem", 1.3), ("doro", 1.4)):
         with ParticipantClient(site.url, links[name].partition("#")[2], keeper=kept) as person:
-            person.report(price)
+            person.bid(price)
 
 
 def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: str, kept: MessageFolder) -> None:
@@ -153,7 +153,7 @@ def name_prices(browser: Browser, site: Live, links: dict[str, str], setting: st
         ann.page.wait_for_selector("#means:not([hidden])")
         keep(ann.page, f"{setting}-04-choice")
         ann.ask_for("1.10")
-        keep(ann.page, f"{setting}-05-reported")
+        keep(ann.page, f"{setting}-05-bid")
         ann.page.get_by_role("link", name="Change my price").click()
         assert ann.page.input_value("#price") == "1.1"
         ann.page.fill("#price", "1.20")
@@ -195,8 +195,8 @@ def after_the_end(analyst: Analyst, site: Live, setting: str) -> None:
     analyst.tab("Log")
     kinds = page.locator("table.log td b").all_inner_texts()
     assert kinds[0] == "drafted"
-    assert {"opened", "reported", "declined", "allocated", "delivered", "released", "paid"} <= set(kinds)
-    page.goto(f"{site.url}/ledger")
+    assert {"opened", "bid", "declined", "allocated", "delivered", "released", "paid"} <= set(kinds)
+    page.goto(f"{site.url}/privacy-account")
     assert page.locator("tbody tr").count() >= 1
     page.goto(f"{site.url}/campaigns/{analyst.campaign}")
     analyst.follow("Read the report")
@@ -215,7 +215,7 @@ def what_she_has(campaign: str, site: Live, browser: Browser, links: dict[str, s
         receipt = Receipt.from_dict(json.loads(saving.value.path().read_text()))
         fingerprint = site.service.keys().newest.fingerprint
         assert verify_receipt(receipt, fingerprint=fingerprint, root=site.service.public(campaign).root).ok
-        assert receipt.body.report == 1.2
+        assert receipt.body.bid == 1.2
         ann.page.get_by_role("link", name="What I have given up over all campaigns").click()
         assert "Hours of sleep" in ann.page.locator("table").inner_text()
         with ann.page.expect_download() as exporting:
@@ -236,10 +236,10 @@ def test_a_whole_campaign_runs_through_the_pages(browser: Browser, site: Live, s
         analyst.log_in()
         analyst.draft(setting)
         links = analyst.invite(setting)
-        analyst.step("Open …", "Open the campaign", "reporting")
+        analyst.step("Open …", "Open the campaign", "bidding")
         kept = MessageFolder(tmp_path / "messages")
         name_prices(browser, site, links, setting, kept)
-        expect(analyst.page.locator("[data-shows=count-reported]")).to_have_text("3", timeout=PATIENCE)
+        expect(analyst.page.locator("[data-shows=count-bid]")).to_have_text("3", timeout=PATIENCE)
         keep(analyst.page, f"{setting}-06-monitor")
         analyst.step("Close and decide …", "Close and decide", "delivering")
         with watched(browser, site.url) as hers:

@@ -32,8 +32,8 @@ def menu(n: int = 12) -> MenuView:
     market = Market(prior=Uniform(1, 4), bounds=(0, 10), buyer_weight=8.0, user_weight=0.0, max_privacy_loss=1.0)
     found = market.menu(n, rng=np.random.default_rng(1), repetitions=10)
     return MenuView(
-        reports=tuple(map(float, found.reports)),
-        usual=len(found.reports),
+        bids=tuple(map(float, found.bids)),
+        usual=len(found.bids),
         privacy_loss=tuple(map(float, found.privacy_loss)),
         payment=tuple(map(float, found.payment)),
         chance=tuple(map(float, found.chance)),
@@ -153,25 +153,25 @@ def test_what_is_written_into_a_field_is_read_back_exactly(language: str, value:
 # -- the choice --------------------------------------------------------------------------------------------------------
 
 
-def test_a_price_of_a_step_is_a_sensitivity_per_unit() -> None:
-    assert choice.report_of(Decimal("1.50"), 0.5) == 3.0
-    assert choice.report_of(Decimal("1.50"), 1.0) == 1.5
+def test_a_price_of_a_step_is_a_bid_per_unit() -> None:
+    assert choice.bid_of(Decimal("1.50"), 0.5) == 3.0
+    assert choice.bid_of(Decimal("1.50"), 1.0) == 1.5
 
 
 def test_the_truth_leaves_most_whatever_it_is() -> None:
     found = menu()
-    for truth in (*found.reports, 1.33, 2.71, 3.5):
-        gains = {one.report: one.gain(truth) for one in choice.around(found, truth, 1.0, largest=4.0).values()}
+    for truth in (*found.bids, 1.33, 2.71, 3.5):
+        gains = {one.bid: one.gain(truth) for one in choice.around(found, truth, 1.0, largest=4.0).values()}
         assert gains[truth] >= max(gains.values()) - 1e-12
-        everywhere = [choice.consequence(found, report, 1.0, largest=4.0).gain(truth) for report in found.reports]
+        everywhere = [choice.consequence(found, bid, 1.0, largest=4.0).gain(truth) for bid in found.bids]
         assert gains[truth] >= max(everywhere) - 2e-3 * max(everywhere) - 1e-9
 
 
 def test_a_payment_covers_the_cost_at_the_price_that_was_named() -> None:
     found = menu()
-    for report in found.reports:
-        means = choice.consequence(found, report, 1.0, largest=4.0)
-        assert means.payment >= report * means.loss - 1e-9
+    for bid in found.bids:
+        means = choice.consequence(found, bid, 1.0, largest=4.0)
+        assert means.payment >= bid * means.loss - 1e-9
 
 
 def test_above_the_largest_price_nothing_is_bought() -> None:
@@ -194,11 +194,11 @@ def test_no_price_up_to_ten_times_the_highest_shows_a_payment_below_it(kind: str
     settled = settings(prior=LogNormal(0.0, 0.6), **DEAR[kind])
     strata = ["a", "b", "a", "b"] if kind == "strata" else []
     found = next(iter(menus(settled, [None] * 4, QUICK, strata).values()))
-    assert len(found.reports) > found.usual
-    highest = found.reports[-1]
+    assert len(found.bids) > found.usual
+    highest = found.bids[-1]
     walked = [choice.consequence(found, float(z), 1.0, largest=None) for z in np.geomspace(0.05, 10.0 * highest, 2000)]
     for one in walked:
-        assert one.payment >= one.report * one.loss * (1.0 - 1e-9)
+        assert one.payment >= one.bid * one.loss * (1.0 - 1e-9)
     for before, after in pairwise(walked):
         assert after.chance <= before.chance + 1e-12
         assert after.mean_loss <= before.mean_loss * (1.0 + 1e-9)
@@ -216,9 +216,9 @@ def test_the_step_that_is_asked_about_can_be_bought(shared: Live, most: float, s
         page = words(visitor.get("/p/choice"))
         assert f"If you take part at most {Writing(languages()['en']).out_of_100(step)} out of 100" in page
         told = words(visitor.send("/p/choice", "/p/choice", price=str(1.5 * step)))
-        assert visitor.send("/p/report", "/p/choice", price=str(1.5 * step)).status_code == 303
+        assert visitor.send("/p/bid", "/p/choice", price=str(1.5 * step)).status_code == 303
     assert "If you ask for" in told
-    assert shared.service.participation(play.token(0)).report == pytest.approx(1.5, rel=1e-12)
+    assert shared.service.participation(play.token(0)).bid == pytest.approx(1.5, rel=1e-12)
 
 
 def test_the_picture_fills_as_many_dots_as_the_sentence_says(shared: Live) -> None:

@@ -61,7 +61,7 @@ def over(common: Service) -> Play:
     for row in (1, 2):
         agree(common, play.token(row))
     for row in (0, 2):
-        common.report(play.token(row), 1.5)
+        common.bid(play.token(row), 1.5)
     common.decline(play.token(1))
     common.withdraw(play.token(2))
     assert play.decide().state == "done"
@@ -135,15 +135,15 @@ def test_the_export_names_everybody_who_agreed_and_holds_every_text(common: Serv
     assert all("label" not in row for row in otto["agreements"])
 
 
-def test_where_a_consent_is_stated_nobody_reports_without_agreeing(common: Service) -> None:
+def test_where_a_consent_is_stated_nobody_bids_without_agreeing(common: Service) -> None:
     play, free = opened(common, 2, consent=CONSENT), opened(common, 2)
     with pytest.raises(Conflict, match="agree to it first"):
-        common.report(play.token(0), 1.5)
+        common.bid(play.token(0), 1.5)
     assert common.participation(play.token(0)).must_agree
     agree(common, play.token(0), told=())
-    assert common.report(play.token(0), 1.5).report == 1.5
+    assert common.bid(play.token(0), 1.5).bid == 1.5
     assert not common.participation(free.token(0)).must_agree
-    assert common.report(free.token(0), 1.5).report == 1.5
+    assert common.bid(free.token(0), 1.5).bid == 1.5
 
 
 def test_only_what_is_stated_now_can_be_agreed_to(common: Service) -> None:
@@ -168,7 +168,7 @@ def test_only_what_is_stated_now_can_be_agreed_to(common: Service) -> None:
         {"max_privacy_loss": 0.5},
         {"public_estimate": True},
         {"payout": "iban"},
-        {"one_visit": True},
+        {"single_visit": True},
         {"consent": replace(CONSENT, contact="somebody@example.org")},
         {"consent": replace(CONSENT, texts={"en": "We ask nurses!"})},
     ],
@@ -185,19 +185,19 @@ def test_whatever_concerns_her_is_part_of_the_version(change: dict[str, Any]) ->
 @on_one_store
 def test_nobody_agrees_too_late_or_after_saying_no(installation: Installation) -> None:
     with installation.start() as service:
-        late = opened(service, 2, report_by=installation.clock.now + timedelta(hours=1))
+        late = opened(service, 2, bid_by=installation.clock.now + timedelta(hours=1))
         play = opened(service, 3)
         service.decline(play.token(0))
         with pytest.raises(Conflict, match="you declined to take part"):
             agree(service, play.token(0))
         installation.clock.pass_(hours=2)
-        with pytest.raises(Conflict, match="the deadline for reports has passed"):
+        with pytest.raises(Conflict, match="the deadline for bids has passed"):
             agree(service, late.token(0))
         assert logged(late) == logged(play) == []
 
 
 @on_one_store
-def test_programs_and_bots_agree_before_they_report(service: Service) -> None:
+def test_programs_and_bots_agree_before_they_bid(service: Service) -> None:
     user(service, "ann")
     play = opened(service, 3, consent=CONSENT)
     keeper = MessageMemory()
@@ -205,7 +205,7 @@ def test_programs_and_bots_agree_before_they_report(service: Service) -> None:
         with ParticipantClient(url, play.link(0), keeper=keeper) as she:
             assert she.participation().must_agree
             with pytest.raises(Conflict, match="agree to it first"):
-                she.report(1.25)
+                she.bid(1.25)
             read = she.consent("de")
             assert read["document"]["stated"]["consent"]["text"] == "Wir fragen Pflegekräfte."
             assert read["version"] == recomputed(read["document"])
@@ -214,7 +214,7 @@ def test_programs_and_bots_agree_before_they_report(service: Service) -> None:
             with pytest.raises(InputError, match="document must be one that consent gave"):
                 she.agree({})
             assert she.agree(read["document"]).agreed
-            assert she.report(1.25).report == 1.25
+            assert she.bid(1.25).bid == 1.25
         token = service.create_api_token("ann", "test")
         with AnalystClient(url, token=token) as analyst:
             stated = {**SETTINGS, "consent": CONSENT.to_dict()}

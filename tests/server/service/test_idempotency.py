@@ -141,17 +141,17 @@ def _decide(installation: Installation, campaign: str, point: str) -> None:
             signal.raise_signal(signal.SIGKILL)
 
     with installation.start(crash=crash) as service:
-        ask(service, service.close_reporting, analyst(service), campaign)
+        ask(service, service.close_bidding, analyst(service), campaign)
 
 
 def test_work_that_was_begun_by_a_request_goes_on_although_its_answer_was_lost(installation: Installation) -> None:
     with installation.start() as service:
         play = opened(service)
-        play.report()
+        play.bid()
     installation.patience = 5.0
     assert process_of(_decide, installation, play.id, "allocation.start.after-commit") == -signal.SIGKILL
     with installation.start() as service:
-        content, repeated = ask(service, service.close_reporting, play.who, play.id)
+        content, repeated = ask(service, service.close_bidding, play.who, play.id)
         [job, _] = service.jobs(play.who, play.id)  # newest first: the decision, the opening
         assert (json.loads(content), repeated) == ([job.id], True)
         assert service.wait(job, timeout=300).state == "done"

@@ -20,7 +20,7 @@ def test_a_job_tells_how_far_it_is(installation: Installation, monkeypatch: pyte
     with installation.start(crash=look) as service:
         who = analyst(service)
         play = opened(service, 7)
-        play.report()
+        play.bid()
         play.decide()
         assert [(job.kind, job.state, job.done, job.total) for job in seen] == [
             ("allocation", "running", done, 7) for done in (2, 4, 6, 7)
@@ -51,7 +51,7 @@ def test_nobody_sees_a_decision_before_all_of_it_stands(installation: Installati
 
     with installation.start(crash=look) as service:
         play = opened(service, 3)
-        play.report()
+        play.bid()
         assert play.decide().state == "done"
         assert seen == [None]
         assert service.participation(play.token(0)).promised
@@ -67,7 +67,7 @@ def test_a_decision_that_failed_can_be_begun_again_or_cancelled(
     with monkeypatch.context() as broken:
         broken.setattr(decision, "_record", fails)
         for play in (one, two):
-            play.report()
+            play.bid()
             job = play.decide()
             assert (job.state, job.problem) == ("failed", "A payment would be infinite.")
             assert play.view.state is CampaignState.ALLOCATING
@@ -110,7 +110,7 @@ def test_an_unexpected_fault_is_told_and_logged_without_what_it_says(
 
     monkeypatch.setattr(decision, "_record", fails)
     play = opened(service, 2)
-    play.report()
+    play.bid()
     assert play.decide().problem == "An unexpected fault: ZeroDivisionError; the server's log says more."
     assert "fault ZeroDivisionError at allocation of campaign" in caplog.text
     assert "decision.py" in caplog.text

@@ -8,7 +8,7 @@ import pytest
 
 from hushbid.disclosure import privatize
 from hushbid.documents import parsed
-from hushbid.errors import Conflict, DataError, InputError, NotAllowed, NotFound, ReportError
+from hushbid.errors import BidError, Conflict, DataError, InputError, NotAllowed, NotFound
 from hushbid.priors import Uniform
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState
@@ -35,7 +35,7 @@ from tests.server.support import (
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_a_whole_campaign_ends_with_one_estimate_that_everybody_can_check(service: Service, setting: str) -> None:
     play = opened(service, 6, setting=setting, participation_fee=100, buyer_weight=2.0)
-    play.report(range(5))
+    play.bid(range(5))
     service.decline(play.token(5))
     assert play.decide().state == "done"
     promised = [row for row in range(5) if service.participation(play.token(row)).promised]
@@ -82,12 +82,12 @@ def test_a_copy_is_a_draft_with_the_same_settings_and_nobody_in_it(service: Serv
 def test_a_copy_has_no_deadlines_and_opens_after_those_of_the_original_have_passed(installation: Installation) -> None:
     with installation.start() as service:
         now = installation.clock.now
-        play = opened(service, 3, report_by=now.replace(hour=18), deliver_by=now.replace(hour=20), automatic=True)
+        play = opened(service, 3, bid_by=now.replace(hour=18), deliver_by=now.replace(hour=20), automatic=True)
         installation.clock.pass_(days=2)
         copy = service.copy(play.who, play.id, "Again")
-        assert (copy.settings.report_by, copy.settings.deliver_by, copy.settings.automatic) == (None, None, False)
+        assert (copy.settings.bid_by, copy.settings.deliver_by, copy.settings.automatic) == (None, None, False)
         service.invite(play.who, copy.id, count=3)
-        assert open_now(service, play.who, copy.id).state is CampaignState.REPORTING
+        assert open_now(service, play.who, copy.id).state is CampaignState.BIDDING
 
 
 def test_what_is_too_small_for_this_server_is_not_copied_and_the_refusal_says_why(installation: Installation) -> None:
@@ -101,7 +101,7 @@ def test_what_is_too_small_for_this_server_is_not_copied_and_the_refusal_says_wh
         assert refused.value.field == "minimum_people"
 
 
-@pytest.mark.parametrize("name", ["report_by", "deliver_by"])
+@pytest.mark.parametrize("name", ["bid_by", "deliver_by"])
 def test_a_campaign_does_not_open_after_one_of_its_deadlines(installation: Installation, name: str) -> None:
     with installation.start() as service:
         play = drafted(service, 3, **{name: installation.clock.now.replace(hour=18)})
@@ -115,10 +115,10 @@ def test_a_campaign_does_not_open_after_one_of_its_deadlines(installation: Insta
 def test_states_of_people_after_every_step(service: Service) -> None:
     play = opened(service, 7)
     assert play.view.people == {"invited": 7}
-    play.report(range(5))
+    play.bid(range(5))
     service.decline(play.token(5))
     service.withdraw(play.token(4))
-    assert play.view.people == {"declined": 1, "invited": 1, "reported": 4, "withdrawn": 1}
+    assert play.view.people == {"declined": 1, "invited": 1, "bid": 4, "withdrawn": 1}
     play.decide()
     assert play.view.people == {"absent": 1, "declined": 1, "promised": 4, "withdrawn": 1}
     play.deliver([0, 1, 2])
@@ -129,43 +129,43 @@ def test_states_of_people_after_every_step(service: Service) -> None:
     assert service.close_campaign(play.who, play.id, accept_unpaid=True).state is CampaignState.CLOSED
 
 
-def test_the_last_report_counts_and_the_same_one_again_changes_nothing(service: Service) -> None:
+def test_the_last_bid_counts_and_the_same_one_again_changes_nothing(service: Service) -> None:
     play = opened(service)
-    play.report()
+    play.bid()
     before = len(service.events(play.who, play.id))
-    assert service.report(play.token(0), 1.0).report == 1.0
+    assert service.bid(play.token(0), 1.0).bid == 1.0
     assert len(service.events(play.who, play.id)) == before
-    assert service.report(play.token(0), 1.75).report == 1.75
-    assert [event.kind for event in service.events(play.who, play.id, after=before)] == ["report-changed"]
+    assert service.bid(play.token(0), 1.75).bid == 1.75
+    assert [event.kind for event in service.events(play.who, play.id, after=before)] == ["bid-changed"]
     play.decide()
     record = Record.from_dict(parsed(service.record(play.who, play.id)))
     assert record.ids is not None
-    assert record.outcome.reports[record.ids.index(play.links[0].id)] == 1.75
+    assert record.outcome.bids[record.ids.index(play.links[0].id)] == 1.75
 
 
 @on_one_store
-def test_a_report_that_is_no_price_is_refused_without_repeating_it(service: Service) -> None:
+def test_a_bid_that_is_no_price_is_refused_without_repeating_it(service: Service) -> None:
     play = opened(service, 2)
     for value in (0.99, -1, math.nan, math.inf, -math.inf, "1.5", None, True, 10**400, [1.5]):
-        with pytest.raises(ReportError, match="from 1 up") as refusal:
-            service.report(play.token(0), value)
+        with pytest.raises(BidError, match="from 1 up") as refusal:
+            service.bid(play.token(0), value)
         assert "0.99" not in str(refusal.value)
     assert service.participation(play.token(0)).state is ParticipantState.INVITED
 
 
-def test_reports_after_the_deadline_or_the_decision_are_refused(installation: Installation) -> None:
+def test_bids_after_the_deadline_or_the_decision_are_refused(installation: Installation) -> None:
     with installation.start() as service:
         by = installation.clock.now.replace(hour=18)
-        play = opened(service, 3, report_by=by)
-        play.report([0, 1])
+        play = opened(service, 3, bid_by=by)
+        play.bid([0, 1])
         installation.clock.pass_(hours=6)
-        with pytest.raises(Conflict, match="deadline for reports"):
-            service.report(play.token(2), 1.5)
-        with pytest.raises(Conflict, match="deadline for reports"):
+        with pytest.raises(Conflict, match="deadline for bids"):
+            service.bid(play.token(2), 1.5)
+        with pytest.raises(Conflict, match="deadline for bids"):
             service.decline(play.token(2))
         play.decide()
         with pytest.raises(Conflict, match="made its decision"):
-            service.report(play.token(2), 1.5)
+            service.bid(play.token(2), 1.5)
 
 
 def test_the_first_delivery_counts_and_later_ones_are_answered_alike_whatever_they_carry(service: Service) -> None:
@@ -248,7 +248,7 @@ def test_deliveries_after_the_deadline_are_refused_but_a_repeated_one_is_acknowl
 ) -> None:
     with installation.start() as service:
         now = installation.clock.now
-        play = decided(service, 3, report_by=now.replace(hour=18), deliver_by=now.replace(hour=20))
+        play = decided(service, 3, bid_by=now.replace(hour=18), deliver_by=now.replace(hour=20))
         service.deliver(play.token(0), 3.0, nonce=NONCE)
         installation.clock.pass_(hours=9)
         with pytest.raises(Conflict, match="deadline for data"):
@@ -263,22 +263,22 @@ def test_deliveries_after_the_deadline_are_refused_but_a_repeated_one_is_acknowl
 @on_one_store
 def test_nobody_delivers_from_whom_nothing_is_bought(service: Service) -> None:
     play = opened(service, 3)
-    play.report([0, 1])
-    service.report(play.token(2), 5.0)
+    play.bid([0, 1])
+    service.bid(play.token(2), 5.0)
     play.decide()
     assert service.participation(play.token(2)).state is ParticipantState.NOT_BOUGHT
     with pytest.raises(Conflict, match="nothing to deliver"):
         service.deliver(play.token(2), 3.0, nonce=NONCE)
 
 
-def test_with_too_few_reports_nothing_is_bought_and_fees_are_due(service: Service) -> None:
+def test_with_too_few_bids_nothing_is_bought_and_fees_are_due(service: Service) -> None:
     play = opened(service, 4, minimum_people=3, participation_fee=250)
-    play.report([0, 1])
+    play.bid([0, 1])
     assert play.decide().state == "done"
     view = play.view
     assert view.state is CampaignState.NOTHING_BOUGHT
     assert view.state.is_final
-    assert view.reason == "Only 2 of the at least 3 people needed reported."
+    assert view.reason == "Only 2 of the at least 3 people needed bid."
     assert (view.due, view.people) == (500, {"absent": 2, "not_bought": 2})
     assert service.receipt(play.token(0)).body.fee == 250
     assert service.receipt(play.token(2)).body.state == "absent"
@@ -292,7 +292,7 @@ def test_with_too_few_reports_nothing_is_bought_and_fees_are_due(service: Servic
 def test_if_everybody_asks_for_too_much_nothing_is_bought_and_the_record_says_so(service: Service) -> None:
     play = opened(service, 2)
     for link in play.seats:
-        service.report(link.token, 3.0)
+        service.bid(link.token, 3.0)
     play.decide()
     assert play.view.state is CampaignState.NOTHING_BOUGHT
     assert verify(Record.from_dict(parsed(service.record(play.who, play.id)))).ok
@@ -314,13 +314,13 @@ def test_if_nobody_delivers_there_is_no_estimate_and_fees_are_due(installation: 
         assert view.key_destroyed_at is not None
 
 
-def test_withdrawing_before_the_decision_erases_the_report(service: Service) -> None:
+def test_withdrawing_before_the_decision_erases_the_bid(service: Service) -> None:
     play = opened(service, 4)
-    play.report()
-    assert service.withdraw(play.token(0)).report is None
+    play.bid()
+    assert service.withdraw(play.token(0)).bid is None
     assert service.withdraw(play.token(0)).state is ParticipantState.WITHDRAWN
     with pytest.raises(Conflict, match="you withdrew"):
-        service.report(play.token(0), 1.5)
+        service.bid(play.token(0), 1.5)
     play.decide()
     record = Record.from_dict(parsed(service.record(play.who, play.id)))
     assert record.ids is not None
@@ -348,7 +348,7 @@ def test_withdrawing_after_delivery_counts_as_dropping_out_and_is_too_late_after
 @pytest.mark.parametrize("kept", [False, True])
 def test_whoever_withdraws_keeps_the_fee_only_if_the_settings_say_so(service: Service, kept: bool) -> None:
     play = opened(service, 4, participation_fee=100, fee_after_withdrawal=kept)
-    play.report()
+    play.bid()
     service.withdraw(play.token(0))
     play.decide()
     service.withdraw(play.token(1))
@@ -382,14 +382,14 @@ def test_a_person_is_paid_as_soon_as_she_delivered_whatever_the_others_do(servic
     assert play.view.due == 0
 
 
-def test_a_campaign_can_be_cancelled_until_reporting_closes_and_reporters_keep_their_fee(service: Service) -> None:
+def test_a_campaign_can_be_cancelled_until_bidding_closes_and_bidders_keep_their_fee(service: Service) -> None:
     play = opened(service, 3, participation_fee=100)
-    play.report([0])
+    play.bid([0])
     view = service.cancel(play.who, play.id, "The study was withdrawn.")
     assert (view.state, view.due, view.reason) == (CampaignState.CANCELLED, 100, "The study was withdrawn.")
     assert service.receipt(play.token(0)).body.fee == 100
     with pytest.raises(Conflict, match="was cancelled"):
-        service.report(play.token(1), 1.5)
+        service.bid(play.token(1), 1.5)
     late = decided(service, 2)
     with pytest.raises(Conflict, match="made its decision"):
         service.cancel(late.who, late.id, "Too late.")
@@ -398,12 +398,12 @@ def test_a_campaign_can_be_cancelled_until_reporting_closes_and_reporters_keep_t
 def test_automatic_campaigns_move_on_when_deadlines_pass(installation: Installation) -> None:
     with installation.start() as service:
         now = installation.clock.now
-        deadlines = {"report_by": now.replace(hour=18), "deliver_by": now.replace(hour=20)}
+        deadlines = {"bid_by": now.replace(hour=18), "deliver_by": now.replace(hour=20)}
         play = opened(service, 3, automatic=True, **deadlines)
         by_hand = opened(service, 3, **deadlines)
-        play.report()
+        play.bid()
         service.tick()
-        assert play.view.state is CampaignState.REPORTING
+        assert play.view.state is CampaignState.BIDDING
         installation.clock.pass_(hours=7)
         service.tick()
         service.wait(service.jobs(play.who, play.id)[0])
@@ -413,7 +413,7 @@ def test_automatic_campaigns_move_on_when_deadlines_pass(installation: Installat
         service.tick()
         service.wait(service.jobs(play.who, play.id)[0])
         assert play.view.state is CampaignState.RELEASED
-        assert by_hand.view.state is CampaignState.REPORTING
+        assert by_hand.view.state is CampaignState.BIDDING
 
 
 @on_one_store
@@ -421,12 +421,12 @@ def test_groups_are_priced_by_their_own_priors(service: Service) -> None:
     people = [("a@x", "young"), ("b@x", "young"), ("c@x", "old"), ("d@x", "old")]
     priors = {"young": Uniform(0.5, 1), "old": Uniform(2, 3)}
     play = opened(service, people, prior=priors, participation_fee=1)
-    with pytest.raises(ReportError, match="from 2 up"):
-        service.report(play.token(2), 0.75)
-    for row, report in enumerate((0.6, 0.9, 2.1, 2.2)):
-        service.report(play.token(row), report)
-    assert service.menu(play.token(0)).reports[0] == 0.5
-    assert service.menu(play.token(2)).reports[0] == 2.0
+    with pytest.raises(BidError, match="from 2 up"):
+        service.bid(play.token(2), 0.75)
+    for row, bid in enumerate((0.6, 0.9, 2.1, 2.2)):
+        service.bid(play.token(row), bid)
+    assert service.menu(play.token(0)).bids[0] == 0.5
+    assert service.menu(play.token(2)).bids[0] == 2.0
     assert play.decide().state == "done"
     assert verify(Record.from_dict(parsed(service.record(play.who, play.id)))).ok
 
@@ -436,7 +436,7 @@ def test_a_draft_is_invisible_until_it_opens(service: Service) -> None:
     with pytest.raises(NotFound):
         service.public(play.id)
     with pytest.raises(Conflict, match="not opened"):
-        service.report(play.token(0), 1.5)
+        service.bid(play.token(0), 1.5)
     with pytest.raises(NotFound, match="not opened"):
         service.menu(play.token(0))
     service.change(play.who, play.id, settings(title="Another title"))
@@ -470,7 +470,7 @@ def test_auditors_see_records_but_change_nothing_and_see_no_labels(service: Serv
         lambda: service.draft(auditor, settings()),
         lambda: service.invite(auditor, play.id, count=1),
         lambda: open_now(service, auditor, play.id),
-        lambda: service.close_reporting(auditor, play.id),
+        lambda: service.close_bidding(auditor, play.id),
         lambda: service.release(auditor, play.id),
         lambda: service.mark_paid(auditor, play.id),
         lambda: service.payments(auditor, play.id),
@@ -492,7 +492,7 @@ def test_a_participant_sees_nothing_but_her_own(service: Service) -> None:
         lambda: service.events(me, play.id),
         lambda: service.record(me, play.id),
         lambda: service.jobs(me, play.id),
-        lambda: service.ledger(me),
+        lambda: service.privacy_account(me),
     ):
         with pytest.raises(NotAllowed):
             attempt()
@@ -523,7 +523,7 @@ def test_lists_come_in_pages_without_gaps_or_repetitions(service: Service) -> No
             service.participants(play.who, play.id, cursor=wrong)
 
 
-def test_two_campaigns_with_equal_settings_and_reports_have_estimates_of_their_own(service: Service) -> None:
+def test_two_campaigns_with_equal_settings_and_bids_have_estimates_of_their_own(service: Service) -> None:
     one, two = (released(service, 3) for _ in range(2))
     first = Record.from_dict(parsed(service.record(one.who, one.id)))
     assert one.view.release is not None

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from hushbid.documents import parsed
-from hushbid.errors import InputError, ReportError
+from hushbid.errors import BidError, InputError
 from hushbid.record import Record
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
@@ -19,10 +19,10 @@ on_one_server = pytest.mark.parametrize("common", ["sqlite"], indirect=True)
 LIMITS = (0.05, None, 0.125, None, None, 0.3)
 
 
-def reported(service: Service, **changes: Any) -> Play:
+def bid(service: Service, **changes: Any) -> Play:
     play = opened(service, len(LIMITS), **changes)
     for row, limit in enumerate(LIMITS):
-        service.report(play.token(row), 1.0 + row / 10, limit=limit)
+        service.bid(play.token(row), 1.0 + row / 10, limit=limit)
     return play
 
 
@@ -32,7 +32,7 @@ def record_of(play: Play) -> Record:
 
 @pytest.mark.parametrize("goal", [{"buyer_weight": 50.0}, {"hard_budget": 5_00}], ids=lambda goal: next(iter(goal)))
 def test_a_limit_is_kept_recorded_receipted_and_verified(common: Service, goal: dict[str, Any]) -> None:
-    play = reported(common, **goal)
+    play = bid(common, **goal)
     assert play.decide().state == "done"
     record = record_of(play)
     assert record.ids is not None
@@ -54,7 +54,7 @@ def test_a_limit_is_kept_recorded_receipted_and_verified(common: Service, goal: 
 
 
 def test_a_receipt_with_another_limit_fits_neither_the_log_nor_the_record(common: Service) -> None:
-    play = reported(common)
+    play = bid(common)
     play.decide()
     play.deliver()
     play.release()
@@ -68,20 +68,20 @@ def test_a_receipt_with_another_limit_fits_neither_the_log_nor_the_record(common
 
 
 @on_one_server
-def test_the_last_report_counts_with_its_limit_or_without(common: Service) -> None:
+def test_the_last_bid_counts_with_its_limit_or_without(common: Service) -> None:
     play = opened(common, 2)
     secret, said = play.token(0), []
     for limit in (0.5, 0.5, 0.25, None, 0.5):
-        said.append(common.report(secret, 1.5, limit=limit).limit)
+        said.append(common.bid(secret, 1.5, limit=limit).limit)
     assert said == [0.5, 0.5, 0.25, None, 0.5]
-    kinds = [event.kind for event in common.events(play.who, play.id) if "report" in event.kind]
-    assert kinds == ["reported", "report-changed", "report-changed", "report-changed"]  # the same again is no event
+    kinds = [event.kind for event in common.events(play.who, play.id) if "bid" in event.kind]
+    assert kinds == ["bid", "bid-changed", "bid-changed", "bid-changed"]  # the same again is no event
     assert common.export(secret)["participant"]["limit"] == 0.5
 
 
 def test_withdrawing_before_the_decision_erases_the_limit(installation: Installation) -> None:
     with installation.start() as service:
-        play = reported(service)
+        play = bid(service)
         assert service.withdraw(play.token(0)).limit is None
         assert service.export(play.token(0))["participant"]["limit"] is None
     database = opened_database(installation)
@@ -94,8 +94,8 @@ def test_withdrawing_before_the_decision_erases_the_limit(installation: Installa
 @on_one_server
 def test_with_a_limit_of_0_nothing_is_bought_and_everything_verifies(common: Service) -> None:
     play = opened(common, 4)
-    play.report(range(1, 4))
-    assert common.report(play.token(0), 1.0, limit=0).limit == 0.0
+    play.bid(range(1, 4))
+    assert common.bid(play.token(0), 1.0, limit=0).limit == 0.0
     assert play.decide().state == "done"
     assert not common.participation(play.token(0)).promised
     play.deliver(range(1, 4))
@@ -110,8 +110,8 @@ def test_with_a_limit_of_0_nothing_is_bought_and_everything_verifies(common: Ser
 @pytest.mark.parametrize("limit", [-1, math.nan, math.inf, -math.inf, 1e-300, 10**400, "0.5", True, [0.5], {}])
 def test_what_is_no_limit_is_refused_at_its_field_and_never_shown(common: Service, limit: Any) -> None:
     play = opened(common, 2)
-    with pytest.raises(ReportError, match="limit must be 0, to sell nothing, or a finite number from 1e-06 up") as told:
-        common.report(play.token(0), 1.5, limit=limit)
+    with pytest.raises(BidError, match="limit must be 0, to sell nothing, or a finite number from 1e-06 up") as told:
+        common.bid(play.token(0), 1.5, limit=limit)
     assert told.value.field == "limit"
     assert common.participation(play.token(0)).state is ParticipantState.INVITED
 
@@ -126,8 +126,8 @@ def test_a_campaign_says_whether_it_takes_limits(common: Service) -> None:
     for changes in ({"limits": False}, {"setting": "local"}):
         play = opened(common, 2, **changes)
         assert not common.participation(play.token(0)).takes_limits
-        with pytest.raises(ReportError, match="limit must be left out"):
-            common.report(play.token(0), 1.5, limit=0.5)
+        with pytest.raises(BidError, match="limit must be left out"):
+            common.bid(play.token(0), 1.5, limit=0.5)
 
 
 def test_settings_stored_before_there_were_limits_take_none_and_look_as_they_did() -> None:
@@ -144,7 +144,7 @@ def test_an_accuracy_that_limits_put_out_of_reach_ends_the_campaign_and_says_so(
 ) -> None:
     play = opened(common, 6, standard_error=3.0, variance=4.0, participation_fee=100)
     for row in range(6):
-        common.report(play.token(row), 1.0 + row / 10, limit=tight)
+        common.bid(play.token(row), 1.0 + row / 10, limit=tight)
     assert play.decide().state == "done"
     if tight is None:
         assert play.view.state is CampaignState.DELIVERING

@@ -24,7 +24,7 @@ from tests.server.support import (
 HERS, OTHER = secret_for("her device"), secret_for("another")
 Attempt = Callable[[Service, str], object]
 CHANGES: dict[str, Attempt] = {
-    "report": lambda service, secret: service.report(secret, 1.5),
+    "bid": lambda service, secret: service.bid(secret, 1.5),
     "decline": lambda service, secret: service.decline(secret),
     "deliver": lambda service, secret: service.deliver(secret, 3.0, nonce=NONCE),
     "withdraw": lambda service, secret: service.withdraw(secret),
@@ -35,7 +35,7 @@ LOOKS: dict[str, Attempt] = {
     "participation": lambda service, secret: service.participation(secret),
     "menu": lambda service, secret: service.menu(secret),
     "export": lambda service, secret: service.export(secret),
-    "ledger": lambda service, secret: service.personal_ledger(secret),
+    "privacy_account": lambda service, secret: service.personal_account(secret),
     "devices": lambda service, secret: service.devices(secret),
 }
 
@@ -58,7 +58,7 @@ def test_a_link_opens_once_and_a_lost_answer_is_given_again(common: Service) -> 
         common.enter(play.link(0), OTHER)
     assert told.value.reason == "used"
     assert told.value.at is not None
-    assert common.report(HERS, 1.5).report == 1.5
+    assert common.bid(HERS, 1.5).bid == 1.5
     with pytest.raises(InputError, match="drawn anew for every link"):
         common.enter(play.link(1), HERS)
     common.enter(play.link(1), OTHER)
@@ -92,10 +92,10 @@ def test_a_link_of_her_own_opens_another_device_once_and_the_newest_one_counts(c
     common.enter(own, there)
     with pytest.raises(NoEntry, match="used before"):
         common.enter(own, secret_for(play.id, "elsewhere"))
-    both = [common.report.soon(here, 1.25), common.report.soon(there, 1.5), common.report.soon(here, 1.75)]
-    assert [one.result().report for one in both] == [1.25, 1.5, 1.75]
-    assert common.participation(there).report == 1.75
-    assert [event.kind for event in common.events(play.who, play.id)].count("report-changed") == 2
+    both = [common.bid.soon(here, 1.25), common.bid.soon(there, 1.5), common.bid.soon(here, 1.75)]
+    assert [one.result().bid for one in both] == [1.25, 1.5, 1.75]
+    assert common.participation(there).bid == 1.75
+    assert [event.kind for event in common.events(play.who, play.id)].count("bid-changed") == 2
     assert [link["made_by"] for link in common.export(there)["links"] if link["used_at"]] == ["analyst", "herself"]
 
 
@@ -199,7 +199,7 @@ def test_every_device_can_end_all_others_and_what_it_ended_says_so(common: Servi
     common.end_other_devices(hers)
     ended = [event.body for event in common.events(play.who, play.id) if event.kind == "devices-ended"]
     assert ended == [{"participant": play.links[0].id, "links": 2}]
-    assert common.report(hers, 1.5).report == 1.5
+    assert common.bid(hers, 1.5).bid == 1.5
 
 
 def test_after_a_delivery_only_the_device_that_delivered_and_those_it_lets_in_change_anything(common: Service) -> None:
@@ -207,7 +207,7 @@ def test_after_a_delivery_only_the_device_that_delivered_and_those_it_lets_in_ch
     here, hers = play.token(0), secret_for(play.id, "hers")
     common.enter(common.own_link(here).token, hers)
     waiting = common.own_link(here).token
-    soon = [common.deliver.soon(hers, 3.0, nonce=NONCE), common.report.soon(here, 1.5)]
+    soon = [common.deliver.soon(hers, 3.0, nonce=NONCE), common.bid.soon(here, 1.5)]
     soon[0].result()
     with pytest.raises((NotAllowed, Conflict)):
         soon[1].result()
@@ -297,7 +297,7 @@ def test_new_links_stand_in_the_log_and_on_the_receipt(common: Service) -> None:
 def test_a_receipt_lists_times_of_new_links_in_order_or_none(common: Service, renewed: object) -> None:
     from hushbid.errors import RecordError
 
-    body = {**dict.fromkeys(("report", "promised", "delivered")), "campaign": "c", "participant": "p"}
+    body = {**dict.fromkeys(("bid", "promised", "delivered")), "campaign": "c", "participant": "p"}
     body |= {"state": "absent", "payment": 0, "fee": 0, "currency": "EUR", "decimals": 2, "salt": "00" * 32}
     assert Body.from_dict(body).to_dict() == body
     with pytest.raises(RecordError, match="renewed"):

@@ -20,15 +20,15 @@ from tests.server.support import QUICK, drafted, on_one_store, open_now, opened
 from tests.server.support import settings as campaign_settings
 
 
-def test_a_campaign_opens_exactly_up_to_its_ceiling(service: Service) -> None:
+def test_a_campaign_opens_exactly_up_to_its_spending_limit(service: Service) -> None:
     play = drafted(service, 3, participation_fee=100)
     worst = preview(campaign_settings(participation_fee=100), [None] * 3, QUICK).spending.at_worst
     assert worst is not None
-    service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_ceiling=worst - 1))
-    with pytest.raises(Conflict, match=f"some reports could make the campaign cost {worst / 100:.2f} EUR"):
+    service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_limit=(worst - 1) / 100))
+    with pytest.raises(Conflict, match=f"some bids could make the campaign cost {worst / 100:.2f} EUR"):
         open_now(service, play.who, play.id)
     assert play.view.state is CampaignState.DRAFT
-    service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_ceiling=worst))
+    service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_limit=worst / 100))
     spending = open_now(service, play.who, play.id).spending
     assert spending is not None
     assert spending.at_worst == worst
@@ -58,7 +58,7 @@ def test_a_campaign_whose_budget_goes_into_rounding_opens_only_if_that_is_accept
     levels=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
     exponential=st.booleans(),
 )
-def test_no_reports_cost_more_than_the_worst_case(
+def test_no_bids_cost_more_than_the_worst_case(
     people: int, setting: str, weight: float, levels: list[float], exponential: bool
 ) -> None:
     prior = Exponential(1.0) if exponential else Uniform(1, 2)
@@ -66,8 +66,8 @@ def test_no_reports_cost_more_than_the_worst_case(
     worst = preview(plan, [None] * people, Effort(least=1, most=1, seconds=0.0)).spending.at_worst
     assert worst is not None
     for present in {1, people}:
-        reports = np.minimum(np.asarray(prior.quantile(np.array(levels[:present]))), 50.0)
-        outcome = plan.market_for([None] * present).acquire(reports)
+        bids = np.minimum(np.asarray(prior.quantile(np.array(levels[:present]))), 50.0)
+        outcome = plan.market_for([None] * present).acquire(bids)
         record = Record.of(outcome, currency="EUR", decimals=2)
         assert record.money is not None
         assert record.money.total + 7 * present <= worst
@@ -75,7 +75,7 @@ def test_no_reports_cost_more_than_the_worst_case(
 
 def test_payments_are_those_of_the_record_in_whole_minor_units(service: Service) -> None:
     play = opened(service, 4, currency="JPY", decimals=0, participation_fee=3)
-    play.report()
+    play.bid()
     play.decide()
     play.deliver()
     record = Record.from_dict(parsed(service.record(play.who, play.id)))
@@ -91,7 +91,7 @@ def test_payments_are_those_of_the_record_in_whole_minor_units(service: Service)
 @on_one_store
 def test_nobody_is_paid_before_the_decision(service: Service) -> None:
     play = opened(service, 2, participation_fee=100)
-    play.report()
+    play.bid()
     with pytest.raises(Conflict, match="pay anybody yet"):
         service.mark_paid(play.who, play.id)
     assert play.view.due == 0
@@ -99,7 +99,7 @@ def test_nobody_is_paid_before_the_decision(service: Service) -> None:
 
 def test_whoever_withdraws_after_she_was_paid_owes_nothing(service: Service) -> None:
     play = opened(service, 3)
-    play.report()
+    play.bid()
     play.decide()
     play.deliver()
     paid = service.mark_paid(play.who, play.id, [play.links[0].label])[0].due
@@ -118,12 +118,12 @@ def test_whoever_withdraws_after_she_was_paid_owes_nothing(service: Service) -> 
     levels=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
 )
 def test_fees_and_payments_never_exceed_a_hard_budget(present: int, fee: int, spare: int, levels: list[float]) -> None:
-    plan = campaign_settings(hard_budget=6 * (fee + 1) + spare, participation_fee=fee, max_relation=0.1)
+    plan = campaign_settings(hard_budget=6 * (fee + 1) + spare, participation_fee=fee, max_correlation=0.1)
     prior = Uniform(1, 2)
-    reports = np.asarray(prior.quantile(np.array(levels[:present])))
+    bids = np.asarray(prior.quantile(np.array(levels[:present])))
     # somebody withdrew and keeps her fee
     fees = fee * min(present + 1, 6)
-    outcome = plan.market_for([None] * present, invited=6, fees=fees).acquire(reports)
+    outcome = plan.market_for([None] * present, invited=6, fees=fees).acquire(bids)
     money = Record.of(outcome, currency="EUR", decimals=2).money
     assert money is not None
     assert plan.hard_budget is not None
@@ -132,11 +132,11 @@ def test_fees_and_payments_never_exceed_a_hard_budget(present: int, fee: int, sp
 
 @on_one_store
 def test_a_campaign_with_a_hard_budget_keeps_it_and_its_roster_is_everybody_who_was_invited(service: Service) -> None:
-    play = opened(service, 6, hard_budget=12_00, participation_fee=100, fee_after_withdrawal=True, max_relation=0.1)
+    play = opened(service, 6, hard_budget=12_00, participation_fee=100, fee_after_withdrawal=True, max_correlation=0.1)
     spending = play.view.spending
     assert spending is not None
     assert (spending.fees, spending.at_worst) == (6_00, 12_00)
-    play.report([0, 1, 2, 3])
+    play.bid([0, 1, 2, 3])
     service.withdraw(play.token(3))
     assert play.decide().state == "done"
     play.deliver([0, 1, 2])
@@ -161,8 +161,8 @@ def test_the_preview_says_how_good_the_estimate_would_be(service: Service) -> No
     found = service.preview(campaign_settings(buyer_weight=0.5), 20)
     assert found.standard_error is not None
     assert 0 < found.share_bought < 1
-    assert not found.above_ceiling
-    assert service.preview(campaign_settings(spending_ceiling=1), 20).above_ceiling
+    assert not found.above_spending_limit
+    assert service.preview(campaign_settings(spending_limit=0.01), 20).above_spending_limit
     with pytest.raises(InputError, match="people"):
         service.preview(campaign_settings(), 0)
 
@@ -195,7 +195,7 @@ def test_a_menu_offers_less_loss_and_less_pay_for_a_higher_price() -> None:
     found = menus(grouped, groups, effort)
     assert set(found) == {"young", "old"}
     for menu in (*found.values(), *menus(campaign_settings(buyer_weight=0.5), [None] * 6, effort).values()):
-        assert list(menu.reports) == sorted(menu.reports)
+        assert list(menu.bids) == sorted(menu.bids)
         assert all(later <= earlier + 1e-9 for earlier, later in pairwise(menu.privacy_loss))
         assert all(later <= earlier + 1e-9 for earlier, later in pairwise(menu.payment))
         assert all(0.0 <= chance <= 1.0 for chance in menu.chance)

@@ -30,14 +30,14 @@ def test_opening_with_strata_is_a_job_that_says_how_far_it_is(
     done = service.wait(job, timeout=300)
     assert (done.state, done.problem) == ("done", None)
     assert ("menus", 1, 2) in seen
-    assert play.view.state is CampaignState.REPORTING
+    assert play.view.state is CampaignState.BIDDING
 
 
 @on_one_store
 def test_a_second_click_opens_nothing_twice_and_a_failure_is_told(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    play = drafted(service, 3, spending_ceiling=1)
+    play = drafted(service, 3, spending_limit=0.01)
     monkeypatch.setattr(service, "start", lambda job: None)
     job = service.open(play.who, play.id)
     with pytest.raises(Conflict, match="already"):
@@ -47,7 +47,7 @@ def test_a_second_click_opens_nothing_twice_and_a_failure_is_told(
     found = service.wait(job, timeout=300)
     assert found.state == "failed"
     assert found.problem is not None
-    assert found.field == "spending_ceiling"
+    assert found.field == "spending_limit"
     assert play.view.state is CampaignState.DRAFT
     service.discard(play.who, play.id)
 
@@ -62,7 +62,7 @@ def test_an_opening_that_a_restart_interrupted_is_taken_up(
         job = service.open(play.who, play.id)
     with installation.start() as service:
         assert service.wait(job, timeout=300).state == "done"
-        assert play.on(service).view.state is CampaignState.REPORTING
+        assert play.on(service).view.state is CampaignState.BIDDING
 
 
 @on_one_store
@@ -78,7 +78,7 @@ def test_a_server_that_stops_leaves_an_opening_to_the_next_one(installation: Ins
     assert stopping()
     with installation.start() as service:
         assert service.wait(job, timeout=300).state == "done"
-        assert play.on(service).view.state is CampaignState.REPORTING
+        assert play.on(service).view.state is CampaignState.BIDDING
 
 
 @on_one_store

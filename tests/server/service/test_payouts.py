@@ -43,7 +43,7 @@ def test_a_handle_is_stored_shown_masked_taken_by_analysts_alone_and_destroyed(i
         key = installation.folder / "keys" / "data" / f"{play.id}-payout.key"
         with pytest.raises(Conflict, match="name your price first"):
             service.state_payout(play.token(0), IBANS[0])
-        play.report()
+        play.bid()
         service.state_payout(play.token(0), IBANS[1])
         seen = service.state_payout(play.token(0), "de89 3704 0044 0532 0130 00")
         assert (seen.shown, seen.may_state, seen.ends_at) == ("\u2022\u2022\u2022\u20223000", True, None)
@@ -85,7 +85,7 @@ def test_a_handle_is_stored_shown_masked_taken_by_analysts_alone_and_destroyed(i
 def test_withdrawing_removes_a_handle_unless_something_is_due(service: Service) -> None:
     for keeps in (False, True):
         play = opened(service, 3, payout="email", participation_fee=100, fee_after_withdrawal=keeps)
-        play.report()
+        play.bid()
         service.state_payout(play.token(0), "ann@example.org")
         service.withdraw(play.token(0))
         assert (service.payout(play.token(0)).shown is not None) is keeps
@@ -211,11 +211,11 @@ def test_who_is_awaited_is_exactly_who_is(common: Service, paid: Play) -> None:
     due = {row.label for row in common.payments(paid.who, paid.id) if row.due}
     assert {label for label, _ in awaited(paid, "payment")} == due
     assert {label for label, _ in awaited(paid, "payout")} == due - {labels[2]}
-    assert awaited(paid, "report") == awaited(paid, "delivery") == []
+    assert awaited(paid, "bid") == awaited(paid, "delivery") == []
     play = opened(common, 3)
-    play.report([0])
-    assert awaited(play) == [(play.links[1].label, "report"), (play.links[2].label, "report")]
-    play.report([1])
+    play.bid([0])
+    assert awaited(play) == [(play.links[1].label, "bid"), (play.links[2].label, "bid")]
+    play.bid([1])
     play.decide()
     play.deliver([1])
     assert (play.links[0].label, "delivery") in awaited(play)

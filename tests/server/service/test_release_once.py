@@ -56,20 +56,20 @@ def test_a_campaign_opens_once_and_decides_once(service: Service) -> None:
     [opening] = [one for one in found if isinstance(one, JobView)]
     assert sum(isinstance(one, Conflict) for one in found) == 2
     assert service.wait(opening, timeout=300).state == "done"
-    play.report()
-    found = at_once([lambda: service.close_reporting(play.who, play.id)] * 3)
+    play.bid()
+    found = at_once([lambda: service.close_bidding(play.who, play.id)] * 3)
     jobs = [one for one in found if isinstance(one, JobView)]
     assert len(jobs) == 1
     service.wait(jobs[0], timeout=300)
     kinds = [event.kind for event in service.events(play.who, play.id)]
-    assert (kinds.count("opened"), kinds.count("reporting-closed"), kinds.count("allocated")) == (1, 1, 1)
+    assert (kinds.count("opened"), kinds.count("bidding-closed"), kinds.count("allocated")) == (1, 1, 1)
 
 
-def test_a_report_counts_exactly_if_it_was_acknowledged(service: Service) -> None:
+def test_a_bid_counts_exactly_if_it_was_acknowledged(service: Service) -> None:
     play = opened(service, 40)
-    play.report([0, 1])
-    attempts: list[Callable[[], object]] = [partial(service.report, one.token, 1.5) for one in play.seats[2:]]
-    attempts.insert(19, lambda: service.close_reporting(play.who, play.id))
+    play.bid([0, 1])
+    attempts: list[Callable[[], object]] = [partial(service.bid, one.token, 1.5) for one in play.seats[2:]]
+    attempts.insert(19, lambda: service.close_bidding(play.who, play.id))
     found = at_once(attempts)
     job = found.pop(19)
     assert isinstance(job, JobView)
@@ -118,24 +118,22 @@ def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
     service.writer.submit("hold", hold)
     busy.wait(60)
     answers = [
-        service.report.soon(first, 1.25),
-        service.report.soon(second, 1.5),
-        service.report.soon(first, 1.75),
-        service.report.soon(first, 1.75),
-        service.report.soon("hb_p_nonsense", 1.5),
+        service.bid.soon(first, 1.25),
+        service.bid.soon(second, 1.5),
+        service.bid.soon(first, 1.75),
+        service.bid.soon(first, 1.75),
+        service.bid.soon("hb_p_nonsense", 1.5),
         service.writer.submit("withdraw", lambda tx: participation.withdraw(tx, second)),
-        service.report.soon(second, 1.5),
-        service.report.soon(first, 1.1),
+        service.bid.soon(second, 1.5),
+        service.bid.soon(first, 1.1),
         service.deliver.soon(first, 3.0, nonce=NONCE),
     ]
     go.set()
     refused = [type(answer.exception()) for answer in answers]
     nothing = type(None)
     assert refused == [nothing] * 4 + [NoEntry, nothing, Conflict, nothing, Conflict]
-    assert service.participation(first).report == 1.1
-    assert service.participation(second).report is None
+    assert service.participation(first).bid == 1.1
+    assert service.participation(second).bid is None
     log = service.events(play.who, play.id)
     assert verify_log(log).ok
-    assert [event.kind for event in log[3:]] == [
-        *("reported", "reported", "report-changed", "withdrawn", "report-changed")
-    ]
+    assert [event.kind for event in log[3:]] == [*("bid", "bid", "bid-changed", "withdrawn", "bid-changed")]

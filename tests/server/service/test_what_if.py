@@ -23,7 +23,7 @@ EFFORT = Effort(least=20, most=20, seconds=0.0)
 
 def market(people: int, goal: Any, **changes: Any) -> Market:
     """A market stated here anew, not the one that the forecast makes of its settings."""
-    usual = {"prior": Uniform(1, 2), "bounds": (0, 10), "max_privacy_loss": 1.0, "max_relation": 0.1}
+    usual = {"prior": Uniform(1, 2), "bounds": (0, 10), "max_privacy_loss": 1.0, "max_correlation": 0.1}
     return Market(goal=goal, population=people, **{**usual, **changes})
 
 
@@ -37,7 +37,7 @@ def acquired(stated: Market, people: int, draws: int = 30) -> tuple[float, float
 
 
 def test_where_people_are_few_the_error_halves_with_more_of_them_for_the_same_money() -> None:
-    few, free = 10, {"max_privacy_loss": 5.0, "max_relation": 0.0}
+    few, free = 10, {"max_privacy_loss": 5.0, "max_correlation": 0.0}
     given = settings(budget=60_00, **free)
     found = what_if(given, few, preview(given, [None] * few, EFFORT), 60.0)
     assert found.errors is not None
@@ -58,7 +58,7 @@ def test_where_people_are_few_the_error_halves_with_more_of_them_for_the_same_mo
 
 def test_where_money_is_short_the_error_halves_with_more_of_it_from_the_same_people() -> None:
     many = 150
-    given = settings(budget=8_00, max_relation=0.1)
+    given = settings(budget=8_00, max_correlation=0.1)
     found = what_if(given, many, preview(given, [None] * many, EFFORT), 60.0)
     assert found.cost_for_targets is not None
     money, reached = acquired(market(many, Accuracy(found.targets[0])), many, draws=20)
@@ -67,7 +67,7 @@ def test_where_money_is_short_the_error_halves_with_more_of_it_from_the_same_peo
 
 
 def test_where_neither_is_enough_an_example_of_both_is_given() -> None:
-    given = settings(budget=20_00, max_relation=0.1)
+    given = settings(budget=20_00, max_correlation=0.1)
     found = what_if(given, PEOPLE, preview(given, [None] * PEOPLE, EFFORT), 60.0)
     assert (found.people_for_targets, found.cost_for_targets) == (None, None)
     assert found.both_for_targets is not None
@@ -78,7 +78,7 @@ def test_where_neither_is_enough_an_example_of_both_is_given() -> None:
 
 
 def test_a_stated_accuracy_is_told_with_its_cost_and_that_of_twice_the_people() -> None:
-    given = settings(standard_error=0.9, max_relation=0.1, participation_fee=50)
+    given = settings(standard_error=0.9, max_correlation=0.1, participation_fee=50)
     found = what_if(given, PEOPLE, preview(given, [None] * PEOPLE, EFFORT), 60.0)
     assert found.errors is not None
     assert found.errors[0] == pytest.approx(0.9)
@@ -91,7 +91,7 @@ def test_a_stated_accuracy_is_told_with_its_cost_and_that_of_twice_the_people() 
 
 
 def test_too_few_people_for_an_accuracy_are_told_how_many_it_takes() -> None:
-    given = settings(standard_error=0.4, max_relation=0.1)
+    given = settings(standard_error=0.4, max_correlation=0.1)
     found = what_if(given, PEOPLE, None, 60.0)
     assert found.least_people is not None
     enough, short = found.least_people, int(0.9 * found.least_people)
@@ -101,7 +101,7 @@ def test_too_few_people_for_an_accuracy_are_told_how_many_it_takes() -> None:
 
 
 def test_each_question_of_a_survey_has_the_error_that_the_market_gives_it() -> None:
-    given = settings(bounds=None, questions=QUESTIONS, budget=20_00, max_relation=0.1)
+    given = settings(bounds=None, questions=QUESTIONS, budget=20_00, max_correlation=0.1)
     found = figures(given, PEOPLE, draws=60)
     stated = market(PEOPLE, Budget(20.0), bounds=(0.0, 1.0), questions=QUESTIONS)
     outcomes = [stated.acquire(np.random.default_rng(k).uniform(1, 2, PEOPLE)) for k in range(40)]

@@ -62,7 +62,7 @@ def test_migrations_make_exactly_the_tables_the_code_expects(installation: Insta
         database.close()
 
 
-@pytest.mark.parametrize(("number", "age"), [("0001", "an older"), ("0008", "an older"), ("9999", "a newer")])
+@pytest.mark.parametrize(("number", "age"), [("0001", "an older"), ("0009", "an older"), ("9999", "a newer")])
 def test_a_database_of_another_version_is_refused_and_says_which(
     installation: Installation, number: str, age: str
 ) -> None:
@@ -110,12 +110,12 @@ def lose_connections(service: Service) -> None:
 def test_a_lost_connection_costs_nothing_and_the_lock_is_taken_again(installation: Installation) -> None:
     with installation.start() as service:
         play = opened(service, 3)
-        service.report(play.token(0), 1.25)
+        service.bid(play.token(0), 1.25)
         lose_connections(service)
-        assert service.report(play.token(1), 1.5).report == 1.5
+        assert service.bid(play.token(1), 1.5).bid == 1.5
         lose_connections(service)
         service.decline(play.token(2))
-        assert play.view.people == {"declined": 1, "reported": 2}
+        assert play.view.people == {"declined": 1, "bid": 2}
         with pytest.raises(CampaignError, match="Another server"):
             opened_database(installation)
 
@@ -127,14 +127,14 @@ def test_while_another_server_has_the_lock_nothing_is_written(installation: Inst
             return  # a lock on a file cannot be lost
         her = play.token(0)
         lose_connections(service)
-        rival = opened_database(installation)
+        baseline = opened_database(installation)
         try:
             with pytest.raises(CampaignError, match="Another server is running"):
-                service.report(her, 1.25)
-            assert service.participation(her).report is None
+                service.bid(her, 1.25)
+            assert service.participation(her).bid is None
         finally:
-            rival.close()
-        assert service.report(her, 1.25).report == 1.25
+            baseline.close()
+        assert service.bid(her, 1.25).bid == 1.25
 
 
 @pytest.mark.parametrize("part", ["keys/identity.key", "keys/data", "keys/signing", "claims"])
@@ -150,7 +150,7 @@ def test_a_folder_that_lost_a_part_is_refused_and_the_part_is_not_made_anew(tmp_
 
 
 @pytest.mark.parametrize(
-    ("stated", "age"), [(None, "an older"), ("hushbid server folder, version 1\n", "another"), ("", "another")]
+    ("stated", "age"), [(None, "an older"), ("hushbid server folder, version 2\n", "another"), ("", "another")]
 )
 def test_a_folder_of_another_version_is_refused_by_name(tmp_path: Path, stated: str | None, age: str) -> None:
     home = Home.at(tmp_path / "home")
@@ -184,7 +184,7 @@ class _Nobody:
 def test_the_servers_chain_is_the_one_that_the_record_defines() -> None:
     """Events told to the store and to `next_event` get the same hashes, also when the clock was set back."""
     noon = datetime(2026, 3, 1, 12, tzinfo=UTC)
-    told = [("opened", {"people": 3}), ("reported", {"participant": "p1"}), ("closed", {"unpaid": None})]
+    told = [("opened", {"people": 3}), ("bid", {"participant": "p1"}), ("closed", {"unpaid": None})]
     memory, chain = Memory(), list[Event]()
     for (kind, body), minutes in zip(told, (0, 5, -7), strict=True):
         now = noon + timedelta(minutes=minutes)
@@ -200,5 +200,5 @@ def test_the_servers_chain_is_the_one_that_the_record_defines() -> None:
 def test_the_servers_chain_refuses_what_has_no_single_form(body: dict[str, Any]) -> None:
     tx = Transaction(_Nobody(), datetime(2026, 3, 1, tzinfo=UTC), _Nobody())  # type: ignore[arg-type]
     with pytest.raises(RecordError, match="body must hold texts, whole numbers"):
-        events.append(tx, "c1", "reported", body)
+        events.append(tx, "c1", "bid", body)
     assert not tx.memory.heads

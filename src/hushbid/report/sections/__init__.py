@@ -5,8 +5,8 @@
 - `privacy`: how much privacy people gave up, and what is bought at which price (`hushbid.report.schedule_chart`).
 - `groups`: who was bought from.
 - `selection`: whether a relation between prices and data could mislead.
-- `settings`: central against local on the same reports.
-- `rivals`: what other ways to buy would have paid.
+- `settings`: central against local on the same bids.
+- `baselines`: what other ways to buy would have paid.
 - `cap`: what a cap on privacy losses costs.
 - `audits`: attacks on our own claims, in words.
 - `assumptions`: what all of it rests on.
@@ -24,12 +24,12 @@ it is to stand on the page.
 from hushbid.report.sections import (
     assumptions,
     audits,
+    baselines,
     cap,
     cost,
     estimate,
     groups,
     privacy,
-    rivals,
     selection,
     settings,
     verify,
@@ -38,12 +38,12 @@ from hushbid.report.sections import (
 __all__ = [
     "assumptions",
     "audits",
+    "baselines",
     "cap",
     "cost",
     "estimate",
     "groups",
     "privacy",
-    "rivals",
     "selection",
     "settings",
     "verify",

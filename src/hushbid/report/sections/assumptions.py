@@ -34,7 +34,7 @@ def facts_of(material: Material) -> tuple[Assumption, ...]:
     """What has to be believed about this campaign."""
     return assumptions_of(
         material.outcome.market,
-        people=material.outcome.reports.size,
+        people=material.outcome.bids.size,
         prior_from_participants=material.prior_from_participants,
         account_kept=material.settlement is not None,
     )
@@ -72,16 +72,14 @@ def assumptions_of(
         _prior(market, prior_from_participants),
         Assumption(
             title=say("Cost proportional to privacy loss"),
-            text=say("A privacy loss of ε costs a person her sensitivity times ε, in money, and nothing else."),
-            if_wrong=say(
-                "Payments no longer match what people mind, and the truth may no longer be their best report."
-            ),
+            text=say("A privacy loss of ε costs a person ε times her cost per unit, in money, and nothing else."),
+            if_wrong=say("Payments no longer match what people mind, and the truth may no longer be their best bid."),
         ),
         Assumption(
-            title=say("Everybody reports alone"),
-            text=say("Nobody can report under several names, and people do not agree on reports among themselves."),
+            title=say("Everybody bids alone"),
+            text=say("Nobody can bid under several names, and people do not agree on bids among themselves."),
             if_wrong=say(
-                "Truth is each person's best report, whatever the others do; for a group together it need not be."
+                "Truth is each person's best bid, whatever the others do; for a group together it need not be."
             ),
         ),
         _weights(market, people),
@@ -232,21 +230,21 @@ def _variance(market: Market) -> Assumption:
 
 def _prior(market: Market, from_participants: bool) -> Assumption:
     text = say(
-        "Sensitivities are independent draws from a known distribution ({prior}).",
+        "Costs are independent draws from a known distribution ({prior}).",
         prior=prior_words(market.prior, say=say),
     )
     if from_participants:
         return Assumption(
             title=say("A prior fitted on participants"),
             text=text + say(" It was fitted on people who also report in this campaign, against the rules."),
-            if_wrong=say("It is wrong already: a person's report moved her own price, so the truth need not pay best."),
+            if_wrong=say("It is wrong already: a person's bid moved her own price, so the truth need not pay best."),
         )
     return Assumption(
         title=say("A prior from elsewhere"),
-        text=text + say(" It was fixed before anybody reported, from other people than those who reported."),
+        text=text + say(" It was fixed before anybody bid, from other people than those who bid."),
         if_wrong=say(
             "A distribution that is merely inaccurate makes the purchase dearer than need be; truth stays everybody's"
-            " best report. One estimated from these very reports would destroy that."
+            " best bid. One estimated from these very bids would destroy that."
         ),
     )
 
@@ -266,7 +264,7 @@ def _strata(market: Market) -> tuple[Assumption, ...]:
             title=say("Strata known beforehand"),
             text=say(
                 "Who is in which of the {count} strata was known of people and not told by them, it is no secret, and"
-                " {known}. Those who reported in a stratum stand for all of it.",
+                " {known}. Those who bid in a stratum stand for all of it.",
                 count=strata.count,
                 known=known,
             ),
@@ -280,7 +278,7 @@ def _strata(market: Market) -> tuple[Assumption, ...]:
 
 def _relation(market: Market) -> Assumption:
     inside = "" if market.stratified is None else say(" of the same stratum")
-    if market.max_relation == 0.0:
+    if market.max_correlation == 0.0:
         return Assumption(
             title=say("Prices unrelated to data"),
             text=say("What people{inside} ask for privacy is not related to what their data say.", inside=inside),
@@ -295,8 +293,8 @@ def _relation(market: Market) -> Assumption:
             "What people{inside} ask, their groups, declared variances and limits explain at most {share} % of the"
             " variance of their data (a relation of {relation}). Stated worst errors and intervals hold up to there.",
             inside=inside,
-            share=number(100.0 * market.max_relation**2, 3),
-            relation=number(market.max_relation),
+            share=number(100.0 * market.max_correlation**2, 3),
+            relation=number(market.max_correlation),
         ),
         if_wrong=say(
             "With a closer relation the error is larger than stated; another section says how much. And who was bought"
@@ -314,12 +312,12 @@ def _goal(market: Market) -> Assumption:
         "accuracy": say(
             "The buyer stated a standard error of {amount} for the questions in their order, which is kept"
             " whatever people"
-            " report.",
+            " bid.",
             amount=amount,
         )
         if market.survey is not None
         else say(
-            "The buyer stated a standard error of {amount}, which is kept whatever people report.",
+            "The buyer stated a standard error of {amount}, which is kept whatever people bid.",
             amount=amount,
         ),
         "budget": say(
@@ -330,9 +328,7 @@ def _goal(market: Market) -> Assumption:
     }
     wrong = {
         "accuracy": say("If people who were bought from do not deliver, the error is larger, and is stated anew."),
-        "budget": say(
-            "If the prior is wrong, payments come to more or less on average. The truth stays the best report."
-        ),
+        "budget": say("If the prior is wrong, payments come to more or less on average. The truth stays the best bid."),
         "hard_budget": say("If the prior is wrong, more of the budget is left, or the error is larger than need be."),
     }
     return Assumption(
@@ -380,5 +376,5 @@ def _weights(market: Market, people: int) -> Assumption:
             said=said,
             outside=outside,
         ),
-        if_wrong=say("If people value the estimate differently, the truth need not be their best report, nor joining."),
+        if_wrong=say("If people value the estimate differently, the truth need not be their best bid, nor joining."),
     )

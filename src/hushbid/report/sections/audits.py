@@ -63,7 +63,7 @@ class AuditLine:
 def facts_of(material: Material) -> tuple[AuditLine, ...]:
     """The audits in words, failures first."""
     share = noise_share(material.outcome, material.error, material.release)
-    people = material.outcome.reports.size
+    people = material.outcome.bids.size
     return audit_lines(material.audits, noise_share=share, people=people)
 
 
@@ -75,7 +75,7 @@ def audit_lines(audits: Iterable[object], *, noise_share: float, people: int | N
 
 def lines_of(audits: Iterable[object], outcome: Outcome) -> tuple[AuditLine, ...]:
     """Audits of an outcome in words, failures first."""
-    return audit_lines(audits, noise_share=noise_share(outcome, planned_error(outcome)), people=outcome.reports.size)
+    return audit_lines(audits, noise_share=noise_share(outcome, planned_error(outcome)), people=outcome.bids.size)
 
 
 def _line(audit: object, noise_share: float, people: int | None) -> AuditLine:
@@ -144,7 +144,7 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
         verdict=_verdict(audit.rejected, audit.power),
         finding=finding,
         samples=say(
-            "{count:,} outputs on each of 4 made-up data sets, at {sure} confidence", count=audit.samples, sure=sure
+            "{count:,} outputs on each of 4 synthetic data sets, at {sure} confidence", count=audit.samples, sure=sure
         ),
         power=audit.power,
         power_against=_planted(audit.by_coin),
@@ -165,7 +165,7 @@ def _accuracy(audit: AccuracyCheck, noise_share: float) -> AuditLine:
             level=level_text(audit.level),
             coverage=percent(audit.coverage, 3),
         ),
-        samples=say("{count:,} simulated campaigns on made-up data", count=audit.repetitions),
+        samples=say("{count:,} simulated campaigns on synthetic data", count=audit.repetitions),
         power=power,
         power_against=_planted(audit.by_coin),
     )
@@ -207,15 +207,15 @@ def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
         )
     everybody = people is not None and audit.people >= people
     who = say("one person") if audit.people == 1 else say("{number} people", number=count(audit.people))
-    tried = count(audit.reports_tried)
+    tried = count(audit.bids_tried)
     power = 1.0 if everybody else 1.0 - (1.0 - _WRONG_PAYMENTS) ** audit.people
     return AuditLine(
         title=say("Incentives: does anybody gain by not telling the truth?"),
         verdict=_verdict(not audit.passed, power),
         finding=finding,
-        samples=say("{count} reports tried, for {who}", count=tried, who=who)
+        samples=say("{count} bids tried, for {who}", count=tried, who=who)
         if everybody
-        else say("{count} reports tried, for {who} drawn by lot", count=tried, who=who),
+        else say("{count} bids tried, for {who} drawn by lot", count=tried, who=who),
         power=power,
         power_against=say(
             "a mistake of more than {amount} in one payment out of {payments}",

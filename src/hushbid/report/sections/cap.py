@@ -1,6 +1,6 @@
 """What other caps on everybody's privacy loss would have cost: the best purchase that keeps each of them.
 
-The truth stays everybody's best report. A cap can only make the purchase worse in the sense of its goal: more error and
+The truth stays everybody's best bid. A cap can only make the purchase worse in the sense of its goal: more error and
 payments together, more money for the same error, or a larger error for the same money.
 """
 
@@ -76,7 +76,7 @@ def facts_of(material: Material) -> CapFacts:
     if not population.has_caps or too_few(material.fewest):
         solved = population.strata is None or isinstance(population.goal, Price)
         return CapFacts(capped=None, uncapped=None, reached=0, curve=curve, costs_money=costs_money, solved=solved)
-    free = replace(outcome.market, max_privacy_loss=None).acquire(outcome.reports, tie_key=outcome.tie_order)
+    free = replace(outcome.market, max_privacy_loss=None).acquire(outcome.bids, tie_key=outcome.tie_order)
     return CapFacts(
         capped=settings.setting_facts(
             outcome, say("with") if outcome.limits is not None else say("with the cap"), material.level
@@ -105,7 +105,7 @@ def cap_curve(outcome: Outcome) -> tuple[tuple[float, float, float], ...]:
     largest = float(losses.max())
     points: list[tuple[float, float, float]] = []
     # from no cap downwards, until it costs too much to be of interest; each point is a purchase from everybody
-    count = _POINTS if outcome.reports.size <= _MANY else _POINTS_OF_MANY
+    count = _POINTS if outcome.bids.size <= _MANY else _POINTS_OF_MANY
     for part in np.linspace(1.0, 0.0, count, endpoint=False).tolist():
         try:
             capped = replace(population, cap=part * largest)

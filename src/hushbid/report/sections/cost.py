@@ -102,7 +102,7 @@ class CostFacts:
     incentive_error: float
     """No misreport gains more than this."""
 
-    spending_ceiling: float | None
+    spending_limit: float | None
     """What the campaign was allowed to spend."""
 
     settled: SettledFacts | None = None
@@ -138,14 +138,14 @@ def facts_of(material: Material) -> CostFacts:
         parts=None if few else _parts(outcome, rounding),
         payers=int(np.count_nonzero(outcome.payments < 0.0)),
         incentive_error=incentive_error,
-        spending_ceiling=material.spending_ceiling,
+        spending_limit=material.spending_limit,
         settled=None if settlement is None else settled_facts(settlement, outcome.active),
     )
 
 
 def _parts(outcome: Outcome, rounding: float | None) -> CostParts:
-    paying = (outcome.privacy_loss > 0.0) & (outcome.reports > 0.0)
-    compensation = rounded_sum(outcome.reports[paying] * outcome.privacy_loss[paying])
+    paying = (outcome.privacy_loss > 0.0) & (outcome.bids > 0.0)
+    compensation = rounded_sum(outcome.bids[paying] * outcome.privacy_loss[paying])
     rent, total = rounded_sum(outcome.information_rent), outcome.total_payment
     weighted = bool(np.any(np.asarray(outcome.market.user_weight) > 0)) and outcome.active > 0
     return CostParts(
@@ -220,6 +220,6 @@ def prices(facts: CostFacts, currency: Currency | None, bought_from: int, *, del
             percent(parts.rent / ((parts.compensation + parts.rent) or 1.0)),
         ),
     ]
-    if facts.spending_ceiling is not None:
-        rows.insert(1, (say("Spending ceiling"), money(facts.spending_ceiling, currency)))
+    if facts.spending_limit is not None:
+        rows.insert(1, (say("Spending limit"), money(facts.spending_limit, currency)))
     return Table(head=(say("Prices"), say("Amount")), rows=tuple(rows))

@@ -128,7 +128,7 @@ def answer_chart(facts: answers_chart.AnswerFacts) -> Chart:
         noise_share=0.0,
         dropped_out=0,
     )
-    drawn = interval_chart(alone, quantity=facts.what, unit=facts.unit)
+    drawn = interval_chart(alone, question=facts.what, unit=facts.unit)
     return replace(drawn, name=f"question-{facts.place}")
 
 
@@ -143,7 +143,7 @@ def levels(facts: EstimateFacts) -> list[str]:
     return [percent(level) for level, _ in sorted(facts.bands)] + [level_text(facts.level)]
 
 
-def interval_chart(facts: EstimateFacts, *, quantity: str, unit: str) -> Chart:
+def interval_chart(facts: EstimateFacts, *, question: str, unit: str) -> Chart:
     """The estimate on a line with nested intervals; a narrow one is enlarged below the whole range."""
     assert facts.value is not None
     value = facts.value
@@ -157,7 +157,7 @@ def interval_chart(facts: EstimateFacts, *, quantity: str, unit: str) -> Chart:
     rows.append((say("Estimate"), text, ""))
     return Chart(
         name="estimate",
-        title=say("{quantity}, and how far off the estimate may be", quantity=f"{quantity[:1].upper()}{quantity[1:]}"),
+        title=say("{question}, and how far off the estimate may be", question=f"{question[:1].upper()}{question[1:]}"),
         description=say(
             "A number line. The estimate is {estimate}; the {level} interval goes from {low} to {high}. The"
             " public range"

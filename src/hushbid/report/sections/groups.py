@@ -27,7 +27,7 @@ def facts_of(material: Material) -> tuple[GroupRow, ...] | None:
     outcome, groups = material.outcome, material.groups
     groups = outcome.population.labels if groups is None else groups
     groups = outcome.market.strata if groups is None else groups
-    return None if groups is None else group_rows(outcome, as_labels(groups, outcome.reports.size))
+    return None if groups is None else group_rows(outcome, as_labels(groups, outcome.bids.size))
 
 
 def chart(rows: Sequence[GroupRow]) -> Chart:

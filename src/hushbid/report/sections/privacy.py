@@ -40,9 +40,7 @@ from hushbid.report.svg import (
 from hushbid.wording import NBSP, at_most
 
 ANCHOR, TITLE = "privacy", "Who gave up how much privacy"
-FEW_FOR_A_CHART = (
-    f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them reported."
-)
+FEW_FOR_A_CHART = f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them bid."
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
@@ -110,7 +108,7 @@ def _withheld(outcome: Outcome, people: int) -> str:
 
 def _cap(outcome: Outcome) -> float | None:
     """What nobody may lose more than, whatever she stated; None if somebody's loss is not limited."""
-    largest = outcome.market.for_people(outcome.reports.size).largest_cap
+    largest = outcome.market.for_people(outcome.bids.size).largest_cap
     return largest if largest < math.inf else None
 
 

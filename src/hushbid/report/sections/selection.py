@@ -1,7 +1,7 @@
 """How much a relation between price and datum could mislead.
 
 The estimate weighs people by how much privacy was bought from them, and that depends on what they asked for. Over the n
-people who reported, with weights w that sum to 1 and data x of mean m,
+people who bid, with weights w that sum to 1 and data x of mean m,
 
     Σ w_i x_i − m = Σ (w_i − 1/n)(x_i − m) = n · cov(w, x) = ρ(w, x) · sd(x) · √(n Σ w_i² − 1).
 
@@ -10,17 +10,17 @@ uneven the weights are (``n Σ w² = n / effective people``). It moves by half a
 
     |ρ(w, x)| = h / (sd(x) · √(n Σ w² − 1)),
 
-whatever the shape of the relation. If the datum depends on the reported sensitivity c in a straight line, plus
+whatever the shape of the relation. If the datum depends on the bid c in a straight line, plus
 something that has nothing to do with the weights, then cov(w, x) = cov(w, c)·cov(c, x)/var(c), so
 
     ρ(w, x) = ρ(w, c) · ρ(c, x),
 
-and the correlation between *sensitivity* and datum that does it is larger by 1/|ρ(w, c)|. Correlations above 1 do not
+and the correlation between *bid* and datum that does it is larger by 1/|ρ(w, c)|. Correlations above 1 do not
 exist: then nothing of that kind can do it. sd(x) is the declared one; if the true one is smaller, it takes more.
 
 *Strata.* A combination ``Σ ℓ_g·mean_g`` has weights that add up to ``ℓ_g`` in each of them, and what differs between
 strata does it no harm. In place of 1/n stands ``ℓ_g/n_g``, so that ``n·(Σ w² − Σ ℓ_g²/n_g)`` takes the place of
-``n Σ w² − 1``, and weights, data and sensitivities are taken less their stratum's mean. Where ``ℓ_g`` have both signs,
+``n Σ w² − 1``, and weights, data and bids are taken less their stratum's mean. Where ``ℓ_g`` have both signs,
 weights are taken without theirs: a relation in the worse direction in each stratum.
 """
 
@@ -77,13 +77,13 @@ class SelectionFacts:
     """How many equally weighted people would be as precise."""
 
     weight_cost_correlation: float | None
-    """Between weight and reported sensitivity; None if one of them is the same for all."""
+    """Between weight and bid; None if one of them is the same for all."""
 
     any_shape: float | None
     """The correlation of weight and datum that moves the estimate by ``half_width``; None if nothing does."""
 
     linear: float | None
-    """The correlation of sensitivity and datum that does, if the datum depends on it in a straight line."""
+    """The correlation of bid and datum that does, if the datum depends on it in a straight line."""
 
     about: str = ""
     """Of a survey, the question that is moved most easily, which this is about."""
@@ -103,7 +103,7 @@ def facts_of(material: Material) -> SelectionFacts | None:
         variance, half_width, about = _easiest(material)
     found = selection_facts(
         outcome.weights,
-        outcome.reports,
+        outcome.bids,
         variance=variance,
         half_width=half_width,
         strata=outcome.market.stratified,
@@ -128,7 +128,7 @@ def _easiest(material: Material) -> tuple[float, float, str]:
 
 
 def selection_facts(
-    weights: FloatArray, reports: FloatArray, *, variance: float, half_width: float, strata: Strata | None = None
+    weights: FloatArray, bids: FloatArray, *, variance: float, half_width: float, strata: Strata | None = None
 ) -> SelectionFacts:
     """Which correlation would move the estimate by ``half_width``."""
     sizes = np.abs(weights)
@@ -139,7 +139,7 @@ def selection_facts(
     if unevenness < 1e-6:  # equal weights: nobody is preferred
         unevenness = 0.0
     shift = math.sqrt(variance) * unevenness
-    between = _correlation(_inside(sizes, strata), _inside(reports, strata))
+    between = _correlation(_inside(sizes, strata), _inside(bids, strata))
     return SelectionFacts(
         spread=math.sqrt(variance),
         half_width=half_width,

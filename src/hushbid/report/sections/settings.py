@@ -1,4 +1,4 @@
-"""Central against local, on the same reports."""
+"""Central against local, on the same bids."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -51,7 +51,7 @@ class SettingFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ComparisonFacts:
-    """Central against local, on the same reports."""
+    """Central against local, on the same bids."""
 
     settings: tuple[SettingFacts, ...]
     """The campaign's own, then the other one with the same cap, then, if there is a cap, the other one without."""
@@ -87,8 +87,8 @@ def facts_of(material: Material) -> ComparisonFacts:
                 say("The local setting cannot be computed: {problem}", problem=retold(str(problem))),
             )
             return ComparisonFacts(settings=(here,), missing=missing)
-    if other.market.setting == outcome.market.setting or not np.array_equal(other.reports, outcome.reports):
-        raise InputError("comparison must be the outcome of the other setting on the same reports.", field="comparison")
+    if other.market.setting == outcome.market.setting or not np.array_equal(other.bids, outcome.bids):
+        raise InputError("comparison must be the outcome of the other setting on the same bids.", field="comparison")
     settings, decided = [here, setting_facts(other, say(other.market.setting), level)], [other]
     if other.market.max_privacy_loss is not None and isinstance(other.market.goal, Price):
         free = again(other, max_privacy_loss=None)
@@ -103,12 +103,11 @@ def facts_of(material: Material) -> ComparisonFacts:
 def _few_either_way(outcome: Outcome) -> str:
     if outcome.market.stratified is None:
         return say(
-            "One way, fewer than {few} people are bought from: this could show what one of them reported.",
+            "One way, fewer than {few} people are bought from: this could show what one of them bid.",
             few=SMALLEST_CELL,
         )
     return say(
-        "One way, fewer than {few} people are bought from in one of the strata: this could show what one of"
-        " them reported.",
+        "One way, fewer than {few} people are bought from in one of the strata: this could show what one of them bid.",
         few=SMALLEST_CELL,
     )
 
@@ -139,7 +138,7 @@ def _not_solved(outcome: Outcome) -> str:
 
 
 def elsewhere(outcome: Outcome) -> Outcome:
-    """The other setting on an outcome's reports: at the same price for the error, or for the same accuracy.
+    """The other setting on an outcome's bids: at the same price for the error, or for the same accuracy.
 
     Limits that people stated do not go with the local setting, nor does a cap with an accuracy there: it is then
     without.
@@ -155,10 +154,10 @@ def elsewhere(outcome: Outcome) -> Outcome:
 
 
 def again(outcome: Outcome, **changes: object) -> Outcome:
-    """What is decided about an outcome's reports in a market that differs by so much."""
+    """What is decided about an outcome's bids in a market that differs by so much."""
     changed: Market = replace(outcome.market, **changes)  # type: ignore[arg-type]
     limits = None if changed.strategy.sends_messages else outcome.limits
-    return changed.acquire(outcome.reports, limits=limits, tie_key=outcome.tie_order)
+    return changed.acquire(outcome.bids, limits=limits, tie_key=outcome.tie_order)
 
 
 def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
@@ -168,7 +167,7 @@ def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
         bought_from=outcome.active,
         largest_loss=at_most(float(outcome.privacy_loss.max(initial=0.0))),
         standard_error=math.sqrt(outcome.worst_mse),
-        error_name=say("Standard error, at worst") if outcome.market.max_relation > 0.0 else say("Standard error"),
+        error_name=say("Standard error, at worst") if outcome.market.max_correlation > 0.0 else say("Standard error"),
         half_width=_half_width(outcome, level),
         total=outcome.total_payment,
         objective=outcome.objective if isinstance(outcome.market.goal, Price) else None,
@@ -187,7 +186,7 @@ def chart(settings: Sequence[SettingFacts], *, unit: str, currency: Currency | N
     measures = _measures(settings[0].error_name, unit, currency)
     return Chart(
         name="settings",
-        title=say("The same reports, bought both ways"),
+        title=say("The same bids, bought both ways"),
         description=say("Bars: {listed}.", listed="; ".join(_compared(settings, measure) for measure in measures)),
         draw=lambda width: _bars(settings, measures, width),
         table=table(settings, say("Setting"), unit=unit, currency=currency, level=level),

@@ -7,7 +7,7 @@ In reading order:
 `state`         what every handler has at hand: the service, threads to call it in, names of cookies
 `auth`          who is asking, and logging in and out
 `analyst`       what analysts ask, and auditors may read: drafts, people, each step of a campaign, its files
-`participant`   what one participant asks, by her device's secret: reporting, delivering, withdrawing
+`participant`   what one participant asks, by her device's secret: bidding, delivering, withdrawing
 `public`        what everybody may ask
 `schemas`       what is sent and received where it is not the domain's own; the OpenAPI document
 `idempotency`   requests that may arrive twice but must be carried out once

@@ -38,10 +38,10 @@ from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.payment_views import AccountView, Awaited
 from hushbid.server.domain.settings import CampaignSettings, Title
 from hushbid.server.domain.views import (
+    AccountRow,
     CampaignView,
     Invitation,
     JobView,
-    LedgerRow,
     Page,
     ParticipantView,
     Preview,
@@ -155,28 +155,28 @@ async def remove(
     status_code=202,
     response_model=JobView,
     responses=_CHANGE,
-    summary="Open for reports",
+    summary="Open for bids",
 )
 async def open_campaign(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
-    """Compute costs and prices in the background, and then let people report.
+    """Compute costs and prices in the background, and then let people bid.
 
-    The job fails, and the draft stays one, if some reports could make it cost more than its ceiling.
+    The job fails, and the draft stays one, if some bids could make it cost more than its spending limit.
     """
     service, who = app_of(request).service, caller.who
     return await Once(request, who.id, key, status=202).do(service.open, who, campaign)
 
 
 @router.post(
-    "/campaigns/{campaign}/close-reporting",
+    "/campaigns/{campaign}/close-bidding",
     status_code=202,
     response_model=JobView,
     responses=_CHANGE,
-    summary="Close reporting",
+    summary="Close bidding",
 )
-async def close_reporting(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
-    """Take no more reports, and decide in the background."""
+async def close_bidding(request: Request, caller: Analyst, campaign: CampaignId, key: Key = None) -> Response:
+    """Take no more bids, and decide in the background."""
     service, who = app_of(request).service, caller.who
-    return await Once(request, who.id, key, status=202).do(service.close_reporting, who, campaign)
+    return await Once(request, who.id, key, status=202).do(service.close_bidding, who, campaign)
 
 
 @router.post(
@@ -321,7 +321,7 @@ async def download_events(request: Request, caller: Staff, campaign: CampaignId)
     summary="Download the record",
 )
 async def record(request: Request, caller: Staff, campaign: CampaignId) -> Response:
-    """Everybody's report, privacy loss and payment by pseudonym, as `hushbid verify` reads it; once it is decided."""
+    """Everybody's bid, privacy loss and payment by pseudonym, as `hushbid verify` reads it; once it is decided."""
     app = app_of(request)
     content = await app.run(app.service.record, caller.who, campaign)
     return Response(content, media_type="application/json", headers=exports.download(f"{campaign}-record.json"))
@@ -394,7 +394,7 @@ async def payments_workbook(request: Request, caller: Analyst, campaign: Campaig
     summary="Download who is awaited",
 )
 async def awaited(request: Request, caller: Analyst, campaign: CampaignId, what: Awaited | None = None) -> Response:
-    """Exactly who is awaited for a report, a delivery, where to pay her, or her payment: one line for each, for
+    """Exactly who is awaited for a bid, a delivery, where to pay her, or her payment: one line for each, for
     letters. Links are not in it, since the server does not have them."""
     return await _awaited(request, caller.who, campaign, what, "csv")
 
@@ -449,10 +449,12 @@ async def agreements(request: Request, caller: Staff, campaign: CampaignId) -> R
     return Response(content, media_type="application/json", headers=exports.download(f"{campaign}-agreements.json"))
 
 
-@router.get("/ledger", response_model=Page[LedgerRow], responses=_READ, summary="Read the ledger")
-async def read_ledger(request: Request, caller: Staff, limit: Limit = _HUNDRED, cursor: Cursor = None) -> Response:
+@router.get("/privacy-account", response_model=Page[AccountRow], responses=_READ, summary="Read the privacy account")
+async def read_privacy_account(
+    request: Request, caller: Staff, limit: Limit = _HUNDRED, cursor: Cursor = None
+) -> Response:
     """What each person has given up in each campaign, by pseudonym."""
-    return await _tell(request, lambda service: service.ledger(caller.who, cursor=cursor, limit=limit))
+    return await _tell(request, lambda service: service.privacy_account(caller.who, cursor=cursor, limit=limit))
 
 
 async def _tell(request: Request, ask: Callable[[Service], Any]) -> Response:

@@ -148,16 +148,16 @@ def report_page(service: Service, who: Principal, campaign: str, language: str =
     record = Record.from_dict(parsed(service.record(who, campaign)))
     view, account = service.campaign(who, campaign), service.account(who, campaign)
     settings, units, people = view.settings, 10**view.settings.decimals, view.people
-    # who withdrew after the decision is in the record, as are all others whose reports counted
+    # who withdrew after the decision is in the record, as are all others whose bids counted
     counted = (people.get(state, 0) for state in ("not_bought", "promised", "delivered", "dropped"))
-    left = int(record.outcome.reports.size) - sum(counted)
+    left = int(record.outcome.bids.size) - sum(counted)
     report = build_report(
         record.outcome,
         record.release,
-        campaign_name=settings.title,
+        title=settings.title,
         unit=settings.unit,
         money=record.money,
-        spending_ceiling=None if settings.spending_ceiling is None else settings.spending_ceiling / units,
+        spending_limit=settings.spending_limit,
         settlement=Settlement(
             delivered=account.delivered,
             payments=account.payments / units,

@@ -14,10 +14,10 @@ from hushbid.server.api.auth import link_of, not_logged_in, secret_of
 from hushbid.server.api.idempotency import Key, Once
 from hushbid.server.api.schemas import (
     Agreeing,
+    Bid,
     Delivery,
     Exchange,
     PayoutHandle,
-    Report,
     answer,
     body_of,
     problems,
@@ -26,7 +26,7 @@ from hushbid.server.api.schemas import (
 from hushbid.server.api.state import PREFIX, app_of, operation_id
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.payment_views import PayoutView
-from hushbid.server.domain.views import ConsentView, DevicesView, MenuView, OwnLink, ParticipationView, PersonalLedger
+from hushbid.server.domain.views import ConsentView, DevicesView, MenuView, OwnLink, ParticipationView, PersonalAccount
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import Asked
 
@@ -40,19 +40,15 @@ _OBJECT = {"application/json": {"schema": {"type": "object"}}}
 # The two that everybody uses come first: addresses are compared one after the other.
 
 
-@router.put(
-    "/report", response_model=ParticipationView, responses=_CHANGE, summary="Report", openapi_extra=body_of(Report)
-)
-async def report(request: Request) -> Response:
+@router.put("/bid", response_model=ParticipationView, responses=_CHANGE, summary="Bid", openapi_extra=body_of(Bid))
+async def bid(request: Request) -> Response:
     """Say what one unit of privacy loss costs, and perhaps the largest loss that is accepted; may be said anew until
-    reporting closes, and the last one counts: one without a limit takes an earlier limit back. Where the campaign wants
+    bidding closes, and the last one counts: one without a limit takes an earlier limit back. Where the campaign wants
     both in one visit, her value or answers come with it, and are destroyed unopened unless they are bought."""
     secret = await secret_of(request)
     app = app_of(request)
-    given = await received(request, Report)
-    promise = app.service.report.soon(
-        secret, given.sensitivity, limit=given.limit, given=given.given, nonce=given.nonce
-    )
+    given = await received(request, Bid)
+    promise = app.service.bid.soon(secret, given.bid, limit=given.limit, given=given.given, nonce=given.nonce)
     return answer(await _known(asyncio.wrap_future(promise)))
 
 
@@ -127,7 +123,7 @@ async def participation(request: Request) -> Response:
 
 @router.get("/menu", response_model=MenuView, responses=_READ, summary="What may I expect?")
 async def menu(request: Request) -> Response:
-    """Expected privacy loss and payment for each sensitivity she could report."""
+    """Expected privacy loss and payment for each bid she could make."""
     secret = await secret_of(request)
     return answer(await _ask(request, lambda service: service.menu(secret)))
 
@@ -154,7 +150,7 @@ async def consent(request: Request, language: Literal["en", "de"] = "en") -> Res
     openapi_extra=body_of(Agreeing),
 )
 async def agree(request: Request) -> Response:
-    """Agree to the document of that version; refused if it is not the one that is stated now. Needed before a report
+    """Agree to the document of that version; refused if it is not the one that is stated now. Needed before a bid
     where `must_agree` is true. The last agreement counts; the same one again changes nothing."""
     secret = await secret_of(request)
     given = await received(request, Agreeing)
@@ -192,7 +188,7 @@ async def payout(request: Request) -> Response:
     openapi_extra=body_of(PayoutHandle),
 )
 async def state_payout(request: Request) -> Response:
-    """Say where she is to be paid, if the campaign asks; sealed, for the payer only. Once she has reported, and again
+    """Say where she is to be paid, if the campaign asks; sealed, for the payer only. Once she has bid, and again
     until she is marked as paid: the last one counts."""
     secret = await secret_of(request)
     given = await received(request, PayoutHandle)
@@ -231,11 +227,11 @@ async def export(request: Request) -> Response:
     return answer(await _ask(request, lambda service: service.export(secret)))
 
 
-@router.get("/ledger", response_model=PersonalLedger, responses=_READ, summary="What have I given up?")
-async def ledger(request: Request) -> Response:
+@router.get("/privacy-account", response_model=PersonalAccount, responses=_READ, summary="What have I given up?")
+async def privacy_account(request: Request) -> Response:
     """What she has given up in all campaigns of this server."""
     secret = await secret_of(request)
-    return answer(await _ask(request, lambda service: service.personal_ledger(secret)))
+    return answer(await _ask(request, lambda service: service.personal_account(secret)))
 
 
 async def _ask(request: Request, ask: Callable[[Service], T]) -> T:

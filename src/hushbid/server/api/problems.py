@@ -2,7 +2,7 @@
 
 What a request contained never comes back: not in an answer, not in a log. So validation errors name the field and what
 is allowed, and a fault of the server is logged as the places in the code it passed, without its message, which could
-quote a report.
+quote a bid.
 """
 
 import json
@@ -79,7 +79,7 @@ FAULT = "The server has a fault of its own; nothing of the request was kept in i
 class Fault(BaseModel):
     """One thing that is wrong with a request."""
 
-    field: str = Field(description="Which part of the request, by its name: sensitivity, limit, people.3.id.")
+    field: str = Field(description="Which part of the request, by its name: bid, limit, people.3.id.")
     problem: str = Field(description="What is allowed there, in a sentence.")
     row: int | None = Field(default=None, description="Which row of a list, counted from 0; left out if none is.")
 

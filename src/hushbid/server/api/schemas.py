@@ -177,10 +177,10 @@ class Agreeing(Form):
     """In which language it was read."""
 
 
-class Report(Form):
-    """A participant's report; where the campaign wants both in one visit, with her value or her answers."""
+class Bid(Form):
+    """A participant's bid; where the campaign wants both in one visit, with her value or her answers."""
 
-    sensitivity: Number
+    bid: Number
     """What one unit of privacy loss costs her, in units of the currency."""
 
     limit: Number | None = None
@@ -188,7 +188,7 @@ class Report(Form):
     truthfully is best, as with the price. Refused where the campaign takes no limits."""
 
     value: Number | None = Field(default=None, repr=False)
-    """With one_visit, where one number is asked for: her value. The first report needs it; a later one may leave it
+    """With single_visit, where one number is asked for: her value. The first bid needs it; a later one may leave it
     out, and then it stands. Refused otherwise."""
 
     answers: dict[str, Any] | None = Field(default=None, repr=False)
@@ -200,7 +200,7 @@ class Report(Form):
     before, whose key is destroyed."""
 
     @model_validator(mode="after")
-    def _named_answers(self) -> "Report":
+    def _named_answers(self) -> "Bid":
         if self.value is not None and self.answers is not None:
             raise ValueError("Either value or answers must be given, not both.")
         if (self.given is None) != (self.nonce is None):
@@ -395,7 +395,7 @@ def document(app: FastAPI) -> dict[str, Any]:
     if app.openapi_schema is None:
         found = get_openapi(title=app.title, version=app.version, description=_ABOUT, routes=app.routes, tags=_TAGS)
         schemas = found.setdefault("components", {}).setdefault("schemas", {})
-        for model in (Problem, Invite, Agreeing, Report, Delivery, Exchange, PayoutHandle):
+        for model in (Problem, Invite, Agreeing, Bid, Delivery, Exchange, PayoutHandle):
             schema = model.model_json_schema(ref_template="#/components/schemas/{model}")
             schemas |= schema.pop("$defs", {})
             schemas[model.__name__] = schema

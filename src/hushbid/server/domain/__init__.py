@@ -8,14 +8,14 @@ In reading order:
 `goal`      what the buyer states, once the fees are taken off
 `text`      texts that people type
 `numerals`  numbers and times that an analyst sends
-`belief`    what an analyst believes about sensitivities
+`belief`    what an analyst believes about costs
 `asked`     the questions of a campaign that asks more than one number, and answers to them
 `strata`    which combination of the means of public strata is wanted
 `what_if`   what a buyer asks of a forecast, answered
 `forms`     what an analyst has typed into a draft's form
 `consent`   what people are told before they agree, beside what the server promises
 `payout`    where a person is to be paid, and under which reference
-`settings`  everything that is fixed about a campaign before anybody reports
+`settings`  everything that is fixed about a campaign before anybody bids
 `agreement`  what a person agrees to, word by word, and its version
 `entities`  a campaign and a participant as they are stored
 `access`    links and secrets: how a participant comes in

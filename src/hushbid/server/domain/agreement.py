@@ -3,7 +3,7 @@
 The document is what the campaign states about itself and, on the pages, every sentence that she was shown in her
 language::
 
-    format, version      "hushbid-consent", 1
+    format, version      "hushbid-consent", 2
     campaign, language   whose, and of the pages or of the program
     stated               the settings that concern her, doubles as texts; the analyst's own text in that language
     told                 every other word of the page, passage by passage: a heading, texts that may stand beside a
@@ -24,10 +24,10 @@ from hushbid.server.domain.asked import plain_questions
 from hushbid.server.domain.consent import LANGUAGES
 from hushbid.server.domain.settings import CampaignSettings
 
-FORMAT, VERSION = "hushbid-consent", 1
+FORMAT, VERSION = "hushbid-consent", 2
 _AS_THEY_ARE = (
     *("title", "question", "description", "unit", "setting", "currency", "decimals", "participation_fee"),
-    *("fee_after_withdrawal", "limits", "retention_days", "public_estimate", "one_visit", "observer", "statement"),
+    *("fee_after_withdrawal", "limits", "retention_days", "public_estimate", "single_visit", "observer", "statement"),
     *("payout", "payout_days"),
 )
 
@@ -90,7 +90,7 @@ def stated_of(settings: CampaignSettings, *, stratum: str | None, language: str)
         "questions": list(plain_questions(settings.questions)),
         "strata": None if settings.strata is None else settings.strata.to_dict(),
         "stratum": stratum,
-        "report_by": None if settings.report_by is None else time_text(settings.report_by),
+        "bid_by": None if settings.bid_by is None else time_text(settings.bid_by),
         "deliver_by": None if settings.deliver_by is None else time_text(settings.deliver_by),
         "consent": consent,
     }

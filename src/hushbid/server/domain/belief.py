@@ -1,4 +1,4 @@
-"""What an analyst believes about sensitivities: one prior, or one for each group; read from a request, and checked."""
+"""What an analyst believes about costs: one prior, or one for each group; read from a request, and checked."""
 
 from collections.abc import Mapping
 

@@ -30,7 +30,7 @@ class Campaign:
     """What was shown before it opened, as JSON."""
 
     menus: str | None
-    """What a person can expect as a function of her report, by group, as JSON."""
+    """What a person can expect as a function of her bid, by group, as JSON."""
 
     total_payment: int | None
     """All payments that were fixed; minor units."""
@@ -70,12 +70,12 @@ class Participant:
 
     state: ParticipantState
     salt: bytes
-    report: float | None
+    bid: float | None
     loss_limit: float | None
-    """The largest loss that she accepts, if she stated one beside her report."""
+    """The largest loss that she accepts, if she stated one beside her bid."""
 
-    reported_at: datetime | None
-    """When she last reported; stays when a withdrawn report is erased."""
+    bid_at: datetime | None
+    """When she last bid; stays when a withdrawn bid is erased."""
 
     promised: float | None
     payment: int | None
@@ -107,5 +107,5 @@ class Participant:
     agreed_language: str | None
     """In which language."""
 
-    def __repr__(self) -> str:  # a report tells a price for privacy: not for a log
+    def __repr__(self) -> str:  # a bid tells a price for privacy: not for a log
         return f"Participant(id={self.id!r}, state={self.state.value!r})"

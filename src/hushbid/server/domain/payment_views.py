@@ -7,7 +7,7 @@ from typing import Literal
 from hushbid.server.domain.states import ParticipantState
 from hushbid.server.domain.views import View
 
-Awaited = Literal["report", "delivery", "payout", "payment"]
+Awaited = Literal["bid", "delivery", "payout", "payment"]
 """What somebody is awaited for: her price, her data, where to pay her; or her payment, for which the analyst is."""
 
 

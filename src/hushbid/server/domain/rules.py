@@ -16,12 +16,12 @@ COUNTED = frozenset(
         ParticipantState.DROPPED,
     }
 )
-"""Her report counted in the decision; the participation fee is hers whatever happens later."""
+"""Her bid counted in the decision; the participation fee is hers whatever happens later."""
 
 _ANSWERS = {
     CampaignState.DRAFT: "has not opened yet",
-    CampaignState.REPORTING: "is still collecting reports",
-    CampaignState.ALLOCATING: "no longer takes reports; its decision is being made",
+    CampaignState.BIDDING: "is still collecting bids",
+    CampaignState.ALLOCATING: "no longer takes bids; its decision is being made",
     CampaignState.NOTHING_BOUGHT: "is over: nothing was bought",
     CampaignState.DELIVERING: "has made its decision and is collecting data",
     CampaignState.RELEASING: "no longer takes data; its estimate is being drawn",
@@ -35,11 +35,11 @@ _ANSWERS = {
 def fee_owed(campaign: Campaign, participant: Participant) -> int:
     """The participation fee, if it is hers by now; minor units."""
     settings = campaign.settings
-    if participant.reported_at is None:
+    if participant.bid_at is None:
         return 0
     hers = (
         participant.state in COUNTED
-        or (participant.state is ParticipantState.REPORTED and campaign.state is CampaignState.CANCELLED)
+        or (participant.state is ParticipantState.BID and campaign.state is CampaignState.CANCELLED)
         or (participant.state is ParticipantState.WITHDRAWN and settings.fee_after_withdrawal)
     )
     return settings.participation_fee if hers else 0
@@ -71,7 +71,7 @@ def require_state(campaign: Campaign, *states: CampaignState, to: str) -> None:
     """Refuse to do something unless the campaign is in one of these states."""
     if campaign.state not in states:
         answer = _ANSWERS[campaign.state]
-        if campaign.settings.one_visit:
+        if campaign.settings.single_visit:
             answer = answer.removesuffix(" and is collecting data")
         raise Conflict(f"It is not possible to {to}: the campaign {answer}.")
 
@@ -82,12 +82,12 @@ def require_opened(campaign: Campaign) -> None:
         raise Conflict("This campaign has not opened yet.")
 
 
-def require_reports_taken(campaign: Campaign, now: datetime) -> None:
-    """Refuse a report or a decline that comes too early or too late."""
-    require_state(campaign, CampaignState.REPORTING, to="answer")
-    deadline = campaign.settings.report_by
+def require_bids_taken(campaign: Campaign, now: datetime) -> None:
+    """Refuse a bid or a decline that comes too early or too late."""
+    require_state(campaign, CampaignState.BIDDING, to="answer")
+    deadline = campaign.settings.bid_by
     if deadline is not None and now >= deadline:
-        raise Conflict("It is not possible to answer: the deadline for reports has passed.")
+        raise Conflict("It is not possible to answer: the deadline for bids has passed.")
 
 
 def require_deliveries_taken(campaign: Campaign, now: datetime) -> None:
@@ -101,17 +101,17 @@ def require_deliveries_taken(campaign: Campaign, now: datetime) -> None:
 def answers_expired(campaign: Campaign, now: datetime) -> bool:
     """Whether answers that came with prices may no longer be kept, since nothing was decided in time."""
     deadline = campaign.settings.deliver_by
-    return campaign.settings.one_visit and deadline is not None and now >= deadline
+    return campaign.settings.single_visit and deadline is not None and now >= deadline
 
 
 def require_answers_kept(campaign: Campaign, now: datetime) -> None:
     """Refuse a decision about answers that had to be destroyed by now."""
     if answers_expired(campaign, now):
-        raise Conflict("It is not possible to close reporting: the deadline has passed, and answers are destroyed.")
+        raise Conflict("It is not possible to close bidding: the deadline has passed, and answers are destroyed.")
 
 
 def require_may_answer(participant: Participant) -> None:
-    """Refuse a report from somebody who was excluded, declined or withdrew."""
+    """Refuse a bid from somebody who was excluded, declined or withdrew."""
     if participant.state is ParticipantState.EXCLUDED:
         raise Conflict("It is not possible to answer: this campaign would exceed the limit on what you may give up.")
     if participant.state is ParticipantState.DECLINED:
@@ -121,14 +121,14 @@ def require_may_answer(participant: Participant) -> None:
 
 
 def must_agree(campaign: Campaign) -> bool:
-    """Whether a report needs an agreement: where the analyst states a consent. The pages always ask for one."""
+    """Whether a bid needs an agreement: where the analyst states a consent. The pages always ask for one."""
     return campaign.settings.consent != NOTHING_TOLD
 
 
 def require_agreement(campaign: Campaign, participant: Participant) -> None:
-    """Refuse a report from somebody who has not agreed to what the campaign states."""
+    """Refuse a bid from somebody who has not agreed to what the campaign states."""
     if must_agree(campaign) and participant.agreed_at is None:
-        raise Conflict("It is not possible to report yet: read what this campaign states, and agree to it first.")
+        raise Conflict("It is not possible to bid yet: read what this campaign states, and agree to it first.")
 
 
 def require_may_deliver(participant: Participant) -> None:
@@ -142,13 +142,13 @@ def require_may_deliver(participant: Participant) -> None:
 def require_may_withdraw(campaign: Campaign, participant: Participant) -> None:
     """Refuse a withdrawal that comes too late, or from somebody who gave nothing."""
     require_state(
-        campaign, CampaignState.REPORTING, CampaignState.ALLOCATING, CampaignState.DELIVERING, to="withdraw any more"
+        campaign, CampaignState.BIDDING, CampaignState.ALLOCATING, CampaignState.DELIVERING, to="withdraw any more"
     )
-    # a moment only, in which a report may be in the decision or not
+    # a moment only, in which a bid may be in the decision or not
     if campaign.state is CampaignState.ALLOCATING:
         raise Conflict("It is not possible to withdraw while the decision is being made: ask again in a moment.")
     if participant.state not in (
-        ParticipantState.REPORTED,
+        ParticipantState.BID,
         ParticipantState.PROMISED,
         ParticipantState.DELIVERED,
     ):

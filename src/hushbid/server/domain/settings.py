@@ -1,5 +1,6 @@
-"""Everything that is fixed about a campaign before anybody reports."""
+"""Everything that is fixed about a campaign before anybody bids."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
@@ -28,7 +29,7 @@ MOST_PEOPLE = 100_000
 """In one campaign."""
 
 LEAST_PEOPLE = FEWEST_PEOPLE
-"""A server's campaigns need at least so many reports."""
+"""A server's campaigns need at least so many bids."""
 
 _MOST_MONEY = 10**15
 MOST_DAYS = 3650
@@ -36,7 +37,7 @@ LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
 PAYOUTS = ("none", "email", "iban", "panel")
 _UNSTATED = {
     "accept_rounding": False,
-    "one_visit": False,
+    "single_visit": False,
     "consent": Consent(),
     "observer": "",
     "statement": "",
@@ -73,7 +74,7 @@ _MomentText = Annotated[str, Field(max_length=40, json_schema_extra={"format": "
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CampaignSettings:
-    """What an analyst decides. Money amounts are whole minor units of the currency.
+    """What an analyst decides. Budgets and fees are whole minor units of the currency, the spending limit is in units.
 
     People do not care about the estimate here (``user_weight`` is 0): nobody can owe money, and somebody who drops out
     changes nobody's payment.
@@ -88,15 +89,16 @@ class CampaignSettings:
     """What everybody is asked for, in a sentence; of several questions, what they are about."""
 
     prior: Annotated[Prior | Mapping[str, Prior], _PRIOR]
-    """What is believed about sensitivities: one prior, or one for each named group; not fitted on participants.
+    """What is believed about costs: one prior, or one for each named group; not fitted on participants.
 
     In a request: a text such as "uniform:1,2", a prior's fields, or {"groups": {"NAME": PRIOR, ...}}.
     """
 
     max_privacy_loss: Number | None = None
-    """Nobody is asked for more than this, for all her answers together; what the ledger reserves while a campaign is
-    open. Left out where none can be kept, and only there: in the local setting for a standard error or a single yes/no
-    question, and for strata with a budget. Then it follows from goal and prior how much anybody can lose at most."""
+    """Nobody is asked for more than this, for all her answers together; what the privacy account reserves while a
+    campaign is open. Left out where none can be kept, and only there: in the local setting for a standard error or a
+    single yes/no question, and for strata with a budget. Then it follows from goal and prior how much anybody can lose
+    at most."""
 
     bounds: tuple[Number, Number] | None = None
     """The public range of the data; a central value outside is refused. Left out beside questions, and only there."""
@@ -119,7 +121,7 @@ class CampaignSettings:
     """What fees and payments come to on average; minor units. Of this and the next three exactly one is stated."""
 
     hard_budget: Whole | None = None
-    """What fees and payments together never exceed, whatever people report; minor units."""
+    """What fees and payments together never exceed, whatever people bid; minor units."""
 
     standard_error: Annotated[float | tuple[float, ...] | None, _ERRORS] = None
     """The root mean squared error to reach for as little as possible, in data units; under a relation, at worst. With
@@ -129,7 +131,7 @@ class CampaignSettings:
     """What one unit of squared error costs the buyer, in units of the currency; with questions, of error relative to
     each one's range, all added up by importance."""
 
-    max_relation: Number = 0.0
+    max_correlation: Number = 0.0
     """How closely prices and data may be related, from 0 to 1, that the campaign is to be protected against."""
 
     setting: Literal["central", "local"] = "central"
@@ -155,28 +157,28 @@ class CampaignSettings:
     """One unit of the currency is ``10**decimals`` minor units."""
 
     participation_fee: Whole = 0
-    """For everybody whose report counts, apart from any payment, whatever happens later; minor units."""
+    """For everybody whose bid counts, apart from any payment, whatever happens later; minor units."""
 
     fee_after_withdrawal: Flag = False
-    """Whether somebody who reported and then withdrew keeps the fee."""
+    """Whether somebody who bid and then withdrew keeps the fee."""
 
-    spending_ceiling: Whole | None = None
-    """The campaign opens only if no reports whatsoever can make it cost more; minor units."""
+    spending_limit: Number | None = None
+    """The campaign opens only if no bids whatsoever can make it cost more; in units of the currency."""
 
     accept_rounding: Flag = False
     """Whether the campaign may open although rounding payments up is expected to take more than 5 % of its budget."""
 
     minimum_people: Whole = 10
-    """With fewer reports nothing is bought. On a server at least 5: figures of fewer people tell their reports."""
+    """With fewer bids nothing is bought. On a server at least 5: figures of fewer people tell their bids."""
 
-    report_by: Annotated[datetime, _MOMENT] | None = None
-    """Reports are refused from this moment on."""
+    bid_by: Annotated[datetime, _MOMENT] | None = None
+    """Bids are refused from this moment on."""
 
     deliver_by: Annotated[datetime, _MOMENT] | None = None
-    """Deliveries are refused from this moment on. With one_visit, what was not decided by then is destroyed."""
+    """Deliveries are refused from this moment on. With single_visit, what was not decided by then is destroyed."""
 
     automatic: Flag = False
-    """Whether the campaign moves on by itself when a deadline passes; with one_visit and no deliver_by, the release
+    """Whether the campaign moves on by itself when a deadline passes; with single_visit and no deliver_by, the release
     follows the decision at once."""
 
     retention_days: Whole = 0
@@ -185,7 +187,7 @@ class CampaignSettings:
     public_estimate: Flag = False
     """Whether everybody may see the estimate, or only analysts, auditors and participants."""
 
-    one_visit: Flag = False
+    single_visit: Flag = False
     """Whether people give their answers together with their price, sealed until it is known whether they are bought;
     otherwise they come back for them. In the central setting only: in the local one answers stay in the browser."""
 
@@ -222,17 +224,17 @@ class CampaignSettings:
             object.__setattr__(self, "limits", self.setting == "central" and self.max_privacy_loss is not None)
         self._check_market()
         self._check_numbers()
-        for name in ("report_by", "deliver_by"):
+        for name in ("bid_by", "deliver_by"):
             moment = getattr(self, name)
             if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
                 raise InputError(f"{name} must be a time with a time zone, got {moment!r}.", field=name)
             if moment is not None and not 1970 <= moment.year < 9999:  # further out, not every zone can write it
                 raise InputError(f"{name} must lie in the years 1970 to 9998, got the year {moment.year}.", field=name)
-        if self.report_by is not None and self.deliver_by is not None and self.deliver_by <= self.report_by:
-            raise InputError("deliver_by must be later than report_by.", field="deliver_by")
-        if self.automatic and (self.report_by is None or (self.deliver_by is None and not self.one_visit)):
-            told = "report_by and deliver_by must be set if the campaign is to move on by itself."
-            raise InputError(told if not self.one_visit else told.replace(" and deliver_by", ""), field="report_by")
+        if self.bid_by is not None and self.deliver_by is not None and self.deliver_by <= self.bid_by:
+            raise InputError("deliver_by must be later than bid_by.", field="deliver_by")
+        if self.automatic and (self.bid_by is None or (self.deliver_by is None and not self.single_visit)):
+            told = "bid_by and deliver_by must be set if the campaign is to move on by itself."
+            raise InputError(told if not self.single_visit else told.replace(" and deliver_by", ""), field="bid_by")
 
     @property
     def groups(self) -> tuple[str, ...]:
@@ -271,11 +273,17 @@ class CampaignSettings:
 
     @property
     def largest_loss(self) -> float:
-        """Nobody's loss exceeds this, whatever everybody reports: as stated, or what follows from the settings."""
+        """Nobody's loss exceeds this, whatever everybody bids: as stated, or what follows from the settings."""
         if self.max_privacy_loss is not None:
             return self.max_privacy_loss
         market = self._market(self.priors[0])  # before fees, which leave less of a budget
         return largest_loss(market.for_people(1 if self.strata is None else len(self.strata.names)), self.priors)
+
+    @property
+    def spending_limit_minor(self) -> int | None:
+        """The spending limit in whole minor units, rounded down; None if there is none."""
+        limit = self.spending_limit
+        return None if limit is None else math.floor(limit * 10**self.decimals * (1.0 + 1e-12))
 
     def market_for(
         self,
@@ -285,10 +293,10 @@ class CampaignSettings:
         invited: int | Mapping[str, int] | None = None,
         fees: int | None = None,
     ) -> Market:
-        """The market for those of these groups and strata, who reported.
+        """The market for those of these groups and strata, who bid.
 
         ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about, with strata
-        by stratum; ``fees`` are due in all, in minor units. Left out, everybody who was invited reported.
+        by stratum; ``fees`` are due in all, in minor units. Left out, everybody who was invited bid.
         """
         prior: Prior | Grouped
         if isinstance(self.prior, Mapping):
@@ -303,7 +311,7 @@ class CampaignSettings:
         """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits,
         no questions, no largest loss and whatever else is as it is where nothing is said."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in (*GOALS, "max_relation", "limits", "questions", "bounds", "strata", "max_privacy_loss"):
+        for name in (*GOALS, "max_correlation", "limits", "questions", "bounds", "strata", "max_privacy_loss"):
             if not values[name]:
                 del values[name]
         for name, unstated in _UNSTATED.items():
@@ -322,7 +330,7 @@ class CampaignSettings:
         for name in ("bounds", "standard_error"):
             if isinstance(values.get(name), tuple):
                 values[name] = list(values[name])
-        for name in ("report_by", "deliver_by"):
+        for name in ("bid_by", "deliver_by"):
             values[name] = None if values[name] is None else time_text(values[name])
         return values
 
@@ -351,7 +359,7 @@ class CampaignSettings:
         found["standard_error"] = _errors_of(found.get("standard_error"))
         found["strata"] = combination_of(found.get("strata"))
         found["consent"] = consent_of(found.get("consent"))
-        for name in ("report_by", "deliver_by"):
+        for name in ("bid_by", "deliver_by"):
             if isinstance(found.get(name), str):
                 found[name] = as_time(found[name], name)
         return cls(**found)
@@ -374,7 +382,7 @@ class CampaignSettings:
                 **({} if self.strata is None else self.strata.of_people(column or self.strata.names)),
                 variance=self.variance,
                 max_privacy_loss=self.max_privacy_loss,
-                max_relation=self.max_relation,
+                max_correlation=self.max_correlation,
             )
         except InputError as problem:
             here = {"goal": name, **dict.fromkeys(("shares", "contrast", "weights"), "strata")}
@@ -392,8 +400,8 @@ class CampaignSettings:
 
     def _check_market(self) -> None:
         object.__setattr__(self, "standard_error", _errors_of(self.standard_error))
-        for name in ("buyer_weight", "max_privacy_loss", "max_relation"):
-            if getattr(self, name) is not None or name == "max_relation":
+        for name in ("buyer_weight", "max_privacy_loss", "max_correlation"):
+            if getattr(self, name) is not None or name == "max_correlation":
                 object.__setattr__(self, name, as_double(getattr(self, name), name))
         for name in BUDGETS:
             if getattr(self, name) is not None:
@@ -421,17 +429,31 @@ class CampaignSettings:
 
     def _check_numbers(self) -> None:
         require_whole(self.participation_fee, "participation_fee", 0, _MOST_MONEY)
-        if self.spending_ceiling is not None:
-            require_whole(self.spending_ceiling, "spending_ceiling", 1, _MOST_MONEY)
+        if self.spending_limit is not None:
+            limit = as_double(self.spending_limit, "spending_limit")
+            object.__setattr__(self, "spending_limit", limit)
+            if not 10.0**-self.decimals <= limit <= _MOST_MONEY / 10.0**self.decimals:
+                raise InputError(
+                    f"spending_limit must be at least one minor unit, got {limit:g}.", field="spending_limit"
+                )
         require_whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
         require_whole(self.retention_days, "retention_days", 0, MOST_DAYS)
         require_whole(self.payout_days, "payout_days", 1, MOST_DAYS)
-        for name in ("fee_after_withdrawal", "accept_rounding", "automatic", "public_estimate", "limits", "one_visit"):
+        for name in (
+            "fee_after_withdrawal",
+            "accept_rounding",
+            "automatic",
+            "public_estimate",
+            "limits",
+            "single_visit",
+        ):
             if type(getattr(self, name)) is not bool:
                 raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)
-        if self.one_visit and self.setting != "central":
-            told = "one_visit must be false in the local setting, where answers stay in people's browsers until then."
-            raise InputError(told, field="one_visit")
+        if self.single_visit and self.setting != "central":
+            told = (
+                "single_visit must be false in the local setting, where answers stay in people's browsers until then."
+            )
+            raise InputError(told, field="single_visit")
         if self.payout not in PAYOUTS:
             raise InputError(f"payout must be one of {', '.join(PAYOUTS)}, got {self.payout!r}.", field="payout")
 

@@ -2,12 +2,12 @@
 
 A campaign::
 
-    draft ──open──▶ reporting ──close──▶ allocating ──▶ delivering ──release──▶ releasing ──▶ released ──close──▶ closed
+    draft ──open──▶ bidding ──close──▶ allocating ──▶ delivering ──release──▶ releasing ──▶ released ──close──▶ closed
       │                 │                   │                                       │
       └────cancel───────┴──▶ cancelled      └──▶ nothing_bought                     └──▶ undelivered
 
 In ``allocating`` and ``releasing`` everything stands still while a job decides or draws; a server that died in between
-takes the job up again when it starts. ``nothing_bought`` means that too few people reported, or none within reach of
+takes the job up again when it starts. ``nothing_bought`` means that too few people bid, or none within reach of
 the prior, of all or of one stratum; ``undelivered`` that everybody who was to deliver, of all or of one stratum,
 dropped out. Both are final: no estimate will ever exist.
 From ``allocating`` a campaign can be cancelled only if its job failed. A database that was restored from a backup
@@ -16,14 +16,15 @@ price and answers in one visit, nobody is waited for in ``delivering``: the rele
 
 A person's part::
 
-    invited ──report──▶ reported ──▶ promised ──deliver──▶ delivered
+    invited ──bid──▶ bid ──▶ promised ──deliver──▶ delivered
        │                   │  │          ├───────────────▶ dropped         (did not deliver before the release)
        │                   │  └──▶ not_bought                              (her loss is 0: there is nothing to deliver)
        ├──▶ declined       └──withdraw──▶ withdrawn ◀── also from promised and delivered, until the release is claimed
-       ├──▶ absent                                                         (reporting closed without an answer)
-    excluded                                                               (by the ledger, when the campaign opened)
+       ├──▶ absent                                                         (bidding closed without an answer)
+    excluded                                                               (by the privacy account, when the campaign
+    opened)
 
-In one visit whoever is bought from goes from reported to delivered; dropped is then only somebody whose key was lost.
+In one visit whoever is bought from goes from bid to delivered; dropped is then only somebody whose key was lost.
 
 Whether she has been paid is not a state: one late person never blocks another's pay, nor her own pay the campaign.
 """
@@ -35,7 +36,7 @@ class CampaignState(StrEnum):
     """Where a campaign stands."""
 
     DRAFT = "draft"
-    REPORTING = "reporting"
+    BIDDING = "bidding"
     ALLOCATING = "allocating"
     NOTHING_BOUGHT = "nothing_bought"
     DELIVERING = "delivering"
@@ -72,7 +73,7 @@ class ParticipantState(StrEnum):
     INVITED = "invited"
     DECLINED = "declined"
     ABSENT = "absent"
-    REPORTED = "reported"
+    BID = "bid"
     NOT_BOUGHT = "not_bought"
     PROMISED = "promised"
     DELIVERED = "delivered"
@@ -82,8 +83,8 @@ class ParticipantState(StrEnum):
 
 _C = CampaignState
 _STEPS: dict[CampaignState, frozenset[CampaignState]] = {
-    _C.DRAFT: frozenset({_C.REPORTING, _C.CANCELLED}),
-    _C.REPORTING: frozenset({_C.ALLOCATING, _C.CANCELLED}),
+    _C.DRAFT: frozenset({_C.BIDDING, _C.CANCELLED}),
+    _C.BIDDING: frozenset({_C.ALLOCATING, _C.CANCELLED}),
     _C.ALLOCATING: frozenset({_C.DELIVERING, _C.NOTHING_BOUGHT, _C.CANCELLED}),
     _C.NOTHING_BOUGHT: frozenset(),
     _C.DELIVERING: frozenset({_C.RELEASING, _C.CANCELLED}),  # cancelled by a restore only

@@ -2,7 +2,7 @@
 
 The analyst says with the invitation in which stratum somebody is; she herself never does. Wanted is a mean of all for
 given ``shares`` of the strata, which add up to 1, or a ``contrast`` of any signs, such as a difference of two. Whoever
-did not report is in nobody's column, but counts in the roster of her stratum.
+did not bid is in nobody's column, but counts in the roster of her stratum.
 """
 
 from collections import Counter

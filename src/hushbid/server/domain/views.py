@@ -32,13 +32,13 @@ class Page(View, Generic[T]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending(View):
-    """What a campaign may cost, before anybody has reported: payments and fees, rounding included; minor units."""
+    """What a campaign may cost, before anybody has bid: payments and fees, rounding included; minor units."""
 
     people: int
-    """How many were assumed to report."""
+    """How many were assumed to bid."""
 
     fees: int
-    """Participation fees if everybody reports; part of the three totals."""
+    """Participation fees if everybody bids; part of the three totals."""
 
     rounding: int
     """What rounding payments up adds: what is expected and kept for it of a budget, else one coin for each person at
@@ -51,7 +51,7 @@ class Spending(View):
     """Not exceeded in 95 of 100 campaigns, if the prior is right."""
 
     at_worst: int | None
-    """Not exceeded whatever anybody reports; None if there is no such number."""
+    """Not exceeded whatever anybody bids; None if there is no such number."""
 
     repetitions: int
     """How many campaigns were simulated."""
@@ -105,16 +105,16 @@ class Preview(View):
     too_much_rounding: bool
     """Whether rounding takes so much of the budget that the campaign would not open unless that is accepted."""
 
-    above_ceiling: bool
-    """Whether the worst case exceeds the spending ceiling, so that the campaign would not open."""
+    above_spending_limit: bool
+    """Whether the worst case exceeds the spending limit, so that the campaign would not open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MenuView(View):
-    """What a person can expect as a function of her report, before anybody has reported."""
+    """What a person can expect as a function of her bid, before anybody has bid."""
 
-    reports: tuple[float, ...]
-    """The reports the menu lists, ascending: up to the largest that is ever bought at, or to one at which nothing was
+    bids: tuple[float, ...]
+    """The bids the menu lists, ascending: up to the largest that is ever bought at, or to one at which nothing was
     bought in any simulated campaign."""
 
     usual: int
@@ -213,7 +213,7 @@ class CampaignView(View):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipantView(View):
-    """One person in a campaign, for analysts and auditors. Reports and losses stand in the record, not here."""
+    """One person in a campaign, for analysts and auditors. Bids and losses stand in the record, not here."""
 
     id: str
     """Her pseudonym, in events, record and receipts."""
@@ -307,7 +307,7 @@ class ConsentView(View):
     """The SHA-256 of the document's canonical form."""
 
     required: bool
-    """Whether a report is refused without an agreement."""
+    """Whether a bid is refused without an agreement."""
 
     agreement: AgreementView | None
     """What she agreed to last; None if she has not."""
@@ -344,22 +344,22 @@ class ParticipationView(View):
     retention_days: int
     """How long the key to values is kept after the release."""
 
-    one_visit: bool
-    """Whether a report comes with her value or answers; then there is no delivery."""
+    single_visit: bool
+    """Whether a bid comes with her value or answers; then there is no delivery."""
 
     payout: Literal["none", "email", "iban", "panel"]
-    """Where she is to be paid, which she may say once she has reported; with none, she is not asked."""
+    """Where she is to be paid, which she may say once she has bid; with none, she is not asked."""
 
     payout_days: int
     """How long that is kept after the campaign is over."""
 
-    smallest_report: float
-    """A report must not be below this."""
+    smallest_bid: float
+    """A bid must not be below this."""
 
     largest_bought: float | None
-    """Somebody reporting more than this is never bought from; None if there is no such number."""
+    """Somebody bidding more than this is never bought from; None if there is no such number."""
 
-    report_by: datetime | None
+    bid_by: datetime | None
     deliver_by: datetime | None
     campaign_state: CampaignState
     state: ParticipantState
@@ -370,14 +370,14 @@ class ParticipationView(View):
     strata: dict[str, Any] | None
     """Which combination of the strata's means is estimated: ``shares`` or a ``contrast``, by their names."""
 
-    report: float | None
-    """Her last report."""
+    bid: float | None
+    """Her last bid."""
 
     takes_limits: bool
-    """Whether a report may name the largest privacy loss that she accepts."""
+    """Whether a bid may name the largest privacy loss that she accepts."""
 
     limit: float | None
-    """The one that her last report named; None if it named none."""
+    """The one that her last bid named; None if it named none."""
 
     promised: float | None
     """The privacy loss she will not exceed; None before the decision."""
@@ -386,7 +386,7 @@ class ParticipationView(View):
     """What she gets for delivering; None before the decision."""
 
     delivered_at: datetime | None
-    """When her data came in, if with her report; None if nothing of them is kept."""
+    """When her data came in, if with her bid; None if nothing of them is kept."""
 
     delivered_loss: float | None
     """What she really lost; None before the release."""
@@ -401,7 +401,7 @@ class ParticipationView(View):
     """Whether the secret she came with may look, but change nothing."""
 
     must_agree: bool
-    """Whether a report is refused until she has agreed to what the campaign states."""
+    """Whether a bid is refused until she has agreed to what the campaign states."""
 
     agreement: AgreementView | None
     """What she agreed to last; None if she has not."""
@@ -442,7 +442,7 @@ class PublicView(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class LedgerRow(View):
+class AccountRow(View):
     """What one person gave up, or may give up, in one campaign."""
 
     person: str
@@ -456,10 +456,10 @@ class LedgerRow(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PersonalLedger(View):
+class PersonalAccount(View):
     """What a person has given up over all campaigns."""
 
-    rows: tuple[LedgerRow, ...]
+    rows: tuple[AccountRow, ...]
     given_up: float
     """What she has given up, rounded up."""
 

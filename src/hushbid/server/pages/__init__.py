@@ -9,10 +9,10 @@ Everything works without a script, but for one thing: noise that is added in the
 `participant`    what a participant sees and does
 `consent`        what the consent page says, word by word
 `choice`         the arithmetic of what she is asked
-`one_visit`      her price and her answers together, where a campaign asks for both at once
+`single_visit`      her price and her answers together, where a campaign asks for both at once
 `payout`         where she is to be paid
 `answering`      her answers to several questions, as they are typed
-`staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, ledger
+`staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, privacy account
 `drafting`       drafting a campaign: a form that is kept as it is typed, and a forecast
 `settings_form`  the draft's form, as it is typed and as settings
 `form_questions`  its questions and strata, with buttons that add, remove and move them

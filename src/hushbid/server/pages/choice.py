@@ -2,10 +2,10 @@
 
 Nobody knows what one unit of privacy loss costs her. So the page asks for the price of a concrete step ε: somebody who
 gives her value even odds could become at most e^ε/(1 + e^ε) sure. Costs are proportional to ε in the model, so a price
-p for that step is a sensitivity of p/ε per unit, which is what is reported.
+p for that step is a bid of p/ε per unit, which is what is bid.
 
 What an answer leads to is read from the menu that was computed when the campaign opened: averages over simulated
-reports of the others. Between its points loss, chance and *rent* are taken to be straight. The rent is what is paid
+bids of the others. Between its points loss, chance and *rent* are taken to be straight. The rent is what is paid
 beyond the own price for the loss; it is never negative, so neither is it between two points. A straight payment would
 fall below the own price there. Beyond the last point nothing was bought in any simulated campaign.
 """
@@ -30,8 +30,8 @@ _ALIKE = 2
 class Consequence:
     """What can be expected of one answer, on average over what others may answer."""
 
-    report: float
-    """The sensitivity it amounts to."""
+    bid: float
+    """The bid it amounts to."""
 
     price: float
     """The answer: the price of the step."""
@@ -51,9 +51,9 @@ class Consequence:
     mean_payment: float
     """The payment, counting 0 if nothing is bought."""
 
-    def gain(self, sensitivity: float) -> float:
+    def gain(self, bid: float) -> float:
         """What is left on average for somebody whom a unit of privacy loss really costs so much."""
-        return self.mean_payment - sensitivity * self.mean_loss
+        return self.mean_payment - bid * self.mean_loss
 
 
 def step_of(view: ParticipationView) -> float:
@@ -61,10 +61,10 @@ def step_of(view: ParticipationView) -> float:
     return next((step for step in _STEPS if step <= view.max_privacy_loss), view.max_privacy_loss)
 
 
-def report_of(price: Decimal, step: float) -> float:
-    """The sensitivity that the price of a step amounts to.
+def bid_of(price: Decimal, step: float) -> float:
+    """The bid that the price of a step amounts to.
 
-    >>> report_of(Decimal("1.5"), 0.5)
+    >>> bid_of(Decimal("1.5"), 0.5)
     3.0
     """
     return float(price / Decimal(step))
@@ -89,18 +89,18 @@ def sureness_typed(limit: float) -> float:
     return round(100.0 / (1.0 + math.exp(-limit)), 9)
 
 
-def consequence(menu: MenuView, report: float, step: float, *, largest: float | None) -> Consequence:
+def consequence(menu: MenuView, bid: float, step: float, *, largest: float | None) -> Consequence:
     """What an answer leads to; above the largest price that is ever paid, to nothing."""
-    out_of_reach = largest is not None and report > largest
-    rents = np.subtract(menu.payment, np.multiply(menu.reports, menu.privacy_loss))
+    out_of_reach = largest is not None and bid > largest
+    rents = np.subtract(menu.payment, np.multiply(menu.bids, menu.privacy_loss))
     chance, loss, rent = (
-        0.0 if out_of_reach else float(np.interp(report, menu.reports, values))
+        0.0 if out_of_reach else float(np.interp(bid, menu.bids, values))
         for values in (menu.chance, menu.privacy_loss, rents)
     )
-    payment = report * loss + rent
+    payment = bid * loss + rent
     return Consequence(
-        report=report,
-        price=report * step,
+        bid=bid,
+        price=bid * step,
         chance=chance,
         loss=loss / chance if chance > 0.0 else 0.0,
         payment=payment / chance if chance > 0.0 else 0.0,
@@ -111,10 +111,10 @@ def consequence(menu: MenuView, report: float, step: float, *, largest: float | 
 
 def table(menu: MenuView, step: float, *, largest: float | None) -> tuple[Consequence, ...]:
     """Some answers across the whole menu, and what each leads to."""
-    last, end = menu.usual - 1, len(menu.reports) - 1
+    last, end = menu.usual - 1, len(menu.bids) - 1
     spread = [np.linspace(0, last, _ROWS), np.linspace(last, end, _MORE_ROWS)]
     places = np.unique(np.concatenate(spread).round().astype(int))
-    return tuple(consequence(menu, menu.reports[place], step, largest=largest) for place in places)
+    return tuple(consequence(menu, menu.bids[place], step, largest=largest) for place in places)
 
 
 def around(menu: MenuView, truth: float, step: float, *, largest: float | None) -> dict[str, Consequence]:
@@ -122,20 +122,20 @@ def around(menu: MenuView, truth: float, step: float, *, largest: float | None) 
 
     Less and more by a third; at the ends of the menu, as far as it goes. The page's script counts in the same way.
     """
-    reports = np.asarray(menu.reports)
+    bids = np.asarray(menu.bids)
     found = {"truth": consequence(menu, truth, step, largest=largest)}
     for name, factor in (("less", 1.0 - _APART), ("more", 1.0 + _APART)):
-        report = min(max(truth * factor, menu.reports[0]), menu.reports[-1])
-        between = abs(int(np.searchsorted(reports, report)) - int(np.searchsorted(reports, truth)))
+        bid = min(max(truth * factor, menu.bids[0]), menu.bids[-1])
+        between = abs(int(np.searchsorted(bids, bid)) - int(np.searchsorted(bids, truth)))
         if between > _ALIKE:
-            found[name] = consequence(menu, report, step, largest=largest)
+            found[name] = consequence(menu, bid, step, largest=largest)
     return found
 
 
 def anchors(menu: MenuView, step: float) -> tuple[float, float, float]:
     """Prices to hold on to: what few would undercut, what half would, and what few would exceed."""
     places = (1, menu.usual // 2, menu.usual - 2)
-    return tuple(menu.reports[place] * step for place in places)  # type: ignore[return-value]
+    return tuple(menu.bids[place] * step for place in places)  # type: ignore[return-value]
 
 
 def steps_below_and_above(step: float, cap: float) -> tuple[float, ...]:
@@ -153,5 +153,5 @@ def round_price(price: float, decimals: int) -> float:
 
 def plain_menu(menu: MenuView) -> dict[str, Sequence[float]]:
     """The menu for the page's script, which reads it the same way."""
-    values = {"reports": menu.reports, "loss": menu.privacy_loss, "payment": menu.payment, "chance": menu.chance}
+    values = {"bids": menu.bids, "loss": menu.privacy_loss, "payment": menu.payment, "chance": menu.chance}
     return {**values, "usual": [menu.usual]}

@@ -137,7 +137,7 @@ def _short(
     t: Texts, w: Writing, view: ParticipationView, stated: Mapping[str, Any], menu: MenuView
 ) -> tuple[_Line, ...]:
     """What somebody in a hurry wants to know: what, how much, how often, how paid, until when."""
-    once, many = stated["one_visit"], len(view.questions)
+    once, many = stated["single_visit"], len(view.questions)
     give = t("told.give_once" if once else "told.give_later")
     asked = t("told.one_question") if many < 2 else t("told.questions", number=many)
     earn = [t("told.earn_text", high=w.amount(max(menu.payment), view.currency, view.decimals))]
@@ -155,8 +155,8 @@ def _short(
         (t("told.come"), " ".join(come)),
         (t("told.paid"), " ".join(paid)),
     ]
-    if view.report_by is not None:
-        lines.append((t("told.until"), t("consent.until", time=w.moment(view.report_by))))
+    if view.bid_by is not None:
+        lines.append((t("told.until"), t("consent.until", time=w.moment(view.bid_by))))
     return tuple(lines)
 
 
@@ -168,7 +168,7 @@ def _asks(t: Texts, consent: Mapping[str, str]) -> tuple[_Line, ...]:
 
 def _how(t: Texts, view: ParticipationView) -> tuple[_Line, ...]:
     lines = [t(name) for name in ("told.how_price", "told.how_decide", f"told.how_{view.setting}", "told.how_paid")]
-    if view.one_visit:
+    if view.single_visit:
         lines[0] = t("visit.how_both")
         lines[2] = t("visit.how_opened")
         if view.deliver_by is not None:
@@ -180,7 +180,7 @@ def _sees(t: Texts, view: ParticipationView, stated: Mapping[str, Any], key: str
     where = view.setting
     return (
         (t("sees.buyer"), t(f"sees.buyer_{where}")),
-        (t("sees.server"), t(f"sees.server_{'once' if view.one_visit else where}", key=key)),
+        (t("sees.server"), t(f"sees.server_{'once' if view.single_visit else where}", key=key)),
         (t("sees.hacker"), t(f"sees.hacker_{where}")),
         (t("sees.court"), t(f"sees.court_{where}")),
         (t("sees.price"), t("sees.price_text")),
@@ -191,7 +191,7 @@ def _sees(t: Texts, view: ParticipationView, stated: Mapping[str, Any], key: str
 def _kept(t: Texts, view: ParticipationView, stated: Mapping[str, Any], key: str) -> tuple[_Line, ...]:
     """What this server keeps how long, and what the analyst says of the rest."""
     answer = [t("kept.answer_text", key=key)]
-    if stated["one_visit"]:
+    if stated["single_visit"]:
         answer.append(t("kept.answer_unbought"))
     lines = [
         (t(f"kept.answer_{view.setting}"), " ".join(answer)),

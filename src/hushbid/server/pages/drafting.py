@@ -40,7 +40,7 @@ from hushbid.server.pages.visit import Form, LogInFirst, Visit, analyst, require
 
 router = APIRouter(include_in_schema=False)
 _OPEN = {  # the folded parts of the form, and which fields are in each
-    "experts": ("currency", "decimals", "retention_days", "spending_ceiling"),
+    "experts": ("currency", "decimals", "retention_days", "spending_limit"),
     "told": ("consent_", "observer", "statement"),
 }
 

@@ -69,7 +69,7 @@ class _Words:
             kind = "costs" if found.cost_of_twice is None else "costs_twice"
         if found.cost_of_twice is not None:
             told |= {"twice": self.write.number(2 * found.people, 9), "other": self.money(found.cost_of_twice)}
-        basis = "plus_minus_worst" if self.settings.max_relation else "plus_minus"
+        basis = "plus_minus_worst" if self.settings.max_correlation else "plus_minus"
         first = self.t(f"what_if.{kind}{several}", **told)
         left_out = "limits_left_out" if self.settings.limits else "missing_left_out"
         return [first, self._more(found, people), self.t(f"what_if.{basis}"), self.t(f"what_if.{left_out}")]
@@ -111,14 +111,14 @@ class _Words:
             "basis": self.t(
                 "preview.basis", people=self.write.number(spending.people, 9), repetitions=str(spending.repetitions)
             ),
-            "ceiling": self._refused(found),
+            "spending_limit": self._refused(found),
         }
 
     def _refused(self, found: Preview) -> str:
         """Why such a campaign would not open, if it would not."""
         if found.too_much_rounding:
             return self.t("preview.too_much_rounding")
-        return self.t("preview.above_ceiling") if found.above_ceiling else ""
+        return self.t("preview.above_spending_limit") if found.above_spending_limit else ""
 
     def errors(self, found: WhatIf, errors: tuple[float, ...]) -> str:
         """What a standard error of a single question means."""

@@ -45,8 +45,8 @@ def read_protection(form: Reading) -> dict[str, Any]:
         loss = form.number("max_privacy_loss", low=LEAST_LOSS, high=MOST_LOSS)
     related = RELATIONS.get(relation)
     if related is None:
-        related = form.number("max_relation", low=0.0, high=1.0)
-    return {"max_privacy_loss": loss, "max_relation": related}
+        related = form.number("max_correlation", low=0.0, high=1.0)
+    return {"max_privacy_loss": loss, "max_correlation": related}
 
 
 def field_of(name: str, typed: Mapping[str, str]) -> str:
@@ -57,7 +57,7 @@ def field_of(name: str, typed: Mapping[str, str]) -> str:
         return "q-0-error"
     if name == "max_privacy_loss":
         return name if typed.get("privacy") == OWN else "privacy"
-    if name == "max_relation":
+    if name == "max_correlation":
         return name if typed.get("relation") == OWN else "relation"
     return name
 
@@ -66,7 +66,7 @@ def goal_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
     """Goal, privacy and protection, as they would have been typed."""
     spends = settings.budget if settings.hard_budget is None else settings.hard_budget
     stated = {"budget": "spend", "hard_budget": "spend", "standard_error": "accuracy", "buyer_weight": "cost"}
-    loss, related = settings.max_privacy_loss, settings.max_relation
+    loss, related = settings.max_privacy_loss, settings.max_correlation
     privacy = next((name for name, one in PRIVACY.items() if one == loss), "medium" if loss is None else OWN)
     relation = next((name for name, one in RELATIONS.items() if one == related), OWN)
     return {
@@ -77,5 +77,5 @@ def goal_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
         "privacy": privacy,
         "max_privacy_loss": write.typed(loss) if privacy == OWN and loss is not None else "",
         "relation": relation,
-        "max_relation": write.typed(related) if relation == OWN else "",
+        "max_correlation": write.typed(related) if relation == OWN else "",
     }

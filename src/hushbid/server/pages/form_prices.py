@@ -34,7 +34,7 @@ Z = 1.2815515655446004
 MOST_BYTES = 2 << 20
 """Of a pilot's file."""
 
-COLUMNS = ("price", "sensitivity")
+COLUMNS = ("price", "bid")
 """What the column of prices may be called."""
 
 _DIGITS = 6

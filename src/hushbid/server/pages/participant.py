@@ -23,7 +23,7 @@ from hushbid.server.pages import answering, choice, consent, pictures
 from hushbid.server.pages.entry import entry_page
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.numbers import Unreadable, sureness
-from hushbid.server.pages.one_visit import ONE_VISIT_STAGES, answers_page, given_in
+from hushbid.server.pages.single_visit import SINGLE_VISIT_STAGES, answers_page, given_in
 from hushbid.server.pages.texts import languages
 from hushbid.server.pages.visit import Form, OpenLinkFirst, Visit, anybody, base_address, participant
 from hushbid.server.service import Service
@@ -42,10 +42,10 @@ def stage_of(view: ParticipationView, now: datetime) -> str:
         return "unopened"
     if view.state in _LEFT:
         return _LEFT[view.state]
-    if view.campaign_state is _C.REPORTING:
-        late = view.report_by is not None and now >= view.report_by
-        if view.state is _P.REPORTED:
-            return "reported_late" if late else "reported"
+    if view.campaign_state is _C.BIDDING:
+        late = view.bid_by is not None and now >= view.bid_by
+        if view.state is _P.BID:
+            return "bid_late" if late else "bid"
         return "late" if late else "invited"
     if view.campaign_state in _ENDED:
         return _ENDED[view.campaign_state]
@@ -82,12 +82,12 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         "stage": stage,
         "notice": notice,
         "sureness": sureness,
-        "visit_stages": ONE_VISIT_STAGES,
+        "visit_stages": SINGLE_VISIT_STAGES,
         **_given(visit, view),
     }
     if stage == "invited":
         told = await _ask(visit, lambda service: consent.told_by(service, visit.token, visit.texts, view))
-        values |= consent.article(told.document, view.report_by, view.deliver_by)
+        values |= consent.article(told.document, view.bid_by, view.deliver_by)
         return visit.page("participant/consent.html", status=status, here="/p", told=told, **values, **more)
     if stage == "offer":
         assert view.promised is not None
@@ -112,7 +112,7 @@ def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
     """Numbers that several pages show."""
     step = choice.step_of(view)
     estimates = shown_estimates(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
-    return {"step": step, "price": None if view.report is None else view.report * step, "estimates": estimates}
+    return {"step": step, "price": None if view.bid is None else view.bid * step, "estimates": estimates}
 
 
 # -- the agreement -----------------------------------------------------------------------------------------------------
@@ -147,14 +147,14 @@ async def agreed_to(request: Request) -> Response:
     found = await _ask(visit, lambda service: service.agreed_to(visit.token))
     if found is None or view.agreement is None:
         return visit.go("/p")
-    shown = consent.article(found, view.report_by, view.deliver_by)
+    shown = consent.article(found, view.bid_by, view.deliver_by)
     return visit.page("participant/agreement.html", view=view, **shown)
 
 
 async def sample_page(visit: Visit, page: str) -> Response:
     """A page as somebody who is made up sees it: the service of the visit knows her, and can change nothing."""
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    if page == "offer" and view.one_visit:
+    if page == "offer" and view.single_visit:
         return answers_page(visit, view, price=_Answer(typed=""))
     if page == "choice":
         return await _choice_page(visit, view, _Answer(typed=""))
@@ -169,7 +169,7 @@ class _Answer:
     """What she typed, and what it means if it can be read."""
 
     typed: str
-    report: float | None = None
+    bid: float | None = None
     problem: str | None = None
     typed_limit: str = ""
     limit: float | None = None
@@ -178,7 +178,7 @@ class _Answer:
     @property
     def is_readable(self) -> bool:
         """Whether all of it means something."""
-        return self.report is not None and self.problem is None and self.limit_problem is None
+        return self.bid is not None and self.problem is None and self.limit_problem is None
 
 
 @router.get("/p/choice")
@@ -186,23 +186,23 @@ async def choose(request: Request) -> Response:
     """Ask for her price."""
     visit = await participant(request)
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
+    if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
         return visit.go("/p")
     if not _has_agreed(view):
         return await _standing(visit, notice="consent.tick", status=422)
-    typed = "" if view.report is None else visit.write.typed(round(view.report * choice.step_of(view), 10))
+    typed = "" if view.bid is None else visit.write.typed(round(view.bid * choice.step_of(view), 10))
     limit = "" if view.limit is None else visit.write.typed(choice.sureness_typed(view.limit))
-    given = _Answer(typed=typed, report=view.report, typed_limit=limit, limit=view.limit)
+    given = _Answer(typed=typed, bid=view.bid, typed_limit=limit, limit=view.limit)
     return await _choice_page(visit, view, given)
 
 
 @router.post("/p/choice")
 async def show_choice(request: Request) -> Response:
-    """Show what a price means, without reporting it."""
+    """Show what a price means, without bidding it."""
     visit = await participant(request)
     form = await visit.form()
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
+    if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
         return await _standing(visit, notice="refused.moved_on", status=409)
     if not _has_agreed(view):
         return await _standing(visit, notice="consent.tick", status=422)
@@ -210,23 +210,23 @@ async def show_choice(request: Request) -> Response:
     return await _choice_page(visit, view, given, status=200 if given.is_readable else 422)
 
 
-@router.post("/p/report")
-async def report(request: Request) -> Response:
-    """Report the price."""
+@router.post("/p/bid")
+async def bid(request: Request) -> Response:
+    """Bid the price."""
     visit = await participant(request)
     form = await visit.form()
     view = await _ask(visit, lambda service: service.participation(visit.token))
     given = _answer(visit, view, form)
-    if stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
+    if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
         return await _standing(visit, notice="refused.moved_on", status=409)
     if not _has_agreed(view):
         return await _standing(visit, notice="consent.tick", status=422)
     if not given.is_readable:
         return await _choice_page(visit, view, given, status=422)
-    if view.one_visit and view.delivered_at is None and stage_of(view, visit.app.service.clock()) == "invited":
+    if view.single_visit and view.delivered_at is None and stage_of(view, visit.app.service.clock()) == "invited":
         return answers_page(visit, view, price=given)
     try:
-        await asyncio.wrap_future(visit.app.service.report.soon(visit.token, given.report, limit=given.limit))
+        await asyncio.wrap_future(visit.app.service.bid.soon(visit.token, given.bid, limit=given.limit))
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
     return visit.go("/p")
@@ -237,20 +237,20 @@ async def change_answers(request: Request) -> Response:
     """Ask for other answers in the place of those that she gave with her price."""
     visit = await participant(request)
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    if not view.one_visit or stage_of(view, visit.app.service.clock()) != "reported":
+    if not view.single_visit or stage_of(view, visit.app.service.clock()) != "bid":
         return visit.go("/p")
     return answers_page(visit, view)
 
 
 @router.post("/p/answers")
-async def report_with_answers(request: Request) -> Response:
+async def bid_with_answers(request: Request) -> Response:
     """Take price and answers together, or other answers for the price that stands."""
     visit = await participant(request)
     form = await visit.form()
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    if not view.one_visit or stage_of(view, visit.app.service.clock()) not in ("invited", "reported"):
+    if not view.single_visit or stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
         return await _standing(visit, notice="refused.moved_on", status=409)
-    price = _answer(visit, view, form) if view.report is None else None
+    price = _answer(visit, view, form) if view.bid is None else None
     if not _has_agreed(view):
         return await _standing(visit, notice="consent.tick", status=422)
     if price is not None and not price.is_readable:
@@ -258,10 +258,10 @@ async def report_with_answers(request: Request) -> Response:
     asked = answering.filled(visit, view, form)
     if any(one.problem for one in asked):
         return answers_page(visit, view, price=price, asked=asked, status=422)
-    said, limit = (view.report, view.limit) if price is None else (price.report, price.limit)
+    said, limit = (view.bid, view.limit) if price is None else (price.bid, price.limit)
     given, nonce = given_in(view, asked), form.text("nonce")
     try:
-        sent = visit.app.service.report.soon(visit.token, said, limit=limit, given=given, nonce=nonce)
+        sent = visit.app.service.bid.soon(visit.token, said, limit=limit, given=given, nonce=nonce)
         await asyncio.wrap_future(sent)
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
@@ -270,7 +270,7 @@ async def report_with_answers(request: Request) -> Response:
 
 def _has_agreed(view: ParticipationView) -> bool:
     """Whether she may name a price here; whoever named one before agreements were stored had agreed then."""
-    return view.agreement is not None or view.report is not None
+    return view.agreement is not None or view.bid is not None
 
 
 def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
@@ -294,12 +294,12 @@ def _priced(visit: Visit, view: ParticipationView, typed: str) -> _Answer:
         price = visit.write.read(typed)
     except Unreadable as problem:
         return _Answer(typed=typed, problem=visit.texts(problem.text))
-    least = Decimal(repr(view.smallest_report)) * Decimal(repr(step))
-    report = choice.report_of(price, step)
-    if price < least or report < view.smallest_report or report > 1e12:
+    least = Decimal(repr(view.smallest_bid)) * Decimal(repr(step))
+    bid = choice.bid_of(price, step)
+    if price < least or bid < view.smallest_bid or bid > 1e12:
         shown = visit.write.amount(float(least), view.currency, view.decimals)
         return _Answer(typed=typed, problem=visit.texts("choice.out_of_range", least=shown))
-    return _Answer(typed=typed, report=report)
+    return _Answer(typed=typed, bid=bid)
 
 
 async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *, status: int = 200) -> Response:
@@ -308,8 +308,8 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
     stated, several = asked.document["stated"], len(view.questions) > 1
     step, largest = choice.step_of(view), view.largest_bought
     anchors = choice.anchors(menu, step)
-    suggested = given.report if given.report is not None else menu.reports[menu.usual // 2]
-    price = given.report * step if given.report is not None else None
+    suggested = given.bid if given.bid is not None else menu.bids[menu.usual // 2]
+    price = given.bid * step if given.bid is not None else None
     write = visit.write
     risk = consent.contrast_of(visit.texts, stated, step, several=several, brief=True).to_dict()["texts"]
     return visit.page(
@@ -323,7 +323,7 @@ async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *,
         step=step,
         given=given,
         anchors=anchors,
-        means=choice.consequence(menu, suggested, step, largest=largest) if given.report is not None else None,
+        means=choice.consequence(menu, suggested, step, largest=largest) if given.bid is not None else None,
         rows=choice.table(menu, step, largest=largest),
         around=choice.around(menu, suggested, step, largest=largest),
         truth=suggested,
@@ -352,7 +352,7 @@ async def decline(request: Request) -> Response:
 @router.get("/p/withdraw")
 async def ask_withdraw(request: Request) -> Response:
     """Ask whether she really wants to take everything back."""
-    return await _asking(request, "withdraw", {"reported", "reported_late", "offer", "offer_late", "delivered"})
+    return await _asking(request, "withdraw", {"bid", "bid_late", "offer", "offer_late", "delivered"})
 
 
 @router.post("/p/withdraw")
@@ -521,10 +521,10 @@ async def export(request: Request) -> Response:
 async def given_up(request: Request) -> Response:
     """What she has given up over all campaigns."""
     visit = await participant(request)
-    ledger = await _ask(visit, lambda service: service.personal_ledger(visit.token))
+    privacy_account = await _ask(visit, lambda service: service.personal_account(visit.token))
     view = await _ask(visit, lambda service: service.participation(visit.token))
-    bar = pictures.sure_bar(sureness(ledger.given_up))
-    return visit.page("participant/given_up.html", ledger=ledger, view=view, bar=bar)
+    bar = pictures.sure_bar(sureness(privacy_account.given_up))
+    return visit.page("participant/given_up.html", privacy_account=privacy_account, view=view, bar=bar)
 
 
 async def _ask(visit: Visit, ask: Callable[[Service], T]) -> T:

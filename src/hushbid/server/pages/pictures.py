@@ -31,7 +31,7 @@ _TENTH = 1.2815515655446004
 _PRICES, _DECADES = 400.0, 5
 STATE_COLOURS = {
     "invited": "p-waiting",
-    "reported": "p-reported",
+    "bid": "p-bid",
     "promised": "p-promised",
     "delivered": "p-delivered",
     "not_bought": "p-idle",
@@ -83,7 +83,7 @@ def _menu_drawing(
     t: Texts, w: Writing, menu: MenuView, step: float, width: float, *, price: float | None, currency: str
 ) -> Drawing:
     height, top, bottom = 250.0, 30.0, 46.0
-    prices = [report * step for report in menu.reports[: menu.usual]]  # dearer ones would squeeze these together
+    prices = [bid * step for bid in menu.bids[: menu.usual]]  # dearer ones would squeeze these together
     payments = menu.payment[: menu.usual]
     paid = round_scale([0.0, *payments], height - bottom, top, wanted=4)
     left = margin_for(paid, wanted=4, write=w.number)

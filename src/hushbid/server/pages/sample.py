@@ -21,7 +21,7 @@ from hushbid.server.service.sampling import Sample
 
 router = APIRouter(include_in_schema=False)
 PAGES = ("consent", "choice", "offer")
-_NEXT = {"/p/agree": "choice", "/p/choice": "choice", "/p/report": "offer"}
+_NEXT = {"/p/agree": "choice", "/p/choice": "choice", "/p/bid": "offer"}
 _ADDRESS = re.compile(r'\b(href|action|formaction)="(/p(?:/[^"?]*)?)(\?lang=\w+)?(?:\?[^"]*)?"')
 
 
@@ -45,13 +45,13 @@ async def send(request: Request, campaign: str, page: str) -> Response:
     return visit.go(f"/campaigns/{found}/as-participant/{page if page in PAGES else 'consent'}")
 
 
-class _MadeUp:
+class _Synthetic:
     """What a service says about somebody who does not exist."""
 
     def __init__(self, made: Sample, page: str, service: Service) -> None:
         self._made, self.clock = made, service.clock
         # in one visit her answers are asked for before anything is offered
-        self._view = made.offered if page == "offer" and not made.invited.one_visit else made.invited
+        self._view = made.offered if page == "offer" and not made.invited.single_visit else made.invited
 
     def participation(self, secret: str) -> ParticipationView:
         return self._view
@@ -68,7 +68,7 @@ class _MadeUp:
 
 
 def _visit(visit: Visit, made: Sample, page: str, *, back: str) -> Visit:
-    service: Any = _MadeUp(made, page, visit.app.service)
+    service: Any = _Synthetic(made, page, visit.app.service)
     return replace(visit, app=replace(visit.app, service=service), secret="sample", form_token="", sample=back)
 
 

@@ -43,7 +43,7 @@ EMPTY: dict[str, str] = {
     "setting": "central",
     "people": "100",
     "minimum_people": "10",
-    "one_visit": "yes",
+    "single_visit": "yes",
     "limits": "yes",
     "goal": "spend",
     "budget": "200",
@@ -58,14 +58,14 @@ EMPTY: dict[str, str] = {
     "privacy": "medium",
     "max_privacy_loss": "",
     "relation": "some",
-    "max_relation": "",
+    "max_correlation": "",
     "currency": "EUR",
     "decimals": "2",
     "participation_fee": "0",
     "fee_after_withdrawal": "",
-    "spending_ceiling": "",
+    "spending_limit": "",
     "accept_rounding": "",
-    "report_by": "",
+    "bid_by": "",
     "deliver_by": "",
     "automatic": "",
     **{f"consent_{part}": "" for part in LONGEST_CONSENT},
@@ -81,8 +81,8 @@ EMPTY: dict[str, str] = {
 
 _NUMBERS = frozenset(
     {
-        *("budget", "buyer_weight", "price_low", "price_high", "max_privacy_loss", "max_relation"),
-        *("participation_fee", "spending_ceiling"),
+        *("budget", "buyer_weight", "price_low", "price_high", "max_privacy_loss", "max_correlation"),
+        *("participation_fee", "spending_limit"),
     }
 )
 _LONGEST = 25_000
@@ -135,12 +135,10 @@ def as_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
         **strata_typed(settings, write),
         **goal_typed(settings, write),
         **prices_typed(settings, write),
-        **{name: "yes" if getattr(settings, name) else "" for name in (*_TICKS, "one_visit", "limits")},
-        **{
-            name: money_typed(getattr(settings, name), decimals, write)
-            for name in ("participation_fee", "spending_ceiling")
-        },
-        **{name: moment_typed(getattr(settings, name)) for name in ("report_by", "deliver_by")},
+        **{name: "yes" if getattr(settings, name) else "" for name in (*_TICKS, "single_visit", "limits")},
+        "participation_fee": money_typed(settings.participation_fee, decimals, write),
+        "spending_limit": money_typed(settings.spending_limit_minor, decimals, write),
+        **{name: moment_typed(getattr(settings, name)) for name in ("bid_by", "deliver_by")},
         **{f"consent_{part}": getattr(consent, part) for part in LONGEST_CONSENT},
         **{f"consent_text_{language}": consent.texts.get(language, "") for language in LANGUAGES},
     }
@@ -158,7 +156,7 @@ def filled(
     values["setting"] = "local" if local else "central"
     people = form.whole("people", 1, MOST_PEOPLE)
     values["minimum_people"] = form.whole("minimum_people", least, MOST_PEOPLE)
-    values["one_visit"] = form.ticked("one_visit") and not local
+    values["single_visit"] = form.ticked("single_visit") and not local
     limits = form.ticked("limits") and not local
     currency, decimals = form.given("currency"), form.whole("decimals", 0, MOST_DECIMALS)
     if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
@@ -182,20 +180,21 @@ def filled(
 
 def _refuse_what_a_local_accuracy_cannot_have(form: Reading, values: Mapping[str, Any]) -> None:
     """Where noise is added in browsers for a stated accuracy: protection, and people who may ask for nothing."""
-    if values["max_relation"]:
-        form.refuse(form_goal.field_of("max_relation", form.typed), "refused_setting.max_relation")
+    if values["max_correlation"]:
+        form.refuse(form_goal.field_of("max_correlation", form.typed), "refused_setting.max_correlation")
     if form.typed.get("prices") == "typical":
         form.refuse("price_high", "refused_setting.prior")
 
 
 def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], people: int, now: datetime) -> None:
     """Deadlines that have passed, and money that does not even cover the participation fees of the people planned."""
-    for name in ("report_by", "deliver_by"):
+    for name in ("bid_by", "deliver_by"):
         if values[name] is not None and values[name] <= now:
             form.refuse(name, "form.past")
     fees = values["participation_fee"] * people
-    for name in ("budget", "hard_budget", "spending_ceiling"):
-        money = values.get(name)
+    limit = values["spending_limit"]
+    minor = None if limit is None else round(limit * 10 ** values["decimals"])
+    for name, money in (*((one, values.get(one)) for one in ("budget", "hard_budget")), ("spending_limit", minor)):
         if fees > 0 and money is not None and money <= fees:
             form.refuse(form_goal.field_of(name, form.typed), "form.below_fees")
 
@@ -204,13 +203,14 @@ def _read_rest(form: Reading, values: dict[str, Any]) -> None:
     """Money beside the payments, times, consent and payouts."""
     decimals = values["decimals"]
     values["participation_fee"] = form.optional("participation_fee", lambda name: form.money(name, decimals)) or 0
-    values["spending_ceiling"] = form.optional("spending_ceiling", lambda name: form.money(name, decimals, least=1))
+    limit = form.optional("spending_limit", lambda name: form.money(name, decimals, least=1))
+    values["spending_limit"] = None if limit is None else limit / 10**decimals
     values |= {name: form.ticked(name) for name in _TICKS}
-    values |= {name: form.moment(name) for name in ("report_by", "deliver_by")}
-    report_by, deliver_by = values["report_by"], values["deliver_by"]
-    if report_by is not None and deliver_by is not None and deliver_by <= report_by:
+    values |= {name: form.moment(name) for name in ("bid_by", "deliver_by")}
+    bid_by, deliver_by = values["bid_by"], values["deliver_by"]
+    if bid_by is not None and deliver_by is not None and deliver_by <= bid_by:
         form.refuse("deliver_by", "form.later")
-    for name in ("report_by", "deliver_by"):
+    for name in ("bid_by", "deliver_by"):
         if values["automatic"] and not form.given(name):
             form.refuse(name, "form.needs_deadline")
     values["description"] = form.text("description", LONGEST["description"])

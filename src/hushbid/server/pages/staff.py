@@ -1,5 +1,5 @@
-"""What analysts and auditors look at: all campaigns, one's people, log, audit and report, the ledger. Auditors see it
-without names."""
+"""What analysts and auditors look at: all campaigns, one's people, log, audit and report, the privacy account. Auditors
+see it without names."""
 
 from fastapi import APIRouter, Request, Response
 
@@ -108,7 +108,7 @@ def _attacks(request: Request) -> Attacks:
 
 
 @router.get("/campaigns/{campaign}/report")
-async def report(request: Request, campaign: str) -> Response:
+async def bid(request: Request, campaign: str) -> Response:
     """The report for buyers and regulators: a page of its own, which loads and runs nothing."""
     visit = await staff(request)
     found = require_id(campaign)
@@ -118,13 +118,13 @@ async def report(request: Request, campaign: str) -> Response:
     return exports.ReportPage(shown, headers={"Content-Security-Policy": exports.REPORT_POLICY})
 
 
-@router.get("/ledger")
-async def ledger(request: Request) -> Response:
+@router.get("/privacy-account")
+async def privacy_account(request: Request) -> Response:
     """What each person has given up in each campaign, by pseudonym."""
     visit = await staff(request)
     cursor = request.query_params.get("cursor")
-    page = await visit.app.run(visit.app.service.ledger, visit.who, cursor=cursor, limit=_PAGE)
-    return visit.page("staff/ledger.html", page=page, tab="ledger")
+    page = await visit.app.run(visit.app.service.privacy_account, visit.who, cursor=cursor, limit=_PAGE)
+    return visit.page("staff/privacy_account.html", page=page, tab="privacy_account")
 
 
 @router.get("/c/{campaign}")

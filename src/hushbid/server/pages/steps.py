@@ -52,13 +52,13 @@ STEPS: dict[str, Step] = {
         do=lambda service, who, campaign, form: service.discard(who, campaign),
         states=(_C.DRAFT,),
     ),
-    "close-reporting": Step(
-        do=lambda service, who, campaign, form: service.close_reporting(who, campaign),
-        states=(_C.REPORTING, _C.ALLOCATING),
+    "close-bidding": Step(
+        do=lambda service, who, campaign, form: service.close_bidding(who, campaign),
+        states=(_C.BIDDING, _C.ALLOCATING),
     ),
     "cancel": Step(
         do=lambda service, who, campaign, form: service.cancel(who, campaign, form.text("reason")),
-        states=(_C.DRAFT, _C.REPORTING, _C.ALLOCATING),
+        states=(_C.DRAFT, _C.BIDDING, _C.ALLOCATING),
     ),
     "release": Step(
         do=lambda service, who, campaign, form: service.release(
@@ -73,11 +73,11 @@ STEPS: dict[str, Step] = {
         states=(_C.RELEASED,),
     ),
 }
-_PATH = (_C.DRAFT, _C.REPORTING, _C.DELIVERING, _C.RELEASED, _C.CLOSED)
+_PATH = (_C.DRAFT, _C.BIDDING, _C.DELIVERING, _C.RELEASED, _C.CLOSED)
 _PLACES = {_C.ALLOCATING: 1, _C.NOTHING_BOUGHT: 1, _C.RELEASING: 2, _C.UNDELIVERED: 2, _C.CANCELLED: 0}
 _OFFERED = {  # on the campaign's page; some have forms of their own
     _C.DRAFT: ("edit", "invite", "open", "discard"),
-    _C.REPORTING: ("close-reporting", "cancel"),
+    _C.BIDDING: ("close-bidding", "cancel"),
     _C.DELIVERING: ("release",),
     _C.RELEASED: ("pay", "close"),
 }
@@ -127,7 +127,7 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
     if opening:
         steps = ()
     if job is not None and job.state == "failed" and view.state is _C.ALLOCATING:
-        steps = ("close-reporting", "cancel")
+        steps = ("close-bidding", "cancel")
     return {
         "view": view,
         "s": settings,
@@ -155,7 +155,7 @@ def _foremost(view: CampaignView) -> str:
         return "open" if sum(view.people.values()) >= view.settings.minimum_people else "invite"
     if view.state is _C.RELEASED:
         return "pay" if view.due else "close"
-    return next(iter(_OFFERED.get(view.state, ("close-reporting",))))
+    return next(iter(_OFFERED.get(view.state, ("close-bidding",))))
 
 
 def _refusal(visit: Visit, view: CampaignView, job: JobView | None) -> str | None:

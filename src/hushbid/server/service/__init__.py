@@ -12,11 +12,11 @@ In reading order:
 `forecast`       what a campaign may cost and what people can expect, from simulated campaigns
 `what_if`        how many people, or how much money, a better average takes
 `links`          a participant's way in: links, secrets, devices
-`participation`  what a participant does, sees and takes with her: reports, deliveries, receipts
+`participation`  what a participant does, sees and takes with her: bids, deliveries, receipts
 `agreeing`       that she agrees to what she is shown, and who agreed to what
 `messages`       what a device may send in the local setting
 `sealing`        what is sealed of a person's data, with which key, and where it is opened
-`decision`       reporting closes, privacy losses and payments are fixed
+`decision`       bidding closes, privacy losses and payments are fixed
 `release`        deliveries stop, the one estimate is drawn
 `ending`         how a campaign ends: cancelled or closed, receipts, the end of keys
 `payments`       who is owed what, who is marked as paid, who is awaited for what

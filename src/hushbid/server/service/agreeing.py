@@ -1,6 +1,6 @@
 """Agreeing: an act of hers that is stored with its time, and with the version and language of what she was shown.
 
-She may agree as long as reports are taken. Of several agreements the last counts, as with reports: whoever reads on in
+She may agree as long as bids are taken. Of several agreements the last counts, as with bids: whoever reads on in
 another language and agrees there has agreed to that text. Each one is in the log; the last is on her receipt, in her
 personal export, and in the analyst's. Agreeing to the same again changes nothing. An agreement stays when she declines
 or withdraws: it says what she was shown, and nothing of what she gave.
@@ -33,7 +33,7 @@ def agree(
 ) -> ParticipationView:
     """Store that somebody agrees to what she was shown; ``told`` is what a page said beside what is stated."""
     campaign, participant = acting(tx, secret)
-    rules.require_reports_taken(campaign, tx.now)
+    rules.require_bids_taken(campaign, tx.now)
     rules.require_may_answer(participant)
     document = _document(campaign, participant, language, told)
     if version != version_of(document):

@@ -27,7 +27,7 @@ def take_up(desk: Desk) -> None:
     with desk.read() as connection:
         found = campaigns.in_states(connection, *CampaignState)
     for campaign in found:
-        if campaign.settings.one_visit and campaign.opened_at is not None:
+        if campaign.settings.single_visit and campaign.opened_at is not None:
             _align(desk, campaign)
 
 
@@ -37,16 +37,16 @@ def _align(desk: Desk, campaign: Campaign) -> None:
     sealed = {one.id: one.delivery for one in everybody if one.delivery is not None}
     keys = desk.installation.vault.answers
     keys.keep_only(campaign.id, () if campaign.state in _WITHOUT else sealed.values())
-    if campaign.state is CampaignState.REPORTING:
+    if campaign.state is CampaignState.BIDDING:
         lost = keys.lost(campaign.id, sealed)
         if lost:
             desk.write("restore", partial(_ask_again, campaign_id=campaign.id, people=sorted(lost)))
 
 
 def _ask_again(tx: Transaction, campaign_id: str, people: list[str]) -> None:
-    """Forget the reports of those whose answers can never be opened; whoever reads the log sees why."""
+    """Forget the bids of those whose answers can never be opened; whoever reads the log sees why."""
     for name in people:
-        erased = {"report": None, "loss_limit": None, "reported_at": None, "salt": new_salt()}
+        erased = {"bid": None, "loss_limit": None, "bid_at": None, "salt": new_salt()}
         state = ParticipantState.INVITED.value
         participants.change(tx.connection, name, state=state, **erased, **participants.NOTHING_GIVEN)
         events.append(tx, campaign_id, "answers-lost", {"participant": name})
@@ -55,7 +55,7 @@ def _ask_again(tx: Transaction, campaign_id: str, people: list[str]) -> None:
 def cancel_expired(desk: Desk, now: datetime) -> None:
     """End campaigns in which nothing was decided before the answers had to be destroyed."""
     with desk.read() as connection:
-        found = campaigns.in_states(connection, CampaignState.REPORTING, CampaignState.ALLOCATING)
+        found = campaigns.in_states(connection, CampaignState.BIDDING, CampaignState.ALLOCATING)
         expired = [one for one in found if rules.answers_expired(one, now)]
         busy = {one.id for one in expired for job in jobs.of_campaign(connection, one.id) if job.state == "running"}
     for campaign in expired:
@@ -65,5 +65,5 @@ def cancel_expired(desk: Desk, now: datetime) -> None:
 
 def _cancel(tx: Transaction, campaign_id: str) -> None:
     campaign = campaigns.get(tx.connection, campaign_id)
-    if campaign.state in (CampaignState.REPORTING, CampaignState.ALLOCATING):  # unless somebody was faster
+    if campaign.state in (CampaignState.BIDDING, CampaignState.ALLOCATING):  # unless somebody was faster
         ending.cancelled(tx, campaign, _EXPIRED)

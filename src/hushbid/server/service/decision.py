@@ -1,8 +1,8 @@
-"""The decision: reporting closes, privacy losses and payments are fixed, everybody is told.
+"""The decision: bidding closes, privacy losses and payments are fixed, everybody is told.
 
 The decision is drawn once: before anything of it is stored in the database it stands in the claims folder, under the
 campaign's name, and whoever decides again for the same campaign gets that one. So a crash, or a database restored from
-a backup, can never lead to two different promises. If the reports in the database are not those the decision was made
+a backup, can never lead to two different promises. If the bids in the database are not those the decision was made
 from, the database is older than the decision, and the campaign is cancelled.
 """
 
@@ -24,36 +24,36 @@ from hushbid.server.domain.views import JobView, Principal
 from hushbid.server.installation import decision_name, mark_standing, release_stands, require_standing
 from hushbid.server.service import ending
 from hushbid.server.service.use_case import Desk
-from hushbid.server.store import campaigns, events, jobs, ledger, participants
+from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import new_id
 
 _AT_ONCE = 1000
-_STEPS = ("reading reports", "deciding", "storing decisions", "telling everybody")
+_STEPS = ("reading bids", "deciding", "storing decisions", "telling everybody")
 EVERYBODY_DEARER = "Everybody asked for more than anybody was expected to."
 STRATUM_DEARER = "Everybody in one of the strata asked for more than anybody was expected to."
-OUT_OF_REACH = "The accuracy asked for cannot be reached with those who reported, within what they accept."
+OUT_OF_REACH = "The accuracy asked for cannot be reached with those who bid, within what they accept."
 ABOVE_SHOWN = "Somebody would have lost more privacy than people were shown at most, so nothing was bought."
 RESTORED = "The database was restored from a backup made before the campaign's decision, which stands elsewhere."
 
 
-def close_reporting(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
-    """Close reporting and decide, in the background; begins again if the last attempt failed."""
+def close_bidding(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
+    """Close bidding and decide, in the background; begins again if the last attempt failed."""
     rules.require_analyst(who)
     return start(tx, campaign_id)
 
 
 def start(tx: Transaction, campaign_id: str) -> JobView:
-    """Close reporting, because an analyst wants so or its deadline has passed, and begin the decision."""
+    """Close bidding, because an analyst wants so or its deadline has passed, and begin the decision."""
     campaign = campaigns.get(tx.connection, campaign_id)
     if campaign.state is CampaignState.ALLOCATING:
         refuse_running(tx, campaign_id)
     else:
-        rules.require_state(campaign, CampaignState.REPORTING, to="close reporting")
+        rules.require_state(campaign, CampaignState.BIDDING, to="close bidding")
         rules.require_answers_kept(campaign, tx.now)
         campaigns.step(tx.connection, campaign, CampaignState.ALLOCATING)
-        reported = participants.count(tx.connection, campaign_id, ParticipantState.REPORTED)
-        events.append(tx, campaign_id, "reporting-closed", {"reports": reported})
+        bid = participants.count(tx.connection, campaign_id, ParticipantState.BID)
+        events.append(tx, campaign_id, "bidding-closed", {"bids": bid})
     return new_job(tx, campaign_id, "allocation", _STEPS[0])
 
 
@@ -102,40 +102,40 @@ def run(desk: Desk, job: JobView) -> None:
     """Decide, store and tell; all of it may be done again after a crash."""
     with desk.read() as connection:
         campaign = campaigns.get(connection, job.campaign)
-        reporters = participants.everybody(connection, job.campaign, ParticipantState.REPORTED)
-        persons = [one.person_id for one in reporters if one.person_id is not None]
-        identities = ledger.identities_of(connection, persons)
+        bidders = participants.everybody(connection, job.campaign, ParticipantState.BID)
+        persons = [one.person_id for one in bidders if one.person_id is not None]
+        identities = privacy_account.identities_of(connection, persons)
         invited = participants.rosters(connection, job.campaign) or participants.count(connection, job.campaign)
         withdrawn = participants.everybody(connection, job.campaign, ParticipantState.WITHDRAWN)
     # done already, before a crash
     if campaign.state is not CampaignState.ALLOCATING:
         return
     begin_step(desk, job, _STEPS[1])
-    fees = campaign.settings.participation_fee * len(reporters)
+    fees = campaign.settings.participation_fee * len(bidders)
     fees += sum(rules.fee_owed(campaign, one) for one in withdrawn)
     try:
-        record, reason = _decided(desk, campaign, reporters, identities, invited=invited, fees=fees)
+        record, reason = _decided(desk, campaign, bidders, identities, invited=invited, fees=fees)
     except _Forgotten:  # a database restored from a backup: no second decision may be made
         desk.write("cancel", lambda tx: ending.cancelled(tx, campaign, RESTORED, job=job.id))
         return
-    _destroy_unbought(desk, campaign, reporters, record)
+    _destroy_unbought(desk, campaign, bidders, record)
     if record is None or record.outcome.active == 0:
-        _finish_nothing(desk, job, campaign, record, len(reporters), reason or EVERYBODY_DEARER)
+        _finish_nothing(desk, job, campaign, record, len(bidders), reason or EVERYBODY_DEARER)
         return
     # the key for deliveries, before anybody is asked for one
-    if not campaign.settings.one_visit and not _is_over(desk, campaign.id):
+    if not campaign.settings.single_visit and not _is_over(desk, campaign.id):
         desk.installation.vault.create(campaign.id)
-    _store(desk, job, reporters, record)
+    _store(desk, job, bidders, record)
     begin_step(desk, job, _STEPS[3])
     content = campaigns.packed(record)
-    desk.write("allocation.finish", lambda tx: _finish(tx, job, campaign, reporters, record, content))
+    desk.write("allocation.finish", lambda tx: _finish(tx, job, campaign, bidders, record, content))
 
 
-def _destroy_unbought(desk: Desk, campaign: Campaign, reporters: list[Participant], record: Record | None) -> None:
+def _destroy_unbought(desk: Desk, campaign: Campaign, bidders: list[Participant], record: Record | None) -> None:
     """Destroy the keys to answers that are not bought, before anybody is told: the decision stands, for good."""
-    if campaign.settings.one_visit:
-        losses = [0.0] * len(reporters) if record is None else record.outcome.privacy_loss.tolist()
-        bought = [one.delivery for one, loss in zip(reporters, losses, strict=True) if loss > 0.0]
+    if campaign.settings.single_visit:
+        losses = [0.0] * len(bidders) if record is None else record.outcome.privacy_loss.tolist()
+        bought = [one.delivery for one, loss in zip(bidders, losses, strict=True) if loss > 0.0]
         desk.installation.vault.answers.keep_only(campaign.id, [one for one in bought if one is not None])
     desk.installation.crash("allocation.unbought")
 
@@ -147,7 +147,7 @@ class _Forgotten(Exception):
 def _decided(
     desk: Desk,
     campaign: Campaign,
-    reporters: list[Participant],
+    bidders: list[Participant],
     identities: dict[str, str],
     *,
     invited: int | dict[str, int],
@@ -156,19 +156,19 @@ def _decided(
     """The decision that stands for this campaign, made now if there was none; without a record, why there is none."""
     if _is_over(desk, campaign.id) and not release_stands(desk.installation.home, campaign.id):
         raise _Forgotten
-    ids = [one.id for one in reporters]
+    ids = [one.id for one in bidders]
 
     def decide() -> dict[str, Any]:
         record, reason, least = None, None, _fewest(desk, campaign)
         strata = campaign.settings.strata
-        silent = [] if strata is None else strata.without([one.stratum for one in reporters])
+        silent = [] if strata is None else strata.without([one.stratum for one in bidders])
         try:
-            if len(reporters) < least:
-                reason = f"Only {len(reporters)} of the at least {least} people needed reported."
+            if len(bidders) < least:
+                reason = f"Only {len(bidders)} of the at least {least} people needed bid."
             elif silent:
-                reason = f"Nobody in stratum {silent[0]!r} reported, so its mean cannot be estimated."
+                reason = f"Nobody in stratum {silent[0]!r} bid, so its mean cannot be estimated."
             else:
-                record = _record(campaign, reporters, invited=invited, fees=fees)
+                record = _record(campaign, bidders, invited=invited, fees=fees)
                 # proved to be impossible, but for an accuracy that can be reached by a rounding error only
                 if record.outcome.privacy_loss.max() > campaign.settings.largest_loss:
                     record, reason = None, ABOVE_SHOWN
@@ -177,7 +177,7 @@ def _decided(
         except NobodyToBuyFrom:  # without strata that is a decision, or out of reach
             reason = STRATUM_DEARER
         desk.installation.crash("allocation.decided")
-        people = {} if record is None else _promises(reporters, identities, record)
+        people = {} if record is None else _promises(bidders, identities, record)
         return {
             "campaign": campaign.id,
             "title": campaign.settings.title,
@@ -193,18 +193,18 @@ def _decided(
     stands = drawn_once(home.claims, name, decide)
     desk.installation.crash("allocation.claimed")
     mark_standing(home, name)
-    # decided for other people or reports than these: a restored database
+    # decided for other people or bids than these: a restored database
     if stands["ids"] != ids:
         raise _Forgotten
     if stands["record"] is None:
         return None, str(stands["reason"])
     record = Record.from_dict(stands["record"])
     outcome = record.outcome
-    strata = [one.stratum for one in reporters if one.stratum is not None]
+    strata = [one.stratum for one in bidders if one.stratum is not None]
     if (outcome.market.survey or ()) != campaign.settings.questions or list(outcome.market.strata or ()) != strata:
         raise _Forgotten
-    stated = np.full(len(reporters), math.inf) if outcome.limits is None else outcome.limits
-    if not (np.array_equal(outcome.reports, _reports(reporters)) and np.array_equal(stated, _limits(reporters))):
+    stated = np.full(len(bidders), math.inf) if outcome.limits is None else outcome.limits
+    if not (np.array_equal(outcome.bids, _bids(bidders)) and np.array_equal(stated, _limits(bidders))):
         raise _Forgotten
     return record, None
 
@@ -215,20 +215,20 @@ def _is_over(desk: Desk, campaign_id: str) -> bool:
 
 
 def _fewest(desk: Desk, campaign: Campaign) -> int:
-    """With fewer reports nothing is bought: the campaign's own number, and never less than the server's."""
+    """With fewer bids nothing is bought: the campaign's own number, and never less than the server's."""
     return max(campaign.settings.minimum_people, desk.installation.least_people)
 
 
-def _record(campaign: Campaign, reporters: list[Participant], *, invited: int | dict[str, int], fees: int) -> Record:
+def _record(campaign: Campaign, bidders: list[Participant], *, invited: int | dict[str, int], fees: int) -> Record:
     """Run the market. Equals are bought from in the order of a hash of their random pseudonyms."""
     settings = campaign.settings
-    groups = [one.group_name for one in reporters]
-    strata = [one.stratum for one in reporters] if settings.strata is not None else []
+    groups = [one.group_name for one in bidders]
+    strata = [one.stratum for one in bidders] if settings.strata is not None else []
     market = settings.market_for(groups, strata=strata, invited=invited, fees=fees)
-    ids = [one.id for one in reporters]
-    limits = _limits(reporters)
+    ids = [one.id for one in bidders]
+    limits = _limits(bidders)
     outcome = market.acquire(
-        _reports(reporters),
+        _bids(bidders),
         limits=limits if np.isfinite(limits).any() else None,  # nobody's limit, and no column of them
         tie_key=tie_keys(ids) if market.identity_decides else None,
         accept_rounding=True,  # judged when the campaign opened, for the whole roster
@@ -248,31 +248,32 @@ def _record(campaign: Campaign, reporters: list[Participant], *, invited: int | 
     return record
 
 
-def _reports(reporters: list[Participant]) -> FloatArray:
-    return np.array([one.report for one in reporters], dtype=np.float64)
+def _bids(bidders: list[Participant]) -> FloatArray:
+    return np.array([one.bid for one in bidders], dtype=np.float64)
 
 
-def _limits(reporters: list[Participant]) -> FloatArray:
-    return np.array([math.inf if one.loss_limit is None else one.loss_limit for one in reporters], dtype=np.float64)
+def _limits(bidders: list[Participant]) -> FloatArray:
+    return np.array([math.inf if one.loss_limit is None else one.loss_limit for one in bidders], dtype=np.float64)
 
 
-def _promises(reporters: list[Participant], identities: dict[str, str], record: Record) -> dict[str, float]:
-    """What everybody with a known identity gives up at most: from this a forgotten ledger can be written again."""
+def _promises(bidders: list[Participant], identities: dict[str, str], record: Record) -> dict[str, float]:
+    """What everybody with a known identity gives up at most: from this a forgotten privacy account can be written
+    again."""
     losses = record.outcome.privacy_loss.tolist()
     return {
         identities[one.person_id]: loss
-        for one, loss in zip(reporters, losses, strict=True)
+        for one, loss in zip(bidders, losses, strict=True)
         if one.person_id is not None and loss > 0.0
     }
 
 
-def _store(desk: Desk, job: JobView, reporters: list[Participant], record: Record) -> None:
+def _store(desk: Desk, job: JobView, bidders: list[Participant], record: Record) -> None:
     """Store everybody's decision, some at a time; nobody sees any of it before the campaign moves on."""
     assert record.money is not None
     rows = [
         {"id": one.id, "promised": loss, "payment": payment}
         for one, loss, payment in zip(
-            reporters, record.outcome.privacy_loss.tolist(), record.money.payments.tolist(), strict=True
+            bidders, record.outcome.privacy_loss.tolist(), record.money.payments.tolist(), strict=True
         )
     ]
     store_rows(desk, job, rows, _STEPS[2])
@@ -282,7 +283,7 @@ def _finish(
     tx: Transaction,
     job: JobView,
     campaign: Campaign,
-    reporters: list[Participant],
+    bidders: list[Participant],
     record: Record,
     content: bytes,
 ) -> None:
@@ -290,22 +291,20 @@ def _finish(
     connection, money = tx.connection, record.money
     assert money is not None
     # before anybody is told anything
-    _refuse_above_ceiling(campaign, money.total + campaign.settings.participation_fee * len(reporters))
+    _refuse_above_spending_limit(campaign, money.total + campaign.settings.participation_fee * len(bidders))
     campaigns.step(connection, campaign, CampaignState.DELIVERING, allocated_at=tx.at, total_payment=money.total)
     campaigns.put_record(connection, campaign.id, content)
-    one_visit = campaign.settings.one_visit
-    participants.tell_decisions(connection, campaign.id, one_visit=one_visit)
-    _write_ledger(tx, campaign, reporters, record)
-    body = {"record": record.hash, "people": len(reporters), "bought_from": record.outcome.active}
+    single_visit = campaign.settings.single_visit
+    participants.tell_decisions(connection, campaign.id, single_visit=single_visit)
+    _write_privacy_account(tx, campaign, bidders, record)
+    body = {"record": record.hash, "people": len(bidders), "bought_from": record.outcome.active}
     events.append(tx, campaign.id, "allocated", body)
-    if one_visit:  # which is true by now
-        events.append(tx, campaign.id, "answers-destroyed", {"people": len(reporters) - record.outcome.active})
+    if single_visit:  # which is true by now
+        events.append(tx, campaign.id, "answers-destroyed", {"people": len(bidders) - record.outcome.active})
     ending.finish_job(tx, job.id)
 
 
-def _finish_nothing(
-    desk: Desk, job: JobView, campaign: Campaign, record: Record | None, reported: int, reason: str
-) -> None:
+def _finish_nothing(desk: Desk, job: JobView, campaign: Campaign, record: Record | None, bid: int, reason: str) -> None:
     """Nothing is bought: the campaign is over."""
 
     def finish(tx: Transaction) -> None:
@@ -313,12 +312,12 @@ def _finish_nothing(
         if record is not None:
             campaigns.put_record(tx.connection, campaign.id, campaigns.packed(record))
             zero = {"promised": 0.0, "payment": 0}
-            participants.change_all(tx.connection, campaign.id, ParticipantState.REPORTED, **zero)
-        participants.tell_decisions(tx.connection, campaign.id, one_visit=campaign.settings.one_visit)
-        ledger.free(tx.connection, campaign.id)  # what was reserved is free again
+            participants.change_all(tx.connection, campaign.id, ParticipantState.BID, **zero)
+        participants.tell_decisions(tx.connection, campaign.id, single_visit=campaign.settings.single_visit)
+        privacy_account.free(tx.connection, campaign.id)  # what was reserved is free again
         named = {} if record is None else {"record": record.hash}
         over = replace(campaign, state=CampaignState.NOTHING_BOUGHT)
-        sealed = ending.sealed(tx, over, "nothing-bought", {**named, "reports": reported})
+        sealed = ending.sealed(tx, over, "nothing-bought", {**named, "bids": bid})
         campaigns.step(tx.connection, campaign, CampaignState.NOTHING_BOUGHT, reason=reason, **sealed)
         ending.finish_job(tx, job.id)
 
@@ -326,19 +325,19 @@ def _finish_nothing(
     ending.destroy_key(desk, campaign.id)
 
 
-def _refuse_above_ceiling(campaign: Campaign, total: int) -> None:
+def _refuse_above_spending_limit(campaign: Campaign, total: int) -> None:
     """The bound that was computed before opening makes this impossible; if it is wrong, nothing is bought."""
-    ceiling = campaign.settings.spending_ceiling
-    if ceiling is not None and total > ceiling:
-        raise CampaignError("The payments would exceed the spending ceiling, so nothing was decided.")
+    spending_limit = campaign.settings.spending_limit_minor
+    if spending_limit is not None and total > spending_limit:
+        raise CampaignError("The payments would exceed the spending limit, so nothing was decided.")
 
 
-def _write_ledger(tx: Transaction, campaign: Campaign, reporters: list[Participant], record: Record) -> None:
+def _write_privacy_account(tx: Transaction, campaign: Campaign, bidders: list[Participant], record: Record) -> None:
     """What was reserved becomes what is promised; nothing for those from whom nothing is bought."""
-    ledger.free(tx.connection, campaign.id)  # also what was reserved for those who never reported
+    privacy_account.free(tx.connection, campaign.id)  # also what was reserved for those who never bid
     promised = {
         one.person_id: loss
-        for one, loss in zip(reporters, record.outcome.privacy_loss.tolist(), strict=True)
+        for one, loss in zip(bidders, record.outcome.privacy_loss.tolist(), strict=True)
         if one.person_id is not None and loss > 0.0
     }
-    ledger.put(tx.connection, campaign.id, promised, kind="promised", title=campaign.settings.title, at=tx.at)
+    privacy_account.put(tx.connection, campaign.id, promised, kind="promised", title=campaign.settings.title, at=tx.at)

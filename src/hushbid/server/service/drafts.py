@@ -24,7 +24,7 @@ from hushbid.server.service.forecast import menus, preview, sketched
 from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.service.what_if import people_like, what_if
-from hushbid.server.store import campaigns, events, forms, jobs, ledger, links, participants
+from hushbid.server.store import campaigns, events, forms, jobs, links, participants, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import new_id, new_token
 
@@ -55,7 +55,7 @@ def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> Campa
             f" for at least {least}. Draft a new one.",
             field="minimum_people",
         )
-    settings = replace(settings, title=title, report_by=None, deliver_by=None, automatic=False)
+    settings = replace(settings, title=title, bid_by=None, deliver_by=None, automatic=False)
     return _store(tx, who, settings, {"copy_of": campaign_id})
 
 
@@ -124,7 +124,7 @@ def invite(
     if people is not None:
         identities = [tx.installation.identity(label) for label, _, _ in named]
         _refuse_repetition(identities)
-        persons = ledger.persons_of(tx.connection, identities, tx.at)
+        persons = privacy_account.persons_of(tx.connection, identities, tx.at)
         _refuse_known(tx, campaign_id, list(persons.values()))
     invitations, rows, ways = [], [], []
     for place, (label, group, stratum) in enumerate(named, start=before + 1):
@@ -214,7 +214,7 @@ def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | No
 
 
 def start_opening(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
-    """Begin to open a campaign for reports; what it may cost and what people can expect take a while to compute."""
+    """Begin to open a campaign for bids; what it may cost and what people can expect take a while to compute."""
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     _require_ready(campaign, participants.groups(tx.connection, campaign_id), tx.installation, tx.now)
@@ -224,7 +224,8 @@ def start_opening(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
 
 
 def run_opening(desk: Desk, job: JobView) -> None:
-    """Open a campaign if the most it can cost is within its ceiling; a server that died in between begins again."""
+    """Open a campaign if the most it can cost is within its spending limit; a server that died in between begins
+    again."""
     with desk.read() as connection:
         campaign = campaigns.get(connection, job.campaign)
         groups = participants.groups(connection, job.campaign)
@@ -274,7 +275,7 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
             field="privacy_cap",
         )
     settings.require_people(installation.least_people)
-    for name, what in (("report_by", "reports"), ("deliver_by", "data")):
+    for name, what in (("bid_by", "bids"), ("deliver_by", "data")):
         deadline = getattr(settings, name)
         if deadline is not None and now >= deadline:
             raise Conflict(f"The deadline for {what} has passed already: change {name} first.", field=name)
@@ -310,8 +311,8 @@ def _open(
         raise Conflict("The draft was changed at the same moment: look again.", field="draft")
     if forecast.too_much_rounding:
         raise LimitExceeded(_too_much_rounding(campaign.settings, forecast), field="accept_rounding")
-    if forecast.above_ceiling:
-        raise Conflict(_above_ceiling(campaign.settings, forecast), field="spending_ceiling")
+    if forecast.above_spending_limit:
+        raise Conflict(_above_spending_limit(campaign.settings, forecast), field="spending_limit")
     # may bring it below the minimum
     excluded = _reserve(tx, campaign)
     if len(groups) - excluded < campaign.settings.minimum_people:
@@ -321,13 +322,13 @@ def _open(
             field="people",
         )
     _require_strata(now.settings, participants.strata(connection, campaign.id))
-    if now.settings.one_visit:  # before anybody can send answers
+    if now.settings.single_visit:  # before anybody can send answers
         tx.installation.vault.create_for_answers(campaign.id)
     forms.remove_all(connection, campaign.id)  # nothing can be changed any more
     campaigns.step(
         connection,
         now,
-        CampaignState.REPORTING,
+        CampaignState.BIDDING,
         opened_at=tx.at,
         spending=spending_text(forecast.spending),
         menus=menus_text(menu_of),
@@ -337,10 +338,10 @@ def _open(
 
 
 def _reserve(tx: Transaction, campaign: Campaign) -> int:
-    """Write the most everybody may give up into the ledger; exclude whom that would bring above the cap."""
+    """Write the most everybody may give up into the privacy account; exclude whom that would bring above the cap."""
     everybody = participants.everybody(tx.connection, campaign.id)
     most = campaign.settings.largest_loss
-    so_far = ledger.given_up(tx.connection, [one.person_id for one in everybody if one.person_id is not None])
+    so_far = privacy_account.given_up(tx.connection, [one.person_id for one in everybody if one.person_id is not None])
     excluded: list[Participant] = []
     reserved: dict[str, float] = {}
     # as if everybody gave up all that is allowed
@@ -350,7 +351,7 @@ def _reserve(tx: Transaction, campaign: Campaign) -> int:
             excluded.append(one)
         elif one.person_id is not None:
             reserved[one.person_id] = most
-    ledger.put(tx.connection, campaign.id, reserved, kind="reserved", title=campaign.settings.title, at=tx.at)
+    privacy_account.put(tx.connection, campaign.id, reserved, kind="reserved", title=campaign.settings.title, at=tx.at)
     state = ParticipantState.EXCLUDED.value
     participants.change_rows(tx.connection, [{"id": one.id, "state": state} for one in excluded])
     return len(excluded)
@@ -364,12 +365,12 @@ def _too_much_rounding(settings: CampaignSettings, forecast: Preview) -> str:
     )
 
 
-def _above_ceiling(settings: CampaignSettings, forecast: Preview) -> str:
+def _above_spending_limit(settings: CampaignSettings, forecast: Preview) -> str:
     worst, unit = forecast.spending.at_worst, 10**settings.decimals
     shown = "any amount" if worst is None else f"{worst / unit:.{settings.decimals}f} {settings.currency}"
-    ceiling = (settings.spending_ceiling or 0) / unit
+    spending_limit = settings.spending_limit or 0.0
     return (
-        f"spending_ceiling is {ceiling:.{settings.decimals}f} {settings.currency}, but some reports could make the"
+        f"spending_limit is {spending_limit:.{settings.decimals}f} {settings.currency}, but some bids could make the"
         f" campaign cost {shown}."
     )
 

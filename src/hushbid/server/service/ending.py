@@ -18,7 +18,7 @@ from hushbid.server.domain.text import checked_text
 from hushbid.server.domain.views import CampaignView, Principal
 from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import campaign_view
-from hushbid.server.store import campaigns, events, jobs, ledger, participants
+from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.database import Transaction
 
 LONGEST_REASON = 500
@@ -40,7 +40,7 @@ def sealed(
 
 
 def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | None = None) -> None:
-    """End a campaign before its decision; whoever reported keeps the fee."""
+    """End a campaign before its decision; whoever bid keeps the fee."""
     over = replace(campaign, state=CampaignState.CANCELLED)
     named: dict[str, Any] = {}
     # a draft has nobody to give a receipt to
@@ -49,8 +49,8 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
     else:
         events.append(tx, campaign.id, "cancelled", {"reason": reason})
     campaigns.step(tx.connection, campaign, CampaignState.CANCELLED, reason=reason, closed_at=tx.at, **named)
-    ledger.free(tx.connection, campaign.id, kind="reserved")
-    if campaign.settings.one_visit:
+    privacy_account.free(tx.connection, campaign.id, kind="reserved")
+    if campaign.settings.single_visit:
         tx.then.append(partial(tx.installation.vault.answers.keep_only, campaign.id, ()))
     if job is not None:
         finish_job(tx, job)
@@ -61,7 +61,7 @@ def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> Ca
     rules.require_analyst(who)
     sentence = checked_text(reason, "reason", needed=True, longest=LONGEST_REASON)
     campaign = campaigns.get(tx.connection, campaign_id)
-    states = (CampaignState.DRAFT, CampaignState.REPORTING, CampaignState.ALLOCATING)
+    states = (CampaignState.DRAFT, CampaignState.BIDDING, CampaignState.ALLOCATING)
     rules.require_state(campaign, *states, to="cancel it")
     if campaign.state is CampaignState.ALLOCATING and _is_busy(tx, campaign_id):
         raise Conflict("It is not possible to cancel it while the decision is being made.")
@@ -101,7 +101,7 @@ def destroy_key(desk: Desk, campaign_id: str) -> None:
             participants.erase_deliveries(tx.connection, campaign_id)
             tx.erases = True
             campaigns.change(tx.connection, campaign_id, key_destroyed_at=tx.at)
-            if campaign.allocated_at is not None or campaign.settings.one_visit:
+            if campaign.allocated_at is not None or campaign.settings.single_visit:
                 events.append(tx, campaign_id, "key-destroyed", {})
 
     desk.write("key", note)
@@ -113,7 +113,7 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         campaign=campaign.id,
         participant=participant.id,
         state=participant.state.value,
-        report=participant.report,
+        bid=participant.bid,
         limit=participant.loss_limit,
         promised=participant.promised,
         delivered=participant.delivered_loss,

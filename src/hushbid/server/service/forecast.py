@@ -1,6 +1,6 @@
-"""What a campaign may cost and what people can expect, before anybody has reported; from simulated campaigns.
+"""What a campaign may cost and what people can expect, before anybody has bid; from simulated campaigns.
 
-The worst case is a bound over all reports of any part of the people (`hushbid.mechanism.worst_case`), so it holds
+The worst case is a bound over all bids of any part of the people (`hushbid.mechanism.worst_case`), so it holds
 whoever declines. Every payment is rounded up to whole minor units; the totals allow one minor unit per person for it.
 
 What was simulated last is kept: whoever looks ahead, saves and opens waits once, and is told the same each time.
@@ -43,7 +43,7 @@ _ROUGHLY = 1e-3
 
 _POINTS, _MORE_POINTS = 33, 12
 _DEAREST = 1e12
-"""No page takes a higher report."""
+"""No page takes a higher bid."""
 
 _AT_ONCE = 5
 _SKETCHED_REPETITIONS, _SKETCHED_POINTS, _SKETCHED_PEOPLE = 8, 17, 2_000
@@ -108,7 +108,7 @@ def _previewed(asked: "_Asked") -> Preview:
     worst = worst_payment(population, above_support=True, limits=settings.limits is True)
     spending = _spending(settings, population.goal, len(groups), np.array(paid), worst)
     error, worst_error, squares = (float(one) for one in np.mean(np.array(errors), axis=0))
-    ceiling = settings.spending_ceiling
+    spending_limit = settings.spending_limit_minor
     half_widths = _known(np.mean(np.array(margins), axis=0)) if margins and math.isfinite(error) else None
     return Preview(
         spending=spending,
@@ -119,7 +119,8 @@ def _previewed(asked: "_Asked") -> Preview:
         share_bought=float(np.mean(bought)),
         largest_loss=settings.largest_loss,
         too_much_rounding=not settings.accept_rounding and takes_too_much(population.goal),
-        above_ceiling=ceiling is not None and (spending.at_worst is None or spending.at_worst > ceiling),
+        above_spending_limit=spending_limit is not None
+        and (spending.at_worst is None or spending.at_worst > spending_limit),
     )
 
 
@@ -151,7 +152,7 @@ def _by_question(
         noise=noise_in(mse, squares, market.layout.variance, population.unit),
         squares=squares,
         population=population,
-        relation=market.max_relation,
+        relation=market.max_correlation,
     )
     return tuple(
         QuestionPreview(
@@ -172,7 +173,7 @@ def menus(
     *,
     progress: Progress | None = None,
 ) -> dict[str, MenuView]:
-    """What a person of each group and stratum can expect as a function of her report, by `menu_name`."""
+    """What a person of each group and stratum can expect as a function of her bid, by `menu_name`."""
     return dict(_menus(replace(_Asked.of(settings, groups, effort, strata), progress=progress)))
 
 
@@ -201,8 +202,8 @@ def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
     population = settings.market_for([None] * people).for_people(people)
     menu = expected_menu(population, rng=rng, repetitions=_SKETCHED_REPETITIONS, points=_SKETCHED_POINTS)
     return MenuView(
-        reports=_numbers(menu.reports),
-        usual=menu.reports.size,
+        bids=_numbers(menu.bids),
+        usual=menu.bids.size,
         privacy_loss=_numbers(menu.privacy_loss),
         payment=_numbers(menu.payment),
         chance=_numbers(menu.chance),
@@ -219,28 +220,28 @@ def sample_menu(settings: CampaignSettings, people: int) -> MenuView:
 
 
 def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: np.random.Generator) -> MenuView:
-    """Average what the person in a row faces over simulated reports of the others, up to where nothing is bought."""
+    """Average what the person in a row faces over simulated bids of the others, up to where nothing is bought."""
     population = _rough(population)
     usual, top = even_quantiles(prior, _POINTS), prior.support[1]
-    reports = usual
+    bids = usual
     if math.isinf(top):  # above a finite end nothing is ever bought
         top = max(_DEAREST, 2.0 * float(usual[-1]))
-        reports = _with_dear(usual, end_of_buying(population, rng=rng, repetitions=_AT_ONCE, row=row, most=top))
+        bids = _with_dear(usual, end_of_buying(population, rng=rng, repetitions=_AT_ONCE, row=row, most=top))
     done = 0
     found: list[tuple[FloatArray, FloatArray, FloatArray]] = []
     end = time.monotonic() + effort.seconds
     while done < effort.most and (done < effort.least or time.monotonic() < end):
-        some, count = _simulated(population, row, reports, rng)
+        some, count = _simulated(population, row, bids, rng)
         # an end that a few campaigns gave may be too low for others
-        while some[0][-1] > 0.0 and reports[-1] < top:
-            reports = _with_dear(usual, float(reports[-1]))
+        while some[0][-1] > 0.0 and bids[-1] < top:
+            bids = _with_dear(usual, float(bids[-1]))
             done, found = 0, []
-            some, count = _simulated(population, row, reports, rng)
+            some, count = _simulated(population, row, bids, rng)
         found.append(some)
         done += count
     losses, payments, chances = np.mean(np.array(found), axis=0)
     return MenuView(
-        reports=_numbers(reports),
+        bids=_numbers(bids),
         usual=usual.size,
         privacy_loss=_numbers(losses),
         payment=_numbers(payments),
@@ -255,21 +256,21 @@ def _rough(population: Population) -> Population:
 
 
 def _with_dear(usual: FloatArray, end: float) -> FloatArray:
-    """Reports that are to be expected, and with even ratios those above, up to twice an end, to be sure."""
+    """Bids that are to be expected, and with even ratios those above, up to twice an end, to be sure."""
     last = float(usual[-1])
     return np.concatenate([usual, np.geomspace(last, 2.0 * max(end, last), _MORE_POINTS + 1)[1:]])
 
 
 def _simulated(
-    population: Population, row: int, reports: FloatArray, rng: np.random.Generator
+    population: Population, row: int, bids: FloatArray, rng: np.random.Generator
 ) -> tuple[tuple[FloatArray, FloatArray, FloatArray], int]:
-    """Loss, payment and chance at each report in some simulated campaigns, and how many these were."""
+    """Loss, payment and chance at each bid in some simulated campaigns, and how many these were."""
     # one person's curve in each campaign; where all are alike a menu does several at once
     if population.grouped or population.strata is not None:
         decided = decide(population, population.sample(rng))
-        loss, payment = own_schedule(population, decided, row).at(reports)
+        loss, payment = own_schedule(population, decided, row).at(bids)
         return (loss, payment, (loss > 0.0).astype(float)), 1
-    some = expected_menu(population, rng=rng, repetitions=_AT_ONCE, points=reports)
+    some = expected_menu(population, rng=rng, repetitions=_AT_ONCE, points=bids)
     return (some.privacy_loss, some.payment, some.chance), _AT_ONCE
 
 

@@ -1,11 +1,11 @@
-"""What a participant does: report, decline, withdraw, deliver; and what she sees and can take with her.
+"""What a participant does: bid, decline, withdraw, deliver; and what she sees and can take with her.
 
-Of several reports the last one counts. Data come in after the decision, sealed before they are stored, and the first
+Of several bids the last one counts. Data come in after the decision, sealed before they are stored, and the first
 delivery counts; the answers to several questions are one delivery, all or nothing. Whoever delivers again is answered
 without a look at the value, neither the stored one nor the one she sends: an answer that depended on them would tell,
 guess by guess, what is sealed. That an acknowledgement got lost is seen by the random nonce that a client draws for a
 delivery and sends with every attempt at it; of the nonce a hash is stored. Where people come once, the answers come in
-with the report (`hushbid.server.service.sealing`); then the last ones count, and are told apart by their nonce
+with the bid (`hushbid.server.service.sealing`); then the last ones count, and are told apart by their nonce
 likewise.
 """
 
@@ -19,9 +19,9 @@ from typing import Any
 
 from sqlalchemy import Connection
 
-from hushbid.errors import Conflict, ReportError
+from hushbid.errors import BidError, Conflict
 from hushbid.receipts.keys import SigningKey
-from hushbid.receipts.log import report_commitment
+from hushbid.receipts.log import bid_commitment
 from hushbid.receipts.merkle import Tree
 from hushbid.receipts.receipt import Receipt, issue, new_salt
 from hushbid.server.domain import rules
@@ -29,58 +29,58 @@ from hushbid.server.domain.access import Link
 from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.domain.settings import LEAST_LOSS
 from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import MenuView, ParticipationView, PersonalLedger
+from hushbid.server.domain.views import MenuView, ParticipationView, PersonalAccount
 from hushbid.server.installation import Installation, mark_withdrawn
 from hushbid.server.service import sealing
 from hushbid.server.service.ending import body_of, tree_over
 from hushbid.server.service.use_case import Desk
 from hushbid.server.service.views_of import menu_view, own_view, participation_view
-from hushbid.server.store import campaigns, consents, events, ledger, links, participants, payouts
+from hushbid.server.store import campaigns, consents, events, links, participants, payouts, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import stamp
 
 
-def report(
+def bid(
     tx: Transaction,
     secret: str,
-    sensitivity: object,
+    bid: object,
     *,
     limit: object = None,
     given: object = None,
     nonce: object = None,
 ) -> ParticipationView:
-    """Store a report, with the largest loss she accepts if she says; the last one counts, with its limit or without.
+    """Store a bid, with the largest loss she accepts if she says; the last one counts, with its limit or without.
 
-    ``given`` is her value or her answers, where the campaign wants them in one visit: the first report needs them, a
+    ``given`` is her value or her answers, where the campaign wants them in one visit: the first bid needs them, a
     later one may replace them under another nonce or leave them as they are. The same one again changes nothing.
     """
     campaign, participant = acting(tx, secret)
-    rules.require_reports_taken(campaign, tx.now)
+    rules.require_bids_taken(campaign, tx.now)
     rules.require_may_answer(participant)
     rules.require_agreement(campaign, participant)
-    value = _checked(campaign, participant, sensitivity)
+    value = _checked(campaign, participant, bid)
     most = _checked_limit(campaign, limit)
-    sealed = sealing.sealed_with_report(tx, campaign, participant, given, nonce)
-    same = participant.state is ParticipantState.REPORTED and (participant.report, participant.loss_limit) == (
+    sealed = sealing.sealed_with_bid(tx, campaign, participant, given, nonce)
+    same = participant.state is ParticipantState.BID and (participant.bid, participant.loss_limit) == (
         value,
         most,
     )
     if same and sealed is None:
         return participation_view(campaign, participant)
-    kind = "reported" if participant.report is None else "report-changed"
-    changed = replace(participant, state=ParticipantState.REPORTED, report=value, loss_limit=most, reported_at=tx.now)
+    kind = "bid" if participant.bid is None else "bid-changed"
+    changed = replace(participant, state=ParticipantState.BID, bid=value, loss_limit=most, bid_at=tx.now)
     # the log holds a commitment only: the salt stays with her
     body = {
         "participant": participant.id,
-        "report_commitment": report_commitment(participant.id, value, participant.salt, limit=most),
+        "bid_commitment": bid_commitment(participant.id, value, participant.salt, limit=most),
     }
     if sealed is not None:
         changed = replace(changed, delivery=sealed.content, delivery_nonce=sealed.nonce, delivered_at=tx.now)
         body["sealed"] = hashlib.sha256(sealed.content).hexdigest()
         participants.answered(tx, changed, secret)
         sealing.destroy_after(tx, campaign, participant)  # what was replaced
-    participants.reported(tx, changed)
+    participants.bid(tx, changed)
     events.append(tx, campaign.id, kind, body)
     return participation_view(campaign, changed)
 
@@ -90,19 +90,19 @@ def decline(tx: Transaction, secret: str) -> ParticipationView:
     campaign, participant = acting(tx, secret)
     if participant.state is ParticipantState.DECLINED:
         return participation_view(campaign, participant)
-    rules.require_reports_taken(campaign, tx.now)
+    rules.require_bids_taken(campaign, tx.now)
     rules.require_may_answer(participant)
-    if participant.state is ParticipantState.REPORTED:
-        raise Conflict("It is not possible to decline after a report: withdraw instead.")
+    if participant.state is ParticipantState.BID:
+        raise Conflict("It is not possible to decline after a bid: withdraw instead.")
     participants.change(tx.connection, participant.id, state=ParticipantState.DECLINED.value)
     if participant.person_id is not None:
-        ledger.free(tx.connection, campaign.id, person_id=participant.person_id)
+        privacy_account.free(tx.connection, campaign.id, person_id=participant.person_id)
     events.append(tx, campaign.id, "declined", {"participant": participant.id})
     return participation_view(campaign, replace(participant, state=ParticipantState.DECLINED))
 
 
 def withdraw(tx: Transaction, secret: str) -> ParticipationView:
-    """Erase what somebody gave: before the decision her report, after it her data; saying so again changes nothing.
+    """Erase what somebody gave: before the decision her bid, after it her data; saying so again changes nothing.
 
     A mark outside the database makes sure that going back to a backup does not bring back what she took back.
     """
@@ -117,21 +117,21 @@ def withdraw(tx: Transaction, secret: str) -> ParticipationView:
 def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> Participant:
     """Let somebody's withdrawal take effect.
 
-    The record keeps the report of somebody who withdraws after the decision: others' payments followed from it. In the
-    local setting a message that was sent has cost its privacy loss, so the ledger keeps it.
+    The record keeps the bid of somebody who withdraws after the decision: others' payments followed from it. In the
+    local setting a message that was sent has cost its privacy loss, so the privacy account keeps it.
     """
     state, connection = ParticipantState.WITHDRAWN, tx.connection
     tx.erases = True
     gone: dict[str, Any] = {**participants.NOTHING_GIVEN}
-    if campaign.state is CampaignState.REPORTING:
+    if campaign.state is CampaignState.BIDDING:
         # without the salt nobody can open the commitment that the log holds
-        gone |= {"report": None, "loss_limit": None, "salt": new_salt()}
+        gone |= {"bid": None, "loss_limit": None, "salt": new_salt()}
     changed = replace(participant, state=state, **gone)
     participants.change(connection, participant.id, state=state.value, **gone)
     sealing.destroy_after(tx, campaign, participant)
     sent = campaign.settings.setting == "local" and participant.delivered_at is not None
     if participant.person_id is not None and not sent:
-        ledger.free(connection, campaign.id, person_id=participant.person_id)
+        privacy_account.free(connection, campaign.id, person_id=participant.person_id)
     events.append(tx, campaign.id, "withdrawn", {"participant": participant.id})
     if not rules.due(campaign, changed):
         forget_payout(tx, campaign, participant)
@@ -153,16 +153,16 @@ def acting(tx: Transaction, secret: str) -> tuple[Campaign, Participant]:
     return campaign, participant
 
 
-def _checked(campaign: Campaign, participant: Participant, sensitivity: object) -> float:
-    lowest = campaign.settings.prior_of(participant.group_name).smallest_report
-    if isinstance(sensitivity, bool) or not isinstance(sensitivity, (int, float)):
-        raise ReportError(f"sensitivity must be a number from {lowest:g} up.", field="sensitivity")
+def _checked(campaign: Campaign, participant: Participant, bid: object) -> float:
+    lowest = campaign.settings.prior_of(participant.group_name).smallest_bid
+    if isinstance(bid, bool) or not isinstance(bid, (int, float)):
+        raise BidError(f"bid must be a number from {lowest:g} up.", field="bid")
     try:
-        value = float(sensitivity) + 0.0
+        value = float(bid) + 0.0
     except OverflowError:
         value = math.inf
     if not lowest <= value < math.inf:
-        raise ReportError(f"sensitivity must be a finite number from {lowest:g} up.", field="sensitivity")
+        raise BidError(f"bid must be a finite number from {lowest:g} up.", field="bid")
     return value
 
 
@@ -171,16 +171,16 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
     if limit is None:
         return None
     if not campaign.settings.limits:
-        raise ReportError("limit must be left out: in this campaign nobody can state one.", field="limit")
+        raise BidError("limit must be left out: in this campaign nobody can state one.", field="limit")
     problem = f"limit must be 0, to sell nothing, or a finite number from {LEAST_LOSS:g} up, or be left out."
     if isinstance(limit, bool) or not isinstance(limit, (int, float)):
-        raise ReportError(problem, field="limit")
+        raise BidError(problem, field="limit")
     try:
         value = float(limit) + 0.0
     except OverflowError:
         value = math.inf
     if not LEAST_LOSS <= value < math.inf and value != 0.0:
-        raise ReportError(problem, field="limit")
+        raise BidError(problem, field="limit")
     return value
 
 
@@ -189,7 +189,7 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     refused."""
     name = sealing.checked_nonce(nonce)
     campaign, participant = acting(tx, secret)
-    if campaign.settings.one_visit:
+    if campaign.settings.single_visit:
         raise Conflict("It is not possible to deliver: in this campaign answers are given together with the price.")
     # again: the nonce alone tells a repetition from a second delivery
     if participant.state is ParticipantState.DELIVERED:
@@ -206,7 +206,7 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     participants.delivered(tx, changed, secret)
     if campaign.settings.setting == "local" and participant.person_id is not None:
         assert participant.promised is not None
-        ledger.settle(  # what was sent has been given up, whether it will be used or not
+        privacy_account.settle(  # what was sent has been given up, whether it will be used or not
             tx.writing,
             campaign.id,
             participant.person_id,
@@ -226,7 +226,7 @@ def read_own(connection: Connection, secret: str) -> ParticipationView:
 
 
 def read_menu(connection: Connection, secret: str) -> MenuView:
-    """What a participant can expect as a function of her report."""
+    """What a participant can expect as a function of her bid."""
     participant = participants.by_secret(connection, secret)
     campaign = campaigns.get(connection, participant.campaign_id)
     return menu_view(campaign, participant.group_name, participant.stratum)
@@ -243,18 +243,18 @@ def receipt(connection: Connection, secret: str, *, tree_of: "TreeOf", key: Sign
     return issue(body_of(campaign, participant), tree=tree, index=places[participant.id], event=head, key=key)
 
 
-def personal_ledger(desk: Desk, secret: str) -> PersonalLedger:
+def personal_account(desk: Desk, secret: str) -> PersonalAccount:
     """What the person behind a secret has given up over all campaigns, as far as the server can tell who she is."""
     with desk.read() as connection:
-        return _ledger(connection, desk.installation, participants.by_secret(connection, secret))
+        return _privacy_account(connection, desk.installation, participants.by_secret(connection, secret))
 
 
-def _ledger(connection: Connection, installation: Installation, participant: Participant) -> PersonalLedger:
-    rows = [] if participant.person_id is None else ledger.of_person(connection, participant.person_id)
+def _privacy_account(connection: Connection, installation: Installation, participant: Participant) -> PersonalAccount:
+    rows = [] if participant.person_id is None else privacy_account.of_person(connection, participant.person_id)
     # exactly, and rounded up to be shown
     lost = sum((Fraction(row.amount) for row in rows if row.kind == "delivered"), Fraction(0))
     held = sum((Fraction(row.amount) for row in rows if row.kind != "delivered"), Fraction(0))
-    return PersonalLedger(
+    return PersonalAccount(
         rows=tuple(rows),
         given_up=_rounded_up(lost),
         reserved=_rounded_up(held),
@@ -264,7 +264,8 @@ def _ledger(connection: Connection, installation: Installation, participant: Par
 
 
 def export(desk: Desk, secret: str) -> dict[str, Any]:
-    """Everything that is stored about the person behind a secret in this campaign, and what the ledger says of her.
+    """Everything that is stored about the person behind a secret in this campaign, and what the privacy account says of
+    her.
 
     Her value is not in it: it is sealed, and is opened for nothing but the release.
     """
@@ -275,7 +276,7 @@ def export(desk: Desk, secret: str) -> dict[str, Any]:
 def _everything(connection: Connection, installation: Installation, holder: Holder) -> dict[str, Any]:
     participant = holder.participant
     campaign = campaigns.get(connection, participant.campaign_id)
-    gave_up = _ledger(connection, installation, participant)
+    gave_up = _privacy_account(connection, installation, participant)
     return {
         "format": "hushbid-personal-data",
         "version": 1,
@@ -291,7 +292,7 @@ def _everything(connection: Connection, installation: Installation, holder: Hold
         "view": _plain(asdict(own_view(connection, campaign, holder))),
         "links": [_shown(link) for link in links.of_participant(connection, participant.id)],
         "events": [event.to_dict() for event in events.about(connection, participant.id)],
-        "ledger": {
+        "privacy_account": {
             "person": participant.person_id,
             "rows": [_plain(asdict(row)) for row in gave_up.rows],
             "given_up": gave_up.given_up,
@@ -329,9 +330,9 @@ def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
         "stratum": participant.stratum,
         "number": participant.number,
         "state": participant.state.value,
-        "report": participant.report,
+        "bid": participant.bid,
         "limit": participant.loss_limit,
-        "reported_at": None if participant.reported_at is None else stamp(participant.reported_at),
+        "bid_at": None if participant.bid_at is None else stamp(participant.bid_at),
         "delivered_at": None if participant.delivered_at is None else stamp(participant.delivered_at),
         "value_is_stored_sealed": participant.delivery is not None,
         "key_destroyed_at": None if campaign.key_destroyed_at is None else stamp(campaign.key_destroyed_at),

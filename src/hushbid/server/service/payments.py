@@ -161,8 +161,8 @@ def _awaited_of(campaign: Campaign, one: Participant, *, told: bool) -> Iterator
             decimals=settings.decimals,
         )
 
-    if campaign.state is CampaignState.REPORTING and one.state is _P.INVITED:
-        yield row("report", settings.report_by)
+    if campaign.state is CampaignState.BIDDING and one.state is _P.INVITED:
+        yield row("bid", settings.bid_by)
     if campaign.state is CampaignState.DELIVERING and one.state is _P.PROMISED:
         yield row("delivery", settings.deliver_by)
     if due and settings.payout != "none" and not told and campaign.payouts_destroyed_at is None:

@@ -25,7 +25,7 @@ from hushbid.server.store import campaigns, events, participants, payouts
 from hushbid.server.store.database import Transaction
 
 _PADDED = 1024  # bytes: more than 254 characters can have
-_GIVES = (ParticipantState.REPORTED, ParticipantState.PROMISED)
+_GIVES = (ParticipantState.BID, ParticipantState.PROMISED)
 
 
 def state_payout(tx: Transaction, secret: str, handle: object) -> PayoutView:
@@ -105,7 +105,7 @@ def _require_may_state(campaign: Campaign, participant: Participant) -> None:
         raise Conflict(f"{told} this campaign does not ask for it.")
     if campaign.payouts_destroyed_at is not None:
         raise Conflict(f"{told} the key to such answers was destroyed, as was promised.")
-    if participant.reported_at is None:
+    if participant.bid_at is None:
         raise Conflict(f"{told} name your price first.")
     if participant.paid and not due:
         raise Conflict(f"{told} you have been marked as paid.")

@@ -31,7 +31,7 @@ from hushbid.server.service.decision import begin_step, new_job, refuse_running,
 from hushbid.server.service.ending import tree_over
 from hushbid.server.service.sealing import opened
 from hushbid.server.service.use_case import Desk
-from hushbid.server.store import campaigns, events, ledger, participants
+from hushbid.server.store import campaigns, events, participants, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.wording import at_most
 
@@ -59,7 +59,7 @@ def start(tx: Transaction, campaign_id: str, *, accept_nobody: bool) -> JobView:
         rules.require_state(campaign, CampaignState.DELIVERING, to="release an estimate")
         delivered = participants.count(tx.connection, campaign_id, ParticipantState.DELIVERED)
         deadline = campaign.settings.deliver_by
-        may_come = not campaign.settings.one_visit and (deadline is None or tx.now < deadline)
+        may_come = not campaign.settings.single_visit and (deadline is None or tx.now < deadline)
         if not delivered and not accept_nobody and may_come:
             raise Conflict(
                 "Nobody has delivered yet: wait, or accept by name that there will be no estimate.",
@@ -93,7 +93,7 @@ def run(desk: Desk, job: JobView) -> None:
     over = CampaignState.UNDELIVERED if release is None else CampaignState.RELEASED
     with desk.read() as connection:
         everybody = participants.everybody(connection, campaign.id)
-    # receipts over everybody, also those who never reported
+    # receipts over everybody, also those who never bid
     tree = tree_over(replace(campaign, state=over), everybody)
     if release is None:
         desk.write("release.finish", lambda tx: _finish_nothing(tx, job, campaign, tree))
@@ -176,9 +176,9 @@ def _finish(
     campaigns.put_release(tx.connection, campaign.id, shown_release(record.release), tx.at)
     # locally each delivery was entered when it was sent
     if campaign.settings.setting == "central":
-        _write_ledger(tx, campaign, people)
+        _write_privacy_account(tx, campaign, people)
     else:
-        ledger.free(tx.connection, campaign.id, kind="promised")
+        privacy_account.free(tx.connection, campaign.id, kind="promised")
     if campaign.settings.retention_days == 0:
         participants.erase_deliveries(tx.connection, campaign.id)
     ending.finish_job(tx, job.id)
@@ -191,15 +191,15 @@ def _finish_nothing(tx: Transaction, job: JobView, campaign: Campaign, tree: Tre
     delivered = participants.count(tx.connection, campaign.id, ParticipantState.DELIVERED)
     reason = _NOBODY_IN_STRATUM if delivered else _NOBODY
     campaigns.step(tx.connection, campaign, CampaignState.UNDELIVERED, reason=reason, **named)
-    ledger.free(tx.connection, campaign.id, kind="promised")
+    privacy_account.free(tx.connection, campaign.id, kind="promised")
     ending.finish_job(tx, job.id)
 
 
-def _write_ledger(tx: Transaction, campaign: Campaign, people: list[Participant]) -> None:
+def _write_privacy_account(tx: Transaction, campaign: Campaign, people: list[Participant]) -> None:
     """What was promised becomes what was really lost; nothing for those whose data were not used."""
-    ledger.free(tx.connection, campaign.id)
+    privacy_account.free(tx.connection, campaign.id)
     lost = {one.person_id: one.delivered_loss for one in people if one.person_id is not None and one.delivered_loss}
-    ledger.put(tx.connection, campaign.id, lost, kind="delivered", title=campaign.settings.title, at=tx.at)
+    privacy_account.put(tx.connection, campaign.id, lost, kind="delivered", title=campaign.settings.title, at=tx.at)
 
 
 def shown_release(release: Release) -> dict[str, Any]:
@@ -235,7 +235,7 @@ def _margins(
     """How far an estimate may be off, for everybody and for staff.
 
     Where fewer than `FEWEST_PEOPLE` were bought from, of a stratum or of all, none is for everybody: it would tell what
-    one of them reported.
+    one of them bid.
     """
     public = published_half_width(planned=planned, delivered=delivered, width=width, level=LEVEL)
     if release.fewest < FEWEST_PEOPLE:

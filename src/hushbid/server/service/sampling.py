@@ -54,19 +54,19 @@ def sample(desk: Desk, who: Principal, campaign_id: str) -> Sample:
     strata = campaign.settings.strata
     counted = max(min(people, _MOST), 2, 0 if strata is None else len(strata.names))
     menu = sample_menu(campaign.settings, counted)
-    report, promised, payment = _offer(menu, campaign.settings.decimals)
-    her = _made_up(campaign, counted)
+    bid, promised, payment = _offer(menu, campaign.settings.decimals)
+    her = _synthetic(campaign, counted)
     offered = replace(
         her,
         state=ParticipantState.PROMISED,
-        report=report,
-        reported_at=desk.clock(),
+        bid=bid,
+        bid_at=desk.clock(),
         promised=promised,
         payment=payment,
     )
     opened = replace(campaign, opened_at=desk.clock())
     return Sample(
-        invited=participation_view(replace(opened, state=CampaignState.REPORTING), her),
+        invited=participation_view(replace(opened, state=CampaignState.BIDDING), her),
         offered=participation_view(replace(opened, state=CampaignState.DELIVERING), offered),
         menu=menu,
         campaign=campaign,
@@ -81,10 +81,10 @@ def _offer(menu: MenuView, decimals: int) -> tuple[float, float, int]:
         place -= 1
     chance = max(menu.chance[place], 1e-9)
     payment = math.ceil(menu.payment[place] / chance * 10.0**decimals)
-    return menu.reports[place], float(np.clip(menu.privacy_loss[place] / chance, 1e-6, None)), max(payment, 1)
+    return menu.bids[place], float(np.clip(menu.privacy_loss[place] / chance, 1e-6, None)), max(payment, 1)
 
 
-def _made_up(campaign: Campaign, people: int) -> Participant:
+def _synthetic(campaign: Campaign, people: int) -> Participant:
     """Somebody who has done nothing; her pseudonym is another one for other settings."""
     groups, strata = people_like(campaign.settings, people)
     known = {

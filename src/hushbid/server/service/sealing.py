@@ -34,23 +34,23 @@ class Sealed:
     nonce: str
 
 
-def sealed_with_report(
+def sealed_with_bid(
     tx: Transaction, campaign: Campaign, participant: Participant, given: object, nonce: object
 ) -> Sealed | None:
-    """The answers that came with a report, under a new key; None if there are none to be stored.
+    """The answers that came with a bid, under a new key; None if there are none to be stored.
 
     Those that come again with their nonce are not looked at. Refused are answers where people come twice, and a first
-    report without them where people come once.
+    bid without them where people come once.
     """
     name = "answers" if campaign.settings.questions else "value"
-    if not campaign.settings.one_visit:
+    if not campaign.settings.single_visit:
         if given is not None:
-            told = f"{name} must be left out of a report: this campaign asks for data after its decision."
+            told = f"{name} must be left out of a bid: this campaign asks for data after its decision."
             raise DataError(told, field=name)
         return None
     if given is None:
         if participant.delivery is None:
-            told = f"{name} must be given together with sensitivity: this campaign asks for both in one visit."
+            told = f"{name} must be given together with bid: this campaign asks for both in one visit."
             raise DataError(told, field=name)
         return None
     stored = checked_nonce(nonce)
@@ -62,7 +62,7 @@ def sealed_with_report(
 
 def destroy_after(tx: Transaction, campaign: Campaign, participant: Participant) -> None:
     """Destroy the key to answers that somebody had given, as soon as it is durable that they are not wanted."""
-    if campaign.settings.one_visit and participant.delivery is not None:
+    if campaign.settings.single_visit and participant.delivery is not None:
         answers = tx.installation.vault.answers
         tx.then.append(partial(answers.destroy, campaign.id, [participant.delivery]))
 
@@ -74,7 +74,7 @@ def opened(
     own is gone, and she has dropped out."""
     assert participant.delivery is not None
     vault = installation.vault
-    if campaign.settings.one_visit:
+    if campaign.settings.single_visit:
         found = vault.answers.open(campaign.id, participant.id, participant.delivery)
         if found is None:
             return None

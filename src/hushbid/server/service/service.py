@@ -98,8 +98,8 @@ class Service:
     renew_link = Change("renew", drafts.renew_link)
     open = Background("open.start", drafts.start_opening)
 
-    # the analyst, from the reports to the end
-    close_reporting = Background("allocation.start", decision.close_reporting)
+    # the analyst, from the bids to the end
+    close_bidding = Background("allocation.start", decision.close_bidding)
     release = Background("release.start", releasing.release)
     mark_paid = Change("payment", paying.mark_paid)
     mark_unpaid = Change("payment", paying.mark_unpaid)
@@ -119,7 +119,7 @@ class Service:
     agreements = Read(agreeing.agreements)
     account = Read(paying.account)
     awaited = Read(paying.awaited)
-    ledger = Read(views_of.list_ledger)
+    privacy_account = Read(views_of.list_privacy_account)
     checks = Steps(audits.checks)
     attacks = Steps(audits.attacks)
     public = Read(views_of.read_public)
@@ -138,7 +138,7 @@ class Service:
     consent = Read(agreeing.read_consent)
     agree = Change("agree", agreeing.agree)
     agreed_to = Read(agreeing.read_agreed)
-    report = Submission("report", participating.report)
+    bid = Submission("bid", participating.bid)
     decline = Change("decline", participating.decline)
     withdraw = Change("withdraw", participating.withdraw)
     deliver = Submission("delivery", participating.deliver)
@@ -146,7 +146,7 @@ class Service:
     state_payout = Change("payout", payouts.state_payout)
     remove_payout = Change("payout", payouts.remove_payout)
     export = Steps(participating.export)
-    personal_ledger = Steps(participating.personal_ledger)
+    personal_account = Steps(participating.personal_account)
 
     def __init__(
         self,
@@ -159,7 +159,7 @@ class Service:
         effort: Effort | None = None,
         least_people: int = LEAST_PEOPLE,
     ) -> None:
-        """``least_people`` may be lower for people who do not exist: figures of few tell what they reported."""
+        """``least_people`` may be lower for people who do not exist: figures of few tell what they bid."""
         if privacy_cap is not None and not (0.0 < privacy_cap < _MOST_CAP or privacy_cap == math.inf):
             raise InputError(
                 f"privacy_cap must be positive and below a million, or inf for none, got {privacy_cap}.",
@@ -264,8 +264,8 @@ class Service:
         """What happens by itself as time passes; to be called every second or so."""
         now = self.clock()
         answers_kept.cancel_expired(self.desk, now)
-        reports, data = upkeep.overdue(self.desk, now)
-        for campaign_id in reports:
+        bids, data = upkeep.overdue(self.desk, now)
+        for campaign_id in bids:
             self._unless_late("allocation.start", partial(decision.start, campaign_id=campaign_id))
         for campaign_id in data:
             self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))

@@ -2,11 +2,11 @@
 
 If the database was restored from a backup, the claims folder may know more than the database:
 
-- a campaign was decided that the database has forgotten, or believes to be undecided: its promises go into the ledger,
-  so that nobody's total falls behind, and the campaign is cancelled, because no second decision may be made;
+- a campaign was decided that the database has forgotten, or believes to be undecided: its promises go into the privacy
+  account, so that nobody's total falls behind, and the campaign is cancelled, because no second decision may be made;
 - an estimate was drawn that the database believes to be still to come: that very estimate is shown;
 - a key was destroyed for a campaign that the database believes to be running: it is cancelled;
-- somebody withdrew whose report or data the database still holds: they are erased again;
+- somebody withdrew whose bid or data the database still holds: they are erased again;
 - answers that came with a price were replaced: their key is gone, and she is asked again.
 
 The other way round, a claim that is missing although something was decided or drawn is never made anew: the server does
@@ -30,7 +30,7 @@ from hushbid.server.installation import (
 from hushbid.server.service import answers_kept, decision, ending, release
 from hushbid.server.service.participation import withdrawn
 from hushbid.server.service.use_case import Desk
-from hushbid.server.store import accounts, campaigns, jobs, ledger, participants
+from hushbid.server.store import accounts, campaigns, jobs, participants, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import stamp
 
@@ -38,8 +38,8 @@ FORGETTING = timedelta(hours=1)
 """How often what is no longer needed is forgotten."""
 
 _REMEMBERED = timedelta(days=1)
-_GAVE = (ParticipantState.REPORTED, ParticipantState.PROMISED, ParticipantState.DELIVERED)
-_UNDECIDED = (CampaignState.DRAFT, CampaignState.REPORTING)
+_GAVE = (ParticipantState.BID, ParticipantState.PROMISED, ParticipantState.DELIVERED)
+_UNDECIDED = (CampaignState.DRAFT, CampaignState.BIDDING)
 _GONE = "The database was restored from a backup made before the campaign ended, and the key to its data is destroyed."
 
 
@@ -47,7 +47,7 @@ def take_up(desk: Desk) -> list[JobView]:
     """Bring the database in line with what stands outside it; returns the jobs that are to be run again."""
     with desk.read() as connection:
         known = {campaign.id: campaign for campaign in campaigns.in_states(connection, *CampaignState)}
-        entered = ledger.campaigns_known(connection)
+        entered = privacy_account.campaigns_known(connection)
     require_all_standing(desk.installation.home, known.values())
     # decisions outside that the database does not know
     for campaign_id in decided(desk.installation.home):
@@ -67,7 +67,7 @@ def take_up(desk: Desk) -> list[JobView]:
 
 def take_up_withdrawals(desk: Desk, campaign: Campaign) -> None:
     """Let withdrawals take effect that the database has forgotten."""
-    if campaign.state not in (CampaignState.REPORTING, CampaignState.DELIVERING):
+    if campaign.state not in (CampaignState.BIDDING, CampaignState.DELIVERING):
         return
     marked = all_withdrawn(desk.installation.home)
     if not marked:
@@ -96,14 +96,14 @@ def _cancel_undecided(tx: Transaction, desk: Desk, campaign: Campaign) -> None:
 
 
 def _remember(tx: Transaction, desk: Desk, campaign_id: str) -> None:
-    """Write the promises of a forgotten decision into the ledger."""
+    """Write the promises of a forgotten decision into the privacy account."""
     decision = stored(desk.installation.home.claims, decision_name(campaign_id))
     if decision is None or not decision["people"]:
         return
     # by identity: the person may have been forgotten too
-    persons = ledger.persons_of(tx.connection, list(decision["people"]), tx.at)
+    persons = privacy_account.persons_of(tx.connection, list(decision["people"]), tx.at)
     promised = {persons[identity]: loss for identity, loss in decision["people"].items()}
-    ledger.put(tx.connection, campaign_id, promised, kind="promised", title=decision["title"], at=tx.at)
+    privacy_account.put(tx.connection, campaign_id, promised, kind="promised", title=decision["title"], at=tx.at)
 
 
 def _release_again(tx: Transaction, campaign: Campaign) -> JobView:
@@ -113,13 +113,13 @@ def _release_again(tx: Transaction, campaign: Campaign) -> JobView:
 
 
 def overdue(desk: Desk, now: datetime) -> tuple[list[str], list[str]]:
-    """Campaigns that move on by themselves and whose deadline has passed: for reports, and for data."""
+    """Campaigns that move on by themselves and whose deadline has passed: for bids, and for data."""
     with desk.read() as connection:
-        found = campaigns.in_states(connection, CampaignState.REPORTING, CampaignState.DELIVERING)
+        found = campaigns.in_states(connection, CampaignState.BIDDING, CampaignState.DELIVERING)
     automatic = [one for one in found if one.settings.automatic]
-    reports = [one.id for one in automatic if one.state is CampaignState.REPORTING and _passed(one, now, "report_by")]
+    bids = [one.id for one in automatic if one.state is CampaignState.BIDDING and _passed(one, now, "bid_by")]
     data = [one.id for one in automatic if one.state is CampaignState.DELIVERING and _data_are_due(one, now)]
-    return reports, data
+    return bids, data
 
 
 def destroy_keys(desk: Desk, now: datetime) -> None:
@@ -148,7 +148,7 @@ def _passed(campaign: Campaign, now: datetime, name: str) -> bool:
 
 def _data_are_due(campaign: Campaign, now: datetime) -> bool:
     """After one visit there is nobody to wait for; a deadline is then how long people may still withdraw."""
-    if campaign.settings.one_visit and campaign.settings.deliver_by is None:
+    if campaign.settings.single_visit and campaign.settings.deliver_by is None:
         return True
     return _passed(campaign, now, "deliver_by")
 

@@ -16,10 +16,10 @@ from hushbid.server.domain.payment_views import PaymentRow
 from hushbid.server.domain.payout import reference_of
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import (
+    AccountRow,
     AgreementView,
     CampaignView,
     JobView,
-    LedgerRow,
     MenuView,
     Page,
     ParticipantView,
@@ -28,7 +28,7 @@ from hushbid.server.domain.views import (
     PublicView,
     Spending,
 )
-from hushbid.server.store import campaigns, events, jobs, ledger, participants
+from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import plain_text, plain_values, stamp, sure_moment
 
@@ -88,20 +88,20 @@ def list_events(
 
 
 def read_record(connection: Connection, who: Principal, campaign_id: str) -> bytes:
-    """A campaign's record as a file: every report, promise and payment by pseudonym, and the release."""
+    """A campaign's record as a file: every bid, promise and payment by pseudonym, and the release."""
     rules.require_staff(who)
     if not campaigns.get(connection, campaign_id).state.is_decided:
         raise NotFound("This campaign has no record: no decision was made.")
     return campaigns.record_bytes(connection, campaign_id)
 
 
-def list_ledger(
+def list_privacy_account(
     connection: Connection, who: Principal, *, cursor: str | None = None, limit: int = 100
-) -> Page[LedgerRow]:
+) -> Page[AccountRow]:
     """What everybody has given up, by pseudonym."""
     rules.require_staff(who)
     after = None if cursor is None else _two(cursor)
-    found = ledger.listed(connection, after=after, limit=_checked_limit(limit) + 1)
+    found = privacy_account.listed(connection, after=after, limit=_checked_limit(limit) + 1)
     last = found[limit - 1] if len(found) > limit else None
     return Page(items=tuple(found[:limit]), cursor=None if last is None else f"{last.person},{last.campaign}")
 
@@ -197,19 +197,19 @@ def participation_view(
         fee_after_withdrawal=settings.fee_after_withdrawal,
         max_privacy_loss=settings.largest_loss,
         retention_days=settings.retention_days,
-        one_visit=settings.one_visit,
+        single_visit=settings.single_visit,
         payout=settings.payout,
         payout_days=settings.payout_days,
-        smallest_report=prior.smallest_report,
+        smallest_bid=prior.smallest_bid,
         largest_bought=prior.support[1] if math.isfinite(prior.support[1]) else None,
-        report_by=settings.report_by,
+        bid_by=settings.bid_by,
         deliver_by=settings.deliver_by,
         campaign_state=campaign.state,
         state=participant.state,
         group=participant.group_name,
         stratum=participant.stratum,
         strata=None if settings.strata is None else settings.strata.to_dict(),
-        report=participant.report,
+        bid=participant.bid,
         takes_limits=settings.limits is True,
         limit=participant.loss_limit,
         promised=participant.promised if decided else None,  # stored some at a time before it stands
@@ -281,7 +281,7 @@ def menu_view(campaign: Campaign, group: str | None, stratum: str | None) -> Men
         raise NotFound("This campaign has no menu: it has not opened yet.")
     menu: dict[str, Any] = plain_values(campaign.menus)[menu_name(group, stratum)]
     return MenuView(
-        reports=tuple(menu["reports"]),
+        bids=tuple(menu["bids"]),
         usual=menu["usual"],
         privacy_loss=tuple(menu["privacy_loss"]),
         payment=tuple(menu["payment"]),

@@ -78,7 +78,7 @@ def figures(settings: CampaignSettings, people: int, *, draws: int = _DRAWS, see
             noise=noise,
             squares=squares,
             population=population,
-            relation=market.max_relation,
+            relation=market.max_correlation,
         )
         errors = tuple(one.worst_standard_error for one in each)
     paid = float(np.mean([one.payment for one in found]))

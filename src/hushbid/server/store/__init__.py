@@ -10,7 +10,7 @@ In reading order:
 `consents`      the documents that people agreed to
 `payouts`       where people are to be paid, sealed
 `links`         links, and the secrets they were exchanged for
-`ledger`        people across campaigns, and what each has given up
+`privacy_account`        people across campaigns, and what each has given up
 `events`        the hash chain of each campaign
 `jobs`          work in the background, and answers to requests that must not be carried out twice
 `forms`         what analysts have typed into drafts' forms and not sent

@@ -24,7 +24,7 @@ from sqlalchemy import Connection, LargeBinary, Table, delete, insert, select, t
 from hushbid.errors import Conflict, RecordError
 from hushbid.server.store.schema import idempotency, login_failures, metadata, sessions, stored
 
-FORMAT, VERSION = "hushbid-backup", 1
+FORMAT, VERSION = "hushbid-backup", 2
 _LEFT_OUT = frozenset({sessions.name, login_failures.name, idempotency.name})
 _AT_ONCE = 500
 _NO_BACKUP = "The file is no backup, or was cut off or changed."

@@ -43,11 +43,11 @@ _HELD = select(participants, links.c.secret, links.c.reads_only, links.c.ended_a
 _BY_SECRET = _HELD.where(links.c.secret == bindparam("secret"))
 _BY_SECRETS = _HELD.where(links.c.secret.in_(bindparam("secrets", expanding=True)))
 _ONE = update(participants).where(_C.id == bindparam("who"))
-_REPORTED = _ONE.values(
-    state=ParticipantState.REPORTED.value,
-    report=bindparam("said"),
+_BID = _ONE.values(
+    state=ParticipantState.BID.value,
+    bid=bindparam("said"),
     loss_limit=bindparam("most"),
-    reported_at=bindparam("when"),
+    bid_at=bindparam("when"),
 )
 _ANSWERED = _ONE.values(delivery=bindparam("sealed"), delivery_nonce=bindparam("nonce"), delivered_at=bindparam("when"))
 _DELIVERED = _ONE.values(
@@ -142,9 +142,9 @@ def recall(connection: Connection, memory: Memory, secrets: Iterable[str]) -> No
                 memory.holders[row.secret] = row.id, row.reads_only
 
 
-def reported(tx: Transaction, participant: Participant) -> None:
-    """Store somebody's report and limit."""
-    _change_later(tx, participant, _REPORTED, {"said": participant.report, "most": participant.loss_limit})
+def bid(tx: Transaction, participant: Participant) -> None:
+    """Store somebody's bid and limit."""
+    _change_later(tx, participant, _BID, {"said": participant.bid, "most": participant.loss_limit})
 
 
 def delivered(tx: Transaction, participant: Participant, secret: str) -> None:
@@ -153,7 +153,7 @@ def delivered(tx: Transaction, participant: Participant, secret: str) -> None:
 
 
 def answered(tx: Transaction, participant: Participant, secret: str) -> None:
-    """Store the sealed answers that came with somebody's report, likewise."""
+    """Store the sealed answers that came with somebody's bid, likewise."""
     _sealed(tx, participant, secret, _ANSWERED)
 
 
@@ -188,14 +188,16 @@ def change_rows(connection: Connection, rows: list[dict[str, Any]]) -> None:
         connection.execute(query, [{f"new_{name}": value for name, value in row.items()} for row in rows])
 
 
-def tell_decisions(connection: Connection, campaign_id: str, *, one_visit: bool = False) -> None:
+def tell_decisions(connection: Connection, campaign_id: str, *, single_visit: bool = False) -> None:
     """Move everybody on to what was decided about her, which is stored already; after one visit what is bought is
     delivered, and what is not is removed."""
-    bought = case((_C.promised > 0.0, literal("delivered" if one_visit else "promised")), else_=literal("not_bought"))
-    for before, after in ((ParticipantState.REPORTED, bought), (ParticipantState.INVITED, literal("absent"))):
+    bought = case(
+        (_C.promised > 0.0, literal("delivered" if single_visit else "promised")), else_=literal("not_bought")
+    )
+    for before, after in ((ParticipantState.BID, bought), (ParticipantState.INVITED, literal("absent"))):
         query = update(participants).where(_C.campaign_id == campaign_id, _C.state == before.value)
         connection.execute(query.values(state=after))
-    if one_visit:
+    if single_visit:
         change_all(connection, campaign_id, ParticipantState.NOT_BOUGHT, **NOTHING_GIVEN)
 
 
@@ -282,12 +284,10 @@ def _owed(campaign: Campaign) -> ColumnElement[int]:
     settings = campaign.settings
     counted = [state.value for state in COUNTED]
     if campaign.state is CampaignState.CANCELLED:
-        counted.append(ParticipantState.REPORTED.value)
+        counted.append(ParticipantState.BID.value)
     if settings.fee_after_withdrawal:
         counted.append(ParticipantState.WITHDRAWN.value)
-    fee = case(
-        (_C.reported_at.is_not(None) & _C.state.in_(counted), literal(settings.participation_fee)), else_=literal(0)
-    )
+    fee = case((_C.bid_at.is_not(None) & _C.state.in_(counted), literal(settings.participation_fee)), else_=literal(0))
     payment = case(
         (_C.state == ParticipantState.DELIVERED.value, func.coalesce(_C.payment, literal(0))), else_=literal(0)
     )

@@ -224,9 +224,9 @@ participants = Table(
     Column("stratum", Text),
     Column("state", State(ParticipantState), nullable=False),
     Column("salt", LargeBinary, nullable=False),
-    Column("report", Float(53)),
+    Column("bid", Float(53)),
     Column("loss_limit", Float(53)),
-    Column("reported_at", Moment),
+    Column("bid_at", Moment),
     Column("promised", Float(53)),
     Column("payment", BigInteger),
     Column("delivery", LargeBinary),
@@ -276,8 +276,8 @@ links = Table(
     Column("ended_by", Text),
 )
 
-ledger = Table(
-    "ledger",
+privacy_account = Table(
+    "privacy_account",
     metadata,
     Column("person_id", Text, ForeignKey("people.id"), primary_key=True),
     Column("campaign_id", Text, primary_key=True),  # may be one that a restored database has forgotten

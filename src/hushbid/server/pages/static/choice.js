@@ -18,33 +18,33 @@ const { menu, step, largest, currency, decimals } = {
   currency: form.dataset.currency,
   decimals: Number(form.dataset.decimals),
 };
-const lowest = menu.reports[0] * step;
-const highest = menu.reports[menu.usual[0] - 1] * step; // that the buyer expects; the menu goes on
-const rents = menu.payment.map((payment, at) => payment - menu.reports[at] * menu.loss[at]);
+const lowest = menu.bids[0] * step;
+const highest = menu.bids[menu.usual[0] - 1] * step; // that the buyer expects; the menu goes on
+const rents = menu.payment.map((payment, at) => payment - menu.bids[at] * menu.loss[at]);
 const scale = 1000;
 const alike = 2; // so many points of the menu apart say the same
 
-function between(report, values) {
-  const { reports } = menu;
-  if (report <= reports[0]) return values[0];
-  const next = reports.findIndex((one) => one >= report);
+function between(bid, values) {
+  const { bids } = menu;
+  if (bid <= bids[0]) return values[0];
+  const next = bids.findIndex((one) => one >= bid);
   if (next < 0) return values[values.length - 1];
-  const width = reports[next] - reports[next - 1];
-  const share = width > 0 ? (report - reports[next - 1]) / width : 1;
+  const width = bids[next] - bids[next - 1];
+  const share = width > 0 ? (bid - bids[next - 1]) / width : 1;
   return values[next - 1] + share * (values[next] - values[next - 1]);
 }
 
 /** What an answer leads to, as `consequence` computes it in Python. */
-export function consequence(report) {
-  if (report > largest) return { chance: 0, loss: 0, payment: 0, mean: 0, given: 0 };
-  const [chance, given, rent] = [menu.chance, menu.loss, rents].map((values) => between(report, values));
-  const mean = report * given + rent;
+export function consequence(bid) {
+  if (bid > largest) return { chance: 0, loss: 0, payment: 0, mean: 0, given: 0 };
+  const [chance, given, rent] = [menu.chance, menu.loss, rents].map((values) => between(bid, values));
+  const mean = bid * given + rent;
   return { chance, mean, given, loss: chance > 0 ? given / chance : 0, payment: chance > 0 ? mean / chance : 0 };
 }
 
-function place(report) {
-  const found = menu.reports.findIndex((one) => one >= report);
-  return found < 0 ? menu.reports.length : found;
+function place(bid) {
+  const found = menu.bids.findIndex((one) => one >= bid);
+  return found < 0 ? menu.bids.length : found;
 }
 
 /** The table of answers around the truth, for the price that is named; as `around` in Python. */
@@ -53,14 +53,14 @@ function showTruth(truth) {
   let rows = 0;
   for (const row of table.querySelectorAll("[data-says]")) {
     const factor = Number(row.dataset.says);
-    const inside = Math.min(Math.max(truth * factor, menu.reports[0]), menu.reports[menu.reports.length - 1]);
-    const report = factor === 1 ? truth : inside;
-    row.hidden = factor !== 1 && Math.abs(place(report) - place(truth)) <= alike;
+    const inside = Math.min(Math.max(truth * factor, menu.bids[0]), menu.bids[menu.bids.length - 1]);
+    const bid = factor === 1 ? truth : inside;
+    row.hidden = factor !== 1 && Math.abs(place(bid) - place(truth)) <= alike;
     rows += row.hidden ? 0 : 1;
-    const found = consequence(report);
+    const found = consequence(bid);
     const cost = truth * found.given;
     const texts = {
-      say: amount(report * step, currency, decimals),
+      say: amount(bid * step, currency, decimals),
       paid: fixed(found.mean, decimals),
       cost: fixed(cost, decimals),
       left: fixed(found.mean - cost, decimals),
@@ -76,20 +76,20 @@ function show(price) {
   panel.hidden = !valid;
   document.getElementById("units").hidden = !valid;
   if (!valid) return;
-  const report = price / step;
-  const found = consequence(report);
+  const bid = price / step;
+  const found = consequence(bid);
   tell("price", amount(price, currency, decimals));
   tell("chance", percent(found.chance));
   tell("sure", form.dataset.outOf.replace("{number}", outOf100(found.loss)));
   tell("payment", amount(found.payment, currency, decimals));
-  tell("cost", amount(report * found.loss, currency, decimals));
-  tell("left", amount(Math.max(found.payment - report * found.loss, 0), currency, decimals));
+  tell("cost", amount(bid * found.loss, currency, decimals));
+  tell("left", amount(Math.max(found.payment - bid * found.loss, 0), currency, decimals));
   document.getElementById("bought").hidden = found.chance <= 0;
   document.getElementById("not-bought").hidden = found.chance > 0;
   for (const place of document.querySelectorAll("[data-loss]")) {
-    place.textContent = amount(report * Number(place.dataset.loss), currency, decimals);
+    place.textContent = amount(bid * Number(place.dataset.loss), currency, decimals);
   }
-  showTruth(report);
+  showTruth(bid);
   for (const mark of document.querySelectorAll(".menu-mark")) {
     const share = Math.min(Math.max((price - lowest) / (highest - lowest || 1), 0), 1);
     const [from, to] = [Number(mark.dataset.from), Number(mark.dataset.to)];

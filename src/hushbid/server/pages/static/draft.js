@@ -106,7 +106,7 @@ async function look() {
     pairs(document.getElementById("preview-errors"), errors);
     for (const place of panel.querySelectorAll("[data-shows]")) place.textContent = texts[place.dataset.shows] ?? "–";
     document.getElementById("preview-more").hidden = texts.expected === undefined;
-    document.getElementById("preview-ceiling").textContent = texts.ceiling ?? "";
+    document.getElementById("preview-spending-limit").textContent = texts.spending_limit ?? "";
     note.textContent = problem ?? texts.basis ?? "";
   } catch (error) {
     if (error.name === "AbortError") return;

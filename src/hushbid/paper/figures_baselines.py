@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.baselines import FirstBest, FixedAccuracy, NearOptimal, PostedPrice, Rival, UniformLoss, compare
+from hushbid.baselines import Baseline, FirstBest, FixedAccuracy, NearOptimal, PostedPrice, UniformLoss, compare
 from hushbid.mechanism import Market
 from hushbid.paper.figures import BLACK, GREEN, ORANGE, PINK, SKY, STYLES, Look, PaperFigure, labelled
 from hushbid.priors import Uniform
@@ -14,9 +14,9 @@ from hushbid.priors import Uniform
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-__all__ = ["rivals"]
+__all__ = ["baselines"]
 
-SHOWN: tuple[type[Rival], ...] = (FirstBest, NearOptimal, PostedPrice, FixedAccuracy, UniformLoss)
+SHOWN: tuple[type[Baseline], ...] = (FirstBest, NearOptimal, PostedPrice, FixedAccuracy, UniformLoss)
 LOOKS: tuple[Look, ...] = (
     {"color": GREEN, "linestyle": "-", "marker": "v"},
     {"color": SKY, "linestyle": "--", "marker": "D"},
@@ -26,8 +26,8 @@ LOOKS: tuple[Look, ...] = (
 )
 
 
-def rivals(quick: bool = False) -> PaperFigure:
-    """What each rival pays for our error, relative to us; sensitivities uniform on [1, top] for growing tops."""
+def baselines(quick: bool = False) -> PaperFigure:
+    """What each baseline pays for our error, relative to us; sensitivities uniform on [1, top] for growing tops."""
     tops = np.array([1.2, 2.0, 6.0] if quick else [1.1, 1.3, 1.6, 2.0, 3.0, 5.0, 8.0, 12.0, 20.0])
     table: dict[str, FloatArray] = {"top": tops}
     for setting in STYLES:
@@ -40,18 +40,18 @@ def rivals(quick: bool = False) -> PaperFigure:
                 buyer_weight=10_000.0,
             )
             result = compare(
-                market, people=100, rng=np.random.default_rng(1), populations=3 if quick else 24, rivals=SHOWN
+                market, people=100, rng=np.random.default_rng(1), populations=3 if quick else 24, baselines=SHOWN
             )
-            found.append([row.payment_for_same_error / result.ours.total_payment for row in result.rivals])
-        for rival, column in zip(SHOWN, np.array(found).T, strict=True):
-            table[f"{setting}_{rival.__name__}"] = column
+            found.append([row.payment_for_same_error / result.ours.total_payment for row in result.baselines])
+        for baseline, column in zip(SHOWN, np.array(found).T, strict=True):
+            table[f"{setting}_{baseline.__name__}"] = column
 
     def draw(canvas: "Canvas") -> None:
         panels = canvas.subplots(1, 2, sharex=True)
         for panel, setting in zip(panels, STYLES, strict=True):
-            for rival, look in zip(SHOWN, LOOKS, strict=True):
-                values = table[f"{setting}_{rival.__name__}"]
-                name = rival.name if np.isfinite(values).any() else f"{rival.name}: out of reach"
+            for baseline, look in zip(SHOWN, LOOKS, strict=True):
+                values = table[f"{setting}_{baseline.__name__}"]
+                name = baseline.name if np.isfinite(values).any() else f"{baseline.name}: out of reach"
                 panel.plot(tops, np.where(np.isfinite(values), values, math.nan), label=name, **look)
             panel.axhline(1.0, color=BLACK, linewidth=0.7)
             panel.set_xscale("log")
@@ -62,7 +62,7 @@ def rivals(quick: bool = False) -> PaperFigure:
         panels[0].legend(fontsize=7, loc="upper left")
 
     return PaperFigure(
-        name="rivals",
+        name="baselines",
         title="What other mechanisms pay for our accuracy, a hundred people: the more people differ, the more.",
         table=table,
         draw=draw,

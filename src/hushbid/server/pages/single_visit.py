@@ -11,7 +11,7 @@ from hushbid.server.domain.views import ParticipationView
 from hushbid.server.pages import answering
 from hushbid.server.pages.visit import Visit
 
-ONE_VISIT_STAGES = ("reported", "reported_late", "not_bought", "delivered", "dropped", "nothing_bought", "cancelled")
+SINGLE_VISIT_STAGES = ("bid", "bid_late", "not_bought", "delivered", "dropped", "nothing_bought", "cancelled")
 """Where she stands in other words than after two visits."""
 
 
@@ -36,7 +36,7 @@ def answers_page(
 
 
 def given_in(view: ParticipationView, asked: Sequence[answering.Asked]) -> object:
-    """What was typed, as it is reported."""
+    """What was typed, as it is bid."""
     if view.bounds is not None:
         return asked[0].answer
     return Answers({one.question["name"]: one.answer for one in asked})

@@ -36,12 +36,12 @@ DEAR = 9.0
 
 
 def gave(service: Service, token: str, value: object, price: float | None = 1.25, **more: Any) -> None:
-    service.report(token, price, given=value, nonce=nonce_for(token, value), **more)
+    service.bid(token, price, given=value, nonce=nonce_for(token, value), **more)
 
 
 def visited(service: Service, people: int = PEOPLE, *, dear: tuple[int, ...] = (0, 1), **changes: Any) -> Play:
     """Everybody gave a price and a value; some are too dear to be bought from."""
-    play = opened(service, people, one_visit=True, **changes)
+    play = opened(service, people, single_visit=True, **changes)
     for row in range(people):
         gave(service, play.token(row), VALUES[row], DEAR if row in dear else 1.0 + row / 10)
     return play
@@ -106,7 +106,7 @@ def test_the_log_holds_a_hash_of_what_was_sealed_when_it_came_in(installation: I
     with installation.start() as service:
         play = visited(service, 2)
         hashes = [hashlib.sha256(person(service, play, row).delivery).hexdigest() for row in (0, 1)]
-        assert [e.body["sealed"] for e in service.events(play.who, play.id) if e.kind == "reported"] == hashes
+        assert [e.body["sealed"] for e in service.events(play.who, play.id) if e.kind == "bid"] == hashes
 
 
 @on_one_store
@@ -114,7 +114,7 @@ def test_the_decision_is_the_same_whatever_the_answers_are(installation: Install
     decided = []
     with installation.start() as service:
         for values in (VALUES, VALUES[::-1], (0.0,) * PEOPLE):
-            play = opened(service, PEOPLE, one_visit=True)
+            play = opened(service, PEOPLE, single_visit=True)
             for row, value in enumerate(values):
                 gave(service, play.token(row), value, DEAR if row < 2 else 1.0 + row / 10)
             play.decide()
@@ -131,24 +131,24 @@ def test_answers_are_needed_once_may_be_replaced_and_stand_when_only_the_price_c
     installation: Installation,
 ) -> None:
     with installation.start() as service:
-        play = opened(service, 3, one_visit=True)
+        play = opened(service, 3, single_visit=True)
         token = play.token(0)
-        with pytest.raises(DataError, match="value must be given together with sensitivity") as refused:
-            service.report(token, 1.2)
+        with pytest.raises(DataError, match="value must be given together with bid") as refused:
+            service.bid(token, 1.2)
         assert refused.value.field == "value"
         with pytest.raises(InputError, match="nonce must be"):
-            service.report(token, 1.2, given=3.0)
+            service.bid(token, 1.2, given=3.0)
         with pytest.raises(DataError, match="value must be a number from 0 to 10"):
             gave(service, token, 11.0)
-        assert service.participation(token).report is None
+        assert service.participation(token).bid is None
         gave(service, token, 3.0, 1.2)
         first = person(service, play, 0).delivery
-        service.report(token, 1.3)
+        service.bid(token, 1.3)
         assert person(service, play, 0).delivery == first
         # with its nonce it is a repetition, whatever comes with it: nothing that is told depends on a value
         before = len(service.events(play.who, play.id))
-        same = service.report(token, 1.3, given=9.0, nonce=nonce_for(token, 3.0))
-        assert same == service.report(token, 1.3, given="nonsense", nonce=nonce_for(token, 3.0))
+        same = service.bid(token, 1.3, given=9.0, nonce=nonce_for(token, 3.0))
+        assert same == service.bid(token, 1.3, given="nonsense", nonce=nonce_for(token, 3.0))
         assert len(service.events(play.who, play.id)) == before
         # with another one it replaces, also if nothing else changes
         gave(service, token, 3.0000001, 1.3)
@@ -159,14 +159,14 @@ def test_answers_are_needed_once_may_be_replaced_and_stand_when_only_the_price_c
         assert answers.open(play.id, person(service, play, 0).id, first) is None
         assert answers.open(play.id, person(service, play, 0).id, second) == struct.pack("<d", 3.0000001)
         assert len(keys_of(service, play)) == 1
-        assert service.events(play.who, play.id)[-1].kind == "report-changed"
+        assert service.events(play.who, play.id)[-1].kind == "bid-changed"
 
 
 @on_one_store
 def test_answers_are_refused_where_they_are_not_asked_for(installation: Installation) -> None:
     with installation.start() as service:
         twice, once = opened(service, 3), visited(service, 3)
-        with pytest.raises(DataError, match="value must be left out of a report"):
+        with pytest.raises(DataError, match="value must be left out of a bid"):
             gave(service, twice.token(0), 3.0)
         with pytest.raises(Conflict, match="given together with the price"):
             service.deliver(once.token(0), 3.0, nonce=nonce_for(0))
@@ -220,7 +220,7 @@ def test_every_end_without_a_purchase_destroys_all_keys(installation: Installati
 def test_a_campaign_that_moves_by_itself_goes_from_the_decision_to_the_release(installation: Installation) -> None:
     with installation.start() as service:
         now = installation.clock.now
-        play = visited(service, automatic=True, report_by=now.replace(year=now.year + 1))
+        play = visited(service, automatic=True, bid_by=now.replace(year=now.year + 1))
         installation.clock.pass_(days=366)
         for _ in range(2):
             service.tick()
@@ -242,13 +242,13 @@ def test_if_everybody_withdraws_nobody_is_waited_for(installation: Installation)
 @on_one_store
 def test_after_answers_a_new_link_only_reads_and_other_devices_do_too(installation: Installation) -> None:
     with installation.start() as service:
-        play = opened(service, 3, one_visit=True)
+        play = opened(service, 3, single_visit=True)
         service.enter(play.link(0), other := "hb_d_" + "x" * 43)
         gave(service, play.token(0), 3.0)
         assert service.renew_link(play.who, play.id, play.links[0].label).reads_only
         with pytest.raises(HushbidError, match="only reads"):
             gave(service, other, 4.0)
-        service.report(play.token(0), 1.4)
+        service.bid(play.token(0), 1.4)
 
 
 # -- on disk, in backups, after crashes --------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ def test_an_old_backup_brings_no_destroyed_answer_back(installation: Installatio
     restore(installation, tmp_path / "before")
     with installation.start() as service:
         now = play.on(service)
-        assert states(service, now) == ["reported"] * 2 + ["withdrawn", "invited"] + ["reported"] * 2
+        assert states(service, now) == ["bid"] * 2 + ["withdrawn", "invited"] + ["bid"] * 2
         lost = service.installation.vault.answers.lost(play.id, dict(zip("abcdef", sealed, strict=True)))
         assert lost == {"c", "d"}
         assert [e.body for e in service.events(play.who, play.id) if e.kind == "answers-lost"] == [
@@ -295,7 +295,7 @@ def test_an_old_backup_brings_no_destroyed_answer_back(installation: Installatio
         assert verify_log(service.events(play.who, play.id)).ok
     restore(installation, tmp_path / "after")
     with installation.start() as service:
-        assert states(service, play.on(service)) == ["reported"] * 2 + ["withdrawn", "invited"] + ["reported"] * 2
+        assert states(service, play.on(service)) == ["bid"] * 2 + ["withdrawn", "invited"] + ["bid"] * 2
         now = play.on(service)
         now.decide()
         back_up(service, tmp_path / "decided")
@@ -341,8 +341,8 @@ def test_somebody_whose_key_was_lost_after_the_decision_has_dropped_out(installa
 @pytest.mark.parametrize(
     "point",
     [
-        "report.before-commit",
-        "report.after-commit",
+        "bid.before-commit",
+        "bid.after-commit",
         "withdraw.before-commit",
         "withdraw.after-commit",
         "cancel.after-commit",
@@ -377,9 +377,9 @@ def test_a_crash_leaves_no_key_that_is_not_needed_and_takes_none_that_is(
     with Installation(left, None, clock=installation.clock).start() as service:
         now = again(service, play)
         lost = service.installation.vault.answers.lost(play.id, {**first, "new": second})
-        replaced = point != "report.before-commit"
+        replaced = point != "bid.before-commit"
         wanted = {
-            "report": {"4"} if replaced else {"new"},
+            "bid": {"4"} if replaced else {"new"},
             "withdraw": {"4", "5"},
             "cancel": {*first, "new"},
             "allocation": {"0", "1", "4", "5"},
@@ -387,7 +387,7 @@ def test_a_crash_leaves_no_key_that_is_not_needed_and_takes_none_that_is(
         assert lost == wanted
         assert len(keys_of(service, play)) == len(first) + 1 - len(wanted)
         assert verify_log(service.events(play.who, play.id)).ok
-        assert now.view.state in (CampaignState.REPORTING, CampaignState.CANCELLED, CampaignState.DELIVERING)
+        assert now.view.state in (CampaignState.BIDDING, CampaignState.CANCELLED, CampaignState.DELIVERING)
 
 
 @pytest.fixture
@@ -444,19 +444,19 @@ def test_clients_and_bots_give_price_and_answers_together(service: Service) -> N
     with served(service) as url:
         user(service, "ann")
         with AnalystClient(url, token=service.create_api_token("ann", "test")) as analyst:
-            settings = {**SETTINGS, "one_visit": True, "retention_days": 1}
+            settings = {**SETTINGS, "single_visit": True, "retention_days": 1}
             campaign = analyst.draft(settings).id
             links = analyst.invite(campaign, count=6)
             analyst.open(campaign)
             with ParticipantClient.from_link(links[0].link, keeper=MessageMemory()) as she:
-                assert she.participation().one_visit
+                assert she.participation().single_visit
                 with pytest.raises(NotAllowed, match=r"give value\. Nothing was sent"):
-                    she.report(1.5)
+                    she.bid(1.5)
                 with pytest.raises(DataError, match="must lie in the public range"):
-                    she.report(1.5, value=13.0)
-                assert she.report(1.5, value=7.0).state == "reported"
-                assert she.report(1.4).report == 1.4
-                assert she.report(1.4, value=8.0).state == "reported"
+                    she.bid(1.5, value=13.0)
+                assert she.bid(1.5, value=7.0).state == "bid"
+                assert she.bid(1.4).bid == 1.4
+                assert she.bid(1.4, value=8.0).state == "bid"
                 with pytest.raises(Conflict, match="together with the price"):
                     she.deliver_value(7.0, at_most=2.0, bounds=(0, 12), offer=_promised(she.participation()))
             analyst.cancel(campaign)
@@ -477,11 +477,11 @@ def test_clients_and_bots_give_price_and_answers_together(service: Service) -> N
                 )
                 hers = {"Authorization": f"Bearer {secret}"}
                 for body, told in (
-                    ({"sensitivity": 1.5, "value": 7.25, "nonce": "0" * 32}, "value must be left out of a report"),
-                    ({"sensitivity": 1.5, "value": 7.25}, "nonce must be given with a value or answers"),
-                    ({"sensitivity": 1.5, "nonce": "0" * 32}, "nonce must be given with a value or answers"),
+                    ({"bid": 1.5, "value": 7.25, "nonce": "0" * 32}, "value must be left out of a bid"),
+                    ({"bid": 1.5, "value": 7.25}, "nonce must be given with a value or answers"),
+                    ({"bid": 1.5, "nonce": "0" * 32}, "nonce must be given with a value or answers"),
                 ):
-                    refused = bare.put("/participation/report", json=body, headers=hers)
+                    refused = bare.put("/participation/bid", json=body, headers=hers)
                     assert refused.status_code == 422
                     assert told in refused.text
                     assert "7.25" not in refused.text
@@ -492,7 +492,7 @@ def _promised(view: Participation) -> Participation:
     return replace(view, promised=0.1, payment=10_000)
 
 
-def test_one_visit_saves_a_visit_and_all_drop_outs_but_withdrawals(tmp_path: Path) -> None:
+def test_single_visit_saves_a_visit_and_all_drop_outs_but_withdrawals(tmp_path: Path) -> None:
     two, one = visits.measured(tmp_path, 12, (0.5,))
     assert (two["visits"], one["visits"]) == (2, 1)
     assert (one["visits_per_bot"], one["requests_per_bot"], one["dropped_out"]) == (1.0, 3.0, 0)

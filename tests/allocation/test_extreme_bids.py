@@ -1,4 +1,4 @@
-"""One person's report, however extreme, stops no purchase: the goals, settings and caps one by one."""
+"""One person's bid, however extreme, stops no purchase: the goals, settings and caps one by one."""
 
 import math
 
@@ -23,17 +23,17 @@ every_kind = pytest.mark.parametrize(
 
 
 @every_kind
-def test_one_extreme_report_leaves_the_campaign_decidable(setting: str, goal: Goal, cap: float | None) -> None:
+def test_one_extreme_bid_leaves_the_campaign_decidable(setting: str, goal: Goal, cap: float | None) -> None:
     market = Market(
         prior=Exponential(1.0), setting=setting, goal=goal, variance=0.25, user_weight=0.0, max_privacy_loss=cap
     )  # type: ignore[arg-type]
-    reports = np.array([0.7, 0.3, 1.1, 0.5, 0.9])
+    bids = np.array([0.7, 0.3, 1.1, 0.5, 0.9])
     before = math.inf
     for extreme in (1e-200, 0.5, 1e200):
-        reports[1] = extreme
-        outcome = market.acquire(reports)
+        bids[1] = extreme
+        outcome = market.acquire(bids)
         assert np.isfinite(outcome.payments).all()
-        assert (outcome.payments >= outcome.privacy_loss * np.minimum(reports, 1e100) * (1.0 - 1e-9)).all()
+        assert (outcome.payments >= outcome.privacy_loss * np.minimum(bids, 1e100) * (1.0 - 1e-9)).all()
         assert outcome.privacy_loss[1] <= before * (1.0 + 1e-12)
         before = float(outcome.privacy_loss[1])
     assert before == 0.0

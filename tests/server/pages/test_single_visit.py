@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from hushbid.server.domain.states import ParticipantState
-from hushbid.server.pages.one_visit import ONE_VISIT_STAGES
+from hushbid.server.pages.single_visit import SINGLE_VISIT_STAGES
 from hushbid.server.pages.texts import languages
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor, Watched, keep, too_wide, watched, words
@@ -22,7 +22,7 @@ DEAR = 9.0
 
 
 def started(live: Live, people: int = 3, **changes: Any) -> Play:
-    return opened(live.service, people, one_visit=True, **changes)
+    return opened(live.service, people, single_visit=True, **changes)
 
 
 def hidden(page: httpx.Response) -> dict[str, str]:
@@ -35,12 +35,12 @@ def priced(she: Visitor, price: str = "1.20") -> httpx.Response:
     if (choice := she.get("/p/choice")).status_code != 200:
         she.agree()
         choice = she.get("/p/choice")
-    return she.client.post("/p/report", data={**hidden(choice), "price": price, "limit": ""})
+    return she.client.post("/p/bid", data={**hidden(choice), "price": price, "limit": ""})
 
 
 def gave(live: Live, play: Play, rows: range, price: float = 1.3) -> None:
     for row in rows:
-        live.service.report(play.token(row), price, given=4.0, nonce=nonce_for(row))
+        live.service.bid(play.token(row), price, given=4.0, nonce=nonce_for(row))
 
 
 def state(live: Live, play: Play) -> ParticipantState:
@@ -76,13 +76,13 @@ def test_price_and_value_are_given_together_without_scripts_and_changed_until_th
         # another price: the answers stand; other answers: the price stands
         assert priced(she, "1.10").status_code == 303
         other = shared.service.participation(play.token(0))
-        assert other.report != first.report
+        assert other.bid != first.bid
         assert other.delivered_at == first.delivered_at
         again = she.get("/p/answers")
         assert "Your price stays as it is." in words(again)
         assert she.client.post("/p/answers", data={**hidden(again), "value": "8"}).status_code == 303
         last = shared.service.participation(play.token(0))
-        assert last.report == other.report
+        assert last.bid == other.bid
         assert last.delivered_at is not None
         assert last.delivered_at > (first.delivered_at or last.delivered_at)
         assert "The key to your answers is destroyed, and they stay unopened." in words(she.get("/p/withdraw"))
@@ -114,9 +114,9 @@ def test_a_survey_is_answered_with_the_price_all_or_nothing(shared: Live, langua
         assert 'id="answer-2-problem"' in told.text
         assert state(shared, play) is ParticipantState.INVITED
         assert she.client.post("/p/answers", data={**hidden(told), **typed}).status_code == 303
-        title = languages()[language].texts["visit.stage.reported.title"]
+        title = languages()[language].texts["visit.stage.bid.title"]
         assert title in words(she.get("/p"))
-        assert state(shared, play) is ParticipantState.REPORTED
+        assert state(shared, play) is ParticipantState.BID
 
 
 def test_whoever_is_not_bought_from_reads_that_nobody_opened_her_answers(shared: Live) -> None:
@@ -147,7 +147,7 @@ def test_an_end_without_a_purchase_says_that_all_keys_are_destroyed(shared: Live
 def test_a_deadline_is_named_in_the_promise(shared: Live) -> None:
     now = shared.service.clock()
     later = now.replace(year=now.year + 1)
-    play = started(shared, report_by=later, deliver_by=later.replace(year=later.year + 1))
+    play = started(shared, bid_by=later, deliver_by=later.replace(year=later.year + 1))
     with Visitor(shared.url) as she:
         she.come_in(play.fresh(0))
         for page in (she.get("/p"), priced(she), she.get("/p/agreement")):
@@ -180,7 +180,7 @@ def test_an_answer_without_consent_or_price_is_not_taken(shared: Live) -> None:
 def test_every_stage_that_is_told_in_other_words_has_them() -> None:
     for texts in languages().values():
         assert all(
-            f"visit.stage.{stage}.{part}" in texts.texts for stage in ONE_VISIT_STAGES for part in ("title", "text")
+            f"visit.stage.{stage}.{part}" in texts.texts for stage in SINGLE_VISIT_STAGES for part in ("title", "text")
         )
 
 
@@ -243,7 +243,7 @@ def test_answers_that_a_browser_keeps_are_sent_with_noise_once_the_offer_is_know
     assert list(storage(page).values()) == ['[7.25,false,"nights & days"]' if survey else "[7.25]"]
     page.goto(f"{hers.url}/p")
     expect(page.locator("#kept-answers")).to_contain_text("7.25")
-    play.report(range(1, 3))
+    play.bid(range(1, 3))
     assert play.decide().state == "done"
     page.goto(f"{hers.url}/p")
     page.wait_for_selector("#shown:not([hidden])")
@@ -305,7 +305,7 @@ def test_kept_answers_are_not_used_for_an_offer_that_goes_beyond_what_was_agreed
     page.fill("#value", "3.5")
     page.get_by_role("button", name="Keep my answers").click()
     expect(page.locator("#kept")).to_be_visible()
-    play.report(range(1, 3))
+    play.bid(range(1, 3))
     assert play.decide().state == "done"
     lying(page, r'data-loss="[^"]+"', 'data-loss="1000000000.0"')
     expect(page.locator("#problem")).to_contain_text("a larger privacy loss than you agreed to")
@@ -313,28 +313,28 @@ def test_kept_answers_are_not_used_for_an_offer_that_goes_beyond_what_was_agreed
     assert storage(page) == {}
 
 
-def test_the_steps_of_one_visit_and_the_kept_answers_are_for_everybody(shared: Live, hers: Watched) -> None:
+def test_the_steps_of_single_visit_and_the_kept_answers_are_for_everybody(shared: Live, hers: Watched) -> None:
     survey = {**SURVEY, "minimum_people": 3}
     now = shared.service.clock()
     once = started(shared, 3, **survey, deliver_by=now.replace(year=now.year + 1))
     page = hers.page()
     come_in(page, hers.url, once.fresh(0))
-    examine(page, "one-visit-consent")
+    examine(page, "single-visit-consent")
     page.check("#agreed")
     page.get_by_role("button", name="Continue").click()
     ask_for(page, "1.10")
     page.wait_for_selector("text=Nothing is stored yet.")
     page.get_by_role("button", name="Give price and answers").click()
     page.wait_for_selector("#answer-1-problem")
-    examine(page, "one-visit-answers")
+    examine(page, "single-visit-answers")
     page.fill("#answer-0", "7.5")
     page.select_option("#answer-1", "no")
     page.select_option("#answer-2", "no answer")
     page.get_by_role("button", name="Give price and answers").click()
     page.wait_for_selector("text=You need not come back.")
-    examine(page, "one-visit-reported")
+    examine(page, "single-visit-bid")
     local = opened(shared.service, 3, setting="local", **survey)
-    local.report([0])
+    local.bid([0])
     come_in(page, hers.url, local.fresh(0))
     page.wait_for_selector("#keep:not([hidden])")
     examine(page, "keep-typing")

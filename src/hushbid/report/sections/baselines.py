@@ -18,24 +18,25 @@ from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, rule, text_width
 from hushbid.wording import with_unit
 
-ANCHOR, TITLE = "rivals", "Other ways to buy"
+ANCHOR, TITLE = "baselines", "Other ways to buy"
 
 MOST_PEOPLE = 20_000
-"""With more, searching every rival's terms takes longer than the campaign itself."""
+"""With more, searching every baseline's terms takes longer than the campaign itself."""
 
 _LONGEST_BAR = 4.0
-"""A rival who pays more than so many times as much gets a broken bar, or the others would be too short to compare."""
+"""A baseline who pays more than so many times as much gets a broken bar, or the others would be too short to
+compare."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RivalFacts:
+class BaselineFacts:
     """Another way to buy from the same people."""
 
     name: str
     """What it is called."""
 
     truthful: bool
-    """Whether the truth is everybody's best report under it."""
+    """Whether the truth is everybody's best bid under it."""
 
     voluntary: bool
     """Whether nobody is worse off for joining."""
@@ -56,10 +57,10 @@ class RivalFacts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RivalsFacts:
-    """This campaign's way to buy against others, on the same reports."""
+class BaselinesFacts:
+    """This campaign's way to buy against others, on the same bids."""
 
-    rows: tuple[RivalFacts, ...]
+    rows: tuple[BaselineFacts, ...]
     """This campaign's own first; empty if they are not shown."""
 
     missing: str
@@ -69,31 +70,31 @@ class RivalsFacts:
     """Whether the campaign stated a price for the error, so that nothing is cheaper on average."""
 
 
-def facts_of(material: Material) -> RivalsFacts:
-    """Ours and every rival on the same reports, or why they are not shown."""
+def facts_of(material: Material) -> BaselinesFacts:
+    """Ours and every baseline on the same bids, or why they are not shown."""
     outcome = material.outcome
     missing = _missing(outcome)
     if missing:
-        return RivalsFacts(rows=(), missing=missing)
+        return BaselinesFacts(rows=(), missing=missing)
     try:
-        found = compare(outcome.market, outcome.reports)
+        found = compare(outcome.market, outcome.bids)
     except HushbidError as problem:
-        return RivalsFacts(
+        return BaselinesFacts(
             rows=(), missing=say("Other ways to buy cannot be computed here: {problem}", problem=retold(str(problem)))
         )
-    rows = tuple(_facts(row) for row in (found.ours, *found.rivals))
-    return RivalsFacts(rows=rows, missing="", price_goal=isinstance(outcome.market.goal, Price))
+    rows = tuple(_facts(row) for row in (found.ours, *found.baselines))
+    return BaselinesFacts(rows=rows, missing="", price_goal=isinstance(outcome.market.goal, Price))
 
 
 def _missing(outcome: Outcome) -> str:
     if not enough_for_chart(outcome.active):
         return say(
-            "With fewer than {few} people, what others would pay could show what one of them reported.",
+            "With fewer than {few} people, what others would pay could show what one of them bid.",
             few=SMALLEST_CHART,
         )
     if outcome.market.stratified is not None:
         return say("The other ways to buy estimate one mean of everybody, and no combination of strata.")
-    if outcome.reports.size > MOST_PEOPLE:
+    if outcome.bids.size > MOST_PEOPLE:
         return say(
             "For more than {most:,} people this takes longer than the campaign; the command hushbid compare does it.",
             most=MOST_PEOPLE,
@@ -105,8 +106,8 @@ def _missing(outcome: Outcome) -> str:
     return ""
 
 
-def _facts(row: ComparisonRow) -> RivalFacts:
-    return RivalFacts(
+def _facts(row: ComparisonRow) -> BaselineFacts:
+    return BaselineFacts(
         name=say(row.name),
         truthful=row.truthful,
         voluntary=row.voluntary,
@@ -116,33 +117,33 @@ def _facts(row: ComparisonRow) -> RivalFacts:
     )
 
 
-def cheapest(facts: RivalsFacts) -> RivalFacts | None:
+def cheapest(facts: BaselinesFacts) -> BaselineFacts | None:
     """Of the others, if one is truthful, voluntary and reaches this accuracy."""
     real = [row for row in facts.rows[1:] if row.is_real and math.isfinite(row.payment)]
     return min(real, key=lambda row: row.payment) if real else None
 
 
-def difference(best: RivalFacts, ours: RivalFacts) -> str:
+def difference(best: BaselineFacts, ours: BaselineFacts) -> str:
     """How much more, or less, another way pays."""
     more = best.payment / ours.payment - 1.0
     part = percent(abs(more))
     return say("{part} more", part=part) if more >= 0 else say("{part} less", part=part)
 
 
-def payment(row: RivalFacts, currency: Currency | None) -> str:
+def payment(row: BaselineFacts, currency: Currency | None) -> str:
     """What a way pays for our accuracy."""
     return money(row.payment, currency) if math.isfinite(row.payment) else say("out of reach")
 
 
-def error(row: RivalFacts, unit: str) -> str:
+def error(row: BaselineFacts, unit: str) -> str:
     """The standard error that a way reaches with our money."""
     return with_unit(number(row.standard_error), unit) if math.isfinite(row.standard_error) else say("out of reach")
 
 
-def chart(rows: Sequence[RivalFacts], currency: Currency | None, unit: str) -> Chart:
+def chart(rows: Sequence[BaselineFacts], currency: Currency | None, unit: str) -> Chart:
     """One bar per way to buy: what it pays for the same accuracy."""
     return Chart(
-        name="rivals",
+        name="baselines",
         title=say("What the same accuracy would have cost"),
         description=say("Bars: {listed}.", listed="; ".join(f"{row.name}: {payment(row, currency)}" for row in rows)),
         draw=lambda width: _bars(rows, currency, width),
@@ -166,7 +167,7 @@ def _yes(answer: bool) -> str:
     return say("yes") if answer else say("no")
 
 
-def _bars(rows: Sequence[RivalFacts], currency: Currency | None, width: float) -> Drawing:
+def _bars(rows: Sequence[BaselineFacts], currency: Currency | None, width: float) -> Drawing:
     narrow = width == NARROW
     left = 0.0 if narrow else max(text_width(row.name) for row in rows) + 16.0
     step = 44.0 if narrow else 28.0

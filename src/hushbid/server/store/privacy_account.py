@@ -6,8 +6,8 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from hushbid.server.domain.views import LedgerRow
-from hushbid.server.store.schema import ledger, new_id, people
+from hushbid.server.domain.views import AccountRow
+from hushbid.server.store.schema import new_id, people, privacy_account
 
 _AT_ONCE = 500
 
@@ -41,8 +41,8 @@ def given_up(connection: Connection, person_ids: list[str]) -> dict[str, Fractio
     """What each person has given up, was promised to give up at most, or has reserved; exactly."""
     totals = dict.fromkeys(person_ids, Fraction(0))
     for start in range(0, len(person_ids), _AT_ONCE):
-        query = select(ledger.c.person_id, ledger.c.amount).where(
-            ledger.c.person_id.in_(person_ids[start : start + _AT_ONCE])
+        query = select(privacy_account.c.person_id, privacy_account.c.amount).where(
+            privacy_account.c.person_id.in_(person_ids[start : start + _AT_ONCE])
         )
         for row in connection.execute(query):
             totals[row.person_id] += Fraction(row.amount)  # no rounding: the cap is compared with exactly this
@@ -58,54 +58,61 @@ def put(
     for start in range(0, len(rows), _AT_ONCE):
         part = rows[start : start + _AT_ONCE]
         connection.execute(
-            delete(ledger).where(
-                ledger.c.campaign_id == campaign_id,
-                ledger.c.person_id.in_([row["person_id"] for row in part]),
+            delete(privacy_account).where(
+                privacy_account.c.campaign_id == campaign_id,
+                privacy_account.c.person_id.in_([row["person_id"] for row in part]),
             )
         )
-        connection.execute(insert(ledger), part)
+        connection.execute(insert(privacy_account), part)
 
 
 def free(connection: Connection, campaign_id: str, *, person_id: str | None = None, kind: str | None = None) -> None:
     """Forget what is written for a campaign, or for one person in it, or entries of one kind."""
-    query = delete(ledger).where(ledger.c.campaign_id == campaign_id)
+    query = delete(privacy_account).where(privacy_account.c.campaign_id == campaign_id)
     if person_id is not None:
-        query = query.where(ledger.c.person_id == person_id)
+        query = query.where(privacy_account.c.person_id == person_id)
     if kind is not None:
-        query = query.where(ledger.c.kind == kind)
+        query = query.where(privacy_account.c.kind == kind)
     connection.execute(query)
 
 
 def settle(connection: Connection, campaign_id: str, person_id: str, *, kind: str, amount: float, at: str) -> None:
     """Replace what is written for one person in a campaign, if anything is."""
-    query = update(ledger).where(ledger.c.campaign_id == campaign_id, ledger.c.person_id == person_id)
+    query = update(privacy_account).where(
+        privacy_account.c.campaign_id == campaign_id, privacy_account.c.person_id == person_id
+    )
     connection.execute(query.values(kind=kind, amount=amount, at=at))
 
 
-def of_person(connection: Connection, person_id: str) -> list[LedgerRow]:
+def of_person(connection: Connection, person_id: str) -> list[AccountRow]:
     """Everything one person gave up, oldest first."""
-    query = select(ledger).where(ledger.c.person_id == person_id).order_by(ledger.c.at, ledger.c.campaign_id)
+    query = (
+        select(privacy_account)
+        .where(privacy_account.c.person_id == person_id)
+        .order_by(privacy_account.c.at, privacy_account.c.campaign_id)
+    )
     return [_row(row) for row in connection.execute(query)]
 
 
-def listed(connection: Connection, *, after: tuple[str, str] | None, limit: int) -> list[LedgerRow]:
-    """The whole ledger by person and campaign, after one of its rows."""
-    query = select(ledger).order_by(ledger.c.person_id, ledger.c.campaign_id).limit(limit)
+def listed(connection: Connection, *, after: tuple[str, str] | None, limit: int) -> list[AccountRow]:
+    """The whole privacy account by person and campaign, after one of its rows."""
+    query = select(privacy_account).order_by(privacy_account.c.person_id, privacy_account.c.campaign_id).limit(limit)
     if after is not None:
         person, campaign = after
         query = query.where(
-            (ledger.c.person_id > person) | ((ledger.c.person_id == person) & (ledger.c.campaign_id > campaign))
+            (privacy_account.c.person_id > person)
+            | ((privacy_account.c.person_id == person) & (privacy_account.c.campaign_id > campaign))
         )
     return [_row(row) for row in connection.execute(query)]
 
 
 def campaigns_known(connection: Connection) -> set[str]:
-    """The campaigns that the ledger knows."""
-    return set(connection.execute(select(ledger.c.campaign_id).distinct()).scalars())
+    """The campaigns that the privacy account knows."""
+    return set(connection.execute(select(privacy_account.c.campaign_id).distinct()).scalars())
 
 
-def _row(row: Row[Any]) -> LedgerRow:
-    return LedgerRow(
+def _row(row: Row[Any]) -> AccountRow:
+    return AccountRow(
         person=row.person_id,
         campaign=row.campaign_id,
         title=row.title,

@@ -1,4 +1,4 @@
-"""Every rival against a case worked out by hand, its claims attacked, and the comparison against what it says."""
+"""Every baseline against a case worked out by hand, its claims attacked, and the comparison against what it says."""
 
 import math
 from dataclasses import replace
@@ -9,21 +9,21 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, HardBudget, Price, allocate
 from hushbid.audit import check_incentives
 from hushbid.baselines import (
-    RIVALS,
+    BASELINES,
+    Baseline,
     FirstBest,
     FixedAccuracy,
     NearOptimal,
     NoPrivacy,
     Optimal,
     PostedPrice,
-    Rival,
     UniformLoss,
     compare,
 )
+from hushbid.baselines.baseline import Pool
 from hushbid.baselines.ghosh_roth import expected_threshold
 from hushbid.baselines.posted_price import expected_sales
-from hushbid.baselines.rival import Pool
-from hushbid.errors import DivergentPayment, InputError, MarketError, ReportError
+from hushbid.errors import BidError, DivergentPayment, InputError, MarketError
 from hushbid.estimation import near_optimal_weights
 from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule
@@ -32,38 +32,38 @@ from hushbid.questions import YesNo
 
 PAPER = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
 BUYER = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=2000.0)
-TRUTHFUL = [rival for rival in (*RIVALS, Optimal) if rival.truthful and rival.voluntary]
+TRUTHFUL = [baseline for baseline in (*BASELINES, Optimal) if baseline.truthful and baseline.voluntary]
 SETTINGS = ["central", "local"]
 
 
-def named(rival: type[Rival]) -> str:
-    return rival.__name__
+def named(baseline: type[Baseline]) -> str:
+    return baseline.__name__
 
 
 # Hand-computed cases
 
 
 def test_the_same_loss_for_all_on_the_papers_example_is_a_cube_root_paid_at_the_top_price() -> None:
-    rival = UniformLoss.best(PAPER.for_people(2))
-    assert rival.loss == pytest.approx(0.75 ** (1 / 3), rel=1e-12)  # ε³ = 4·3 / (2²·(2 + 2))
-    outcome = rival.acquire([1.0, 1.7])
-    mse = 2 / (2 * rival.loss) ** 2 + 0.25 / 2
+    baseline = UniformLoss.best(PAPER.for_people(2))
+    assert baseline.loss == pytest.approx(0.75 ** (1 / 3), rel=1e-12)  # ε³ = 4·3 / (2²·(2 + 2))
+    outcome = baseline.acquire([1.0, 1.7])
+    mse = 2 / (2 * baseline.loss) ** 2 + 0.25 / 2
     assert outcome.mse == pytest.approx(mse, rel=1e-12)
-    assert outcome.payments == pytest.approx([mse - 0.25 + 2 * rival.loss] * 2, rel=1e-12)
+    assert outcome.payments == pytest.approx([mse - 0.25 + 2 * baseline.loss] * 2, rel=1e-12)
     local = UniformLoss.best(replace(PAPER, setting="local").for_people(2))
     assert local.loss == pytest.approx(1.5 ** (1 / 3), rel=1e-12)  # ε³ = 4·3 / (2·4)
     assert local.acquire([1.0, 1.7]).mse == pytest.approx((0.25 + 2 / local.loss**2) / 2, rel=1e-12)
 
 
 def test_the_best_posted_price_for_one_person_solves_its_first_order_condition() -> None:
-    # Sensitivity uniform on [0, 1], A = 16, V = 0.05: cost 4 − 3.2 p + 6 p^(5/3), least at p^(2/3) = 0.32.
+    # Cost uniform on [0, 1], A = 16, V = 0.05: cost 4 − 3.2 p + 6 p^(5/3), least at p^(2/3) = 0.32.
     market = Market(prior=Uniform(0, 1), variance=0.05, buyer_weight=16.0, user_weight=0.0)
-    rival = PostedPrice.best(market.for_people(1))
-    assert rival.price == pytest.approx(0.32**1.5, rel=1e-3)
-    assert rival.loss == pytest.approx((64 / rival.price) ** (1 / 3), rel=1e-9)
-    sold, refused = rival.acquire([0.1]), rival.acquire([0.3])
-    assert sold.payments[0] == pytest.approx(rival.price * rival.loss, rel=1e-12)
-    assert sold.mse == pytest.approx(2 / rival.loss**2 + 0.05, rel=1e-12)
+    baseline = PostedPrice.best(market.for_people(1))
+    assert baseline.price == pytest.approx(0.32**1.5, rel=1e-3)
+    assert baseline.loss == pytest.approx((64 / baseline.price) ** (1 / 3), rel=1e-9)
+    sold, refused = baseline.acquire([0.1]), baseline.acquire([0.3])
+    assert sold.payments[0] == pytest.approx(baseline.price * baseline.loss, rel=1e-12)
+    assert sold.mse == pytest.approx(2 / baseline.loss**2 + 0.05, rel=1e-12)
     assert refused.payments[0] == 0
     assert refused.mse == 0.25
 
@@ -71,7 +71,7 @@ def test_the_best_posted_price_for_one_person_solves_its_first_order_condition()
 def test_no_other_posted_price_has_a_lower_expected_cost() -> None:
     for setting in SETTINGS:
         market = replace(BUYER, setting=setting)
-        rival = PostedPrice.best(market.for_people(12))
+        baseline = PostedPrice.best(market.for_people(12))
 
         def cost(price: float, loss: float, setting: str = setting) -> float:
             number = np.arange(1, 13)
@@ -80,9 +80,9 @@ def test_no_other_posted_price_has_a_lower_expected_cost() -> None:
             error = np.dot(chances[1:], noise + 0.25 / number) + chances[0] / 4
             return float(2000 * error + 12 * (price - 1) * price * loss)
 
-        best = cost(rival.price, rival.loss)
+        best = cost(baseline.price, baseline.loss)
         for price in np.linspace(1.01, 2, 100):
-            for loss in rival.loss * np.geomspace(0.5, 2, 60):
+            for loss in baseline.loss * np.geomspace(0.5, 2, 60):
                 assert cost(price, loss) >= best * (1 - 1e-6)
 
 
@@ -90,9 +90,9 @@ def test_where_guessing_costs_less_than_any_offer_nothing_is_offered() -> None:
     # Three in ten at about 1.1, the others at about 3.1, and a small weight: the best offer is worth less than a guess.
     prior = Mixture([Uniform(1, 1.2), Uniform(3, 3.2)], [0.3, 0.7])
     market = Market(prior=prior, user_weight=0.0, buyer_weight=100.0, setting="local")
-    rival = PostedPrice.best(market.for_people(50))
-    assert rival.loss == 0
-    outcome = rival.acquire(np.full(50, 1.1))
+    baseline = PostedPrice.best(market.for_people(50))
+    assert baseline.loss == 0
+    outcome = baseline.acquire(np.full(50, 1.1))
     assert outcome.mse == 0.25
     assert outcome.total_payment == 0
     # By hand, at the top of the lower group, with fifteen sellers on average:
@@ -103,7 +103,7 @@ def test_where_guessing_costs_less_than_any_offer_nothing_is_offered() -> None:
     assert PostedPrice.best(market.for_people(50), error_weight=1000.0).loss > 0
 
 
-def test_the_auction_pays_the_k_lowest_the_next_lowest_report() -> None:
+def test_the_auction_pays_the_k_lowest_the_next_lowest_bid() -> None:
     market = replace(BUYER, prior=Uniform(1, 2))
     outcome = FixedAccuracy(population=market.for_people(4), sellers=2, loss=0.5).acquire([1.9, 1.1, 1.5, 1.2])
     assert outcome.privacy_loss.tolist() == [0, 0.5, 0, 0.5]
@@ -115,9 +115,9 @@ def test_the_auction_pays_the_k_lowest_the_next_lowest_report() -> None:
 
 def test_on_the_papers_example_the_auction_buys_from_one_person() -> None:
     # One seller costs 3/4 + 1.5·12^(1/3)·(5/3)^(2/3) = 5.58, two cost 3/8 + 1.5·12^(1/3)·2^(2/3) = 5.83.
-    rival = FixedAccuracy.best(PAPER.for_people(2))
-    assert rival.sellers == 1
-    assert rival.loss == pytest.approx((12 * 3 / 5) ** (1 / 3), rel=1e-9)
+    baseline = FixedAccuracy.best(PAPER.for_people(2))
+    assert baseline.sellers == 1
+    assert baseline.loss == pytest.approx((12 * 3 / 5) ** (1 / 3), rel=1e-9)
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
@@ -141,7 +141,7 @@ def test_the_expected_threshold_is_an_order_statistic() -> None:
     assert exponential == pytest.approx([1 / 9 + 1 / 8, 1 / 9 + 1 / 8 + 1 / 7 + 1 / 6], rel=1e-6)
 
 
-def test_the_expected_threshold_is_right_where_sensitivities_have_gaps() -> None:
+def test_the_expected_threshold_is_right_where_costs_have_gaps() -> None:
     k = np.arange(1, 50)
 
     def beyond(share: float) -> np.ndarray:
@@ -171,9 +171,9 @@ def test_the_first_best_buys_at_cost_and_pays_no_rent() -> None:
     outcome = FirstBest.best(market.for_people(1)).acquire([4 / 3 + 1e-15])
     assert outcome.privacy_loss[0] == pytest.approx((4 * 27 * 3 / 4) ** (1 / 3), rel=1e-9)
     assert outcome.payments[0] == pytest.approx(4 / 3 * outcome.privacy_loss[0], rel=1e-9)
-    reports = np.array([1.1, 1.3, 1.8])
-    several = FirstBest.best(market.for_people(3)).acquire(reports)
-    exact = allocate(reports, error_weight=27.0)
+    bids = np.array([1.1, 1.3, 1.8])
+    several = FirstBest.best(market.for_people(3)).acquire(bids)
+    exact = allocate(bids, error_weight=27.0)
     assert several.privacy_loss == pytest.approx(exact.privacy_loss, rel=1e-12)
     assert several.total_payment == pytest.approx(exact.objective - 27 * exact.mse, rel=1e-12)
 
@@ -186,23 +186,23 @@ def test_without_privacy_the_error_is_the_sampling_error_and_nobody_is_paid() ->
 
 
 def test_the_papers_estimators_on_our_losses_cost_what_our_losses_do_and_err_more() -> None:
-    reports = np.linspace(1, 2, 30)
+    bids = np.linspace(1, 2, 30)
     market = replace(BUYER, setting="local")
-    ours, theirs = (rival.best(market.for_people(30)).acquire(reports) for rival in (Optimal, NearOptimal))
+    ours, theirs = (baseline.best(market.for_people(30)).acquire(bids) for baseline in (Optimal, NearOptimal))
     assert theirs.payments == pytest.approx(ours.payments, rel=1e-12)
     used = ours.privacy_loss**2
     error = np.sum((used / used.sum()) ** 2 * (0.25 + 2 / np.where(used > 0, used, np.inf)))
     assert theirs.mse == pytest.approx(error, rel=1e-12)
     assert theirs.mse > ours.mse
-    central = NearOptimal.best(BUYER.for_people(30)).acquire(reports)
+    central = NearOptimal.best(BUYER.for_people(30)).acquire(bids)
     expected = near_optimal_weights(central.privacy_loss, setting="central", variance=0.25).mse
-    assert central.mse == expected > Optimal.best(BUYER.for_people(30)).acquire(reports).mse
+    assert central.mse == expected > Optimal.best(BUYER.for_people(30)).acquire(bids).mse
 
 
 @pytest.mark.parametrize("market", [PAPER, replace(PAPER, setting="local"), BUYER], ids=["paper", "local", "buyer"])
-def test_our_mechanism_in_the_rivals_clothes_is_the_market_itself(market: Market) -> None:
-    reports = np.array([1.05, 1.2, 1.25, 1.6, 2.0])
-    ours, market_outcome = Optimal.best(market.for_people(5)).acquire(reports), market.acquire(reports)
+def test_our_mechanism_in_the_baselines_clothes_is_the_market_itself(market: Market) -> None:
+    bids = np.array([1.05, 1.2, 1.25, 1.6, 2.0])
+    ours, market_outcome = Optimal.best(market.for_people(5)).acquire(bids), market.acquire(bids)
     assert ours.payments == pytest.approx(market_outcome.payments, rel=1e-9)
     assert ours.privacy_loss == pytest.approx(market_outcome.privacy_loss, rel=1e-12)
     assert ours.mse == pytest.approx(market_outcome.mse, rel=1e-12)
@@ -211,18 +211,18 @@ def test_our_mechanism_in_the_rivals_clothes_is_the_market_itself(market: Market
 # Claims, attacked
 
 
-REPORTS = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
+BIDS = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
 
 
-@pytest.mark.parametrize("rival", [PostedPrice, FixedAccuracy, UniformLoss, NearOptimal], ids=named)
+@pytest.mark.parametrize("baseline", [PostedPrice, FixedAccuracy, UniformLoss, NearOptimal], ids=named)
 @pytest.mark.parametrize("setting", SETTINGS)
 @pytest.mark.parametrize("market", [PAPER, replace(PAPER, goal=Price(300.0))], ids=["paper", "buyer"])
-def test_the_common_audit_finds_no_misreport_that_pays_where_a_rival_claims_so(
-    rival: type[Rival], setting: str, market: Market
+def test_the_common_audit_finds_no_misreport_that_pays_where_a_baseline_claims_so(
+    baseline: type[Baseline], setting: str, market: Market
 ) -> None:
     world = replace(market, setting=setting)
-    people = 2 if rival is NearOptimal else 5
-    found = check_incentives(rival.best(world.for_people(5)), REPORTS, market=world, points=17, people=people)
+    people = 2 if baseline is NearOptimal else 5
+    found = check_incentives(baseline.best(world.for_people(5)), BIDS, market=world, points=17, people=people)
     assert found.passed, found.summary()
     assert found.people == people
     assert found.largest_gain <= 1e-8
@@ -231,45 +231,45 @@ def test_the_common_audit_finds_no_misreport_that_pays_where_a_rival_claims_so(
 
 
 def test_the_common_audit_finds_that_overstating_pays_where_prices_are_taken_at_their_word() -> None:
-    found = check_incentives(FirstBest.best(BUYER.for_people(5)), REPORTS, market=BUYER, points=17)
+    found = check_incentives(FirstBest.best(BUYER.for_people(5)), BIDS, market=BUYER, points=17)
     assert not found.passed
     assert found.largest_gain > 0.1
 
 
-@pytest.mark.parametrize("rival", TRUTHFUL, ids=named)
+@pytest.mark.parametrize("baseline", TRUTHFUL, ids=named)
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_nobody_loses_by_joining_where_a_rival_claims_so(rival: type[Rival], setting: str) -> None:
-    mechanism = rival.best(replace(PAPER, setting=setting).for_people(6))
+def test_nobody_loses_by_joining_where_a_baseline_claims_so(baseline: type[Baseline], setting: str) -> None:
+    mechanism = baseline.best(replace(PAPER, setting=setting).for_people(6))
     for seed in range(20):
-        reports = np.random.default_rng(seed).uniform(1, 2, 6)
-        outcome = mechanism.acquire(reports)
-        surplus = outcome.payments - reports * outcome.privacy_loss - (outcome.mse - 0.25)
+        bids = np.random.default_rng(seed).uniform(1, 2, 6)
+        outcome = mechanism.acquire(bids)
+        surplus = outcome.payments - bids * outcome.privacy_loss - (outcome.mse - 0.25)
         assert surplus == pytest.approx(outcome.information_rent, abs=1e-12)
         assert (outcome.information_rent >= -1e-12).all()
 
 
-def test_without_privacy_no_report_changes_anything() -> None:
-    rival = NoPrivacy.best(PAPER.for_people(3))
-    first, second = rival.acquire([1.0, 1.5, 2.0]), rival.acquire([1.3, 1.1, 1.9])
+def test_without_privacy_no_bid_changes_anything() -> None:
+    baseline = NoPrivacy.best(PAPER.for_people(3))
+    first, second = baseline.acquire([1.0, 1.5, 2.0]), baseline.acquire([1.3, 1.1, 1.9])
     assert first.mse == second.mse
     assert first.payments.tolist() == second.payments.tolist()
     assert first.privacy_loss.tolist() == second.privacy_loss.tolist()
 
 
-@pytest.mark.parametrize("rival", [PostedPrice, FixedAccuracy, UniformLoss], ids=named)
+@pytest.mark.parametrize("baseline", [PostedPrice, FixedAccuracy, UniformLoss], ids=named)
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_every_rent_is_the_integral_that_the_common_payment_code_finds(rival: type[Rival], setting: str) -> None:
-    mechanism = rival.best(replace(BUYER, setting=setting).for_people(5))
-    reports = REPORTS
-    outcome = mechanism.acquire(reports)
+def test_every_rent_is_the_integral_that_the_common_payment_code_finds(baseline: type[Baseline], setting: str) -> None:
+    mechanism = baseline.best(replace(BUYER, setting=setting).for_people(5))
+    bids = BIDS
+    outcome = mechanism.acquire(bids)
 
     def own_loss(z: np.ndarray, row: int) -> np.ndarray:
-        return np.array([mechanism.acquire(np.where(np.arange(5) == row, x, reports)).privacy_loss[row] for x in z])
+        return np.array([mechanism.acquire(np.where(np.arange(5) == row, x, bids)).privacy_loss[row] for x in z])
 
     for row in range(5):
-        jumps = np.array([getattr(mechanism, "price", 1.5), *np.delete(reports, row)])
+        jumps = np.array([getattr(mechanism, "price", 1.5), *np.delete(bids, row)])
         rent = rent_of_rule(
-            lambda z, row=row: own_loss(z, row), reports[row], 2.0, breaks=jumps, tolerance=1e-2, most_evaluations=400
+            lambda z, row=row: own_loss(z, row), bids[row], 2.0, breaks=jumps, tolerance=1e-2, most_evaluations=400
         )
         assert rent.lower[0] - 1e-9 <= outcome.information_rent[row] <= rent.upper[0] + 1e-9
 
@@ -278,23 +278,23 @@ def test_every_rent_is_the_integral_that_the_common_payment_code_finds(rival: ty
 
 
 @pytest.mark.parametrize("setting", SETTINGS)
-def test_in_expectation_no_truthful_rival_that_people_join_is_cheaper(setting: str) -> None:
+def test_in_expectation_no_truthful_baseline_that_people_join_is_cheaper(setting: str) -> None:
     for prior in (Uniform(1, 2), LogNormal(0, 0.5), Empirical([1, 1.1, 1.5, 3])):
         market = Market(prior=prior, user_weight=0.0, buyer_weight=3000.0, setting=setting)
         rng = np.random.default_rng(7)
         populations = [np.asarray(prior.sample(15, rng=rng)) for _ in range(12)]
 
-        def costs(rival: type[Rival], market: Market = market, drawn: list = populations) -> np.ndarray:
-            mechanism = rival.best(market.for_people(15))
-            found = [mechanism.acquire(reports) for reports in drawn]
+        def costs(baseline: type[Baseline], market: Market = market, drawn: list = populations) -> np.ndarray:
+            mechanism = baseline.best(market.for_people(15))
+            found = [mechanism.acquire(bids) for bids in drawn]
             return np.array([market.stated_goal.number * outcome.mse + outcome.total_payment for outcome in found])
 
         ours = costs(Optimal)
-        for rival in (PostedPrice, FixedAccuracy, UniformLoss, NearOptimal):
+        for baseline in (PostedPrice, FixedAccuracy, UniformLoss, NearOptimal):
             try:
-                excess = costs(rival) - ours
+                excess = costs(baseline) - ours
             except DivergentPayment:
-                assert rival is UniformLoss
+                assert baseline is UniformLoss
                 assert prior.support[1] == np.inf
                 continue
             assert excess.mean() >= -3 * excess.std() / math.sqrt(excess.size)
@@ -304,9 +304,9 @@ def test_in_expectation_no_truthful_rival_that_people_join_is_cheaper(setting: s
 @pytest.mark.parametrize("setting", SETTINGS)
 def test_same_accuracy_and_same_money_are_met(setting: str) -> None:
     market = replace(BUYER, setting=setting)
-    reports = np.linspace(1, 2, 40)
-    found = compare(market, reports)
-    ours = market.acquire(reports)
+    bids = np.linspace(1, 2, 40)
+    found = compare(market, bids)
+    ours = market.acquire(bids)
     assert found.ours.mse == pytest.approx(ours.mse, rel=1e-12)
     assert found.ours.total_payment == pytest.approx(ours.total_payment, rel=1e-9)
     same = found.row("the same loss for all")
@@ -325,42 +325,40 @@ def test_a_comparison_on_simulated_people_states_its_uncertainty_and_prints_ever
     found = compare(BUYER, people=10, rng=np.random.default_rng(3), populations=4)
     assert found.people == 10
     assert found.populations == 4
-    assert all(row.cost_error > 0 for row in (found.ours, *found.rivals) if row.voluntary)
+    assert all(row.cost_error > 0 for row in (found.ours, *found.baselines) if row.voluntary)
     assert [line.split("  ")[0] for line in found.table().splitlines()[1:]] == [
         "Hushbid",
-        *(rival.name for rival in RIVALS),
+        *(baseline.name for baseline in BASELINES),
     ]
-    assert [row["name"] for row in found.to_dict()["rows"]] == ["Hushbid", *(rival.name for rival in RIVALS)]
+    assert [row["name"] for row in found.to_dict()["rows"]] == ["Hushbid", *(baseline.name for baseline in BASELINES)]
 
 
-def test_a_rival_that_cannot_be_paid_for_says_why() -> None:
+def test_a_baseline_that_cannot_be_paid_for_says_why() -> None:
     market = replace(BUYER, prior=Exponential(1.0))
-    with pytest.raises(DivergentPayment, match="no largest sensitivity"):
+    with pytest.raises(DivergentPayment, match="no largest cost"):
         UniformLoss.best(market.for_people(5))
     row = compare(market, [0.5, 1.0, 3.0]).row("the same loss for all")
     assert row.payment_for_same_error == math.inf
-    assert "no largest sensitivity" in row.note
+    assert "no largest cost" in row.note
     with pytest.raises(MarketError, match="second person"):
         FixedAccuracy.best(market.for_people(1))
 
 
 def test_the_papers_cap_puts_our_accuracy_out_of_reach_and_the_comparison_says_so() -> None:
     market = Market(prior=Uniform(1, 8), user_weight=0.0, buyer_weight=10_000.0)
-    reports = 1 + 7 * (np.arange(100) + 0.5) / 100
-    row = compare(market, reports, rivals=(NearOptimal,)).rivals[0]
+    bids = 1 + 7 * (np.arange(100) + 0.5) / 100
+    row = compare(market, bids, baselines=(NearOptimal,)).baselines[0]
     assert row.payment_for_same_error == math.inf
     assert "cap" in row.note
     # However much is bought, all are used alike in the end: (2 + V)/n. Just before, the error is a little less, and
     # that is found.
-    errors = [
-        NearOptimal.best(market.for_people(100), error_weight=weight).error(reports) for weight in (5.6e4, 1e5, 1e7)
-    ]
+    errors = [NearOptimal.best(market.for_people(100), error_weight=weight).error(bids) for weight in (5.6e4, 1e5, 1e7)]
     assert errors[1:] == pytest.approx([0.0225, 0.0225], rel=1e-9)
     assert errors[0] == pytest.approx(0.0215, abs=1e-4)
-    between = compare(replace(market, goal=Price(1640.0)), reports, rivals=(NearOptimal,))
+    between = compare(replace(market, goal=Price(1640.0)), bids, baselines=(NearOptimal,))
     assert 0.0215 < between.ours.mse < 0.0225
-    assert math.isfinite(between.rivals[0].payment_for_same_error)
-    assert between.rivals[0].note == ""
+    assert math.isfinite(between.baselines[0].payment_for_same_error)
+    assert between.baselines[0].note == ""
 
 
 def test_groups_with_priors_of_their_own_are_compared_too() -> None:
@@ -368,23 +366,23 @@ def test_groups_with_priors_of_their_own_are_compared_too() -> None:
     market = replace(BUYER, prior=prior)
     pool = Pool.of(market.for_people(20))
     assert pool.accepting(pool.quantile([0.1, 0.5, 0.75])) == pytest.approx([0.1, 0.5, 0.75], abs=1e-9)
-    reports = prior.sample(rng=np.random.default_rng(1))
-    found = compare(market, reports)
+    bids = prior.sample(rng=np.random.default_rng(1))
+    found = compare(market, bids)
     assert found.row("the same loss for all").payment_for_same_error > found.ours.total_payment
     assert math.isfinite(found.row("a posted price").payment_for_same_error)
 
 
-def test_a_cap_binds_the_rivals_as_well() -> None:
+def test_a_cap_binds_the_baselines_as_well() -> None:
     market = replace(BUYER, goal=Price(1e6), max_privacy_loss=0.5)
-    for rival in RIVALS:
-        if rival.voluntary:
-            assert rival.best(market.for_people(8)).acquire(np.linspace(1, 2, 8)).privacy_loss.max() <= 0.5
+    for baseline in BASELINES:
+        if baseline.voluntary:
+            assert baseline.best(market.for_people(8)).acquire(np.linspace(1, 2, 8)).privacy_loss.max() <= 0.5
 
 
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: compare(BUYER), "without reports"),
+        (lambda: compare(BUYER), "without bids"),
         (lambda: compare(BUYER, [1.5], people=3), "not both"),
         (lambda: compare(replace(BUYER, variance=[0.25, 0.2]), [1.5, 1.2]), "one per person"),
         (
@@ -395,7 +393,7 @@ def test_a_cap_binds_the_rivals_as_well() -> None:
         (lambda: UniformLoss.best(BUYER.for_people(0)), "at least 1"),
         (lambda: UniformLoss.best(BUYER.for_people(2), error_weight=-1.0), "positive and finite"),
         (lambda: UniformLoss.best(BUYER.for_people(2)).acquire([1.5]), "one entry per person"),
-        (lambda: compare(BUYER, [1.2, 1.3], rivals=()).row("nobody"), "no mechanism"),
+        (lambda: compare(BUYER, [1.2, 1.3], baselines=()).row("nobody"), "no mechanism"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_in_one_sentence(call: object, message: str) -> None:
@@ -403,8 +401,8 @@ def test_what_cannot_be_compared_is_refused_in_one_sentence(call: object, messag
         call()  # type: ignore[operator]
 
 
-def test_a_report_below_the_support_is_named_by_its_row() -> None:
-    with pytest.raises(ReportError, match="row 1"):
+def test_a_bid_below_the_support_is_named_by_its_row() -> None:
+    with pytest.raises(BidError, match="row 1"):
         PostedPrice.best(BUYER.for_people(2)).acquire([1.5, 0.5])
 
 
@@ -415,9 +413,9 @@ def test_if_nothing_is_bought_there_is_no_accuracy_to_compare() -> None:
 
 @pytest.mark.parametrize("relation", [0.0, 0.1])
 @pytest.mark.parametrize("goal", [Budget(10.0), Accuracy(0.15), HardBudget(10.0)], ids=lambda goal: goal.kind)
-def test_rivals_are_compared_at_the_markets_goal_for_the_same_money_and_the_same_error(goal, relation) -> None:
-    market = Market(prior=Uniform(1, 2), goal=goal, max_relation=relation)
-    found = compare(market, np.linspace(1, 2, 40), rivals=(PostedPrice, FixedAccuracy, NoPrivacy))
+def test_baselines_are_compared_at_the_markets_goal_for_the_same_money_and_the_same_error(goal, relation) -> None:
+    market = Market(prior=Uniform(1, 2), goal=goal, max_correlation=relation)
+    found = compare(market, np.linspace(1, 2, 40), baselines=(PostedPrice, FixedAccuracy, NoPrivacy))
     ours = market.acquire(np.linspace(1, 2, 40))
     assert found.ours.mse == pytest.approx(ours.worst_mse, rel=1e-12)
     assert found.ours.total_payment == pytest.approx(ours.total_payment, rel=1e-12)
@@ -435,22 +433,22 @@ def test_rivals_are_compared_at_the_markets_goal_for_the_same_money_and_the_same
 def test_on_average_nobody_reaches_our_error_for_less_than_our_budget() -> None:
     market = Market(prior=Uniform(1, 2), goal=Budget(20.0))
     found = compare(
-        market, people=40, rng=np.random.default_rng(1), populations=10, rivals=(PostedPrice, FixedAccuracy)
+        market, people=40, rng=np.random.default_rng(1), populations=10, baselines=(PostedPrice, FixedAccuracy)
     )
     assert found.ours.total_payment == pytest.approx(20.0, rel=0.1)
-    for row in found.rivals:
+    for row in found.baselines:
         assert row.payment_for_same_error > found.ours.total_payment
         assert row.error_for_same_payment > found.ours.mse
 
 
-def test_rivals_answer_a_single_local_question_by_the_same_coin() -> None:
+def test_baselines_answer_a_single_local_question_by_the_same_coin() -> None:
     market = Market(prior=Uniform(1, 2), setting="local", questions=[YesNo(name="q")], buyer_weight=2000.0)
     population, tried = market.for_people(30), np.geomspace(0.05, 8.0, 4001)
     answer = 0.25 / np.tanh(tried / 2.0) ** 2
     same = UniformLoss.best(population)
     assert same.loss == pytest.approx(tried[np.argmin(2000.0 * answer / 30 + 60.0 * tried)], rel=2e-3)
     auction = FixedAccuracy.best(population)
-    reports = np.random.default_rng(5).uniform(1, 2, 30)
-    assert auction.decide(reports).mse == pytest.approx(0.25 / np.tanh(auction.loss / 2) ** 2 / auction.sellers)
-    for row in compare(market, reports[:6]).rivals:
+    bids = np.random.default_rng(5).uniform(1, 2, 30)
+    assert auction.decide(bids).mse == pytest.approx(0.25 / np.tanh(auction.loss / 2) ** 2 / auction.sellers)
+    for row in compare(market, bids[:6]).baselines:
         assert row.error_for_same_payment > 0.25 / 6 or row.name.startswith("no privacy")

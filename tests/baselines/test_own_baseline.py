@@ -1,4 +1,4 @@
-"""A rival of one's own: `hushbid.baselines` has all it needs; tables, frames, reports and commands show it by name."""
+"""A baseline of one's own: `hushbid.baselines` has all it needs; tables, frames, bids and commands show it by name."""
 
 import json
 from dataclasses import dataclass
@@ -10,13 +10,13 @@ from click.testing import CliRunner
 
 from hushbid.audit import check_incentives
 from hushbid.baselines import (
-    RIVALS,
+    BASELINES,
+    Baseline,
     Decision,
     PostedPrice,
-    Rival,
     UniformLoss,
     compare,
-    every_rival,
+    every_baseline,
     register,
     registry,
 )
@@ -27,7 +27,7 @@ from hushbid.priors import Uniform
 from hushbid.report import build_report
 
 MARKET = Market(prior=Uniform(1, 3), user_weight=0, buyer_weight=4000, variance=0.1)
-REPORTS = np.linspace(1.0, 3.0, 30)
+BIDS = np.linspace(1.0, 3.0, 30)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,9 +41,9 @@ class EveryOther(PostedPrice):
         best = PostedPrice.best(population, error_weight=error_weight)
         return cls(population=population, price=best.price, loss=best.loss)
 
-    def decide(self, reports):
-        made = PostedPrice.decide(self, reports)
-        asked = np.arange(reports.size) % 2 == 0
+    def decide(self, bids):
+        made = PostedPrice.decide(self, bids)
+        asked = np.arange(bids.size) % 2 == 0
         losses = np.where(asked, made.privacy_loss, 0.0)
         return Decision(privacy_loss=losses, rent=np.where(asked, made.rent, 0.0), mse=self.error_of(losses))
 
@@ -54,23 +54,23 @@ def nothing_stays_registered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_it_is_compared_by_its_class_and_brought_to_our_error_exactly():
-    found = compare(MARKET, REPORTS, rivals=[PostedPrice, EveryOther])
+    found = compare(MARKET, BIDS, baselines=[PostedPrice, EveryOther])
     row = found.row("every other person")
-    assert found.ours.total_payment < found.rivals[0].payment_for_same_error < row.payment_for_same_error < np.inf
+    assert found.ours.total_payment < found.baselines[0].payment_for_same_error < row.payment_for_same_error < np.inf
     assert found.to_frame("pandas")["name"].tolist() == ["Hushbid", "a posted price", "every other person"]
     assert "every other person" in found.table()
     assert "every other person" in found._repr_html_()
 
 
 def test_once_registered_every_comparison_and_report_has_it():
-    assert [one.name for one in every_rival()] == [one.name for one in RIVALS]
+    assert [one.name for one in every_baseline()] == [one.name for one in BASELINES]
     register(EveryOther)
-    assert compare(MARKET, REPORTS).rivals[-1].name == "every other person"
-    report = build_report(MARKET.acquire(REPORTS), comparison="omit")
-    assert [row.name for row in report.rivals.rows][-1] == "every other person"
+    assert compare(MARKET, BIDS).baselines[-1].name == "every other person"
+    bid = build_report(MARKET.acquire(BIDS), comparison="omit")
+    assert [row.name for row in bid.baselines.rows][-1] == "every other person"
     from hushbid.report import plots
 
-    axes = plots.rivals(compare(MARKET, REPORTS, rivals=[EveryOther]))
+    axes = plots.baselines(compare(MARKET, BIDS, baselines=[EveryOther]))
     assert "every other person" in [label.get_text() for label in axes.get_yticklabels()]
 
 
@@ -79,17 +79,17 @@ def test_its_claims_are_audited_like_ours():
     class PayAsBid(UniformLoss):
         name: ClassVar[str] = "pay as bid"
 
-        def decide(self, reports):
-            losses = np.full(reports.size, self.loss)
-            return Decision(privacy_loss=losses, rent=np.zeros(reports.size), mse=self.error_of(losses))
+        def decide(self, bids):
+            losses = np.full(bids.size, self.loss)
+            return Decision(privacy_loss=losses, rent=np.zeros(bids.size), mse=self.error_of(losses))
 
-    few = REPORTS[:6]
+    few = BIDS[:6]
     honest, lying = EveryOther.best(MARKET.for_people(6)), PayAsBid.best(MARKET.for_people(6))
     assert check_incentives(honest, few, market=MARKET, people=2, rng=np.random.default_rng(1)).passed
     assert not check_incentives(lying, few, market=MARKET, people=2, rng=np.random.default_rng(1)).passed
 
 
-def test_what_is_no_rival_and_a_name_that_is_taken_are_refused_in_a_sentence():
+def test_what_is_no_baseline_and_a_name_that_is_taken_are_refused_in_a_sentence():
     register(EveryOther)
     assert register(EveryOther) is EveryOther
 
@@ -106,7 +106,7 @@ def test_what_is_no_rival_and_a_name_that_is_taken_are_refused_in_a_sentence():
         name: ClassVar[str] = " "
 
     @dataclass(frozen=True, slots=True, kw_only=True)
-    class Empty(Rival):
+    class Empty(Baseline):
         pass
 
     class Plain(PostedPrice):
@@ -114,16 +114,16 @@ def test_what_is_no_rival_and_a_name_that_is_taken_are_refused_in_a_sentence():
 
     for kind, told in [
         (Other, "must not be taken, but 'every other person' is registered by .*EveryOther"),
-        (Ours, "must not be that of a rival of Hushbid, got 'a posted price'"),
+        (Ours, "must not be that of a baseline of Hushbid, got 'a posted price'"),
         (Nameless, "name of Nameless must be a text of 1 to 40 characters, got ' '"),
-        (Empty, "the rival Empty must define best, decide, name, truthful, voluntary"),
-        (Plain, "the rival Plain must be a dataclass"),
-        (Market, "a rival must be a subclass of hushbid.baselines.Rival"),
+        (Empty, "the baseline Empty must define best, decide, name, truthful, voluntary"),
+        (Plain, "the baseline Plain must be a dataclass"),
+        (Market, "a baseline must be a subclass of hushbid.baselines.Baseline"),
     ]:
         with pytest.raises(InputError, match=told):
             register(kind)
-    with pytest.raises(InputError, match=r"a rival must be a subclass .*, got an object of EveryOther\.$"):
-        compare(MARKET, REPORTS, rivals=[EveryOther.best(MARKET.for_people(30))])
+    with pytest.raises(InputError, match=r"a baseline must be a subclass .*, got an object of EveryOther\.$"):
+        compare(MARKET, BIDS, baselines=[EveryOther.best(MARKET.for_people(30))])
 
 
 @pytest.mark.parametrize(
@@ -145,12 +145,12 @@ def test_a_decision_that_is_none_is_refused_in_a_sentence(made, told):
     class Careless(UniformLoss):
         name: ClassVar[str] = "careless"
 
-        def decide(self, reports):
+        def decide(self, bids):
             fine = {"privacy_loss": np.ones(30), "rent": np.zeros(30), "mse": 0.1}
             return None if made is None else Decision(**(fine | made))
 
     with pytest.raises(InputError, match=told) as caught:
-        compare(MARKET, REPORTS, rivals=[Careless])
+        compare(MARKET, BIDS, baselines=[Careless])
     assert "\n" not in str(caught.value)
 
 
@@ -159,48 +159,48 @@ def test_it_may_decide_in_lists_of_whole_numbers_and_know_everything():
     class Omniscient(UniformLoss):
         name: ClassVar[str] = "omniscient"
 
-        def decide(self, reports):
-            return Decision(privacy_loss=[1] * reports.size, rent=[0] * reports.size, mse=0)
+        def decide(self, bids):
+            return Decision(privacy_loss=[1] * bids.size, rent=[0] * bids.size, mse=0)
 
-    row = compare(MARKET, REPORTS, rivals=[Omniscient]).rivals[0]
-    assert row.total_payment == row.payment_for_same_error == pytest.approx(REPORTS.sum())
+    row = compare(MARKET, BIDS, baselines=[Omniscient]).baselines[0]
+    assert row.total_payment == row.payment_for_same_error == pytest.approx(BIDS.sum())
     assert row.mse == 0.0
 
 
-def test_overwriting_the_reports_it_is_given_changes_nothing_for_the_others():
+def test_overwriting_the_bids_it_is_given_changes_nothing_for_the_others():
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Overwriting(PostedPrice):
         name: ClassVar[str] = "overwriting"
 
-        def decide(self, reports):
-            made = PostedPrice.decide(self, reports)
-            reports[:] = 1.0
+        def decide(self, bids):
+            made = PostedPrice.decide(self, bids)
+            bids[:] = 1.0
             return made
 
-    reports = REPORTS.copy()
-    found = compare(MARKET, reports, rivals=[Overwriting, PostedPrice])
-    assert np.array_equal(reports, REPORTS)
-    assert found.rivals[0].payment_for_same_error == found.rivals[1].payment_for_same_error
-    assert found.ours.total_payment == compare(MARKET, REPORTS, rivals=[]).ours.total_payment
+    bids = BIDS.copy()
+    found = compare(MARKET, bids, baselines=[Overwriting, PostedPrice])
+    assert np.array_equal(bids, BIDS)
+    assert found.baselines[0].payment_for_same_error == found.baselines[1].payment_for_same_error
+    assert found.ours.total_payment == compare(MARKET, BIDS, baselines=[]).ours.total_payment
 
 
-def test_one_that_fails_is_named_and_what_it_says_of_reports_is_not_told():
+def test_one_that_fails_is_named_and_what_it_says_of_bids_is_not_told():
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Failing(UniformLoss):
         name: ClassVar[str] = "failing"
 
-        def decide(self, reports):
-            raise KeyError(reports[7])
+        def decide(self, bids):
+            raise KeyError(bids[7])
 
-    with pytest.raises(InputError, match=r"^the rival 'failing' must not fail, but it raises KeyError\.$") as caught:
-        compare(MARKET, REPORTS, rivals=[Failing])
+    with pytest.raises(InputError, match=r"^the baseline 'failing' must not fail, but it raises KeyError\.$") as caught:
+        compare(MARKET, BIDS, baselines=[Failing])
     assert isinstance(caught.value.__cause__, KeyError)
 
 
-def test_rivals_that_are_no_list_are_refused():
+def test_baselines_that_are_no_list_are_refused():
     for wrong in (PostedPrice, "a posted price", 3):
-        with pytest.raises(InputError, match="rivals must be a list of subclasses of Rival, got"):
-            compare(MARKET, REPORTS, rivals=wrong)
+        with pytest.raises(InputError, match="baselines must be a list of subclasses of Baseline, got"):
+            compare(MARKET, BIDS, baselines=wrong)
 
 
 @pytest.mark.parametrize(
@@ -208,8 +208,8 @@ def test_rivals_that_are_no_list_are_refused():
     [
         ({"people": "10"}, "people must be a whole number of at least 1, got '10'"),
         ({"people": 10, "populations": 2.5}, "populations must be a whole number of at least 2, got 2.5"),
-        ({"people": None}, "without reports, people and rng are needed, got no people"),
-        ({"people": 10, "rng": None}, "without reports, people and rng are needed, got no rng"),
+        ({"people": None}, "without bids, people and rng are needed, got no people"),
+        ({"people": 10, "rng": None}, "without bids, people and rng are needed, got no rng"),
         ({"people": 10, "market": "uniform:1,2"}, "market must be a Market, got str"),
     ],
 )
@@ -221,13 +221,13 @@ def test_what_cannot_be_compared_on_is_refused_in_a_sentence(given, told):
 def test_the_command_line_can_name_it():
     register(EveryOther)
     options = ["--prior", "uniform:1,3", "--buyer-weight", "4000", "--people", "12", "--repetitions", "2", "--json"]
-    found = CliRunner().invoke(main, ["compare", *options, "--rival", "every other person"])
+    found = CliRunner().invoke(main, ["compare", *options, "--baseline", "every other person"])
     assert found.exit_code == 0, found.output
-    names = [row["name"] for row in json.loads(found.stdout)["rivals"]["central"]["rows"]]
+    names = [row["name"] for row in json.loads(found.stdout)["baselines"]["central"]["rows"]]
     assert names == ["Hushbid", "every other person"]
-    refused = CliRunner().invoke(main, ["compare", *options, "--rival", "nobody"])
+    refused = CliRunner().invoke(main, ["compare", *options, "--baseline", "nobody"])
     assert refused.exit_code == 2
-    assert "a rival must be one of 'the first best (prices known)'" in refused.output
-    both = CliRunner().invoke(main, ["compare", *options, "--rival", "nobody", "--no-rivals"])
+    assert "a baseline must be one of 'the first best (prices known)'" in refused.output
+    both = CliRunner().invoke(main, ["compare", *options, "--baseline", "nobody", "--no-baselines"])
     assert both.exit_code == 2
-    assert "--rival must not be given beside --no-rivals" in both.output
+    assert "--baseline must not be given beside --no-baselines" in both.output

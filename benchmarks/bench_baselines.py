@@ -60,12 +60,12 @@ def against_the_paper() -> Iterator[Row]:
 def mesh_method() -> Iterator[Row]:
     """Everybody's payment at n = 200: two optimal values each, exact for a uniform prior, against the paper's mesh."""
     prior, accuracy = Uniform(1.0, 2.0), 1e-2
-    reports = prior.sample(200, rng=np.random.default_rng(7))
+    bids = prior.sample(200, rng=np.random.default_rng(7))
     for setting in ("central", "local"):
         rule = partial(allocate, setting=setting, variance=VARIANCE)
-        exact, our_seconds = timed(partial(envelope_payments, reports, prior, rule))
+        exact, our_seconds = timed(partial(envelope_payments, bids, prior, rule))
         mesh, their_seconds = timed(
-            partial(mesh_payments, reports, prior=prior, rule=rule, variance=VARIANCE, accuracy=accuracy)
+            partial(mesh_payments, bids, prior=prior, rule=rule, variance=VARIANCE, accuracy=accuracy)
         )
         what = f"payments of 200, {setting}, uniform"
         yield Row(
@@ -136,11 +136,11 @@ def local_cost(loss: FloatArray, costs: FloatArray) -> tuple[float, FloatArray]:
     return weight / precision + costs @ loss, costs - weight * 4 * loss / scaled**2 / precision**2
 
 
-def envelope_payments(reports: FloatArray, prior: Uniform, rule: Callable[[FloatArray], Any]) -> FloatArray:
-    """MSE - V + c * loss + half the rise of the optimal value as the report goes to the top of the support."""
-    costs = prior.virtual_cost(reports)
+def envelope_payments(bids: FloatArray, prior: Uniform, rule: Callable[[FloatArray], Any]) -> FloatArray:
+    """MSE - V + c * loss + half the rise of the optimal value as the bid goes to the top of the support."""
+    costs = prior.virtual_cost(bids)
     truthful = rule(costs)
-    payments = truthful.mse - VARIANCE + reports * truthful.privacy_loss
+    payments = truthful.mse - VARIANCE + bids * truthful.privacy_loss
     for row in np.flatnonzero(truthful.privacy_loss):
         highest = costs.copy()
         highest[row] = prior.virtual_cost(prior.support[1])

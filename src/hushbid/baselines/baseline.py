@@ -1,16 +1,16 @@
-"""What every rival mechanism looks like, and the one place that prices it.
+"""What every baseline mechanism looks like, and the one place that prices it.
 
-A rival turns everybody's reported sensitivity into privacy losses, payments and an error, like a market does. It
+A baseline turns everybody's bid into privacy losses, payments and an error, like a market does. It
 decides two things, the losses and everybody's *rent*, what she keeps beyond her cost; the rest is common:
 
     t_i = β_i·(MSE − V_i) + c_i·ε_i + rent_i,
 
 with the market's own user weights β and variances V ([F] Prop. 1). For a rule under which person i's loss is constant
-up to a *critical report* and 0 above it, the rent that makes the truth best is a rectangle, `step_rents`. What a rival
+up to a *critical bid* and 0 above it, the rent that makes the truth best is a rectangle, `step_rents`. What a baseline
 claims, that the truth is best (`truthful`) and that nobody is worse off for joining (`voluntary`), is there to be
-audited: `hushbid.audit.check_incentives` takes a rival like any other rule.
+audited: `hushbid.audit.check_incentives` takes a baseline like any other rule.
 
-A rival's own parameters (its ε, its price, its number of sellers) are chosen beforehand, optimally for the prior and
+A baseline's own parameters (its ε, its price, its number of sellers) are chosen beforehand, optimally for the prior and
 the number of people, at a given *error weight*: the money that one squared unit of error costs everybody together.
 """
 
@@ -23,17 +23,17 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation import Budget, HardBudget, Price
 from hushbid.arrays import FloatArray, as_floats, as_losses, first_row, rows_text
-from hushbid.errors import InputError, ReportError
+from hushbid.errors import BidError, InputError
 from hushbid.estimation import WORST_VARIANCE
 from hushbid.mechanism import Population
 from hushbid.priors import Prior
 
 __all__ = [
     "AtErrorWeight",
+    "Baseline",
+    "BaselineOutcome",
     "Decision",
     "Pool",
-    "Rival",
-    "RivalOutcome",
     "best_common_loss",
     "common_error",
     "common_variance",
@@ -44,7 +44,7 @@ __all__ = [
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
-    """What a rival decides before payments are worked out."""
+    """What a baseline decides before payments are worked out."""
 
     privacy_loss: FloatArray = field(repr=False)
     """Everybody's promised loss."""
@@ -57,14 +57,14 @@ class Decision:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class RivalOutcome:
-    """What a rival buys and pays, in the market's units."""
+class BaselineOutcome:
+    """What a baseline buys and pays, in the market's units."""
 
     name: str
-    """The rival."""
+    """The baseline."""
 
-    reports: FloatArray = field(repr=False)
-    """Everybody's reported sensitivity."""
+    bids: FloatArray = field(repr=False)
+    """Everybody's bid."""
 
     privacy_loss: FloatArray = field(repr=False)
     """Everybody's promised loss."""
@@ -90,14 +90,14 @@ class RivalOutcome:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rival(ABC):
-    """A whole mechanism to compare ours with; its parameters are fixed before anybody reports."""
+class Baseline(ABC):
+    """A whole mechanism to compare ours with; its parameters are fixed before anybody bids."""
 
     name: ClassVar[str]
     """What it is called in tables."""
 
     truthful: ClassVar[bool]
-    """Whether it claims that the truth is everybody's best report."""
+    """Whether it claims that the truth is everybody's best bid."""
 
     voluntary: ClassVar[bool]
     """Whether it claims that nobody is worse off for joining."""
@@ -108,28 +108,29 @@ class Rival(ABC):
     @classmethod
     @abstractmethod
     def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
-        """The rival with its parameters chosen for the people's priors; ``error_weight`` replaces the market's."""
+        """The baseline with its parameters chosen for the people's priors; ``error_weight`` replaces the market's."""
 
     @abstractmethod
-    def decide(self, reports: FloatArray) -> Decision:
-        """Losses and rents for reports that have been checked."""
+    def decide(self, bids: FloatArray) -> Decision:
+        """Losses and rents for bids that have been checked."""
 
-    def error(self, reports: FloatArray) -> float:
+    def error(self, bids: FloatArray) -> float:
         """The error alone, on a data range of width 1: quicker than a decision where rents take work."""
-        return self.decide(reports).mse
+        return self.decide(bids).mse
 
     def scaled(self, factor: float) -> Self | None:
-        """This rival, but buying ``factor`` times the loss from each seller; None if it has no common loss to scale."""
+        """This baseline, but buying ``factor`` times the loss from each seller; None if it has no common loss to
+        scale."""
         return None
 
-    def acquire(self, reports: ArrayLike) -> RivalOutcome:
-        """Losses, payments and error for everybody's reports."""
+    def acquire(self, bids: ArrayLike) -> BaselineOutcome:
+        """Losses, payments and error for everybody's bids."""
         population = self.population
-        stated = np.atleast_1d(as_floats(reports, "reports", ReportError))
+        stated = np.atleast_1d(as_floats(bids, "bids", BidError))
         if stated.shape != (population.people,):
             raise InputError(
-                f"reports must have one entry per person ({population.people}), got shape {stated.shape}.",
-                field="reports",
+                f"bids must have one entry per person ({population.people}), got shape {stated.shape}.",
+                field="bids",
             )
         population.virtual_costs(stated)  # refuses what the market would refuse, by row
         made = _checked(self.decide(stated.copy()), self.name, population.people)
@@ -140,9 +141,9 @@ class Rival(ABC):
         payments[sold] += stated[sold] * made.privacy_loss[sold]
         if population.cares:
             payments = payments + np.asarray(population.user_weight) * (mse - np.asarray(population.own_error))
-        return RivalOutcome(
+        return BaselineOutcome(
             name=self.name,
-            reports=stated,
+            bids=stated,
             privacy_loss=made.privacy_loss,
             payments=payments,
             information_rent=made.rent,
@@ -167,37 +168,38 @@ class Rival(ABC):
 def _checked(made: Decision, name: str, people: int) -> Decision:
     """A decision of one's own in order: a loss and a rent for everybody, and an error."""
     if not isinstance(made, Decision):
-        raise InputError(f"decide of {name!r} must return a Decision, got {type(made).__name__}.", field="rivals")
+        raise InputError(f"decide of {name!r} must return a Decision, got {type(made).__name__}.", field="baselines")
     losses = as_losses(made.privacy_loss, some_positive=False, name=f"privacy_loss of {name!r}")
     rents = as_floats(made.rent, f"rent of {name!r}")
     for called, column in (("privacy_loss", losses), ("rent", rents)):
         if column.shape != (people,):
             told = f"{called} of {name!r} must have one entry per person ({people}), got shape {column.shape}."
-            raise InputError(told, field="rivals")
+            raise InputError(told, field="baselines")
     unknown = np.isnan(rents)
     if np.any(unknown):
         told = f"rent of {name!r} must be numbers, but {rows_text(unknown, 'is')} not."
-        raise InputError(told, field="rivals", row=first_row(unknown))
+        raise InputError(told, field="baselines", row=first_row(unknown))
     mse = as_floats(made.mse, f"mse of {name!r}")
     if mse.shape != () or not mse >= 0.0:
-        raise InputError(f"mse of {name!r} must be one number of at least 0, got {made.mse!r}.", field="rivals")
+        raise InputError(f"mse of {name!r} must be one number of at least 0, got {made.mse!r}.", field="baselines")
     return Decision(privacy_loss=losses, rent=rents, mse=float(mse))
 
 
 def common_variance(population: Population) -> float:
-    """The one variance of a market, for a range of width 1; rivals know neither several variances nor several caps,
+    """The one variance of a market, for a range of width 1; baselines know neither several variances nor several caps,
     nor strata."""
     if population.strata is not None:
-        raise InputError("strata must be left out to compare with rivals, which estimate one mean.", field="strata")
+        raise InputError("strata must be left out to compare with baselines, which estimate one mean.", field="strata")
     if isinstance(population.variance, np.ndarray):
-        raise InputError("variance must be one number to compare with rivals, got one per person.", field="variance")
+        raise InputError("variance must be one number to compare with baselines, got one per person.", field="variance")
     if isinstance(population.cap, np.ndarray):
         raise InputError(
-            "max_privacy_loss must be one number to compare with rivals, got one per person.", field="max_privacy_loss"
+            "max_privacy_loss must be one number to compare with baselines, got one per person.",
+            field="max_privacy_loss",
         )
     if population.outside_option != "own_data" and population.cares:
         raise InputError(
-            f"outside_option must be 'own_data' to compare with rivals while user_weight is not 0,"
+            f"outside_option must be 'own_data' to compare with baselines while user_weight is not 0,"
             f" got {population.outside_option!r}.",
             field="outside_option",
         )
@@ -213,34 +215,34 @@ def unit_error_weight(population: Population, error_weight: float | None) -> flo
     return weight * population.unit
 
 
-def implied_weight(population: Population, reports: FloatArray) -> float:
+def implied_weight(population: Population, bids: FloatArray) -> float:
     """What an error is worth in the market: as stated, or the price at which such a purchase would be chosen."""
     goal = population.goal
     if isinstance(goal, Price):
         return population.total_weight
     soft = Budget(goal.amount) if isinstance(goal, HardBudget) else goal
-    costs = population.virtual_costs(reports)
+    costs = population.virtual_costs(bids)
     return replace(population, goal=soft).allocation(costs).error_weight / population.unit
 
 
-def step_rents(reports: FloatArray, privacy_loss: FloatArray, critical: ArrayLike) -> FloatArray:
-    """The rents of people whose loss is constant up to their critical report and 0 above it: rectangles."""
-    rent = np.zeros(reports.size)
+def step_rents(bids: FloatArray, privacy_loss: FloatArray, critical: ArrayLike) -> FloatArray:
+    """The rents of people whose loss is constant up to their critical bid and 0 above it: rectangles."""
+    rent = np.zeros(bids.size)
     sold = privacy_loss > 0
-    rent[sold] = privacy_loss[sold] * (np.broadcast_to(np.asarray(critical), reports.shape)[sold] - reports[sold])
+    rent[sold] = privacy_loss[sold] * (np.broadcast_to(np.asarray(critical), bids.shape)[sold] - bids[sold])
     return rent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AtErrorWeight(Rival):
-    """A rival whose only parameter is what an error costs."""
+class AtErrorWeight(Baseline):
+    """A baseline whose only parameter is what an error costs."""
 
     error_weight: float
     """What one squared data unit of error costs everybody together."""
 
     @classmethod
     def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
-        """The rival at the market's error weight, or another."""
+        """The baseline at the market's error weight, or another."""
         weight = unit_error_weight(population, error_weight) / population.unit
         return cls(population=population, error_weight=weight)
 
@@ -269,7 +271,7 @@ def common_error(population: Population, loss: float, noise: float, sampling: fl
 
 @dataclass(frozen=True, slots=True)
 class Pool:
-    """Everybody's sensitivity as one distribution: the prior, or the mixture of the groups' priors by their size."""
+    """Everybody's cost as one distribution: the prior, or the mixture of the groups' priors by their size."""
 
     parts: tuple[tuple[float, Prior], ...]
     """(share of the people, prior)."""
@@ -281,16 +283,16 @@ class Pool:
 
     @property
     def lowest(self) -> float:
-        """The smallest sensitivity anybody can have."""
+        """The smallest cost anybody can have."""
         return min(part.support[0] for _, part in self.parts)
 
     @property
     def top(self) -> float:
-        """The largest sensitivity anybody can have; may be infinite."""
+        """The largest cost anybody can have; may be infinite."""
         return max(part.support[1] for _, part in self.parts)
 
     def accepting(self, price: ArrayLike) -> FloatArray:
-        """The chance that a person's sensitivity is at most ``price``."""
+        """The chance that a person's cost is at most ``price``."""
         prices = np.atleast_1d(np.asarray(price, dtype=np.float64))
         shares = [share * np.asarray(part.cdf(prices)) for share, part in self.parts]
         return np.asarray(sum(shares), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""What people give up over all campaigns: counted exactly, limited before anybody reports, never after."""
+"""What people give up over all campaigns: counted exactly, limited before anybody bids, never after."""
 
 import math
 
@@ -12,37 +12,37 @@ from tests.server.support import Installation, Play, decided, drafted, on_one_st
 PEOPLE = ["ann@x", "bob@x", "cy@x"]
 
 
-def ledger_of(service: Service, play: Play) -> dict[str, tuple[str, float]]:
+def account_of(service: Service, play: Play) -> dict[str, tuple[str, float]]:
     """Kind and amount by label, for one campaign."""
-    rows = ((link.label, row) for link in play.seats for row in service.personal_ledger(link.token).rows)
+    rows = ((link.label, row) for link in play.seats for row in service.personal_account(link.token).rows)
     return {label: (row.kind, row.amount) for label, row in rows if row.campaign == play.id}
 
 
-def test_the_ledger_follows_a_campaign_from_reserved_to_delivered(service: Service) -> None:
+def test_the_privacy_account_follows_a_campaign_from_reserved_to_delivered(service: Service) -> None:
     play = opened(service, PEOPLE)
-    assert ledger_of(service, play) == dict.fromkeys(PEOPLE, ("reserved", 1.0))
-    play.report()
+    assert account_of(service, play) == dict.fromkeys(PEOPLE, ("reserved", 1.0))
+    play.bid()
     play.decide()
     promised = {link.label: service.participation(link.token).promised for link in play.seats}
-    assert ledger_of(service, play) == {name: ("promised", loss) for name, loss in promised.items()}
+    assert account_of(service, play) == {name: ("promised", loss) for name, loss in promised.items()}
     play.deliver([0, 1])
     play.release()
     lost = {link.label: service.participation(link.token).delivered_loss for link in play.seats}
-    assert ledger_of(service, play) == {name: ("delivered", lost[name]) for name in PEOPLE[:2]}
+    assert account_of(service, play) == {name: ("delivered", lost[name]) for name in PEOPLE[:2]}
     assert lost["cy@x"] == 0.0
 
 
 def test_whoever_declines_withdraws_or_is_not_bought_from_gives_up_nothing(service: Service) -> None:
     play = opened(service, [*PEOPLE, "dee@x", "eve@x"])
     service.decline(play.token(0))
-    play.report([1, 2])
+    play.bid([1, 2])
     service.withdraw(play.token(1))
-    service.report(play.token(3), 5.0)
-    assert set(ledger_of(service, play)) == {"cy@x", "dee@x", "eve@x"}
+    service.bid(play.token(3), 5.0)
+    assert set(account_of(service, play)) == {"cy@x", "dee@x", "eve@x"}
     play.decide()
-    assert set(ledger_of(service, play)) == {"cy@x"}
+    assert set(account_of(service, play)) == {"cy@x"}
     service.withdraw(play.token(2))
-    assert ledger_of(service, play) == {}
+    assert account_of(service, play) == {}
 
 
 def test_a_message_that_was_sent_counts_even_if_it_is_withdrawn(service: Service) -> None:
@@ -50,23 +50,23 @@ def test_a_message_that_was_sent_counts_even_if_it_is_withdrawn(service: Service
     play.deliver([0, 1])
     service.withdraw(play.token(0))
     play.release()
-    kinds = {label: kind for label, (kind, _) in ledger_of(service, play).items()}
+    kinds = {label: kind for label, (kind, _) in account_of(service, play).items()}
     assert kinds == {"ann@x": "delivered", "bob@x": "delivered"}
 
 
-def test_exhausted_people_are_excluded_before_reports_open(installation: Installation) -> None:
+def test_exhausted_people_are_excluded_before_bids_open(installation: Installation) -> None:
     with installation.start(privacy_cap=1.5) as service:
         first = released(service, PEOPLE)
         second = opened(service, ["Ann@X ", "dee@x", "eve@x"])
         assert second.view.people == {"excluded": 1, "invited": 2}
         with pytest.raises(Conflict, match="exceed the limit"):
-            service.report(second.token(0), 1.5)
-        second.report([1, 2])
+            service.bid(second.token(0), 1.5)
+        second.bid([1, 2])
         second.decide()
         assert service.participation(second.token(0)).state is ParticipantState.EXCLUDED
         second.release(accept_nobody=True)
         assert service.receipt(second.token(0)).body.state == "excluded"
-        given_up = service.personal_ledger(second.token(0))
+        given_up = service.personal_account(second.token(0))
         assert [row.campaign for row in given_up.rows] == [first.id]
         assert given_up.cap == 1.5
 
@@ -126,11 +126,11 @@ def test_an_id_that_is_no_name_is_refused_by_its_row(service: Service) -> None:
             service.invite(play.who, play.id, people=["good", (wrong, None)])  # type: ignore[list-item]
 
 
-def test_auditors_see_the_ledger_by_pseudonym_in_pages(service: Service) -> None:
+def test_auditors_see_the_privacy_account_by_pseudonym_in_pages(service: Service) -> None:
     play = released(service, PEOPLE)
     auditor = user(service, "eve", "auditor")
-    first = service.ledger(auditor, limit=2)
-    second = service.ledger(auditor, limit=2, cursor=first.cursor)
+    first = service.privacy_account(auditor, limit=2)
+    second = service.privacy_account(auditor, limit=2, cursor=first.cursor)
     rows = (*first.items, *second.items)
     assert len({row.person for row in rows}) == 3
     assert second.cursor is None
