@@ -7,13 +7,16 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.payments.curves import Curve, fit
+from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_integrals import rents
 from hushbid.payments.rule import Rents
 from hushbid.priors import Prior
 
-_CURVE_TOLERANCE = 1e-10
-RENT_TOLERANCE = 1e-8
-"""How narrow the enclosures of rents must be, relative to the largest payment, if the market does not ask for more."""
+_AT_POINTS, _FINE = 0.9, 1e-4
+"""The parts of a market's tolerance for what is computed at points, and for a curve through them."""
+
+_BETWEEN = 0.01
+"""No curve is closer to its points than this part of what those may be off."""
 
 
 class Answers(Protocol):
@@ -56,20 +59,22 @@ class GroupCurves:
     """Rents and outside errors of one group in one stratum as functions of the bid."""
 
     def __init__(self, bought: Purchase, prior: Prior, *, lowest: float, tolerance: float) -> None:
-        """``lowest`` is the smallest bid of the group; enclosures are as narrow as ``tolerance`` of the largest."""
+        """``lowest`` is the smallest bid of the group; rents are right to ``tolerance`` of the largest payment."""
         self._bought, self._prior = bought, prior
-        self._lowest, self._tolerance = lowest, min(RENT_TOLERANCE, tolerance)
-        self.rent_error = self.largest = 0.0
+        self._lowest, self._tolerance = lowest, max(tolerance, FINEST)
+        self.rent_error = 0.0
+        self.largest = 0.0  # what a point was paid at most: errors are measured by it
 
     def rents(self) -> Curve | None:
         """What people gain over staying out; None if nobody of the group is bought from."""
         breaks = self._breaks(self._bought)
         if breaks is None:
             return None
-        # the lowest bid is paid most: what errors are measured by
-        few = self._rents_at(np.array([breaks[0]]))
-        self.largest = float(few.estimate[0] + breaks[0] * self._losses(np.array([breaks[0]]))[0])
-        return fit(lambda bids: self._rents_at(bids).estimate, breaks, allowed=_CURVE_TOLERANCE * self.largest)
+        return fit(
+            lambda bids: self._rents_at(bids).estimate,
+            breaks,
+            allowed=lambda: max(_FINE * self._tolerance * self.largest, _BETWEEN * self.rent_error),
+        )
 
     def outside(self, without: Purchase, *, unit: float, idle: float) -> Curve | None:
         """The error without each person, in data units, less the error without an idle one.
@@ -84,21 +89,23 @@ class GroupCurves:
             rule = without.rule_for(np.asarray(self._prior.virtual_cost(bids)))
             return rule.at(np.arange(bids.size), np.full(bids.size, np.inf)).mse * unit - idle
 
-        return fit(errors, breaks, allowed=1e-13 * idle)
+        return fit(errors, breaks, allowed=lambda: 1e-13 * idle)
 
     def _losses(self, bids: FloatArray) -> FloatArray:
         return self._bought.losses(np.asarray(self._prior.virtual_cost(bids)))
 
     def _rents_at(self, bids: FloatArray) -> Rents:
+        besides = bids * self._losses(bids)
         found = rents(
             self._bought.rule_for(np.asarray(self._prior.virtual_cost(bids))),
             self._prior,
             np.arange(bids.size),
             bids,
-            paid_besides=bids * self._losses(bids),
-            tolerance=self._tolerance,
+            paid_besides=besides,
+            tolerance=_AT_POINTS * self._tolerance,
         )
         self.rent_error = max(self.rent_error, found.error)
+        self.largest = max(self.largest, float((besides + found.estimate).max(initial=0.0)))
         return found
 
     def _breaks(self, bought: Purchase) -> list[float] | None:
