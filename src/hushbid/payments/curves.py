@@ -44,14 +44,15 @@ class Curve:
         middle, stretch = 0.5 * (low + high), 2.0 / (high - low)
         if low.size == 1:
             x = np.clip((bids - middle) * stretch, -1.0, 1.0)
-            found = np.full(bids.size, float(self.coefficients[-1, 0]))
+            value = np.full(bids.size, float(self.coefficients[-1, 0]))
             for row in self.coefficients[-2::-1, 0].tolist():
-                found *= x
-                found += row
-            return found
+                value *= x
+                value += row
+            return value
         piece = self._piece(bids)
         x = np.clip((bids - middle[piece]) * stretch[piece], -1.0, 1.0)
-        found, term = self.coefficients[-1].take(piece), np.empty(bids.size)
+        found: FloatArray = np.asarray(self.coefficients[-1].take(piece))
+        term = np.empty(bids.size)
         for coefficient in self.coefficients[-2::-1]:
             found *= x
             coefficient.take(piece, out=term, mode="clip")
