@@ -18,8 +18,11 @@ In reading order:
 - `separate`: strata in the local setting, for a price: one market in each
 - `local_queue`: in which order people are bought from there, with one of them moved
 - `lower_bounds`: what no allocation can beat, found without looking at one: the certificate
-- `sums`: exact sums of costs, and sums in buckets
-- `central_from_sums`, `levels_from_sums`: the central purchase between bounds, from sums alone: what engines use
+- `sums`: sums of costs in buckets
+- `exact_sums`, `histogram`, `windows`: what passes over very many costs add up: exact sums, sparse buckets, and the
+  costs in a window
+- `bracket`: between which points the optimum lies, from such sums
+- `from_sums`, `rule_from_sums`: the optimum and its allocation rule, from exact sums and the people near the levels
 """
 
 import math

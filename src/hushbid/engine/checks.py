@@ -2,10 +2,10 @@
 
 import numpy as np
 
+from hushbid.allocation.histogram import MOST_PEOPLE
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.engine.adapter import Engine, pyarrow
 from hushbid.engine.decisions import PRICED
-from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.passes import Census, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Run
 from hushbid.errors import InputError, ReportError

@@ -37,21 +37,16 @@ class Few:
     kernel: LookupKernel
 
 
-Cut = float | tuple[float, ...]
-"""One virtual cost for all, or one for each stratum."""
-
-
-def price_cheapest(run: Run, population: Population, census: Census, cut: Cut, *, most: int = MOST) -> Few:
-    """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them, of each stratum."""
+def price_cheapest(
+    run: Run, population: Population, census: Census, cuts: tuple[float, ...], *, most: int = MOST
+) -> Few:
+    """Price everybody with a virtual cost of at most the cut, or the cheapest ``most`` of them, of each stratum."""
     # ids are read only where they decide
     by_identity = population.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
         raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
-    if isinstance(cut, tuple):
-        cut = tuple(_enough(one, other) for one, other in zip(cut, census.strata, strict=True))
-    else:
-        cut = _enough(cut, census)
-    kernel = GatherKernel(run.people, cut, max(most, min(_AT_LEAST, census.histogram.people)), by_identity)
+    cuts = tuple(_enough(one, other) for one, other in zip(cuts, census.parts, strict=True))
+    kernel = GatherKernel(run.people, cuts, max(most, min(_AT_LEAST, census.histogram.people)), by_identity)
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
     few = _population_of(run, population, people)
@@ -118,7 +113,7 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
     none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
     return LookupKernel(
-        gather=GatherKernel(run.people, -1.0, 0, False),
+        gather=GatherKernel(run.people, (-1.0,), 0, False),
         idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0, largest_outside=0.0),
         salt=0,
         keys=keys,
@@ -155,9 +150,11 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
 
 
 def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tuple[float, ...], int]:
-    """The same for a combination of stratum means, which for a price are markets of their own in the local setting."""
+    """The same for each stratum; for a price strata are separate markets in the local setting."""
     strata, goal = population.strata, population.goal
-    assert strata is not None
+    if strata is None:
+        cut, most = cheapest_few(population, census)
+        return (cut,), most
     assert isinstance(goal, Price)
     found = [
         cheapest_few(replace(population, strata=None, rosters=(), goal=Price(goal.buyer_weight * weight**2)), one)

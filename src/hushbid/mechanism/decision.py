@@ -19,9 +19,10 @@ from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.held import Doubles
 from hushbid.mechanism.impossible import refuse_impossible
+from hushbid.mechanism.many import Priced, SummedPurchase, buy_from_many
 from hushbid.mechanism.population import Group, Population, TieKey
 from hushbid.mechanism.shared_menu import SharedMenu
-from hushbid.payments import FINEST, RentBounds, Rents, rents, rounding
+from hushbid.payments import FINEST, EvenBounds, RentBounds, Rents, rents, rounding
 from hushbid.tables import Library, frame_of
 
 _SAMPLE = 256
@@ -58,7 +59,7 @@ class Decision:
     information_rent: FloatArray
     """What each person gains over staying out: the integral of her loss over higher reports."""
 
-    rent_bounds: tuple[FloatArray, FloatArray] | RentBounds
+    rent_bounds: tuple[FloatArray, FloatArray] | RentBounds | EvenBounds
     """A rigorous lower and upper bound on each information rent."""
 
     outside_error: FloatArray
@@ -182,6 +183,9 @@ def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
 
 def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     refuse_impossible(population, costs)
+    many = buy_from_many(population, reports, costs)
+    if many is not None:
+        return _bought_from_many(population, reports, costs, tie_key, *many)
     allocation = population.allocation(costs, tie_key)
     loss, weights = allocation.privacy_loss, allocation.weights
     bought = np.flatnonzero(loss > 0.0)
@@ -222,6 +226,40 @@ def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_
         mse=mse,
         worst_mse=worst,
         objective=population.objective_of(allocation),
+        incentive_error=2.0 * error,
+        tie_order=precedence(tie_key),
+    )
+
+
+def _bought_from_many(
+    population: Population,
+    reports: FloatArray,
+    costs: FloatArray,
+    tie_key: TieKey,
+    purchase: SummedPurchase,
+    priced: Priced,
+) -> Decision:
+    """Losses by a formula and rents by curves, as on engines."""
+    refuse_unreleasable(purchase.largest_loss)
+    payments = np.multiply(reports, priced.loss, out=np.zeros(reports.size), where=priced.loss > 0.0)
+    payments += priced.rent
+    outside: FloatArray = np.broadcast_to(np.asarray(purchase.outside), reports.shape)
+    if population.cares:
+        outside = outside + priced.outside if priced.outside.size else outside
+        payments += np.asarray(population.user_weight) * (purchase.mse - outside)
+    error = purchase.schedule_error + purchase.rent_error
+    return Decision(
+        reports=reports,
+        virtual_costs=costs,
+        privacy_loss=priced.loss,
+        weights=priced.weight,
+        payments=payments,
+        information_rent=priced.rent,
+        rent_bounds=EvenBounds(rents=priced.rent, losses=priced.loss, error=error),
+        outside_error=outside,
+        mse=purchase.mse,
+        worst_mse=purchase.worst_mse,
+        objective=purchase.objective,
         incentive_error=2.0 * error,
         tie_order=precedence(tie_key),
     )
@@ -411,7 +449,9 @@ _WRITTEN = Codec(_Written, "outcome")
 
 
 def _written(
-    decided: Decision, columns: Mapping[str, FloatArray], rent_bounds: tuple[FloatArray, FloatArray] | RentBounds
+    decided: Decision,
+    columns: Mapping[str, FloatArray],
+    rent_bounds: tuple[FloatArray, FloatArray] | RentBounds | EvenBounds,
 ) -> dict[str, Any]:
     """A decision with these columns as plain values."""
     return _WRITTEN.write(

@@ -112,3 +112,27 @@ class RentBounds:
 
     def __iter__(self) -> Iterator[FloatArray]:
         return iter((self[0], self[1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EvenBounds:
+    """The lower and the upper ends of enclosures that are equally wide for everybody who is bought from."""
+
+    rents: FloatArray = field(repr=False)
+    """Everybody's estimate."""
+
+    losses: FloatArray = field(repr=False)
+    """Everybody's privacy loss: who has none has no rent."""
+
+    error: float
+    """How far an estimate may be from the truth."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, end: int) -> FloatArray:
+        away = (-self.error, self.error)[end]
+        return np.where(self.losses > 0.0, self.rents + away, 0.0)
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return iter((self[0], self[1]))

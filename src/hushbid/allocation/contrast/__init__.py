@@ -10,9 +10,6 @@ In reading order:
 - `moved`: populations in which one person's cost is replaced
 - `potential`: the integral of one person's loss under a budget
 - `replies`: the optimum as a function of one person's cost, for many people at once
-- `bracket`: between which points the optimum lies, from sums at some levels
-- `from_sums`, `replies_from_sums`: the optimum and its replies, from exact sums and the people near the levels: what
-  engines use
 """
 
 from hushbid.allocation.contrast.bounds import least_contrast

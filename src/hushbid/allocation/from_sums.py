@@ -1,7 +1,7 @@
-"""The optimum for a contrast of strata that are known through exact sums, and through everybody near their levels.
+"""The optimum of strata that are known through exact sums, and through everybody near their water levels.
 
 Of each stratum the people below a window of costs are exact sums; those inside are listed; those above do not matter,
-whoever asks for more or stays away (:mod:`hushbid.allocation.contrast.bracket`). For the formulas of
+whoever asks for more or stays away (:mod:`hushbid.allocation.bracket`). One mean is one stratum. For the formulas of
 :mod:`hushbid.allocation.contrast.pieces` the sums of the people below are as good as they are: two imagined people, one
 at the lowest cost, with the same number, mean and second moment. Who is active is found from these; the answer is made
 of exact sums, the same to the last bit in whatever batches they were added up.
@@ -15,13 +15,14 @@ from functools import cached_property
 
 import numpy as np
 
-from hushbid.allocation.central_from_sums import Levels
-from hushbid.allocation.contrast.bracket import ContrastBracket, LevelBounds, bracket_contrast
+from hushbid.allocation.bracket import Bracket, LevelBounds, bracket
 from hushbid.allocation.contrast.pieces import Pieces, Stratum, inside
 from hushbid.allocation.contrast.problem import Scaled
+from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.goals import Accuracy, Budget, Price
+from hushbid.allocation.histogram import Levels
 from hushbid.allocation.lower_bounds import bound_over_pieces, error_at_level, expense_at_level
-from hushbid.allocation.sums import ExactSums
+from hushbid.allocation.windows import Interval
 from hushbid.arrays import FloatArray, IntArray
 
 _SLACK = 1e-11
@@ -46,7 +47,7 @@ class SummedStratum:
     dearest: float
     """Nobody's cost is above this."""
 
-    window: tuple[float, float]
+    window: Interval
     """Between which costs everybody is listed."""
 
     def levels(self, scale: float) -> Levels:
@@ -103,7 +104,7 @@ class SummedStratum:
 
 
 @dataclass(frozen=True, slots=True)
-class ContrastShares:
+class StratumShares:
     """The shares in the estimate of one stratum's people, from their costs; they add up to the stratum's λ."""
 
     lowest: float
@@ -124,10 +125,10 @@ class ContrastShares:
         return share
 
 
-class SummedContrast:
+class SummedOptimum:
     """All strata, and the point of their frontier that the goal chooses."""
 
-    def __init__(self, scaled: Scaled, strata: Sequence[SummedStratum], within: tuple[float, float]) -> None:
+    def __init__(self, scaled: Scaled, strata: Sequence[SummedStratum], within: Interval) -> None:
         """``within`` are the ends between which ``T`` is known to be, whoever's cost is raised."""
         self.scaled, self.strata, self._within = scaled, tuple(strata), within
         sizes = scaled.sizes.tolist()
@@ -137,10 +138,10 @@ class SummedContrast:
         self._solve()
 
     @cached_property
-    def bracket(self) -> ContrastBracket:
+    def bracket(self) -> Bracket:
         """Where ``T`` is, whoever's cost is raised, from everybody in the windows."""
         bounds = [one.bounds(self.scaled.scale, size) for one, size in zip(self.strata, self.scaled.sizes, strict=True)]
-        return bracket_contrast(self.scaled, bounds, self._within)
+        return bracket(self.scaled, bounds, [self._within])
 
     @property
     def is_settled(self) -> bool:
@@ -263,11 +264,11 @@ class SummedContrast:
         one, (total, mean, _) = self.strata[stratum], self.moments[stratum]
         return one.lowest + (mean + float(self.scaled.sizes[stratum]) * self.at / total) * self.scaled.scale
 
-    def shares(self, stratum: int) -> ContrastShares:
+    def shares(self, stratum: int) -> StratumShares:
         """The shares of the stratum's people."""
         total, mean, _ = self.moments[stratum]
         size = float(self.scaled.sizes[stratum])
-        return ContrastShares(self.strata[stratum].lowest, self.scaled.scale, size / total, mean, self.at)
+        return StratumShares(self.strata[stratum].lowest, self.scaled.scale, size / total, mean, self.at)
 
     def losses(self, stratum: int, costs: FloatArray) -> FloatArray:
         """The privacy losses of people of the stratum with these costs."""

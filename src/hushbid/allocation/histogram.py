@@ -1,6 +1,6 @@
 """Counts and moments of costs in buckets of equal leading bits: sparse, additive, in 64-bit integers.
 
-As in :mod:`hushbid.allocation.sums` a cost's bucket is its bit pattern shifted right and its place inside, rounded
+As in :mod:`hushbid.allocation.sums`, a cost's bucket is its bit pattern shifted right and its place inside, rounded
 down to `OFFSET_BITS`, an integer. Here the buckets that hold nobody are left out, so no range need be known before.
 Overflow cannot happen: squares of offsets have 28 bits, and 2**34 people's fit in 62.
 """
@@ -10,8 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.central_from_sums import Levels
-from hushbid.allocation.sums import ExactSums
+from hushbid.allocation.exact_sums import ExactSums
 from hushbid.arrays import FloatArray, IntArray
 
 OFFSET_BITS = 14
@@ -21,6 +20,35 @@ COARSE = 46
 MOST_PEOPLE = 1 << 34
 _BLOCK = 1 << 16
 _EMPTY = np.zeros(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Levels:
+    """Sums over the people below each of some ascending levels, in normal form, with how far they may be off."""
+
+    level: FloatArray
+    """The levels."""
+
+    mass: FloatArray
+    """How many people lie below each."""
+
+    first: FloatArray
+    """The sum of their costs above ``origin``, at least."""
+
+    second: FloatArray
+    """The sum of the squares of their costs above ``origin``, at least."""
+
+    rounding: FloatArray
+    """By how much ``first`` may be too small."""
+
+    origin: float
+    """No cost is below this."""
+
+    def below(self, most: float) -> "Levels":
+        """Return the levels up to this one."""
+        some = slice(int(self.level.searchsorted(most, side="right")))
+        sums = {name: getattr(self, name)[some] for name in ("level", "mass", "first", "second", "rounding")}
+        return Levels(**sums, origin=self.origin)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,6 +106,10 @@ class Histogram:
         """The lowest bucket edge with at least so many people below it, or the highest edge."""
         last = int(np.searchsorted(np.cumsum(self.count), people))
         return float(self._edges(1)[min(last, self.keys.size - 1)])
+
+    def below(self, cut: float) -> int:
+        """At least as many people as lie below a cost: whole buckets."""
+        return int(self.count[self._edges(0) <= cut].sum())
 
     def most_different(self, low: float, high: float) -> int:
         """At most about so many different costs lie in an interval: people with one offset count as having one cost."""

@@ -1,4 +1,4 @@
-"""Between which ``T`` the optimum for a contrast lies, of strata that are only known through sums.
+"""Between which ``T`` the optimum lies, of strata that are only known through sums; one mean is one stratum.
 
 Sums of a stratum at some levels bound ``G_g`` and ``W_g`` between them too, since both are convex in the level: chords
 from above, tangents from below. So for every ``T`` they bound the stratum's level, from both sides, and with it
@@ -13,7 +13,8 @@ it: ``Φ`` falls throughout, ``T₂⁴ < 2W(T₁)``; rises throughout, ``T₁⁴
 
 The tests leave room for rounded sums, and for any one person's cost being raised or her staying away. At a given ``T``
 that raises her stratum's level, at most to where ``G_g(τ) − (τ − ψ_1) = λT``; at a given level she takes at most
-``o(τ − o)`` from ``W`` by leaving her cost ``o``, and adds at most ``τ²/4`` at another.
+``o(τ − o)`` from ``W`` by leaving her cost ``o``, and adds at most ``τ²/4`` at another. With unequal variances a person
+counts for a mass between ``evenness`` and 1, which widens every bound.
 """
 
 import math
@@ -22,23 +23,27 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.central_from_sums import Levels
 from hushbid.allocation.contrast.problem import Scaled
-from hushbid.allocation.goals import Accuracy, Price
+from hushbid.allocation.goals import Accuracy, Budget, Price
+from hushbid.allocation.histogram import Levels
+from hushbid.allocation.windows import Interval
 from hushbid.arrays import BoolArray, FloatArray
 
 _SLACK = 1e-11
 _STEP = 1.1
 _MOST_KEYS = 1 << 12
 _BEYOND = 2.0**40
-"""So many times the last key is looked at too: there everybody is bought from."""
+"""So many times the last key is looked at too, where everybody is bought from, and so little of the first one."""
 
 
 class LevelBounds:
     """What the sums of one stratum at some levels, in normal form, say about ``G`` and ``W`` at every level."""
 
-    def __init__(self, sums: Levels, size: float, *, complete: bool, dearest: float) -> None:
-        """``complete`` says whether nobody is above the last level; nobody's cost is above ``dearest``."""
+    def __init__(self, sums: Levels, size: float, *, complete: bool, dearest: float, evenness: float = 1.0) -> None:
+        """``complete`` says whether nobody is above the last level; nobody's cost is above ``dearest``.
+
+        ``evenness`` is the smallest variance over the largest.
+        """
         first = sums.level[:1] > sums.origin  # the chord from where nobody is yet
         level, mass, moment, square, rounding = (
             np.append(np.zeros(first.sum()) + start, one)
@@ -53,12 +58,12 @@ class LevelBounds:
         gain = mass * t - moment
         paid = sums.origin * gain + (t * moment - square)
         self.size, self.origin, self._complete = size, sums.origin, complete
-        self._dearest = dearest
+        self._dearest, self._evenness = dearest, evenness
         self._level, self._mass, self._sum = level, mass, sums.origin * mass + moment
         self._rounding = rounding
         # at most and at least
-        self._gains = np.maximum.accumulate(np.maximum(gain + _SLACK * mass * t, 0.0)), gain - blur
-        self._paid = np.maximum(paid + level * blur, 0.0), np.maximum(paid - level * blur, 0.0)
+        self._gains = np.maximum.accumulate(np.maximum(gain + _SLACK * mass * t, 0.0)), evenness * (gain - blur)
+        self._paid = np.maximum(paid + level * blur, 0.0), evenness * np.maximum(paid - level * blur, 0.0)
 
     @property
     def keys(self) -> FloatArray:
@@ -82,7 +87,7 @@ class LevelBounds:
         """The level at ``T`` is not above this; ``without_one``: also if anybody of the stratum stays away."""
         t = self._level - self.origin
         least = np.maximum.accumulate(self._gains[1] - (t if without_one else 0.0))
-        slope = self._mass - (1.0 if without_one else 0.0)
+        slope = self._evenness * self._mass - (1.0 if without_one else 0.0)
         wanted = self.size * at
         j = least.searchsorted(wanted)
         above = np.append(self._level, math.inf)[j]
@@ -104,7 +109,8 @@ class LevelBounds:
     def least_paid(self, level: FloatArray) -> FloatArray:
         """``W`` at a level is not below this."""
         j = np.maximum(self._level.searchsorted(level, side="right") - 1, 0)
-        return np.asarray(self._paid[1][j] + self._sum[j] * np.maximum(level - self._level[j], 0.0) * (1.0 - _SLACK))
+        slope = self._evenness * self._sum[j] * (1.0 - _SLACK)
+        return np.asarray(self._paid[1][j] + slope * np.maximum(level - self._level[j], 0.0))
 
     def mean(self, level: FloatArray) -> FloatArray:
         """The mean cost of those below a level is not above this, one of them moved below it or away."""
@@ -112,7 +118,7 @@ class LevelBounds:
         sure = self._mass[np.maximum(self._level.searchsorted(level, side="right") - 1, 0)]
         with np.errstate(divide="ignore", invalid="ignore"):
             mean = (self._sum[j] + self._rounding[j]) / self._mass[j] * (sure / (sure - 1.0)) + level / sure
-        known = (sure > 1.0) & (self._complete | (level <= self.end))
+        known = (sure > 1.0) & (self._complete | (level <= self.end)) & (self._evenness == 1.0)
         return np.where(known, mean * (1.0 + _SLACK), math.inf)
 
     def taken(self, level: FloatArray) -> FloatArray:
@@ -128,61 +134,101 @@ class LevelBounds:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ContrastBracket:
+class Bracket:
     """Where the optimum is, also if any one person's cost is raised."""
 
-    low: float
-    """``T`` is not below this."""
-
-    high: float
-    """``T`` is not above this; infinite where nothing can be said."""
+    parts: tuple[Interval, ...]
+    """``T`` is in one of these intervals, ascending and apart; the last end is infinite where nothing can be said."""
 
     one_basin: bool
     """Whether there is one minimum only, whoever's cost is raised."""
 
-    windows: tuple[tuple[float, float], ...]
-    """Between which levels each stratum's lies, in normal form."""
+    intervals: tuple[tuple[Interval, ...], ...]
+    """In which intervals each stratum's level lies, in normal form, one for each part."""
 
     people: float
-    """At most so many people are between them."""
+    """At most so many people are in them."""
 
     below: float
-    """At most so many people are below the higher ones."""
+    """At most so many people are below the highest ones."""
+
+    most_lost: float
+    """Nobody's privacy loss is larger, whoever asks for more or stays away."""
+
+    @classmethod
+    def unknown(cls, strata: int, people: float) -> "Bracket":
+        """Nothing can be said about so many people."""
+        nowhere = ((0.0, math.inf),)
+        return cls(
+            parts=nowhere,
+            one_basin=False,
+            intervals=(nowhere,) * strata,
+            people=people,
+            below=people,
+            most_lost=math.inf,
+        )
+
+    @property
+    def low(self) -> float:
+        """``T`` is not below this."""
+        return self.parts[0][0]
+
+    @property
+    def high(self) -> float:
+        """``T`` is not above this; infinite where nothing can be said."""
+        return self.parts[-1][1]
+
+    @property
+    def windows(self) -> tuple[Interval, ...]:
+        """Between which levels each stratum's lies, in normal form."""
+        return tuple((some[0][0], some[-1][1]) for some in self.intervals)
 
 
-def bracket_contrast(
-    scaled: Scaled, strata: Sequence[LevelBounds], within: tuple[float, float] = (0.0, math.inf)
-) -> ContrastBracket:
-    """Where the goal's ``T`` lies; ``within`` says what is known already."""
+def bracket(scaled: Scaled, strata: Sequence[LevelBounds], within: Sequence[Interval] = ((0.0, math.inf),)) -> Bracket:
+    """Return where the goal's ``T`` lies; ``within`` are intervals in which it is known to be already."""
     with np.errstate(over="ignore", invalid="ignore"):
-        at = _grid(strata, within)
-        bounds = _Bounds(strata, at)
+        at = _Bounds(strata, np.unique(np.concatenate([_grid(strata, one) for one in within])))
         if isinstance(scaled.goal, Price):
-            low, high = _for_price(bounds, within)
+            parts = _for_price(at, within)
         else:
-            low, high = _for_level(scaled, bounds, within)
-        ends = _Bounds(strata, np.array([low, min(high, 1e300)]))
-        one_basin = not isinstance(scaled.goal, Price) or bool(4.0 * low**3 > 2.0 * ends.mean[1] * (1.0 + 1e-9))
-    windows = [
-        (float(lows[0]), float(highs[1]) if high < math.inf else math.inf)
-        for lows, highs in zip(ends.lows, ends.moved, strict=True)
-    ]
-    return ContrastBracket(
-        low=low,
-        high=high if all(last < math.inf for _, last in windows) else math.inf,
-        one_basin=one_basin,
-        windows=tuple(windows),
-        people=sum(one.people(*ends) for one, ends in zip(strata, windows, strict=True)),
-        below=sum(one.people(one.origin, last) for one, (_, last) in zip(strata, windows, strict=True)),
+            parts = [_for_level(scaled, at, (within[0][0], within[-1][1]))]
+        ends = _Bounds(strata, np.minimum(np.ravel(parts), 1e300))
+        steep = 4.0 * parts[0][0] ** 3 > 2.0 * ends.mean[-1] * (1.0 + 1e-9)
+        most_lost = _most_lost(scaled, strata, ends)
+    if not parts[-1][1] < math.inf or not all(moved[-1] < math.inf for moved in ends.moved):
+        parts[-1] = parts[-1][0], math.inf
+        for moved in ends.moved:
+            moved[-1] = math.inf
+    intervals = tuple(
+        tuple((float(lows[2 * j]), float(moved[2 * j + 1])) for j in range(len(parts)))
+        for lows, moved in zip(ends.lows, ends.moved, strict=True)
+    )
+    return Bracket(
+        parts=tuple(parts),
+        one_basin=not isinstance(scaled.goal, Price) or bool(steep),
+        intervals=intervals,
+        people=sum(one.people(*ends) for one, some in zip(strata, intervals, strict=True) for ends in some),
+        below=sum(one.people(one.origin, some[-1][1]) for one, some in zip(strata, intervals, strict=True)),
+        most_lost=most_lost,
     )
 
 
-def _grid(strata: Sequence[LevelBounds], within: tuple[float, float]) -> FloatArray:
+def _most_lost(scaled: Scaled, strata: Sequence[LevelBounds], ends: "_Bounds") -> float:
+    """A loss is ``(τ − ψ)·√(2/(V·W))``, and ``W`` rises with ``T``; a budget is spent whoever stays away."""
+    paid = scaled.half if isinstance(scaled.goal, Budget) else float(ends.least_paid[0])
+    if not paid > 0.0:
+        return math.inf
+    reach = max(float(moved[-1]) - one.origin for one, moved in zip(strata, ends.moved, strict=True))
+    return reach * math.sqrt(2.0 / (scaled.unit * paid)) if reach < math.inf else math.inf
+
+
+def _grid(strata: Sequence[LevelBounds], within: Interval) -> FloatArray:
     """``T`` at which to look: at keys, not too many of them, and in steps where there are none."""
     low, high = within
     keys = np.unique(np.concatenate([one.keys for one in strata]))
-    last = float(keys[-1]) if keys[-1] > 0.0 else 1.0
-    low, high = low if low > 0.0 else last / _BEYOND, high if high < math.inf else last * _BEYOND
+    positive = keys[(keys > 1e-300) & (keys < 1e300)]
+    first, last = (float(positive[0]), float(positive[-1])) if positive.size else (1.0, 1.0)
+    low, high = low if low > 0.0 else first / _BEYOND, high if high < math.inf else last * _BEYOND
     steps = np.geomspace(low, high, int(math.log(high / low) / math.log(_STEP)) + 2)
     keys = keys[(keys > low) & (keys < high)]
     keys = keys[:: max(-(-keys.size // _MOST_KEYS), 1)]
@@ -226,7 +272,7 @@ def _largest(parts: Iterable[FloatArray]) -> FloatArray:
     return np.asarray(np.max(np.where(np.isnan(found), math.inf, found), axis=0))
 
 
-def _for_level(scaled: Scaled, at: _Bounds, within: tuple[float, float]) -> tuple[float, float]:
+def _for_level(scaled: Scaled, at: _Bounds, within: Interval) -> Interval:
     """The last ``T`` that surely is too low, and the first that surely is not."""
     if isinstance(scaled.goal, Accuracy):
         wanted = scaled.ratio * at.at
@@ -238,8 +284,8 @@ def _for_level(scaled: Scaled, at: _Bounds, within: tuple[float, float]) -> tupl
     return low, high
 
 
-def _for_price(at: _Bounds, within: tuple[float, float]) -> tuple[float, float]:
-    """The ends of what the four tests leave."""
+def _for_price(at: _Bounds, within: Sequence[Interval]) -> list[Interval]:
+    """What the four tests leave."""
     t = at.at
     attained = at.most_level / t + np.sqrt(2.0 * at.most_paid)
     best = float(np.min(np.where(np.isnan(attained), math.inf, attained))) * (1.0 + 1e-9)
@@ -249,14 +295,18 @@ def _for_price(at: _Bounds, within: tuple[float, float]) -> tuple[float, float]:
     hopeless = at.least_level[1:] / t[1:] + np.sqrt(np.maximum(least[:-1], 0.0)) > best
     increasing = 4.0 * t[:-1] ** 3 > 2.0 * at.mean[1:] * (1.0 + 1e-9)
     one_sign = (fourth[1:] < least[1:]) | (fourth[:-1] > most[:-1])
-    kept = np.flatnonzero(~(falls | rises | hopeless | (increasing & one_sign)))
+    inside = np.any([(t[:-1] >= low) & (t[1:] <= high) for low, high in within], axis=0)
+    kept = np.flatnonzero(inside & ~(falls | rises | hopeless | (increasing & one_sign)))
+    low, high = within[0][0], within[-1][1]
     if kept.size == 0:  # rounding has excluded everything: nothing can be said
-        return within[0], math.inf
-    low, high = within
+        return [(low, math.inf)]
+    # runs of neighbouring intervals become one part
+    gaps = np.diff(kept) > 1
+    starts, stops = t[kept[np.append(True, gaps)]], t[kept[np.append(gaps, True)] + 1]
     # below the first T: hopeless, or Φ falls as W is at least base·T
-    if kept[0] > 0 and (low > 0.0 or at.least_level[0] / t[0] > best or t[0] ** 3 < 2.0 * at.base * (1.0 - _SLACK)):
-        low = float(t[kept[0]])
+    if kept[0] == 0 or not (low > 0.0 or at.least_level[0] / t[0] > best or t[0] ** 3 < 2.0 * at.base * (1.0 - _SLACK)):
+        starts[0] = low
     # beyond the last: at an optimum three times T²/2 is at most the value
-    if high < math.inf or math.sqrt(best / 1.5) <= t[-1]:
-        high = float(t[kept[-1] + 1])
-    return low, high
+    if not (high < math.inf or math.sqrt(best / 1.5) <= t[-1]):
+        stops[-1] = math.inf
+    return list(zip(starts.tolist(), stops.tolist(), strict=True))

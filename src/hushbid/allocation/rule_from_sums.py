@@ -1,4 +1,4 @@
-"""How the optimum for a contrast answers to one person's cost, of strata known through sums.
+"""How the optimum answers to one person's cost, of strata known through sums.
 
 The people asked about are imagined: each is somebody of one stratum, now at a given cost. Who is active is found from
 guess to guess as in :mod:`hushbid.allocation.contrast.replies`. What follows is computed from changes only: with the
@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.contrast.from_sums import SummedContrast
 from hushbid.allocation.contrast.moved import Found, Moved, Others
 from hushbid.allocation.contrast.pieces import Point, Stratum
 from hushbid.allocation.contrast.potential import budget_potential
 from hushbid.allocation.contrast.replies import ROUNDS, ContrastReplies, larger_root
+from hushbid.allocation.from_sums import SummedOptimum
 from hushbid.allocation.goals import Accuracy, Price
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
@@ -40,21 +40,45 @@ class _Changes:
             return cls(size * d1 / after, d2 - d1 * d1 / after, -size * size * d0 / (total * after))
 
 
-class SummedContrastReplies(ContrastReplies):
+class SummedRules:
+    """The optimum as a function of the cost of one person, of any stratum."""
+
+    def __init__(self, summed: SummedOptimum) -> None:
+        self.summed = summed
+        self._all, self._each = _elsewhere(summed)
+        self._views: dict[int, tuple[Others, list[FloatArray]]] = {}
+
+    def of(self, stratum: int, costs: FloatArray) -> "SummedRule":
+        """Return the rule of imagined people of one stratum, who are now at ``costs`` below its level."""
+        if stratum not in self._views:
+            summed = self.summed
+            view = Others.of(summed.people, summed.pieces, stratum)
+            terms = _outward(summed.people[stratum], summed.counts[stratum], summed.moments[stratum][1])
+            self._views[stratum] = view, terms
+        return SummedRule(self.summed, stratum, costs, *self._views[stratum], self._all, self._each[stratum])
+
+
+class SummedRule(ContrastReplies):
     """The optimum as a function of the cost of each of some imagined people of one stratum."""
 
-    def __init__(self, summed: SummedContrast, stratum: int, costs: FloatArray) -> None:
-        """``costs`` are where these people are now, below the stratum's level."""
+    def __init__(
+        self,
+        summed: SummedOptimum,
+        stratum: int,
+        costs: FloatArray,
+        view: Others,
+        terms: list[FloatArray],
+        everywhere: _Changes,
+        hers: _Changes,
+    ) -> None:
         self._summed, self._scaled, self._pieces = summed, summed.scaled, summed.pieces
         self._people, self._own_stratum = summed.people, summed.people[stratum]
         self._point = Point(
             summed.at, summed.mean, summed.spread, summed.floor, tuple(summed.counts), tuple(summed.moments)
         )
-        self._view = Others.of(summed.people, summed.pieces, stratum)
+        self._view, self._terms, self._all, self._hers = view, terms, everywhere, hers
         self._lowest = summed.strata[stratum].lowest
         self._total, self._mean, _ = summed.moments[stratum]
-        self._terms = _outward(self._own_stratum, summed.counts[stratum], self._mean)
-        self._all, self._hers = _elsewhere(summed, stratum)
         self._own = (costs - self._lowest) / summed.scaled.scale
         offset, mass = self._own_stratum.offset, self._own_stratum.mass
         # whoever is listed by herself is no neighbour of hers; the others are among those who are not listed
@@ -146,8 +170,8 @@ def _outward(stratum: Stratum, count: int, mean: float) -> list[FloatArray]:
     return found
 
 
-def _elsewhere(summed: SummedContrast, stratum: int) -> tuple[_Changes, _Changes]:
-    """The changes of all strata together in each piece, and of one if its first 0, 1, 2, … entries are active."""
+def _elsewhere(summed: SummedOptimum) -> tuple[_Changes, list[_Changes]]:
+    """The changes of all strata together in each piece, and of each if its first 0, 1, 2, … entries are active."""
     each = []
     for one, count, (total, mean, _) in zip(summed.people, summed.counts, summed.moments, strict=True):
         each.append(_Changes.of(one.size, total, *_outward(one, count, mean)))
@@ -158,4 +182,4 @@ def _elsewhere(summed: SummedContrast, stratum: int) -> tuple[_Changes, _Changes
         # what each entry changes; the first of a stratum is always there
         steps = np.concatenate([np.append(0.0, np.diff(getattr(one, name)[1:])) for one in each])[order]
         together.append(np.append(-steps[1:present][::-1].cumsum()[::-1], np.append(0.0, steps[present:].cumsum())))
-    return _Changes(*together), each[stratum]
+    return _Changes(*together), each
