@@ -15,7 +15,6 @@ Local: the dual bound. For any ``P ≥ 0``, ``2√(AP) + Σ min(0, min_y ψ_i·y
 
 import math
 from collections.abc import Callable
-from functools import partial
 
 import numpy as np
 
@@ -94,30 +93,20 @@ def local_lower_bound(
     """The dual bound at its best ``P``, found by bisection on its slope; or what noise alone costs, if that is more."""
     noise = 0.0 if response else _noise_alone(float(costs.min()), error_weight)
     scale = error_weight * variance * math.sqrt(variance)
-    if variance == 0.0 or float(costs.min()) > HUGE * scale:
+    if float(costs.min()) > HUGE * scale:
         return noise
     with np.errstate(over="ignore"):
         costs = costs / scale
-    cap = max_loss * math.sqrt(variance)
-    # Nobody is active for P < 2√2·ψ_1, where the bound rises; supply meets demand P^{-1/2} somewhere above.
-    low = max(2.0 * math.sqrt(2.0) * float(costs.min()), 1.0 / costs.size**2)
-    low = 0.5 * low if response else low  # 1.7·ψ_1 with randomised response
-    best = _best_dual(
-        costs,
-        low,
-        partial(_responses, cap=cap, response=response),
-        lambda price: (price**-0.5, 2.0 * math.sqrt(price)),
-        1e-12,
-    )
+    best = _best_dual(costs, max_loss * math.sqrt(variance), response, 1.0, 0.5)
     return max(error_weight * variance * best * (1.0 - _ROUNDING), noise)
 
 
 def local_accuracy_lower_bound(
-    costs: FloatArray, variance: float, standard_error: float, response: bool = False
+    costs: FloatArray, variance: float, standard_error: float, max_loss: float = math.inf, response: bool = False
 ) -> float:
-    """The dual bound on what this root mean squared error costs; or what the cheapest alone would, if that is less.
+    """The dual bound on what this root mean squared error costs; or what the cheapest alone would, if that is more.
 
-    Whoever supplies no more than ``enough`` is worth most there: so up to that much costs at least what one person at
+    Up to the precision at which most is had for a loss, ``enough``, everybody together cost at least what one person at
     the least cost would take.
     """
     cheapest, square = float(costs.min()), standard_error**2
@@ -125,47 +114,45 @@ def local_accuracy_lower_bound(
     alone = min(variance, enough * square)
     if response:
         least = cheapest * math.atanh(math.sqrt(alone / square)) / math.sqrt(variance)
-    elif variance:
-        least = cheapest * math.sqrt(2.0 * alone / (square - alone) / variance)
     else:
-        least = cheapest * math.sqrt(2.0 / square)
+        least = cheapest * math.sqrt(2.0 / (square - alone)) * math.sqrt(alone / variance)
     free = int(np.count_nonzero(costs == 0.0))
+    top = 1.0 if max_loss == math.inf else _precision(max_loss * math.sqrt(variance), response)
     needed = variance / square
-    if needed <= max(free, enough):
+    if needed <= free * top:
+        return 0.0
+    if max_loss == math.inf and needed <= enough:
         return least * (1.0 - _ROUNDING)
     some = costs[costs <= MOST]
     unit = float(some.min(initial=math.inf, where=some > 0.0))
-    # of many people it is enough to come so near: the bound is off by the square, or by one person in so many
-    close = min(max(1e-12 * needed, 1e-12), 1e-7)
-    worth = partial(_responses, cap=math.inf, response=response)
-    best = _best_dual(some / unit, 1.0, worth, lambda price: (needed, price * needed), close)
+    best = _best_dual(some / unit, max_loss * math.sqrt(variance), response, needed, 0.0)
     return max(best * unit / math.sqrt(variance), least) * (1.0 - _ROUNDING)
 
 
-def _best_dual(
-    costs: FloatArray,
-    low: float,
-    respond: Callable[[FloatArray, IndexArray, float], tuple[float, float]],
-    demand: Callable[[float], tuple[float, float]],
-    close: float,
-) -> float:
-    """The largest dual value: where supply meets demand, which gives the supply wanted and its worth at a price."""
+def _best_dual(costs: FloatArray, cap: float, response: bool, amount: float, elasticity: float) -> float:
+    """The largest dual value in normal form, where supply meets the demand ``amount·P^{-elasticity}``."""
+
+    def demand(price: float) -> float:
+        return amount * price**-elasticity
+
+    # nobody sells below: the largest q(y)/y is less than 0.6
+    low = max(float(costs.min()), 1e-300)
     high = 2.0 * low
-    # double until supply meets demand
-    while True:
+    for _ in range(2200):  # double until supply meets demand: a number cannot be doubled more often
         people = np.unique(costs[costs <= high * _MOST_WORTHWHILE], return_counts=True)
-        if respond(*people, high)[0] >= demand(high)[0]:
+        if _responses(*people, high, cap, response)[0] >= demand(high) or not high < 1e300:
             break
         low, high = high, 2.0 * high
-    # then halve
+    # of many people it is enough to come so near: the bound is off by the square, or by one person in so many
+    close = min(max(1e-12 * amount, 1e-12), 1e-7)
     while high - low > close * high:
         middle = 0.5 * (low + high)
-        if respond(*people, middle)[0] > demand(middle)[0]:
+        if _responses(*people, middle, cap, response)[0] > demand(middle):
             high = middle
         else:
             low = middle
     # the bound holds at every P, so at both ends
-    return max(demand(p)[1] + respond(*people, p)[1] for p in (low, high))
+    return max(p * demand(p) / (1.0 - elasticity) + _responses(*people, p, cap, response)[1] for p in (low, high))
 
 
 def least_expense(costs: FloatArray, variance: float | FloatArray, standard_error: float) -> float:
@@ -236,34 +223,46 @@ def _noise_alone(cost: float, error_weight: float) -> float:
     return float(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * cost ** (2.0 / 3.0) * (1.0 - _ROUNDING))
 
 
+def _precision(loss: float, response: bool) -> float:
+    """``q`` at one loss."""
+    return math.tanh(loss) ** 2 if response else loss * loss / (loss * loss + 2.0)
+
+
 def _responses(
-    costs: FloatArray, people: IndexArray, price: float, cap: float, response: bool = False
+    costs: FloatArray, people: IndexArray, price: float, cap: float, response: bool
 ) -> tuple[float, float]:
     """``Σ q`` and ``Σ (ψ·y − P·q)`` over those whose best reply to the dual price is not zero; so many at each cost."""
-    # worthwhile up to the largest q(y)/y, which is at y = √2 or at the cap
-    most = _WORTHWHILE if cap >= math.sqrt(2.0) else cap / (cap * cap + 2.0)
-    if response:
-        most = _WORTHWHILE_RESPONSE
+    # worthwhile up to the largest q(y)/y, which is at the loss for `enough` or at the cap
+    best = math.atanh(math.sqrt(_ENOUGH_RESPONSE)) if response else math.sqrt(2.0)
+    most = _WORTHWHILE_RESPONSE if response else _WORTHWHILE
+    if cap < best:
+        most = _precision(cap, response) / cap
     active = int(np.searchsorted(costs, price * most, side="right"))
     paid, many = costs[:active], people[:active]
     free = int(many[0]) if active and paid[0] == 0.0 else 0
     if free:
         paid, many = paid[1:], many[1:]
-    free_supply = free * (cap * cap / (cap * cap + 2.0) if cap < math.inf else 1.0)
-    # The larger root of q'(y) = 4y/(y² + 2)² = r: with z = √y, z⁴ − 2z/√r + 2 = 0, by Newton from the right.
-    slope = 2.0 / np.sqrt(paid / price)
+    free_supply = free * (_precision(cap, response) if cap < math.inf else 1.0)
+    y, q = _answers(paid / price) if response else _noisy(paid / price)
+    if cap < math.inf:
+        capped = y > cap
+        y, q = np.where(capped, cap, y), np.where(capped, _precision(cap, response), q)
+    supply = free_supply + float(many.dot(q))
+    return supply, float(many.dot(np.minimum(paid * y - price * q, 0.0))) - price * (free_supply + 1e-15 * supply)
+
+
+def _noisy(ratio: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """``y`` and ``q`` at the larger root of ``q'(y) = 4y/(y² + 2)² = r``: by Newton for ``√y``, from the right."""
+    # with z = √y, z⁴ − 2z/√r + 2 = 0
+    slope = 2.0 / np.sqrt(ratio)
     z = np.cbrt(slope)
     for _ in range(60):
         step = (z * (z * z * z - slope) + 2.0) / (4.0 * z * z * z - slope)
         z -= step
         if not (step > 1e-15 * z).any():
             break
-    y = np.minimum(z * z, cap)
-    q = y * y / (y * y + 2.0)
-    if response:
-        y, q = _answers(paid / price)
-    supply = free_supply + float(many.dot(q))
-    return supply, float(many.dot(np.minimum(paid * y - price * q, 0.0))) - price * (free_supply + 1e-15 * supply)
+    y = z * z
+    return y, y * y / (y * y + 2.0)
 
 
 def _answers(ratio: FloatArray) -> tuple[FloatArray, FloatArray]:

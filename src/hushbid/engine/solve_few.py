@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation import Accuracy, Goal, Price
-from hushbid.allocation.local import WORTHWHILE
+from hushbid.allocation.local_curves import LAPLACE
 from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
@@ -127,7 +127,7 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     """In the local setting: a cost below which everybody is who can matter, and how many of the cheapest do.
 
     With ``k ≥ 2`` active, each supplies at least ``q = 1/4`` of ``1/V``, so ``Λ ≥ k/(4V)``; and everybody who is
-    active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(WORTHWHILE/ψ_1)``, also when
+    active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(w/ψ_1)``, also when
     any one person stays away; a low cap allows for less than a quarter each. Four times as many are taken, for the dual
     bound too.
     """
@@ -138,7 +138,7 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
         scale = normal_scale(population.error_weight, variance)
         few = math.inf
         if census.lowest > 0.0 and variance > 0.0:
-            few = math.sqrt(WORTHWHILE * scale / census.lowest) / _least_supply(population.largest_cap, variance) + 2.0
+            few = math.sqrt(LAPLACE.worthwhile * scale / census.lowest) / _least_supply(population.largest_cap, variance) + 2.0
     most = int(min(4.0 * few + _AT_LEAST, MOST))
     # the bound exceeds what the driver takes, and so many are there
     if 2.0 * few > most and census.histogram.people > most and variance > 0.0:
