@@ -8,7 +8,7 @@ import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, Price, Strata, allocate, replies
 from hushbid.allocation.bracket import Bracket, LevelBounds, bracket
-from hushbid.allocation.contrast.problem import Scaled
+from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
 from hushbid.allocation.histogram import Levels
@@ -41,25 +41,25 @@ def levels_at(costs: FloatArray, edges: FloatArray, scale: float) -> Levels:
     )
 
 
-def bracketed(costs: FloatArray, strata: Strata, goal: Price | Accuracy | Budget) -> tuple[Scaled, Bracket]:
-    scaled = Scaled.counted(strata.weights, variance=0.25, goal=goal, totals=np.bincount(strata.codes).astype(float))
+def bracketed(costs: FloatArray, strata: Strata, goal: Price | Accuracy | Budget) -> tuple[NormalForm, Bracket]:
+    form = NormalForm.of(strata.weights, 0.25, goal)
     bounds = []
-    for stratum, size in enumerate(scaled.sizes.tolist()):
+    for stratum, size in enumerate(form.sizes.tolist()):
         own = costs[strata.codes == stratum]
         top = float(own.max()) * 1.001
-        sums = levels_at(own, np.linspace(own.min(), top, 60), scaled.scale)
-        bounds.append(LevelBounds(sums, size, complete=True, dearest=top / scaled.scale))
-    return scaled, bracket(scaled, bounds)
+        sums = levels_at(own, np.linspace(own.min(), top, 60), form.scale)
+        bounds.append(LevelBounds(sums, size, complete=True, dearest=top / form.scale))
+    return form, bracket(form, bounds)
 
 
 def summed(costs: FloatArray, strata: Strata, goal: Goal) -> SummedOptimum:
     assert isinstance(goal, (Price, Accuracy, Budget))
-    scaled, found = bracketed(costs, strata, goal)
+    form, found = bracketed(costs, strata, goal)
     assert found.high < math.inf
     parts = []
     for stratum, ends in enumerate(found.windows):
         own = costs[strata.codes == stratum]
-        low, high = ends[0] * scaled.scale * (1 - 1e-9), ends[1] * scaled.scale * (1 + 1e-9)
+        low, high = ends[0] * form.scale * (1 - 1e-9), ends[1] * form.scale * (1 + 1e-9)
         window, count = np.unique(own[(own >= low) & (own <= high)], return_counts=True)
         parts.append(
             SummedStratum(
@@ -71,7 +71,7 @@ def summed(costs: FloatArray, strata: Strata, goal: Goal) -> SummedOptimum:
                 window=(low, high),
             )
         )
-    return SummedOptimum(scaled, parts, (found.low, found.high))
+    return SummedOptimum(form, parts, (found.low, found.high))
 
 
 @pytest.mark.parametrize("weights", [ONE, WEIGHTS], ids=["one mean", "strata"])
@@ -121,7 +121,7 @@ def test_every_level_that_payments_ask_about_lies_in_the_bracket(
     rng, inside = np.random.default_rng(13), 0
     for seed in range(6):
         costs, strata = people(150, seed, weights=weights)
-        scaled, found = bracketed(costs, strata, goal)
+        form, found = bracketed(costs, strata, goal)
         for row, to in zip(rng.integers(0, 150, 8), [math.inf, *rng.uniform(1, 3, 7)], strict=True):
             moved = costs.copy()
             moved[row] *= to
@@ -134,7 +134,7 @@ def test_every_level_that_payments_ask_about_lies_in_the_bracket(
                 first, last = own[[moved[own].argmin(), moved[own].argmax()]]
                 slope = (best.privacy_loss[first] - best.privacy_loss[last]) / (moved[last] - moved[first])
                 level = moved[first] + best.privacy_loss[first] / slope
-                assert low * (1 - 1e-9) <= level / scaled.scale <= high * (1 + 1e-9)
+                assert low * (1 - 1e-9) <= level / form.scale <= high * (1 + 1e-9)
                 assert best.privacy_loss.max() <= found.most_lost * (1 + 1e-9)
                 inside += high < math.inf
     assert inside > 30 * weights.size
@@ -144,7 +144,7 @@ def test_of_very_many_people_one_persons_rent_is_not_lost_in_the_digits_of_the_w
     costs, strata = people(1500, 14, 2)
     copies = 1_000_000
     goal = Accuracy(0.03 / math.sqrt(copies))
-    scaled = Scaled.counted(WEIGHTS, variance=0.25, goal=goal, totals=np.bincount(strata.codes) * float(copies))
+    form = NormalForm.of(WEIGHTS, 0.25, goal)
     parts = []
     for stratum in range(strata.weights.size):
         window, count = np.unique(costs[strata.codes == stratum], return_counts=True)
@@ -155,7 +155,7 @@ def test_of_very_many_people_one_persons_rent_is_not_lost_in_the_digits_of_the_w
                 below=ExactSums({}), costs=window, people=many, lowest=ends[0], dearest=ends[1], window=(0.0, 9.0)
             )
         )
-    found = SummedOptimum(scaled, parts, (0.0, math.inf))
+    found = SummedOptimum(form, parts, (0.0, math.inf))
     rule, own = SummedRules(found).of(0, np.full(2, 1.1)), np.full(2, 1.1)
     rent = float(np.diff(rule.at(np.arange(2), np.array([1.1, 1.4])).value)[0])
     losses = found.losses(0, np.linspace(1.1, 1.4, 2001))  # among so many her own report moves nothing but her loss

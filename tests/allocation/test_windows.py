@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from hushbid.allocation import Price, allocate
 from hushbid.allocation.bracket import LevelBounds, bracket
-from hushbid.allocation.contrast.problem import Scaled
+from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
 from hushbid.allocation.histogram import COARSE, Histogram
@@ -54,13 +54,11 @@ def test_the_bracket_holds_the_optimal_level_of_everybody_and_without_anybody(
     populations = [np.arange(n)] + [np.delete(np.arange(n), row) for row in rng.integers(0, n, 5) if n > 1]
     for variance in (np.full(n, 0.25), spread):
         evenness = float(variance.min() / variance.max())
-        scaled = Scaled.counted(
-            np.ones(1), variance=float(variance.min()), goal=Price(weight * n), totals=np.array([float(n)])
-        )
-        levels = Histogram.of(costs, COARSE).levels(scaled.scale, float(costs.min()))
+        form = NormalForm.of(np.ones(1), float(variance.min()), Price(weight * n))
+        levels = Histogram.of(costs, COARSE).levels(form.scale, float(costs.min()))
         dearest = float(levels.level[-1])
-        found = bracket(scaled, [LevelBounds(levels, 1.0, complete=True, dearest=dearest, evenness=evenness)])
-        low, high = (end * scaled.scale for end in found.windows[0])
+        found = bracket(form, [LevelBounds(levels, 1.0, complete=True, dearest=dearest, evenness=evenness)])
+        low, high = (end * form.scale for end in found.windows[0])
         for others in populations:
             best = allocate(costs[others], variance=variance[others], error_weight=weight * n)
             bought = costs[others][best.privacy_loss > 0]
@@ -71,7 +69,7 @@ def test_the_bracket_holds_the_optimal_level_of_everybody_and_without_anybody(
 
 def test_a_window_that_misses_the_level_is_not_settled() -> None:
     costs = np.sort(1 + 2 * np.random.default_rng(2).random(4000))
-    scaled = Scaled.counted(np.ones(1), variance=0.25, goal=Price(4000.0), totals=np.array([4000.0]))
+    form = NormalForm.of(np.ones(1), 0.25, Price(4000.0))
     for (low, high), settled in (((costs[10], costs[60]), False), ((costs[0], costs[-1]), True)):
         window, people = np.unique(costs[(costs >= low) & (costs <= high)], return_counts=True)
         one = SummedStratum(
@@ -82,7 +80,7 @@ def test_a_window_that_misses_the_level_is_not_settled() -> None:
             dearest=float(costs[-1]),
             window=(float(low), float(high)),
         )
-        assert SummedOptimum(scaled, [one], (0.0, math.inf)).is_settled == settled
+        assert SummedOptimum(form, [one], (0.0, math.inf)).is_settled == settled
 
 
 @given(COSTS, st.integers(1, 2**34))

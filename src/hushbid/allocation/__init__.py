@@ -4,19 +4,22 @@ In reading order:
 
 - `goals`: what a buyer states: a price for the error, an accuracy, a budget, a budget that is never exceeded
 - `problem`: what is minimised, in which units; its solution, `Allocation`; who comes first among equals
-- `levels`: the central frontier of error against money, and the point on it with a given error or expense
-- `central`: the central optimum for a price of the error: one dimension, in pieces with a root in closed form
+- `targets`: the goal as one equation on the path of efficient central purchases
+- `central_problem`: the central problem in normal form, with any strata; one mean is one stratum
+- `pieces`: that path without caps, in pieces with a root in closed form, and the point that the goal chooses
+- `cut`: who can be left out of very many, before anything is sorted
+- `uncapped`: the central optimum without caps, as an allocation
+- `branch_and_bound`, `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
+- `deviations`, `rule`: the optimum as a function of one person's cost, for many people at once
+- `budget_integral`: the integral of one person's loss under a budget
 - `capped`: the central optimum when nobody may lose more than a cap
-- `contrast`: the central optimum for a combination of stratum means, with one noise for all strata
 - `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response
 - `local_problem`: the local problem in normal form: a supply up to one cap, and a demand, for a price or an accuracy
 - `merit_order`: in which order people are bought from there, with one of them moved
 - `local`: the local optimum, by the marginal seller
-- `reply_rules`: the optimum as a function of one person's cost, which payments integrate
-- `level_replies`, `central_replies`: that function for many people at once, without solving again
-- `local_rule`: the same in the local setting, where for a price strata are one market each
-- `lower_bounds`: what no allocation can beat, found without looking at one: the certificate
-- `sums`: sums of costs in buckets
+- `local_rule`: the optimum as a function of one person's cost there; for a price strata are one market each
+- `lower_bounds`: what no local purchase can beat
+- `reply_rules`: what a rule says, which payments integrate
 - `exact_sums`, `histogram`, `windows`: what passes over very many costs add up: exact sums, sparse buckets, and the
   costs in a window
 - `bracket`: between which points the optimum lies, from such sums
@@ -24,8 +27,7 @@ In reading order:
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,23 +43,16 @@ from hushbid.allocation.capped import (
     solve_capped,
     solve_capped_contrast,
 )
-from hushbid.allocation.central import solve_central, variance_vanishes
-from hushbid.allocation.central_replies import CentralReplies
-from hushbid.allocation.contrast import ContrastReplies, least_contrast, solve_contrast
+from hushbid.allocation.central_bounds import uncapped_lower_bound
+from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
-from hushbid.allocation.level_replies import LevelReplies
-from hushbid.allocation.levels import solve_level
 from hushbid.allocation.local_problem import as_local_cap
 from hushbid.allocation.local_rule import LocalRule, allocate_local, least_local
-from hushbid.allocation.lower_bounds import (
-    central_lower_bound,
-    least_error,
-    least_expense,
-)
 from hushbid.allocation.merit_order import precedence
-from hushbid.allocation.problem import Allocation, Problem, as_problem, tie_keys
-from hushbid.allocation.reply_rules import DirectReplies, Replies, ReplyRule
-from hushbid.arrays import FloatArray
+from hushbid.allocation.problem import Allocation, as_problem, tie_keys
+from hushbid.allocation.reply_rules import Replies, ReplyRule
+from hushbid.allocation.rule import AllocationRule
+from hushbid.allocation.uncapped import solve_uncapped
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 
@@ -139,12 +134,12 @@ def allocate(
     )
     if setting == "local":
         return allocate_local(problem, as_local_cap(max_loss, problem), strata)
-    solve, caps = _solver(problem), _caps(max_loss, problem)
+    caps = as_caps(max_loss, problem.costs.size)
+    if np.min(caps) == math.inf:
+        return solve_uncapped(CentralProblem.of(problem, strata))
     if strata is not None:
-        _refuse_caps(caps, problem.goal)
-        return solve_contrast(problem, strata) if caps is None else solve_capped_contrast(problem, caps, strata)
-    if caps is None:
-        return solve(problem)
+        _refuse_caps(problem.goal)
+        return solve_capped_contrast(problem, caps, strata)
     return solve_capped(problem, caps)
 
 
@@ -154,17 +149,6 @@ def _is_local(setting: object) -> bool:
     if setting not in ("central", "local"):
         raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
     return setting == "local"
-
-
-def _caps(max_loss: ArrayLike, problem: Problem) -> float | FloatArray | None:
-    """The caps; None where there are none."""
-    caps = as_caps(max_loss, problem.costs.size)
-    return None if np.min(caps) == math.inf else caps
-
-
-def _solver(problem: Problem) -> Callable[[Problem], Allocation]:
-    """What finds the optimum for this goal."""
-    return solve_central if isinstance(problem.goal, Price) else solve_level
 
 
 def replies(
@@ -199,18 +183,13 @@ def replies(
     )
     if local:
         return LocalRule(problem, as_local_cap(max_loss, problem), strata)
-    spread, solve = problem.variance, _solver(problem)
-    caps = _caps(max_loss, problem)
+    caps = as_caps(max_loss, problem.costs.size)
+    if np.min(caps) == math.inf:
+        return AllocationRule(CentralProblem.of(problem, strata))
     if strata is not None:
-        _refuse_caps(caps, problem.goal)
-        return ContrastReplies(problem, strata) if caps is None else CappedContrastReplies(problem, caps, strata)
-    if caps is not None:
-        return FullCaps.of(problem, caps) or CappedReplies(problem, caps)
-    if not isinstance(problem.goal, Price):
-        return LevelReplies(problem.costs, spread, problem.goal)
-    if variance_vanishes(problem):
-        return DirectReplies(problem.costs, lambda moved: solve(replace(problem, costs=moved, cheapest=moved.min())))
-    return CentralReplies(problem.costs, spread, problem.error_weight)
+        _refuse_caps(problem.goal)
+        return CappedContrastReplies(problem, caps, strata)
+    return FullCaps.of(problem, caps) or CappedReplies(problem, caps)
 
 
 def least_objective(
@@ -230,24 +209,17 @@ def least_objective(
     )
     if local:
         return least_local(problem, as_local_cap(max_loss, problem), strata)
-    caps = _caps(max_loss, problem)
+    caps = as_caps(max_loss, problem.costs.size)
+    if np.min(caps) == math.inf:
+        return uncapped_lower_bound(CentralProblem.of(problem, strata))
     if strata is not None:
-        _refuse_caps(caps, goal)
-        return least_contrast(problem, strata) if caps is None else capped_contrast_lower_bound(problem, caps, strata)
-    if caps is not None:
-        return capped_lower_bound(problem, caps)
-    if not isinstance(goal, Price):
-        problem.confine()
-    kinds: dict[str, Callable[[FloatArray, Any, float], float]] = {
-        "price": central_lower_bound,
-        "accuracy": least_expense,
-        "budget": least_error,
-    }
-    return float(kinds[goal.kind](problem.costs, problem.variance, goal.number))
+        _refuse_caps(goal)
+        return capped_contrast_lower_bound(problem, caps, strata)
+    return capped_lower_bound(problem, caps)
 
 
-def _refuse_caps(caps: float | FloatArray | None, goal: Goal) -> None:
-    if caps is not None and not isinstance(goal, Price):
+def _refuse_caps(goal: Goal) -> None:
+    if goal.kind != "price":
         raise InputError(
             "max_loss must be infinite with strata unless the goal is a Price: for an accuracy or a budget the best"
             " purchase under caps has not been proved there.",

@@ -23,9 +23,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.contrast.problem import Scaled
-from hushbid.allocation.goals import Accuracy, Budget, Price
+from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.histogram import Levels
+from hushbid.allocation.targets import Target
 from hushbid.allocation.windows import Interval
 from hushbid.arrays import BoolArray, FloatArray
 
@@ -184,17 +184,19 @@ class Bracket:
         return tuple((some[0][0], some[-1][1]) for some in self.intervals)
 
 
-def bracket(scaled: Scaled, strata: Sequence[LevelBounds], within: Sequence[Interval] = ((0.0, math.inf),)) -> Bracket:
+def bracket(
+    form: NormalForm, strata: Sequence[LevelBounds], within: Sequence[Interval] = ((0.0, math.inf),)
+) -> Bracket:
     """Return where the goal's ``T`` lies; ``within`` are intervals in which it is known to be already."""
     with np.errstate(over="ignore", invalid="ignore"):
         at = _Bounds(strata, np.unique(np.concatenate([_grid(strata, one) for one in within])))
-        if isinstance(scaled.goal, Price):
-            parts = _for_price(at, within)
+        if form.target.unimodal:
+            parts = [_for_level(form.target, at, (within[0][0], within[-1][1]))]
         else:
-            parts = [_for_level(scaled, at, (within[0][0], within[-1][1]))]
+            parts = _for_price(at, within)
         ends = _Bounds(strata, np.minimum(np.ravel(parts), 1e300))
         steep = 4.0 * parts[0][0] ** 3 > 2.0 * ends.mean[-1] * (1.0 + 1e-9)
-        most_lost = _most_lost(scaled, strata, ends)
+        most_lost = _most_lost(form, strata, ends)
     if not parts[-1][1] < math.inf or not all(moved[-1] < math.inf for moved in ends.moved):
         parts[-1] = parts[-1][0], math.inf
         for moved in ends.moved:
@@ -205,7 +207,7 @@ def bracket(scaled: Scaled, strata: Sequence[LevelBounds], within: Sequence[Inte
     )
     return Bracket(
         parts=tuple(parts),
-        one_basin=not isinstance(scaled.goal, Price) or bool(steep),
+        one_basin=form.target.unimodal or bool(steep),
         intervals=intervals,
         people=sum(one.people(*ends) for one, some in zip(strata, intervals, strict=True) for ends in some),
         below=sum(one.people(one.origin, some[-1][1]) for one, some in zip(strata, intervals, strict=True)),
@@ -213,13 +215,13 @@ def bracket(scaled: Scaled, strata: Sequence[LevelBounds], within: Sequence[Inte
     )
 
 
-def _most_lost(scaled: Scaled, strata: Sequence[LevelBounds], ends: "_Bounds") -> float:
-    """A loss is ``(τ − ψ)·√(2/(V·W))``, and ``W`` rises with ``T``; a budget is spent whoever stays away."""
-    paid = scaled.half if isinstance(scaled.goal, Budget) else float(ends.least_paid[0])
-    if not paid > 0.0:
+def _most_lost(form: NormalForm, strata: Sequence[LevelBounds], ends: "_Bounds") -> float:
+    """A loss is ``(τ − ψ)/(σ√V)``, and ``σ`` rises with ``T``."""
+    step = float(form.target.step(ends.at[:1], ends.least_paid[:1].clip(0.0))[0])
+    if not step > 0.0:
         return math.inf
     reach = max(float(moved[-1]) - one.origin for one, moved in zip(strata, ends.moved, strict=True))
-    return reach * math.sqrt(2.0 / (scaled.unit * paid)) if reach < math.inf else math.inf
+    return reach / (step * math.sqrt(form.unit)) if reach < math.inf else math.inf
 
 
 def _grid(strata: Sequence[LevelBounds], within: Interval) -> FloatArray:
@@ -272,13 +274,10 @@ def _largest(parts: Iterable[FloatArray]) -> FloatArray:
     return np.asarray(np.max(np.where(np.isnan(found), math.inf, found), axis=0))
 
 
-def _for_level(scaled: Scaled, at: _Bounds, within: Interval) -> Interval:
+def _for_level(target: Target, at: _Bounds, within: Interval) -> Interval:
     """The last ``T`` that surely is too low, and the first that surely is not."""
-    if isinstance(scaled.goal, Accuracy):
-        wanted = scaled.ratio * at.at
-        too_low, enough = wanted * (1.0 + _SLACK) < at.least_level, wanted * (1.0 - _SLACK) >= at.most_level
-    else:
-        too_low, enough = at.most_paid < scaled.half, at.least_paid >= scaled.half
+    too_low = target.excess(at.at, at.least_level / (1.0 + _SLACK), at.most_paid) < 0.0
+    enough = target.excess(at.at, at.most_level / (1.0 - _SLACK), at.least_paid) >= 0.0
     low = max([within[0], *at.at[too_low].tolist()])
     high = min([within[1], *at.at[enough].tolist()])
     return low, high

@@ -61,7 +61,8 @@ def least_along_paths(
     """Return bounds over ``0 ≤ T ≤`` the last of ``grid``, within ``tolerance`` of the best values.
 
     ``grid`` has a row of ascending ``T`` for each population, ``known`` a value that is attained in each, and
-    ``at_zero`` is ``N`` where nobody is paid: infinite unless each stratum has zero-cost people.
+    ``at_zero`` is ``N`` where nobody is paid: infinite unless each stratum has zero-cost people, and not a number where
+    nothing below the grid is asked for.
     """
     people, columns = grid.shape
     which = np.repeat(np.arange(people), columns)
@@ -69,12 +70,13 @@ def least_along_paths(
     value, at = known.copy(), np.full(people, math.nan)
     _improve(value, at, which, grid.ravel(), seen)
     table = _Ends(which, grid.ravel(), seen)
-    first = _Ends(
-        np.arange(people), np.zeros(people), Figures(at_zero, np.zeros(people), np.zeros(people))
-    )  # T = 0
     place = np.arange(which.size).reshape(grid.shape)
-    left = first.joined(table.take(place[:, :-1].ravel()))
-    right = table.take(place[:, 0]).joined(table.take(place[:, 1:].ravel()))
+    left, right = table.take(place[:, :-1].ravel()), table.take(place[:, 1:].ravel())
+    # from T = 0 to the first
+    begun = np.flatnonzero(~np.isnan(at_zero))
+    nothing = np.zeros(begun.size)
+    left = left.joined(_Ends(begun, nothing, Figures(at_zero[begun], nothing, nothing)))
+    right = right.joined(table.take(place[begun, 0]))
     bound = np.full(people, math.inf)
     for round_ in range(_ROUNDS):
         each = _bounds(left, right)
@@ -104,9 +106,7 @@ class _Ends:
 
     def take(self, some: IndexArray | BoolArray) -> "_Ends":
         found = self.figures
-        return _Ends(
-            self.which[some], self.at[some], Figures(found.mse[some], found.expense[some], found.step[some])
-        )
+        return _Ends(self.which[some], self.at[some], Figures(found.mse[some], found.expense[some], found.step[some]))
 
     def joined(self, other: "_Ends") -> "_Ends":
         one, two = self.figures, other.figures
@@ -133,4 +133,4 @@ def _bounds(left: _Ends, right: _Ends) -> FloatArray:
         from_right = two.mse + two.expense - fall * np.maximum(right.at * right.at / (2.0 * one.step) - 1.0, 0.0)
     # the error never is below the one at the right end, nor the expense below the one at the left
     plain = two.mse + one.expense
-    return np.fmax(np.fmax(from_left, from_right), plain)
+    return np.asarray(np.fmax(np.fmax(from_left, from_right), plain))

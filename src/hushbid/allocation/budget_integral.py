@@ -26,14 +26,13 @@ _SERIES = 0.02
 """Below this the logarithm is left to its series."""
 
 
-def budget_values(
-    form: NormalForm, people: Deviations, level: FloatArray, sums: Sums, lost: BoolArray
-) -> FloatArray:
+def budget_values(form: NormalForm, people: Deviations, level: FloatArray, sums: Sums, lost: BoolArray) -> FloatArray:
     """Return minus the integral of each loss over all higher costs, up to a constant where that has no end.
 
     ``lost`` are deviations after which nobody can be paid; ``level`` is the water level at the new cost.
     """
     own, budget = people.view.own, form.target.number
+    half = 0.5 * budget * budget
     value = np.zeros(level.size)
     # nobody else asks for anything: B/y at every cost
     sole_seller = ~_others_ask(people)
@@ -45,8 +44,8 @@ def budget_values(
     for _ in range(8 * (people.view.pieces.key.size + own.offset.size) + 64):
         if unsolved.size == 0:
             break
-        piece = _Piece.of(state, 0.5 * budget * budget)
-        end, after, count = _next(state, piece)
+        piece = _Piece.of(state, half)
+        end, after, count = _next(state, piece, half)
         area = piece.integral(state.y, end)
         # the last piece of a person alone in their stratum
         endless = end == math.inf
@@ -147,7 +146,7 @@ class _Piece:
         return np.asarray(np.maximum(area, 0.0) / (self.total + self.mass))
 
 
-def _next(state: _State, piece: _Piece) -> tuple[FloatArray, IndexArray, IndexArray]:
+def _next(state: _State, piece: _Piece, half: float) -> tuple[FloatArray, IndexArray, IndexArray]:
     """Return where each piece ends, and the piece and count after it; a count of −1 where the person is out."""
     view, y = state.people.view, state.y
     key, offset = view.pieces.key, view.own.offset
@@ -170,16 +169,18 @@ def _next(state: _State, piece: _Piece) -> tuple[FloatArray, IndexArray, IndexAr
     for possible, leaves in ((rises < 0.0, True), (always, False)):
         # the level meets a neighbour of the stratum
         neighbour = _neighbour(state, leaves)
-        away = neighbour - piece.centre
-        met = piece.centre + _root(
-            piece.size * piece.mass,
-            piece.mass * (piece.middle - piece.size * away),
-            piece.size * piece.h - (piece.total + piece.mass) * away * piece.middle,
+        to = offset.searchsorted(neighbour, side="left" if leaves else "right")
+        # who leaves adds nothing there: without their term nothing cancels
+        there = _Piece.of(_State(state.people, y, state.piece, to), half) if leaves else piece
+        away = neighbour - there.centre
+        met = there.centre + _root(
+            there.size * there.mass,
+            there.mass * (there.middle - there.size * away),
+            there.size * there.h - (there.total + there.mass) * away * there.middle,
             smaller=leaves,
         )
         first = possible & (np.abs(neighbour) < math.inf) & (met < end)
         end = np.where(first, np.maximum(met, y), end)
-        to = offset.searchsorted(neighbour, side="left" if leaves else "right")
         after, count = np.where(first, state.piece, after), np.where(first, to, count)
     return np.maximum(end, y), after, count
 
@@ -194,7 +195,7 @@ def _neighbour(state: _State, below: bool) -> FloatArray:
 
 
 def _root(a: FloatArray, b: FloatArray, c: FloatArray, *, smaller: bool) -> FloatArray:
-    """Return a root of ``a·d² + b·d + c``, ``a ≥ 0``; infinite where there is none. For ``a = 0`` the smaller is one."""
+    """Return a root of ``a·d² + b·d + c``, ``a ≥ 0``; infinite where there is none. For ``a = 0`` the smaller is it."""
     inner = b * b - 4.0 * a * c
     root = np.sqrt(np.where(inner >= 0.0, inner, math.nan))
     # the one of larger size first, so that nothing cancels

@@ -8,8 +8,8 @@ stratum of weight 1. Choose ``0 ≤ ε_i ≤ e_i`` and ``η > 0`` with ``Σ_{i i
 and a goal is the least ``A·N + C``, the least ``C`` with ``N ≤ r²``, or the least ``N`` with ``C ≤ B``.
 
 **Normal units.** With ``v`` the smallest variance and ``Λ = Σ|ℓ_g|``: precisions are ``u_i = v/V_i``, the largest 1;
-strata have sizes ``λ_g = |ℓ_g|/Λ``, which sum to 1; losses are counted in ``1/√v``, errors in ``Λ²v``. For a price costs
-are divided by ``A·Λ²·v^{3/2}``, so that the error weight is 1.
+strata have sizes ``λ_g = |ℓ_g|/Λ``, which sum to 1; losses are counted in ``1/√v``, errors in ``Λ²v``. For a price
+costs are divided by ``A·Λ²·v^{3/2}``, so that the error weight is 1.
 """
 
 import math
@@ -18,14 +18,17 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hushbid.allocation.goals import Goal
-from hushbid.allocation.problem import Problem
+from hushbid.allocation.problem import Problem, unreachable
 from hushbid.allocation.targets import AccuracyTarget, BudgetTarget, PriceTarget, Target
 from hushbid.arrays import FloatArray, IndexArray
-from hushbid.errors import InputError, MarketError, NobodyToBuyFrom, Unreachable
+from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.estimation import Strata
 
 _PRICE_LIMITS, _LIMITS = (1e-200, 1e150), (1e-140, 1e140)
 """Positive costs in normal units are moved between these: fourth powers of ``T``, or squares of costs, are numbers."""
+
+_LEAST_VARIANCE = 1e-60
+"""A variance below this is counted as this: in data of range 1 it cannot be seen beside any noise."""
 
 _LEAST_SCALE = 1e-280
 _WATCHED = 4096
@@ -74,7 +77,7 @@ class NormalForm:
             limits = _PRICE_LIMITS[0] * scale, _PRICE_LIMITS[1] * scale
             target = PriceTarget(1.0, number, 1.0)
         elif goal.kind == "accuracy":
-            target = AccuracyTarget(number * number / factor, 0.0, 1.0)
+            target = AccuracyTarget(number * number / factor, 0.0, 1.0, number * number)
         else:
             target = BudgetTarget(number * root, 1.0, 0.0)
         return cls(np.abs(weights) / together, np.sign(weights), unit, scale, factor, target, limits)
@@ -91,11 +94,7 @@ class NormalForm:
 
     def limited(self, costs: FloatArray) -> FloatArray:
         """Return costs with the positive finite ones moved into the limits."""
-        least, most = self.limits
-        if not costs.min(initial=math.inf) < least and not costs.max(initial=0.0) > most:
-            return costs
-        costs = np.where((costs > 0.0) & (costs < least), least, costs)
-        return np.where((costs > most) & (costs < math.inf), most, costs)
+        return limited(costs, self.limits)
 
     def objective(self, value: FloatArray) -> FloatArray:
         """Return objectives in the caller's units."""
@@ -133,7 +132,9 @@ class CentralProblem:
     """Some of the costs, copied."""
 
     @classmethod
-    def of(cls, problem: Problem, strata: Strata | None = None, caps: float | FloatArray = math.inf) -> "CentralProblem":
+    def of(
+        cls, problem: Problem, strata: Strata | None = None, caps: float | FloatArray = math.inf
+    ) -> "CentralProblem":
         """Return the problem in normal form; refused where a stratum has nobody to buy from.
 
         Costs that cannot be computed with are moved to the nearest that can: no bid of one person may stop a purchase.
@@ -144,9 +145,10 @@ class CentralProblem:
         if strata.codes.shape != costs.shape:
             told = f"strata must have one code per person ({costs.size}), got shape {strata.codes.shape}."
             raise InputError(told, field="strata")
-        variances = np.broadcast_to(problem.variance, costs.shape)
-        unit = float(np.min(problem.variance))
-        if not unit > 0.0:
+        variances = np.broadcast_to(np.maximum(problem.variance, _LEAST_VARIANCE), costs.shape)
+        # of people who can be bought from
+        unit = float(variances.min() if costs.max() < math.inf else variances[costs < math.inf].min())
+        if not np.min(problem.variance) > 0.0:
             raise InputError("variance must be above 0, got 0.", field="variance")
         form = NormalForm.of(strata.weights, unit, problem.goal)
         _refuse_extreme(problem.cheapest, form)
@@ -166,7 +168,10 @@ class CentralProblem:
         costs = self.costs.copy()
         costs[row] = cost
         return replace(
-            self, costs=self.form.limited(costs), totals=_totals(costs, self.form.unit / self.variances, self.strata)
+            self,
+            costs=self.form.limited(costs),
+            totals=_totals(costs, self.form.unit / self.variances, self.strata),
+            watched=costs[:: max(costs.size // _WATCHED, 1)].copy(),
         )
 
     def masses(self, rows: IndexArray) -> FloatArray:
@@ -196,13 +201,17 @@ class CentralProblem:
         form = self.form
         if form.target.kind == "budget":
             return MarketError("Every virtual cost is 0: a budget cannot be spent on people who ask for nothing.")
-        people = int(np.count_nonzero(self.costs < math.inf))
-        where = " in their strata" if form.sizes.size > 1 else ""
-        return Unreachable(
-            f"standard_error must be above {math.sqrt(self.least_error * form.factor):.6g}, the error of these {people}"
-            f" people's data{where} without any noise, got {math.sqrt(form.target.number * form.factor):g}.",
-            field="standard_error",
-        )
+        people, least = int(np.count_nonzero(self.costs < math.inf)), self.least_error * form.factor
+        return unreachable(math.sqrt(form.target.number * form.factor), 1.0 / least, people)
+
+
+def limited(costs: FloatArray, limits: tuple[float, float]) -> FloatArray:
+    """Return costs with the positive finite ones moved into the limits."""
+    least, most = limits
+    if not costs.min(initial=math.inf) < least and not costs.max(initial=0.0) > most:
+        return costs
+    costs = np.where((costs > 0.0) & (costs < least), least, costs)
+    return np.where((costs > most) & (costs < math.inf), most, costs)
 
 
 def _refuse_extreme(cheapest: float, form: NormalForm) -> None:
@@ -218,7 +227,7 @@ def _totals(costs: FloatArray, masses: FloatArray, strata: Strata) -> FloatArray
     """Return the mass in each stratum; refused where nobody sells in a stratum, which must be bought from."""
     if costs.max() == math.inf:
         masses = np.where(costs < math.inf, masses, 0.0)
-    totals = np.bincount(strata.codes, weights=masses, minlength=strata.count)
+    totals: FloatArray = np.bincount(strata.codes, weights=masses, minlength=strata.count).astype(np.float64)
     if not (totals > 0.0).all():
         raise nobody_sells(strata, int(np.argmin(totals)))
     return totals

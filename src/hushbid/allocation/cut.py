@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.pieces import Pieces, Point, Stratum, best_point, strata_of
+from hushbid.allocation.pieces import Point, Stratum, best_point, strata_of
 from hushbid.arrays import FloatArray, IndexArray
 
 _CUT_ABOVE = 1 << 15

@@ -2,8 +2,8 @@
 
 Replacing one cost changes the sums of the person's stratum by rank-one terms; the sums of the other strata are those of
 all pieces less the stratum's. A *guess* is a ``T``, which says who is active in the other strata, and a water level of
-the person's stratum, which says who is active there. With ``(U_o, m_o, Q_o)`` of the other active people of the stratum,
-``u`` the person's mass and ``d`` their cost less ``m_o``,
+the person's stratum, which says who is active there. With ``(U_o, m_o, Q_o)`` of the other active people of the
+stratum, ``u`` the person's mass and ``d`` their cost less ``m_o``,
 
     U = U_o + u,   m = m_o + u·d/U,   Q = Q_o + (U_o u/U)·d²,      U(τ − ψ) = λT − U_o·d.
 """
@@ -15,7 +15,11 @@ from dataclasses import dataclass, fields
 import numpy as np
 
 from hushbid.allocation.pieces import Pieces, Stratum
+from hushbid.allocation.targets import Target
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
+ROUNDS = 100
+"""After so many guesses only those are left that go to and fro between neighbours by rounding."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,7 +115,7 @@ class Sums:
     floor: FloatArray
     """``c``."""
 
-    def take(self, which: IndexArray) -> "Sums":
+    def take(self, which: IndexArray | BoolArray) -> "Sums":
         """Return some of the deviations' sums."""
         return Sums(*(getattr(self, one.name)[which] for one in fields(self)))
 
@@ -213,3 +217,58 @@ class Deviations:
                 spread=spread_without + others * share * away * away,
                 floor=floor + size * size / total,
             )
+
+    def follow(
+        self, target: Target, incumbent: float, *, rounds: int = ROUNDS, start: FloatArray | None = None
+    ) -> tuple[FloatArray, FloatArray, Sums, IndexArray]:
+        """Return ``T``, the water level of the stratum and the sums of each, and which did not settle.
+
+        ``T`` is infinite where there is no answer. Guesses begin at ``start``, or all at the ``T`` of the incumbent.
+        """
+        own, lowest = self.view.own, self.lowest()
+        least = np.nextafter(lowest, math.inf)
+        # past everybody
+        highest = 2.0 * np.maximum(np.where(self.to < math.inf, self.to, 0.0), float(own.offset[-1])) + 1.0
+        farthest = math.nextafter(float(self.view.pieces.key[-1]) * 2.0 + 1.0, math.inf)
+        if start is not None:
+            at, level = start.copy(), self.levels(start)
+        else:
+            now = incumbent if 0.0 < incumbent < math.inf else farthest
+            at = np.full(lowest.size, now)
+            level = np.full(lowest.size, own.level(now)) if now < farthest else highest.copy()
+        level = np.maximum(level, least)
+        sums = self.sums(at, level)
+        unsolved = np.arange(lowest.size)
+        for _ in range(rounds):
+            some, current, here = self.take(unsolved), sums.take(unsolved), at[unsolved]
+            new = target.root(current.mean, current.spread, current.floor)
+            enough = new < math.inf
+            # too few to have an answer of their own: from everybody on, and if they are too few, none
+            nobody = ~enough & (here >= farthest) & (level[unsolved] >= highest[unsolved])
+            at[unsolved] = np.where(enough, np.maximum(new, 1e-300), np.where(nobody, math.inf, farthest))
+            above = np.where(enough, current.level(self.size, new), highest[unsolved])
+            level[unsolved] = np.maximum(above, least[unsolved])
+            after = some.sums(np.minimum(at[unsolved], farthest), level[unsolved])
+            # a level that by rounding leaves too few belongs to those before
+            fewer = enough & ~(target.root(after.mean, after.spread, after.floor) < math.inf)
+            sums.put(unsolved[~fewer], after.take(~fewer))
+            unsolved = unsolved[~(after.same(current) & enough | nobody | fewer)]
+            if unsolved.size == 0:
+                break
+        return at, level, sums, unsolved
+
+    def levels(self, at: FloatArray) -> FloatArray:
+        """Return the water level of the stratum at ``T`` for each: Newton's method on a convex function."""
+        own, least = self.view.own, np.nextafter(self.lowest(), math.inf)
+        k = np.maximum(own.key.searchsorted(at), 1) - 1
+        level: FloatArray = np.maximum(own.offset[k] + own.size * (at - own.key[k]) / own.total[k], least)
+        unsolved = np.arange(at.size)
+        before = self.sums(at, level)
+        for _ in range(ROUNDS):
+            level[unsolved] = np.maximum(before.level(self.size, at[unsolved]), least[unsolved])
+            after = self.take(unsolved).sums(at[unsolved], level[unsolved])
+            moving = np.flatnonzero(~after.same(before))
+            unsolved, before = unsolved[moving], after.take(moving)
+            if unsolved.size == 0:
+                break
+        return level

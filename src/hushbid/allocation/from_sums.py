@@ -2,7 +2,7 @@
 
 Of each stratum the people below a window of costs are exact sums; those inside are listed; those above do not matter,
 whoever asks for more or stays away (:mod:`hushbid.allocation.bracket`). One mean is one stratum. For the formulas of
-:mod:`hushbid.allocation.contrast.pieces` the sums of the people below are as good as they are: two imagined people, one
+:mod:`hushbid.allocation.pieces` the sums of the people below are as good as they are: two imagined people, one
 at the lowest cost, with the same number, mean and second moment. Who is active is found from these; the answer is made
 of exact sums, the same to the last bit in whatever batches they were added up.
 """
@@ -16,12 +16,11 @@ from functools import cached_property
 import numpy as np
 
 from hushbid.allocation.bracket import Bracket, LevelBounds, bracket
-from hushbid.allocation.contrast.pieces import Pieces, Stratum, inside
-from hushbid.allocation.contrast.problem import Scaled
+from hushbid.allocation.central_bounds import GRID, least_along_path
+from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.exact_sums import ExactSums
-from hushbid.allocation.goals import Accuracy, Budget, Price
 from hushbid.allocation.histogram import Levels
-from hushbid.allocation.lower_bounds import bound_over_pieces, error_at_level, expense_at_level
+from hushbid.allocation.pieces import Pieces, Stratum
 from hushbid.allocation.windows import Interval
 from hushbid.arrays import FloatArray, IntArray
 
@@ -79,10 +78,7 @@ class SummedStratum:
         offset = np.append(offset, (inside - self.lowest) / scale)
         offset[:2] = np.minimum(offset[:2], offset[min(2, offset.size - 1)])
         mass = np.append(weights, mass)
-        total = mass.cumsum()
-        key = np.append(0.0, (total[:-1] * np.diff(offset)).cumsum()) / size
-        rows = np.arange(offset.size)
-        return Stratum(rows, size, self.lowest / scale, offset, mass, total, key)
+        return Stratum.from_offsets(np.arange(offset.size), size, self.lowest / scale, offset, mass)
 
     def _atoms(self, scale: float) -> tuple[FloatArray, FloatArray]:
         """Two people at offsets, the first 0, with the sums of everybody below the window; none if nobody is."""
@@ -128,27 +124,27 @@ class StratumShares:
 class SummedOptimum:
     """All strata, and the point of their frontier that the goal chooses."""
 
-    def __init__(self, scaled: Scaled, strata: Sequence[SummedStratum], within: Interval) -> None:
+    def __init__(self, form: NormalForm, strata: Sequence[SummedStratum], within: Interval) -> None:
         """``within`` are the ends between which ``T`` is known to be, whoever's cost is raised."""
-        self.scaled, self.strata, self._within = scaled, tuple(strata), within
-        sizes = scaled.sizes.tolist()
+        self.form, self.strata, self._within = form, tuple(strata), within
+        sizes = form.sizes.tolist()
         with np.errstate(over="ignore", invalid="ignore"):
-            self.people = [one.imagined(scaled.scale, size) for one, size in zip(strata, sizes, strict=True)]
+            self.people = [one.imagined(form.scale, size) for one, size in zip(strata, sizes, strict=True)]
             self.pieces = Pieces.of(self.people)
         self._solve()
 
     @cached_property
     def bracket(self) -> Bracket:
         """Where ``T`` is, whoever's cost is raised, from everybody in the windows."""
-        bounds = [one.bounds(self.scaled.scale, size) for one, size in zip(self.strata, self.scaled.sizes, strict=True)]
-        return bracket(self.scaled, bounds, [self._within])
+        bounds = [one.bounds(self.form.scale, size) for one, size in zip(self.strata, self.form.sizes, strict=True)]
+        return bracket(self.form, bounds, [self._within])
 
     @property
     def is_settled(self) -> bool:
         """Whether the optimum is unique and every level in its window, whoever's cost is raised."""
         if not 0.0 < self.at < math.inf or not self.bracket.high < math.inf:
             return False
-        scale = self.scaled.scale
+        scale = self.form.scale
         inside = all(
             (one.window[0] <= low * scale * (1.0 + 1e-12) or one.window[0] <= one.lowest)
             and high * scale <= one.window[1] * (1.0 + 1e-12)
@@ -162,7 +158,7 @@ class SummedOptimum:
         self.moments: list[tuple[float, float, float]] = []
         self.counts, self.active = counts, 0
         mean = spread = floor = Fraction(0)
-        scale = Fraction(self.scaled.scale)
+        scale = Fraction(self.form.scale)
         for one, stratum, count in zip(self.strata, self.people, counts, strict=True):
             sums = self._sums_of(one, stratum, count)
             total = sums.count
@@ -178,22 +174,16 @@ class SummedOptimum:
             self.active += total
             self.moments.append((float(total), float(own), float(around)))
         self.mean, self.spread, self.floor = float(mean), float(spread), float(floor)
-        at = self._root(mean, spread, floor)
-        self.at = float(at)
+        self.at = self.form.target.exact_root(mean, spread, floor)
         if 0.0 < self.at < math.inf:
             self.paid = float(mean * Fraction(self.at) - spread)
 
     def _counts(self) -> list[int]:
         """How many entries of each stratum are active: the piece that ``T`` lies in."""
-        pieces, scaled = self.pieces, self.scaled
+        pieces, form = self.pieces, self.form
         with np.errstate(over="ignore", invalid="ignore"):
-            if isinstance(scaled.goal, Price):
-                square = pieces.key * pieces.key
-                passed = square * square > 2.0 * pieces.paid
-            elif isinstance(scaled.goal, Accuracy):
-                passed = scaled.ratio * pieces.key >= pieces.base + pieces.slope + pieces.floor * pieces.key
-            else:
-                passed = pieces.paid >= scaled.half
+            level = pieces.mean + pieces.floor * pieces.key
+            passed = form.target.excess(pieces.key, level, pieces.paid) > 0.0
         # below the first T the pieces are those of imagined people
         passed &= pieces.key > self._within[0]
         piece = int(np.argmax(passed)) - 1 if passed.any() else passed.size - 1
@@ -209,66 +199,48 @@ class SummedOptimum:
         people = np.bincount(places, mass, minlength=0).astype(np.int64)
         return one.below + ExactSums.of(one.costs[: people.size], people)
 
-    def _root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> Fraction | float:
-        scaled = self.scaled
-        if isinstance(scaled.goal, Price):
-            return inside(float(mean), float(spread), float(floor))[0]
-        if isinstance(scaled.goal, Accuracy):
-            slope = Fraction(scaled.ratio) - floor
-            return mean / slope if slope > 0 else math.inf
-        return (Fraction(scaled.half) + spread) / mean if mean > 0 else math.inf
-
     # -- what it comes to ----------------------------------------------------------------------------------------------
+
+    @property
+    def step(self) -> float:
+        """``σ``, in normal units."""
+        return float(self.form.target.step(np.asarray(self.at), np.asarray(self.paid)))
 
     @property
     def strength(self) -> float:
         """``ηΛ = Σ ε``: a share times this is a privacy loss."""
-        scaled = self.scaled
-        if isinstance(scaled.goal, Price):  # T⁴ = 2W, so T·√(2/W) = 2/T
-            return 2.0 / self.at / math.sqrt(scaled.unit)
-        paid = scaled.half if isinstance(scaled.goal, Budget) else self.paid
-        return self.at * math.sqrt(2.0 / scaled.unit / paid)
+        return self.at / self.step / math.sqrt(self.form.unit)
 
     @property
     def mse(self) -> float:
-        """The mean squared error, exactly what was stated for an accuracy."""
-        goal = self.scaled.goal
-        if isinstance(goal, Accuracy):
-            return goal.number**2
-        return self.scaled.factor * (self.floor + self.mean / self.at)
+        """The mean squared error."""
+        return float(self.form.target.reported_error(np.asarray(self.form.factor * (self.floor + self.mean / self.at))))
 
     @property
     def expense(self) -> float:
-        """``Σ cost·loss``, exactly what was stated for a budget."""
-        scaled = self.scaled
-        if isinstance(scaled.goal, Budget):
-            return scaled.goal.amount
-        paid = 0.5 * self.at**4 if isinstance(scaled.goal, Price) else self.paid
-        return scaled.scale * math.sqrt(2.0 * paid / scaled.unit)
+        """``Σ cost·loss``."""
+        return self.form.money * 2.0 * self.step
 
     @property
     def objective(self) -> float:
         """What was minimised."""
-        goal = self.scaled.goal
-        if isinstance(goal, Price):
-            return goal.number * self.mse + self.expense
-        return self.expense if isinstance(goal, Accuracy) else self.mse
+        return self.form.target.objective(self.mse, self.expense)
 
     @property
     def squared_weights(self) -> float:
         """``Σ ω²``."""
-        return self.scaled.factor / self.scaled.unit * (self.floor + self.spread / self.at**2)
+        return self.form.factor / self.form.unit * (self.floor + self.spread / self.at**2)
 
     def level(self, stratum: int) -> float:
         """Below this cost people of the stratum are bought from."""
         one, (total, mean, _) = self.strata[stratum], self.moments[stratum]
-        return one.lowest + (mean + float(self.scaled.sizes[stratum]) * self.at / total) * self.scaled.scale
+        return one.lowest + (mean + float(self.form.sizes[stratum]) * self.at / total) * self.form.scale
 
     def shares(self, stratum: int) -> StratumShares:
         """The shares of the stratum's people."""
         total, mean, _ = self.moments[stratum]
-        size = float(self.scaled.sizes[stratum])
-        return StratumShares(self.strata[stratum].lowest, self.scaled.scale, size / total, mean, self.at)
+        size = float(self.form.sizes[stratum])
+        return StratumShares(self.strata[stratum].lowest, self.form.scale, size / total, mean, self.at)
 
     def losses(self, stratum: int, costs: FloatArray) -> FloatArray:
         """The privacy losses of people of the stratum with these costs."""
@@ -280,27 +252,12 @@ class SummedOptimum:
         return max(float(self.losses(stratum, np.array([one.lowest]))[0]) for stratum, one in enumerate(self.strata))
 
     def lower_bound(self) -> float:
-        """At most the optimal objective: over the pieces between the ends, or the dual bound at this ``T``."""
-        scaled, goal = self.scaled, self.scaled.goal
-        if isinstance(goal, Price):
-            return goal.number * scaled.factor * self._least_of_pieces()
-        level = math.sqrt(scaled.factor / scaled.unit) * (self.mean + self.floor * self.at)
-        spread = (self.floor * self.at**2 + self.spread) / scaled.unit
-        if isinstance(goal, Accuracy):
-            bound = expense_at_level(goal.number**2, level, spread)
+        """At most the optimal objective: along the path between the ends, or the dual bound at this ``T``."""
+        target = self.form.target
+        if target.unimodal:
+            bound = target.dual_bound(self.mean + self.floor * self.at, self.floor * self.at**2 + self.spread)
         else:
-            bound = error_at_level(0.5 * goal.number**2, level, spread)
-        return bound * (1.0 - _SLACK)
-
-    def _least_of_pieces(self) -> float:
-        pieces = self.pieces
-        first = max(int(pieces.key.searchsorted(self.bracket.low, side="right")) - 1, 0)
-        key, paid = pieces.key[first:].copy(), pieces.paid[first:].copy()
-        # the first piece from the lower end on
-        mean = pieces.base + pieces.slope[first:]
-        start = max(self.bracket.low, float(key[0]))
-        paid[0], key[0] = paid[0] + mean[0] * (start - key[0]), start
-        with np.errstate(divide="ignore", invalid="ignore"):
-            left = np.where(key > 0.0, paid / key, pieces.base)
-        right = np.maximum(np.append(left[1:], mean[-1]), left)
-        return bound_over_pieces(left, right, pieces.floor[first:], mean, pieces.spread[first:])
+            grid = np.geomspace(self.bracket.low, self.bracket.high, GRID)
+            attained = self.floor + self.mean / self.at + 2.0 * self.step
+            bound = float(least_along_path(self.pieces, grid, attained=attained, at_zero=math.nan).bound[0])
+        return float(self.form.objective(np.asarray(bound))) * (1.0 - _SLACK)

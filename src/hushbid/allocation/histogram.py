@@ -1,7 +1,8 @@
 """Counts and moments of costs in buckets of equal leading bits: sparse, additive, in 64-bit integers.
 
-As in :mod:`hushbid.allocation.sums`, a cost's bucket is its bit pattern shifted right and its place inside, rounded
-down to `OFFSET_BITS`, an integer. Here the buckets that hold nobody are left out, so no range need be known before.
+A cost's bucket is its bit pattern shifted right: that is monotone, needs no search, and spaces buckets evenly in the
+logarithm. Its place inside, rounded down to `OFFSET_BITS` bits, is an integer. So all sums are integers: the same
+whatever the order, the batches or the machine. Buckets that hold nobody are left out, so no range need be known before.
 Overflow cannot happen: squares of offsets have 28 bits, and 2**34 people's fit in 62.
 """
 

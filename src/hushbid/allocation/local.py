@@ -40,11 +40,10 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.levels import unreachable
 from hushbid.allocation.local_problem import Demand, Supply, normal_form
 from hushbid.allocation.lower_bounds import local_accuracy_lower_bound, local_lower_bound
 from hushbid.allocation.merit_order import Deviations, MeritOrder, PrefixSums
-from hushbid.allocation.problem import Allocation, Problem
+from hushbid.allocation.problem import Allocation, Problem, unreachable
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _CLOSE = 1e-9
@@ -121,7 +120,7 @@ def solve_local(problem: Problem, max_loss: float = math.inf) -> Allocation:
     market = LocalMarket(problem, max_loss, spare=1)
     form, rows = market.form, market.order.rows
     if not rows.size * form.supply.top > form.demand.least:
-        raise unreachable(problem.goal, rows.size * form.supply.top / form.root**2, rows.size)
+        raise unreachable(problem.goal.number, rows.size * form.supply.top / form.root**2, rows.size)
     found = market.optima(Deviations.none(market.sums), np.array([market.free]))
     count, price = int(found.count[0]), float(found.price[0])
     first = np.zeros(count, dtype=np.intp)

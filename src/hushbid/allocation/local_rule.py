@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hushbid.allocation.contrast.problem import nobody_sells
+from hushbid.allocation.central_problem import nobody_sells
 from hushbid.allocation.goals import Price
 from hushbid.allocation.local import SPARE, LocalMarket, bound_of, solve_local
 from hushbid.allocation.merit_order import Deviations

@@ -20,6 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from hushbid.allocation.branch_and_bound import Figures
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.targets import Target
 from hushbid.arrays import FloatArray, IndexArray
@@ -149,6 +150,13 @@ class Pieces:
         """``M`` after each key."""
         return self.base + self.slope
 
+    def figures(self, at: FloatArray) -> Figures:
+        """Return error, expense and step at ``T``."""
+        j = np.maximum(self.key.searchsorted(at, side="right") - 1, 0)
+        mean = self.base + self.slope[j]
+        step = np.sqrt(0.5 * (self.paid[j] + mean * (at - self.key[j])))
+        return Figures(mean / at + self.floor[j], 2.0 * step, step)
+
     def candidates(self, target: Target) -> IndexArray:
         """Return the pieces that hold a local minimum, or may.
 
@@ -197,6 +205,19 @@ class Point:
         return float(target.value(*terms)) if self.at > 0.0 else self.floor
 
 
+def free_counts(strata: Sequence[Stratum]) -> tuple[int, ...]:
+    """Return how many zero-cost people each stratum has."""
+    return tuple(int((one.base + one.offset).searchsorted(0.0, side="right")) for one in strata)
+
+
+def free_error(strata: Sequence[Stratum]) -> float:
+    """Return ``N`` of zero-cost people alone without noise; infinite where a stratum has none."""
+    counts = free_counts(strata)
+    if min(counts) == 0:
+        return math.inf
+    return sum(one.size**2 / float(one.total[k - 1]) for one, k in zip(strata, counts, strict=True))
+
+
 def best_point(target: Target, strata: Sequence[Stratum]) -> Point:
     """Return the point of these people's path that the target chooses: the global optimum, to rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
@@ -206,11 +227,9 @@ def best_point(target: Target, strata: Sequence[Stratum]) -> Point:
         at = target.root(*terms)
         value = target.value(at, *terms)
         best = int(np.argmin(value))
-        if pieces.base == 0.0:
-            free = tuple(int(one.offset.searchsorted(0.0, side="right")) for one in strata)
-            floor = np.asarray(sum(one.size**2 / float(one.total[k - 1]) for one, k in zip(strata, free, strict=True)))
-            if target.satisfied_for_free(floor, value[best]):
-                return point_of(target, strata, free, paid=False)
+        free = np.asarray(free_error(strata) if pieces.base == 0.0 else math.inf)
+        if free < math.inf and target.satisfied_for_free(free, value[best]):
+            return point_of(target, strata, free_counts(strata), paid=False)
     start = pieces.key[which[best]]
     return point_of(target, strata, tuple(int(one.key.searchsorted(start, side="right")) for one in strata))
 

@@ -1,13 +1,13 @@
 """The allocation rule: everybody's loss as a function of their own cost, for many (person, cost) pairs at once.
 
 From the present optimum, the *incumbent*, every pair goes from guess to guess (`hushbid.allocation.deviations`): the
-sums of a guess have a root ``T`` and a water level, which are the next guess. For an accuracy or a budget the pieces are
-tangents of a convex function, so the guesses fall towards the only answer and stop there.
+sums of a guess have a root ``T`` and a water level, which are the next guess. For an accuracy or a budget the pieces
+are tangents of a convex function, so the guesses fall towards the only answer and stop there.
 
 For a price what is found is a local minimum, perhaps not the best. Raising a cost raises the objective at every ``T``.
 So the best ``T`` lies where the incumbent's objective is at most the value found, in an interval that its pieces give.
-If ``T⁴ − 2W`` increases on all of it, which ``4T³ > 2M`` at its ends shows, there is no other minimum. Where that fails,
-and for lowered costs, the second-order bound of `hushbid.allocation.branch_and_bound` finds the best.
+If ``T⁴ − 2W`` increases on all of it, which ``4T³ > 2M`` at its ends shows, there is no other minimum. Where that
+fails, and for lowered costs, the second-order bound of `hushbid.allocation.branch_and_bound` finds the best.
 """
 
 import math
@@ -28,10 +28,9 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
 _CHUNK = 1 << 13
-_ROUNDS = 100
 _PRICE_ROUNDS = 16
 _LOST_DIGITS = 1e-6
-"""Where ``W`` is a smaller share of ``M·T`` than this, or a cost of the least, differences of sums lose their digits."""
+"""Where ``W`` is a smaller share of ``M·T``, or a cost of the least, differences of sums lose their digits."""
 
 _GRID = 24
 _TOLERANCE = 1e-12
@@ -102,6 +101,7 @@ class AllocationRule:
         total = target.free_total(free)
         loss = np.where(enough, np.where(costs == 0.0, free_share * total, 0.0), loss) / math.sqrt(form.unit)
         mse = form.factor * np.where(enough, free + np.where(total < math.inf, 2.0 / total / total, 0.0), mse)
+        mse = target.reported_error(mse)
         value = np.where(enough, target.error_factor * mse, form.objective(value))
         # what has lost its digits is solved by itself
         far = costs < _LOST_DIGITS * self._strata[stratum].base * form.scale
@@ -150,83 +150,35 @@ class AllocationRule:
             except MarketError:
                 continue
             one = rule._deviations(int(self._problem.codes[row[0]]), row, cost)
-            at, level, sums, _ = rule._follow(one, _ROUNDS)
+            at, level, sums, _ = one.follow(self._problem.form.target, rule._incumbent.at)
             value[j] = budget_values(self._problem.form, one, level, sums, ~(at < math.inf))[0]
         return value
 
-    # -- from guess to guess -------------------------------------------------------------------------------------------
-
-    def _follow(
-        self, people: Deviations, rounds: int, start: FloatArray | None = None
-    ) -> tuple[FloatArray, FloatArray, Sums, IndexArray]:
-        """Return ``T``, the water level of the stratum and the sums of each pair, and which pairs did not settle.
-
-        ``T`` is infinite where there is no answer. Guesses begin at ``start``, or at the incumbent.
-        """
-        target, size, own = self._problem.form.target, people.size, people.view.own
-        lowest = people.lowest()
-        least = np.nextafter(lowest, math.inf)
-        # past everybody
-        highest = 2.0 * np.maximum(np.where(people.to < math.inf, people.to, 0.0), float(own.offset[-1])) + 1.0
-        farthest = math.nextafter(float(self._pieces.key[-1]) * 2.0 + 1.0, math.inf)
-        if start is not None:
-            at, level = start.copy(), self._levels(people, start)
-        else:
-            now = self._incumbent.at if 0.0 < self._incumbent.at < math.inf else farthest
-            at = np.full(lowest.size, now)
-            level = np.full(lowest.size, own.level(now)) if now < farthest else highest.copy()
-        level = np.maximum(level, least)
-        sums = people.sums(at, level)
-        unsolved = np.arange(lowest.size)
-        for _ in range(rounds):
-            some, current, here = people.take(unsolved), sums.take(unsolved), at[unsolved]
-            new = target.root(current.mean, current.spread, current.floor)
-            enough = new < math.inf
-            # too few to have an answer of their own: from everybody on, and if they are too few, none
-            nobody = ~enough & (here >= farthest) & (level[unsolved] >= highest[unsolved])
-            at[unsolved] = np.where(enough, np.maximum(new, 1e-300), np.where(nobody, math.inf, farthest))
-            above = np.where(enough, current.level(size, new), highest[unsolved])
-            level[unsolved] = np.maximum(above, least[unsolved])
-            after = some.sums(np.minimum(at[unsolved], farthest), level[unsolved])
-            sums.put(unsolved, after)
-            unsolved = unsolved[~(after.same(current) & enough | nobody)]
-            if unsolved.size == 0:
-                break
-        return at, level, sums, unsolved
-
-    def _levels(self, people: Deviations, at: FloatArray) -> FloatArray:
-        """Return the water level of the stratum at ``T`` for each pair: Newton's method on a convex function."""
-        own, least = people.view.own, np.nextafter(people.lowest(), math.inf)
-        k = np.maximum(own.key.searchsorted(at), 1) - 1
-        level = np.maximum(own.offset[k] + own.size * (at - own.key[k]) / own.total[k], least)
-        unsolved = np.arange(at.size)
-        before = people.sums(at, level)
-        for _ in range(_ROUNDS):
-            level[unsolved] = np.maximum(before.level(people.size, at[unsolved]), least[unsolved])
-            after = people.take(unsolved).sums(at[unsolved], level[unsolved])
-            moving = np.flatnonzero(~after.same(before))
-            unsolved, before = unsolved[moving], after.take(moving)
-            if unsolved.size == 0:
-                break
-        return level
+    # -- the best of several minima ------------------------------------------------------------------------------------
 
     def _settled(self, people: Deviations, free: FloatArray) -> tuple[FloatArray, FloatArray, Sums, BoolArray]:
         """Return ``T``, level and sums at the global optimum of each pair, and which must be solved by themselves."""
         target = self._problem.form.target
         if self._sublevels is None:
-            at, level, sums, _ = self._follow(people, _ROUNDS)  # by rounding some go to and fro between neighbours
+            at, level, sums, _ = people.follow(
+                target, self._incumbent.at
+            )  # by rounding some go to and fro between neighbours
             return at, level, sums, np.zeros(at.size, dtype=bool)
-        at, level, sums, unsettled = self._follow(people, _PRICE_ROUNDS)
+        at, level, sums, unsettled = people.follow(target, self._incumbent.at, rounds=_PRICE_ROUNDS)
         at[unsettled] = math.nan
         value = target.value(at, sums.mean, sums.spread, sums.floor)
         alone = np.zeros(at.size, dtype=bool)
-        unsure = np.flatnonzero(~self._sublevels.is_only_minimum(people, at, sums, value) & (people.lowest() < math.inf))
+        unsure = np.flatnonzero(
+            ~self._sublevels.is_only_minimum(people, at, sums, value) & (people.lowest() < math.inf)
+        )
         if unsure.size:
             some = people.take(unsure)
             best, start = self._search(some, value[unsure], free[unsure])
             moved = np.flatnonzero(start > 0.0)  # not a number where the minimum that was known is best
             which = unsure[moved]
-            at[which], level[which], found, unsettled = self._follow(some.take(moved), _ROUNDS, start[moved])
+            at[which], level[which], found, unsettled = some.take(moved).follow(
+                target, self._incumbent.at, start=start[moved]
+            )
             sums.put(which, found)
             value[which] = target.value(at[which], found.mean, found.spread, found.floor)
             alone[which[unsettled]] = True
@@ -239,7 +191,7 @@ class AllocationRule:
 
         def evaluate(which: IndexArray, at: FloatArray) -> Figures:
             some = people.take(which)
-            sums = some.sums(at, self._levels(some, at))
+            sums = some.sums(at, some.levels(at))
             step = np.sqrt(0.5 * np.maximum(sums.mean * at - sums.spread, 0.0))
             return Figures(sums.mean / at + sums.floor, 2.0 * step, step)
 

@@ -10,7 +10,7 @@ import math
 
 import numpy as np
 
-from hushbid.allocation.contrast.problem import nobody_sells
+from hushbid.allocation.central_problem import nobody_sells
 from hushbid.allocation.goals import Goal, Price
 from hushbid.allocation.problem import Allocation, Problem
 from hushbid.allocation.reply_rules import Replies, ReplyRule

@@ -14,6 +14,7 @@ On a piece of the path ``W = M·T − Q`` and ``τ̄ = M + c·T``, so each has i
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -22,6 +23,29 @@ from hushbid.arrays import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from hushbid.allocation.deviations import Sums
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The sums of the present optimum, and its ``T``."""
+
+    mean: float
+    spread: float
+    floor: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """By how much ``M``, ``Q`` and ``c`` differ from the present."""
+
+    mean: FloatArray
+    spread: FloatArray
+    floor: FloatArray
+
+    def paid(self, now: Present, at: FloatArray) -> FloatArray:
+        """Return by how much ``W = M·T − Q`` differs at the changed ``T``."""
+        return self.mean * at + now.mean * (at - now.at) - self.spread
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +67,10 @@ class Target(ABC):
     unimodal: ClassVar[bool] = True
     """Whether the objective has one local minimum along the path, whatever the costs."""
 
+    def reported_error(self, mse: FloatArray) -> FloatArray:
+        """Return the squared error in the caller's units, exactly what was stated where one was."""
+        return mse
+
     def objective(self, mse: float, expense: float) -> float:
         """Return what is minimised, in the caller's units."""
         return self.error_factor * mse + self.expense_factor * expense
@@ -54,6 +82,18 @@ class Target(ABC):
     @abstractmethod
     def root(self, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
         """Return the ``T`` without excess on the piece with ``M``, ``Q`` and ``c``; infinite where there is none."""
+
+    def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
+        """Return the same from exact sums, rounded once where it is a quotient."""
+        terms = (np.array([float(one)]) for one in (mean, spread, floor))
+        return float(self.root(*terms)[0])
+
+    @abstractmethod
+    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
+        """Return by how much the objective changes with the sums, in normal units, without taking differences of it.
+
+        ``at`` is the root of the changed sums.
+        """
 
     def turning_point(self, mean: FloatArray) -> FloatArray:
         """Return the ``T`` at which the excess of a piece is least; not a number where it rises throughout."""
@@ -143,6 +183,11 @@ class PriceTarget(Target):
     def free_total(self, floor: FloatArray) -> FloatArray:
         return np.full(np.shape(floor), math.inf)
 
+    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
+        both = at * now.at
+        moved = 0.5 * (at + now.at) - 2.0 * now.mean / both + now.spread * (at + now.at) / (both * both)
+        return change.floor + 2.0 * change.mean / at - change.spread / (at * at) + (at - now.at) * moved
+
     def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
         return size * at - sums.others * sums.away
 
@@ -153,6 +198,9 @@ class PriceTarget(Target):
 @dataclass(frozen=True, slots=True)
 class AccuracyTarget(Target):
     """The least ``C`` with ``N`` at most the number."""
+
+    squared_error: float
+    """What was stated, in the caller's units."""
 
     kind: ClassVar[str] = "accuracy"
 
@@ -175,6 +223,19 @@ class AccuracyTarget(Target):
     def free_total(self, floor: FloatArray) -> FloatArray:
         with np.errstate(divide="ignore"):
             return np.sqrt(2.0 / np.maximum(self.number - floor, 0.0))
+
+    def reported_error(self, mse: FloatArray) -> FloatArray:
+        return np.where(mse < math.inf, self.squared_error, math.inf)
+
+    def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
+        spare = Fraction(self.number) - floor
+        return float(mean / spare) if spare > 0 else math.inf
+
+    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
+        paid = now.mean * now.at - now.spread
+        further = (change.mean + now.at * change.floor) / (self.number - now.floor - change.floor)  # of T
+        more = change.mean * at + now.mean * further - change.spread
+        return 2.0 * more / (np.sqrt(2.0 * (paid + more)) + math.sqrt(2.0 * paid))
 
     def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
         spare = sums.others * (self.number - sums.floor_without) - size * size
@@ -205,7 +266,7 @@ class BudgetTarget(Target):
         return floor + mean / at
 
     def step(self, at: FloatArray, paid: FloatArray) -> FloatArray:
-        return np.full(at.shape, 0.5 * self.number)
+        return np.full(np.shape(at), 0.5 * self.number)
 
     def satisfied_for_free(self, floor: FloatArray, value: FloatArray) -> BoolArray:
         """Never: what zero-cost people leave of the error can be reduced by paying others."""
@@ -213,6 +274,12 @@ class BudgetTarget(Target):
 
     def free_total(self, floor: FloatArray) -> FloatArray:
         return np.full(np.shape(floor), math.inf)
+
+    def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
+        return float((Fraction(self.half) + spread) / mean) if mean > 0 else math.inf
+
+    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
+        return change.floor + (change.mean * now.at - now.mean * (at - now.at)) / (at * now.at)
 
     def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
         return (size * (self.half + sums.spread_without) - sums.others * sums.mean_at * sums.away) / sums.mean

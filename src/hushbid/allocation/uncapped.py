@@ -33,7 +33,7 @@ def solve_uncapped(problem: CentralProblem) -> Allocation:
         paid_for = problem.costs[rows] > 0.0
         expense += float((problem.costs[rows][paid_for] * loss[paid_for]).sum())
     noise = 2.0 / total / total if point.at == 0.0 else 0.0
-    mse = form.factor * (point.mse + noise)
+    mse = float(form.target.reported_error(np.asarray(form.factor * (point.mse + noise))))
     implied = 0.5 * total * point.at * form.money / form.factor if point.at > 0.0 else 0.0
     return Allocation(
         privacy_loss=losses,
@@ -51,4 +51,4 @@ def sum_of_losses(problem: CentralProblem, point: Point, paid: float) -> float:
     """Return ``T/σ``, what all losses add up to in normal units."""
     if point.at == 0.0:  # nobody is paid, and the noise is what the target leaves
         return float(problem.form.target.free_total(np.asarray(point.floor)))
-    return point.at / math.sqrt(0.5 * paid)
+    return point.at / float(problem.form.target.step(np.asarray(point.at), np.asarray(paid)))

@@ -194,19 +194,17 @@ def purchase_of(
 
     ``solved`` is what `hushbid.mechanism.summed.solve` found for what `locate` stated.
     """
-    summed, scaled = solved[0], solved[0].scaled
+    summed, form = solved[0], solved[0].form
     worst = population.worst_error(summed.mse)
     mse, squares = worst, summed.squared_weights
     if population.bias > 0.0:
-        noise = 2.0 * scaled.factor / scaled.unit / summed.strength**2
+        noise = 2.0 * form.factor / form.unit / summed.strength**2
         mse = float(np.max(population.own_error)) / population.unit * squares + noise
     idle = float(np.max(population.own_error)) if len(solved) == 1 else solved[1].mse * population.unit
     care = float(np.max(population.user_weight)) * (mse * population.unit + idle)
     rules = [SummedRules(one) for one in solved]
     formulas, curve_error, rent_error, largest, slack = [], 0.0, 0.0, 0.0, 0.0
-    for stratum, (one, sign, size) in enumerate(
-        zip(counted, scaled.signs.tolist(), scaled.sizes.tolist(), strict=True)
-    ):
+    for stratum, (one, sign, size) in enumerate(zip(counted, form.signs.tolist(), form.sizes.tolist(), strict=True)):
         views, rents, outside = [_OneStratum(rule, stratum) for rule in rules], [], []
         for code, prior in enumerate(priors):
             group = GroupCurves(
@@ -233,7 +231,7 @@ def purchase_of(
         )
     return SummedPurchase(
         strata=tuple(formulas),
-        together=math.sqrt(scaled.factor / scaled.unit),
+        together=math.sqrt(form.factor / form.unit),
         loss_per_share=summed.strength,
         squared_weights=squares,
         mse=mse * population.unit,
@@ -257,11 +255,11 @@ def _slack(population: Population, one: _OneStratum, prior: Prior, care: float) 
         # they are paid at most the top times their largest loss; twice: one person moves the level a little
         largest = float(one.losses(np.array([float(prior.virtual_cost(prior.smallest_report))]))[0])
         return population.setting.loss_rounding * top * 2.0 * largest
-    scaled, lowest = summed.scaled, np.array([summed.strata[one.stratum].lowest])
-    size = float(scaled.sizes[one.stratum])
+    form, lowest = summed.form, np.array([summed.strata[one.stratum].lowest])
+    size = float(form.sizes[one.stratum])
     return rounding(
         loss_rounding=population.setting.loss_rounding,
-        error_weight=population.error_weight * size**2 * scaled.factor / scaled.unit,
+        error_weight=population.error_weight * size**2 * form.factor / form.unit,
         variance=float(np.max(population.variance)),
         objective=summed.objective,
         # their part of their stratum's weight

@@ -15,7 +15,7 @@ import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Price
 from hushbid.allocation.bracket import Bracket, LevelBounds, bracket
-from hushbid.allocation.contrast.problem import MOST, Scaled
+from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
 from hushbid.allocation.histogram import Histogram, Levels
@@ -76,18 +76,18 @@ class Passes(Protocol):
 class Located:
     """A problem and where its optimum is, as far as sums say."""
 
-    scaled: Scaled
+    form: NormalForm
     found: Bracket
 
     @property
     def cuts(self) -> tuple[float, ...]:
         """Nobody above these costs matters, in any stratum."""
-        return tuple(high * self.scaled.scale * (1.0 + _SPARE) for _, high in self.found.windows)
+        return tuple(high * self.form.scale * (1.0 + _SPARE) for _, high in self.found.windows)
 
     @property
     def intervals(self) -> list[list[Interval]]:
         """In which costs each stratum's level lies, a little wider for rounding."""
-        scale = self.scaled.scale
+        scale = self.form.scale
         return [
             [(low * scale * (1.0 - _SPARE), high * scale * (1.0 + _SPARE)) for low, high in some]
             for some in self.found.intervals
@@ -117,22 +117,22 @@ def locate(
         aims += [Price(left)] if left > 0.0 else []
     located = []
     for one in aims:
-        scaled = Scaled.counted(weights, variance=smallest, goal=one, totals=totals)
-        located.append(Located(scaled=scaled, found=_first(scaled, counted, totals, smallest / largest)))
+        form = NormalForm.of(weights, smallest, one)
+        located.append(Located(form=form, found=_first(form, counted, totals, smallest / largest)))
     return located
 
 
-def _first(scaled: Scaled, counted: Sequence[Counted], totals: FloatArray, evenness: float) -> Bracket:
+def _first(form: NormalForm, counted: Sequence[Counted], totals: FloatArray, evenness: float) -> Bracket:
     """Where the optimum is, from coarse buckets."""
     bounds = []
-    for one, size in zip(counted, scaled.sizes.tolist(), strict=True):
-        least = 0.0 if isinstance(scaled.goal, Price) else 5e-324
-        if not least <= one.lowest <= MOST * scaled.scale:
+    for one, size in zip(counted, form.sizes.tolist(), strict=True):
+        least = 5e-324 if form.target.unimodal else 0.0
+        if not least <= one.lowest <= form.limits[1]:
             return Bracket.unknown(totals.size, float(totals.sum()))
         with np.errstate(over="ignore", invalid="ignore"):  # squares above the most are not looked at
-            levels = one.histogram.levels(scaled.scale, one.lowest).below(MOST)
-        bounds.append(_bounds(levels, size, one.dearest / scaled.scale, evenness))
-    return bracket(scaled, bounds)
+            levels = one.histogram.levels(form.scale, one.lowest).below(form.limits[1] / form.scale)
+        bounds.append(_bounds(levels, size, one.dearest / form.scale, evenness))
+    return bracket(form, bounds)
 
 
 def _bounds(levels: Levels, size: float, dearest: float, evenness: float = 1.0) -> LevelBounds:
@@ -174,7 +174,7 @@ def solve(located: Sequence[Located], counted: Sequence[Counted], passes: Passes
                 window=ends,
             )
         )
-    found = [SummedOptimum(one.scaled, strata, (one.found.low, one.found.high)) for one in located]
+    found = [SummedOptimum(one.form, strata, (one.found.low, one.found.high)) for one in located]
     return found if all(one.is_settled for one in found) else None
 
 
@@ -194,9 +194,9 @@ def _windows(located: Sequence[Located], starts: Sequence[float]) -> list[Interv
 
 def _refined(one: Located, counted: Sequence[Counted], jobs: Sequence[Refine], refined: Sequence[Refined]) -> Located:
     """Where the optimum is, by the finer buckets."""
-    scaled, bounds = one.scaled, []
-    for stratum, job, found, size in zip(counted, jobs, refined, scaled.sizes.tolist(), strict=True):
+    form, bounds = one.form, []
+    for stratum, job, found, size in zip(counted, jobs, refined, form.sizes.tolist(), strict=True):
         below = [(start, sums) for (start, _), sums in zip(job.parts, found.below, strict=True)]
-        levels = found.histogram.levels(scaled.scale, stratum.lowest, below, [end for _, end in job.parts])
-        bounds.append(_bounds(levels, size, stratum.dearest / scaled.scale))
-    return Located(scaled=scaled, found=bracket(scaled, bounds, one.found.parts))
+        levels = found.histogram.levels(form.scale, stratum.lowest, below, [end for _, end in job.parts])
+        bounds.append(_bounds(levels, size, stratum.dearest / form.scale))
+    return Located(form=form, found=bracket(form, bounds, one.found.parts))
