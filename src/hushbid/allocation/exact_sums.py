@@ -67,14 +67,20 @@ class ExactSums:
 
     def about(self, base: float) -> tuple[Fraction, Fraction]:
         """The sums of the distances from ``base``, and of their squares."""
-        first, second, origin = Fraction(0), Fraction(0), Fraction(base)
-        for exponent, (count, offsets, squares) in self.octaves.items():
+        # whole numbers in units of the last binary place of anything here
+        numerator, denominator = base.as_integer_ratio()
+        places = [max(exponent, 1) - 1075 for exponent in self.octaves]
+        last = min([1 - denominator.bit_length(), *places])
+        origin = numerator << (1 - denominator.bit_length() - last)
+        total = squares = 0
+        for place, (exponent, (count, offsets, second)) in zip(places, self.octaves.items(), strict=True):
             # numbers below the least power have no leading one: exponent bits 0
-            unit = Fraction(2) ** (max(exponent, 1) - 1075)
-            left = (unit * 2**52 if exponent else Fraction(0)) - origin
-            first += count * left + offsets * unit
-            second += count * left * left + 2 * left * offsets * unit + squares * unit * unit
-        return first, second
+            lead = 1 << 52 if exponent else 0
+            total += (count * lead + offsets) << (place - last)
+            squares += (count * lead * lead + 2 * lead * offsets + second) << 2 * (place - last)
+        count, unit = self.count, Fraction(2) ** last
+        first = total - count * origin
+        return first * unit, (squares - 2 * origin * total + count * origin * origin) * unit * unit
 
 
 def _repeated(costs: FloatArray, times: IntArray) -> dict[int, Octave]:

@@ -15,6 +15,7 @@ In reading order:
 - `setting`: what depends on where noise is added, central or local
 - `decision`: from reports to privacy losses and payments
 - `summed`, `many`: the purchase from very many people, in memory and on engines: solved from sums, priced by curves
+- `in_memory`: very many people in memory, who are one batch; and the few of them who can matter
 - `shared_menu`: the decision under a hard budget: one menu that people share in
 - `menu_level`, `menu_rents`: up to which virtual cost that menu buys, and what it pays beside the price
 - `figures`: what a decision comes to for everybody together, in memory and on engines

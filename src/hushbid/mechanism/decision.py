@@ -19,8 +19,9 @@ from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.held import Doubles
 from hushbid.mechanism.impossible import refuse_impossible
-from hushbid.mechanism.many import Priced, SummedPurchase, buy_from_many
-from hushbid.mechanism.population import Group, Population, TieKey
+from hushbid.mechanism.in_memory import ManyPeople
+from hushbid.mechanism.many import Priced, SummedPurchase
+from hushbid.mechanism.population import Group, Population, TieKey, keys_of
 from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import FINEST, EvenBounds, RentBounds, Rents, rents, rounding
 from hushbid.tables import Library, frame_of
@@ -183,9 +184,17 @@ def _nothing_bought(reports: FloatArray, costs: FloatArray) -> Decision:
 
 def _bought(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     refuse_impossible(population, costs)
-    many = buy_from_many(population, reports, costs)
-    if many is not None:
-        return _bought_from_many(population, reports, costs, tie_key, *many)
+    many = ManyPeople.of(population, reports, costs)
+    bought = None if many is None else many.buy()
+    if bought is not None:
+        return _bought_from_many(population, reports, costs, tie_key, *bought)
+    few = None if many is None else many.few()
+    if few is not None:
+        return _bought_from_few(population, reports, costs, tie_key, *few)
+    return _bought_one_by_one(population, reports, costs, tie_key)
+
+
+def _bought_one_by_one(population: Population, reports: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     allocation = population.allocation(costs, tie_key)
     loss, weights = allocation.privacy_loss, allocation.weights
     bought = np.flatnonzero(loss > 0.0)
@@ -261,6 +270,38 @@ def _bought_from_many(
         worst_mse=purchase.worst_mse,
         objective=purchase.objective,
         incentive_error=2.0 * error,
+        tie_order=precedence(tie_key),
+    )
+
+
+def _bought_from_few(
+    population: Population,
+    reports: FloatArray,
+    costs: FloatArray,
+    tie_key: TieKey,
+    few: Population,
+    rows: IndexArray,
+) -> Decision:
+    """From the few who can matter, who are a market by themselves; everybody else is idle."""
+    made = _bought_one_by_one(few, reports[rows], costs[rows], keys_of(tie_key, rows))
+    bounds, outside = made.rent_bounds, population.own_errors()
+    assert isinstance(bounds, RentBounds)
+    loss, weights, rents, payments = spread(
+        reports.size, rows, made.privacy_loss, made.weights, made.information_rent, made.payments
+    )
+    if population.cares:
+        payments = np.asarray(population.user_weight) * (made.mse - outside)
+        payments[rows] = made.payments
+    return replace(
+        made,
+        reports=reports,
+        virtual_costs=costs,
+        privacy_loss=loss,
+        weights=weights,
+        payments=payments,
+        information_rent=rents,
+        rent_bounds=replace(bounds, people=reports.size, rows=rows[bounds.rows]),
+        outside_error=outside,
         tie_order=precedence(tie_key),
     )
 

@@ -51,13 +51,6 @@ def taken(value: Any, rows: IndexArray) -> Any:
     return value[rows] if isinstance(value, np.ndarray) else value
 
 
-def keys_of(tie_key: TieKey, rows: IndexArray) -> TieKey:
-    """The tie keys of these people."""
-    if tie_key is None or isinstance(tie_key, np.ndarray):
-        return None if tie_key is None else tie_key[rows]
-    return [tie_key[row] for row in rows.tolist()]
-
-
 def named(name: str, problem: MarketError) -> MarketError:
     """The same problem, with the stratum that it is about."""
     return type(problem)(f"Stratum {name!r}: {problem}", field=problem.field)

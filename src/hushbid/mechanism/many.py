@@ -6,20 +6,18 @@ exactly computed points, with a verified error. The same code prices a table in 
 """
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Budget, Price
+from hushbid.allocation import Price
 from hushbid.allocation.from_sums import StratumShares, SummedOptimum
-from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.rule_from_sums import SummedRule, SummedRules
-from hushbid.allocation.windows import Listing, Refine, Refined, Window
 from hushbid.arrays import FloatArray, IndexArray, IntArray
 from hushbid.mechanism.population import Population
-from hushbid.mechanism.summed import Counted, locate, solve
+from hushbid.mechanism.summed import Counted
 from hushbid.payments import Curve, GroupCurves, rounding
 from hushbid.priors import Prior
 
@@ -268,93 +266,3 @@ def _slack(population: Population, one: _OneStratum, prior: Prior, care: float) 
         cap=math.inf,
         care=care,
     )
-
-
-# -- a table in memory -------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class _Listed:
-    """One stratum of people in memory, counted."""
-
-    histogram: Histogram
-    lowest: float
-    lowest_report: Mapping[int, float]
-
-    @property
-    def dearest(self) -> float:
-        """No finite virtual cost is above this."""
-        return self.histogram.cut_after(self.histogram.people)
-
-
-@dataclass(frozen=True, slots=True)
-class _InMemory:
-    """Passes over the costs of each stratum."""
-
-    costs: Sequence[FloatArray]
-    window: int = WINDOW
-
-    def refine(self, jobs: Sequence[Refine]) -> list[Refined]:
-        """Place finer buckets in each stratum."""
-        return [job.of(costs) for job, costs in zip(jobs, self.costs, strict=True)]
-
-    def listed(self, jobs: Sequence[Listing]) -> list[Window]:
-        """Add up exactly, and list the costs of a window in each stratum."""
-        return [job.of(costs) for job, costs in zip(jobs, self.costs, strict=True)]
-
-
-def buy_from_many(population: Population, bids: FloatArray, costs: FloatArray) -> tuple[SummedPurchase, Priced] | None:
-    """Return what is bought from a table in memory; None if few are bought from, or sums cannot tell from whom.
-
-    People may differ by their group, their stratum and their user weight beside their bids, and by caps that bind
-    nobody.
-    """
-    alike = not isinstance(population.own_error, np.ndarray) and float(population.own_error) > 0.0
-    known = isinstance(population.goal, (Price, Accuracy, Budget)) and population.setting.name == "central"
-    estimate = population.outside_option == "estimate" and population.cares
-    if not alike or not known or population.people <= MANY or (estimate and np.ndim(population.user_weight) > 0):
-        return None
-    codes, groups = None if population.strata is None else population.strata.codes, _group_codes(population)
-    costs = costs + 0.0  # no negative zero: bit patterns order the costs
-    rows: list[slice | IndexArray] = [slice(None)]
-    if population.strata is not None:
-        rows = list(rows_by_stratum(population.strata.codes, population.strata.count))
-    parts = [costs[one] for one in rows]
-    finite = [part if part.max(initial=0.0) < math.inf else part[part < math.inf] for part in parts]
-    if not all(part.size for part in finite):
-        return None
-    counted = [
-        _Listed(
-            histogram=Histogram.of(part, COARSE),
-            lowest=float(part.min()),
-            lowest_report=_lowest_bids(bids[one], None if groups is None else groups[one], len(population.groups)),
-        )
-        for part, one in zip(finite, rows, strict=True)
-    ]
-    located = locate(population, counted)
-    if not all(one.found.high < math.inf and one.found.below > MANY for one in located):
-        return None
-    solved = solve(located, counted, _InMemory(finite))
-    least_cap = float(np.min(population.cap))
-    if solved is None or (least_cap < math.inf and not solved[0].bracket.most_lost < least_cap):
-        return None
-    found = purchase_of(population, counted, [group.prior for group in population.groups], solved)
-    return found, found.priced(bids, costs, groups, codes)
-
-
-def _group_codes(population: Population) -> IntArray | None:
-    """Everybody's group, where there are several."""
-    if len(population.groups) == 1:
-        return None
-    codes = np.zeros(population.people, dtype=np.int64)
-    for code, group in enumerate(population.groups):
-        codes[group.rows] = code
-    return codes
-
-
-def _lowest_bids(bids: FloatArray, groups: IntArray | None, count: int) -> dict[int, float]:
-    if groups is None:
-        return {0: float(bids.min())}
-    lowest = np.full(count, math.inf)
-    np.minimum.at(lowest, groups, bids)
-    return dict(enumerate(lowest.tolist()))

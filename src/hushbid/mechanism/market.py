@@ -13,6 +13,7 @@ privacy loss. With ``questions`` everybody answers several; errors are then rela
 
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -27,10 +28,10 @@ from hushbid.errors import InputError, MarketError, RecordError, ReportError, Un
 from hushbid.held import thawed
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
-from hushbid.mechanism.each import goal_of, joined, keys_of, named, part_of, prior_of, rows_by_stratum, taken
+from hushbid.mechanism.each import goal_of, joined, named, part_of, prior_of, rows_by_stratum, taken
 from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Planned, plan
-from hushbid.mechanism.population import Population, TieKey
+from hushbid.mechanism.population import Population, TieKey, keys_of
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.rounding import refuse_rounding
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
@@ -136,7 +137,11 @@ class Market(Terms):
 
     def with_reserve(self, population: Population) -> "Market":
         """The market whose budget states what is kept for rounding, as computed for a population."""
-        return replace(self, goal=population.goal) if isinstance(self.goal, Budget) else self
+        if not isinstance(self.goal, Budget):
+            return self
+        found = copy(self)  # what was checked need not be checked again: of many people that takes long
+        object.__setattr__(found, "goal", population.goal)
+        return found
 
     def _acquire_each(self, reports: FloatArray, limits: FloatArray | None, tie_key: TieKey) -> "Outcome":
         """The strata's outcomes as one."""

@@ -72,6 +72,13 @@ class Group:
         return self.who.size if isinstance(self.who, np.ndarray) else self.who
 
 
+def keys_of(tie_key: TieKey, rows: IndexArray) -> TieKey:
+    """The tie keys of these people."""
+    if tie_key is None or isinstance(tie_key, np.ndarray):
+        return None if tie_key is None else tie_key[rows]
+    return [tie_key[row] for row in rows.tolist()]
+
+
 def groups_of(prior: Prior | Grouped, people: int | None) -> tuple[Group, ...]:
     """Every group with people in it; with ``people=None``, where they are only counted, every group there is."""
     if isinstance(prior, Grouped):
