@@ -443,7 +443,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"goal": Budget(5), "each": True}, "goal", "with each=True"),
     ({"goal": Budget(5), "max_privacy_loss": 2.0}, "max_privacy_loss", "unless the goal is a price of the error"),
     ({"user_weight": 1.0, "variance": 1.0}, "user_weight", "must be 0 with strata"),
-    ({"variance": 0.0}, "variance", "must be positive with strata"),
     ({"max_relation": 0.1, "population": 20}, "population", "in each stratum, 'a', 'b'"),
     ({"max_relation": 0.1, "population": {"a": 3, "b": 3}}, "population", "'b' has 4 people"),
     ({"goal": Accuracy({"a": 6.5, "b": 6.5})}, "standard_error", "must not name strata"),

@@ -143,12 +143,10 @@ def _listed(names: tuple[str, ...]) -> str:
 # -- what they cannot be joined with -----------------------------------------------------------------------------------
 
 
-def refuse_with_strata(goal: Goal, *, each: bool, local: bool, cares: bool, varies: bool) -> None:
-    """Refuse a goal, user weights or a variance of 0 that strata cannot be joined with."""
+def refuse_with_strata(goal: Goal, *, each: bool, local: bool, cares: bool) -> None:
+    """Refuse a goal or user weights that strata cannot be joined with."""
     if cares:
         raise InputError(NO_WEIGHT, field="user_weight")
-    if not varies:
-        raise InputError("variance must be positive with strata, got 0.", field="variance")
     if isinstance(goal, HardBudget):
         raise InputError(NO_HARD_BUDGET, field="goal")
     if each and isinstance(goal, Budget):

@@ -21,6 +21,7 @@ from hushbid.arrays import (
     as_floats,
     as_nonnegative,
     as_number,
+    as_positive,
     counted_repr,
     first_row,
     rows_text,
@@ -100,8 +101,9 @@ class Terms:
     """The public range of the data."""
 
     variance: float | Sequence[float] | FloatArray | None = None
-    """Of the data around the mean; in the central setting also one per person. None means the worst case for the bounds
-    (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on it."""
+    """Of the data around the mean, above 0; in the central setting also one per person. None means the worst case for
+    the bounds (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on
+    it."""
 
     questions: Sequence[Question] | None = None
     """What is asked, where it is more than one number: then each question has its own range and variance, and
@@ -174,7 +176,7 @@ class Terms:
             object.__setattr__(self, "questions", found)
         self._check_strata()
         if self.variance is not None:
-            object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
+            object.__setattr__(self, "variance", as_positive(self.variance, "variance"))
         self._check_goal()
         if isinstance(self.variance, np.ndarray) and self.strategy.one_variance:
             raise InputError(ONE_LOCAL_VARIANCE, field="variance")
@@ -208,11 +210,10 @@ class Terms:
     def _check_goal(self) -> None:
         """Refuse what a goal cannot be joined with."""
         goal, cares = self.stated_goal, bool(np.any(np.asarray(self.user_weight) > 0))
-        varies = bool(np.all(np.asarray(self.stated_variance) > 0.0))
         if self.stratified is not None and self.strategy.response:
             raise InputError(NO_STRATA_BY_RESPONSE, field="strata")
         if self._strata is not None:
-            refuse_with_strata(goal, each=self.each, local=self.strategy.sends_messages, cares=cares, varies=varies)
+            refuse_with_strata(goal, each=self.each, local=self.strategy.sends_messages, cares=cares)
         if goal == Price(0.0) and not cares:
             told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
             raise InputError(told, field="buyer_weight")
@@ -224,8 +225,6 @@ class Terms:
             )
         if isinstance(goal, (Budget, HardBudget)) and self.strategy.sends_messages:
             raise InputError(NO_LOCAL_BUDGET, field="goal")
-        if not isinstance(goal, Price) and not varies:
-            raise InputError(f"variance must be positive beside a {name_of(goal)}, got 0.", field="variance")
 
     def _check_cap(self) -> None:
         name = "max_privacy_loss"
@@ -368,7 +367,7 @@ class Terms:
     @property
     def identity_decides(self) -> bool:
         """Whether some of several people with equal virtual costs may be bought from and others not."""
-        return self.strategy.identity_decides(self.stated_variance)
+        return self.strategy.identity_decides
 
     def error_weight(self, n: int) -> float:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people; 0 without a `Price`."""

@@ -94,7 +94,7 @@ def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource, 
 
 def _one_number(section: Section) -> dict[str, Any]:
     """The range and variance of the one number that is asked for."""
-    bounds, variance = read_bounds(section), section.number("variance", default=None)
+    bounds, variance = read_bounds(section), section.number("variance", default=None, open_low=True)
     if bounds and variance and varies_too_much(variance, bounds):
         section.problems.add(section.field("variance"), TOO_MUCH_VARIANCE)
     return {"bounds": bounds or (0.0, 1.0), "variance": variance}
