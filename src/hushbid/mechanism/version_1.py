@@ -10,7 +10,7 @@ from typing import Any
 
 from hushbid.errors import RecordError
 
-_LATER = ("goal", "max_relation", "population", "questions", "strata", "shares", "contrast", "each")
+_LATER = ("goal", "max_relation", "population", "questions", "strata", "shares", "contrast")
 
 
 def market_of_version_1(values: object) -> dict[str, Any]:
