@@ -337,9 +337,9 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
     ("complex", {"virtual_costs": np.array([1j])}, "virtual_costs must be numbers, got ndarray"),
     ("ragged", {"virtual_costs": [[1.0], [1.0, 2.0]]}, "virtual_costs must be numbers, got list"),
     ("too large", {"virtual_costs": [10**400]}, "virtual_costs must be numbers, got list"),
-    ("variance below 0", {"variance": -0.5}, r"variance must be nonnegative and finite, got -0\.5"),
-    ("variance nan", {"variance": math.nan}, "variance must be nonnegative and finite, got nan"),
-    ("variance inf", {"variance": math.inf}, "variance must be nonnegative and finite, got inf"),
+    ("variance below 0", {"variance": -0.5}, r"variance must be above 0 and finite, got -0\.5"),
+    ("variance nan", {"variance": math.nan}, "variance must be above 0 and finite, got nan"),
+    ("variance inf", {"variance": math.inf}, "variance must be above 0 and finite, got inf"),
     ("variance text", {"variance": "small"}, "variance must be numbers, got str"),
     ("error weight 0", {"error_weight": 0}, "error_weight must be positive and finite, got 0"),
     ("error weight below 0", {"error_weight": -2.0}, r"error_weight must be positive and finite, got -2\.0"),
@@ -367,9 +367,9 @@ def test_what_is_refused_is_refused_in_one_sentence(setting: str, arguments: dic
     [
         ([0.1, 0.2, 0.3], r"variance must be one number or one per person \(2\), got shape \(3,\)"),
         ([[0.1, 0.2]], r"variance must be one number or one per person \(2\), got shape \(1, 2\)"),
-        ([0.1, -0.2], "variance must be nonnegative and finite, but row 1 is not"),
-        ([math.nan, 0.2], "variance must be nonnegative and finite, but row 0 is not"),
-        ([math.inf, 0.2], "variance must be nonnegative and finite, but row 0 is not"),
+        ([0.1, -0.2], "variance must be above 0 and finite, but row 1 is not"),
+        ([math.nan, 0.2], "variance must be above 0 and finite, but row 0 is not"),
+        ([math.inf, 0.2], "variance must be above 0 and finite, but row 0 is not"),
     ],
 )
 def test_a_wrong_vector_of_variances_is_refused_by_row_or_shape(variance: Any, message: str) -> None:

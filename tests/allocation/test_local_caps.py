@@ -150,5 +150,5 @@ def test_other_local_caps_are_refused() -> None:
         replies([1.0, 2.0], setting="local", goal=Accuracy(0.45), max_loss=1.0)
     with pytest.raises(InputError, match="must be positive, got 0"):
         allocate([1.0, 2.0], setting="local", error_weight=9.0, max_loss=0.0)
-    with pytest.raises(InputError, match="variance must be positive"):
+    with pytest.raises(InputError, match="variance must be above 0"):
         allocate([1.0, 2.0], setting="local", variance=0.0, error_weight=9.0, max_loss=1.0)

@@ -148,8 +148,6 @@ class CentralProblem:
         variances = np.broadcast_to(np.maximum(problem.variance, _LEAST_VARIANCE), costs.shape)
         # of people who can be bought from
         unit = float(variances.min() if costs.max() < math.inf else variances[costs < math.inf].min())
-        if not np.min(problem.variance) > 0.0:
-            raise InputError("variance must be above 0, got 0.", field="variance")
         form = NormalForm.of(strata.weights, unit, problem.goal)
         _refuse_extreme(problem.cheapest, form)
         return cls(
