@@ -44,8 +44,7 @@ from hushbid.allocation.contrast import ContrastReplies, least_contrast, solve_c
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
 from hushbid.allocation.level_replies import LevelReplies
 from hushbid.allocation.levels import solve_level
-from hushbid.allocation.local_problem import as_local_cap
-from hushbid.allocation.local_rule import LocalRule, allocate_local, least_local
+from hushbid.allocation.local_rule import allocate_local, least_local, local_rule
 from hushbid.allocation.lower_bounds import (
     central_lower_bound,
     least_error,
@@ -135,7 +134,7 @@ def allocate(
         response=response,
     )
     if setting == "local":
-        return allocate_local(problem, as_local_cap(max_loss, problem), strata)
+        return allocate_local(problem, max_loss, strata)
     solve, caps = _solver(problem), _caps(max_loss, problem)
     if strata is not None:
         _refuse_caps(caps, problem.goal)
@@ -195,7 +194,7 @@ def replies(
         response=response,
     )
     if local:
-        return LocalRule(problem, as_local_cap(max_loss, problem), strata)
+        return local_rule(problem, max_loss, strata)
     spread, solve = problem.variance, _solver(problem)
     caps = _caps(max_loss, problem)
     if strata is not None:
@@ -226,7 +225,7 @@ def least_objective(
         virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local, response=response
     )
     if local:
-        return least_local(problem, as_local_cap(max_loss, problem), strata)
+        return least_local(problem, max_loss, strata)
     caps = _caps(max_loss, problem)
     if strata is not None:
         _refuse_caps(caps, goal)

@@ -133,7 +133,7 @@ def _best_dual(costs: FloatArray, cap: float, response: bool, amount: float, ela
     """The largest dual value in normal form, where supply meets the demand ``amount·P^{-elasticity}``."""
 
     def demand(price: float) -> float:
-        return amount * price**-elasticity
+        return float(amount * price**-elasticity)
 
     # nobody sells below: the largest q(y)/y is less than 0.6
     low = max(float(costs.min()), 1e-300)
@@ -228,9 +228,7 @@ def _precision(loss: float, response: bool) -> float:
     return math.tanh(loss) ** 2 if response else loss * loss / (loss * loss + 2.0)
 
 
-def _responses(
-    costs: FloatArray, people: IndexArray, price: float, cap: float, response: bool
-) -> tuple[float, float]:
+def _responses(costs: FloatArray, people: IndexArray, price: float, cap: float, response: bool) -> tuple[float, float]:
     """``Σ q`` and ``Σ (ψ·y − P·q)`` over those whose best reply to the dual price is not zero; so many at each cost."""
     # worthwhile up to the largest q(y)/y, which is at the loss for `enough` or at the cap
     best = math.atanh(math.sqrt(_ENOUGH_RESPONSE)) if response else math.sqrt(2.0)
