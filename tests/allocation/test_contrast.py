@@ -413,7 +413,6 @@ def test_what_cannot_be_bought_is_refused_in_a_sentence() -> None:
         NobodyToBuyFrom, "Stratum 'women' has nobody", [1.0, 1.0], Strata(codes=[0, 0], weights=[1, 2], names=two.names)
     )
     refused(InputError, "goal must be a Price with strata", [1.0, 1.0, 1.0], two, setting="local", goal=Accuracy(0.9))
-    refused(InputError, "variance must be positive with strata", [1.0, 1.0, 1.0], two, variance=0.0)
     refused(InputError, "strata must have one code per person", [1.0, 1.0], two)
     with pytest.raises(NobodyToBuyFrom, match="Stratum 'women' has nobody"):
         least_objective([1.0, math.inf, math.inf], setting="central", goal=Price(1.0), strata=two)

@@ -450,6 +450,7 @@ def test_under_a_local_budget_privacy_can_be_a_giffen_good() -> None:
 
 TWO = Strata(codes=np.array([0, 1]), weights=np.array([0.5, 0.5]))
 REFUSED = {
+    "no variance": ({"error_weight": 9.0, "variance": 0.0, "max_loss": 1.0}, "variance must be above 0"),
     "a budget": ({"goal": Budget(2.434)}, "Giffen good"),
     "a cap each": ({"error_weight": 9.0, "max_loss": [1.0, 2.0]}, r"one number in the local setting: .* NP-hard"),
     "an accuracy with a cap": ({"goal": Accuracy(0.45), "max_loss": 1.0}, "must be left out for an accuracy"),
@@ -475,7 +476,7 @@ def test_what_is_not_offered_is_refused_in_one_sentence(what: str, function: obj
     costs = np.array([1.0, 2.0]) * options.get("scale", 1.0)
     options = {name: value for name, value in options.items() if name != "scale"}
     with pytest.raises(InputError, match=sentence):
-        function(costs, setting="local", variance=0.25, **options)  # type: ignore[operator]
+        function(costs, **{"setting": "local", "variance": 0.25, **options})  # type: ignore[operator]
 
 
 def test_an_accuracy_beyond_the_data_is_refused_with_the_least_one() -> None:

@@ -200,8 +200,6 @@ def test_what_strata_cannot_be_joined_with_is_refused() -> None:
     refused(people, stated, "cap with strata needs engine='memory'", cap="most")
     refused(people, replace(stated, max_privacy_loss=1.0), "max_privacy_loss with strata needs engine='memory'")
     refused(people, market(Budget(30)), "cap cannot be joined with", cap="most")
-    each = Market(prior=Uniform(1, 2), goal=Price(30), strata=["a", "b"], each=True)
-    refused(people, each, "each=True needs engine='memory'")
     refused(people, market(Accuracy(0.01)), "in their strata", Unreachable)
 
 

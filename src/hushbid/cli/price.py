@@ -73,7 +73,7 @@ def _decided(options: MarketOptions, reading: "Reading", reports: str, given: di
     from hushbid.purchase.deciding import Wanted
     from hushbid.purchase.pricing import price_people, steps_of
 
-    source, strata = options.prior_source(), options.stratification()
+    source, strata = options.prior_source(), options.one_estimate("price strata")
     wanted = Wanted(
         reports=reports,
         id=given["id_column"],

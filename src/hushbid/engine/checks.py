@@ -55,12 +55,6 @@ def check_options(
 
 
 def _check_strata(market: Market, stratum: str | None, *, cap: str | None, limit: str | None) -> None:
-    if market.each:
-        raise InputError(
-            "each=True needs engine='memory': it makes a market of its own for each stratum, so price the people of"
-            " each by themselves here.",
-            field="each",
-        )
     if (market.strata is not None) != (stratum is not None):
         told = "stratum must name the column of strata if, and only if, the market states shares or a contrast of them."
         raise InputError(told, field="stratum")
@@ -71,7 +65,7 @@ def _check_strata(market: Market, stratum: str | None, *, cap: str | None, limit
         return
     given = {"cap": cap, "limit": limit, "max_privacy_loss": market.max_privacy_loss}
     for name in (name for name, stated in given.items() if stated is not None):
-        refuse_caps(name, goal=market.stated_goal, each=market.each, local=False)
+        refuse_caps(name, goal=market.stated_goal, local=False)
         told = f"{name} with strata needs engine='memory': the best purchase under caps is not found from sums there."
         raise InputError(told, field=name)
 

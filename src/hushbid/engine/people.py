@@ -19,7 +19,7 @@ PROBLEMS = (
     "negative",
     "below the prior's support",
     "in no known group",
-    "without a variance",
+    "without a variance above 0",
     "with a negative limit or a cap that is not positive",
     "in no known stratum",
 )
@@ -180,7 +180,7 @@ class People:
         if groups is not None:
             fine = fine and bool((groups >= 0).all())
         if variance is not None:
-            fine = fine and bool(((variance >= 0.0) & (variance < np.inf)).all())
+            fine = fine and bool(((variance > 0.0) & (variance < np.inf)).all())
         if limit is not None:
             fine = fine and bool(((limit >= SMALLEST_LOSS) | (limit == 0.0)).all())
         # the usual case costs no further array
@@ -191,7 +191,7 @@ class People:
         if limit is not None:
             problem[(limit < SMALLEST_LOSS) & (limit != 0.0)] = 6
         if variance is not None:
-            problem[~((variance >= 0.0) & (variance < np.inf))] = 5
+            problem[~((variance > 0.0) & (variance < np.inf))] = 5
         problem[reports < low] = 3
         if groups is not None:
             problem[groups < 0] = 4

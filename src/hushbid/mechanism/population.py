@@ -39,6 +39,9 @@ from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_reports
 
 OutsideOption = Literal["own_data", "estimate"]
+_LEAST_VARIANCE = 1e-300
+"""A variance that is less of the squared range is taken for this: it cannot be seen there."""
+
 _FREE = 1e-100
 """Next to nothing: solvers need not tell it from zero where a bound is all that is wanted."""
 TieKey = Sequence[Any] | NDArray[Any] | None
@@ -156,6 +159,7 @@ class Population:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))
         # of a yes or no it is 1/4 to the last bit
         own = WORST_VARIANCE if self.setting.response else self.own_error / self.unit
+        own = np.maximum(own, _LEAST_VARIANCE) if isinstance(own, np.ndarray) else max(own, _LEAST_VARIANCE)
         object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
         if isinstance(self.goal, Budget) and self.goal.reserve is None:
             reserve = reserve_for(
@@ -258,7 +262,7 @@ class Population:
     @property
     def identity_decides(self) -> bool:
         """Whether some of several people with equal virtual costs may be bought from and others not."""
-        return self.setting.identity_decides(self.own_error)
+        return self.setting.identity_decides
 
     @property
     def slope(self) -> float | None:

@@ -21,6 +21,7 @@ from hushbid.arrays import (
     as_floats,
     as_nonnegative,
     as_number,
+    as_positive,
     counted_repr,
     first_row,
     rows_text,
@@ -34,9 +35,9 @@ from hushbid.mechanism.setting import strategy_of
 from hushbid.mechanism.strata import (
     as_rosters,
     as_strata,
-    goal_by_names,
     labels_of,
     refuse_caps,
+    refuse_named_errors,
     refuse_with_strata,
     rosters_of,
     weights_of,
@@ -69,8 +70,8 @@ NOT_BY_RESPONSE = (
 )
 NO_STRATA_BY_RESPONSE = (
     "strata cannot be combined where a single yes/no question is asked in the local setting: it is answered by"
-    " randomised response, for which this is not implemented; ask it as a number from 0 to 1, ask for each=True, or"
-    " choose the central setting."
+    " randomised response, for which this is not implemented; ask it as a number from 0 to 1, make a market of each"
+    " stratum, or choose the central setting."
 )
 
 
@@ -100,8 +101,9 @@ class Terms:
     """The public range of the data."""
 
     variance: float | Sequence[float] | FloatArray | None = None
-    """Of the data around the mean; in the central setting also one per person. None means the worst case for the bounds
-    (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on it."""
+    """Of the data around the mean, above 0; in the central setting also one per person. None means the worst case for
+    the bounds (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on
+    it."""
 
     questions: Sequence[Question] | None = None
     """What is asked, where it is more than one number: then each question has its own range and variance, and
@@ -129,18 +131,14 @@ class Terms:
 
     strata: Sequence[str] | None = field(default=None, repr=False)
     """Everybody's stratum, one label per person in the order of the reports: public, never declared by people
-    themselves. It goes with one of ``shares``, ``contrast`` and ``each``; strata are in the order of their names. Empty
-    where a column of a table names them, see `hushbid.engine.price`."""
+    themselves. It goes with either ``shares`` or ``contrast``; strata are in the order of their names. Empty where a
+    column of a table names them, see `hushbid.engine.price`."""
 
     shares: Mapping[str, float] | None = None
     """Each stratum's share of the population, together 1: the estimate is the post-stratified mean."""
 
     contrast: Mapping[str, float] | None = None
     """Each stratum's weight, of any sign and not 0: the estimate is that combination of the strata's means."""
-
-    each: bool = False
-    """Whether the mean of every stratum is estimated: one market in each, at the same price of the error, or with a
-    standard error that is one number, or one for each stratum (by its name, or in the order of the names)."""
 
     tolerance: float = 1e-6
     """How far a payment may be from the exact one, relative to the largest payment, where rounding allows it (about
@@ -174,7 +172,7 @@ class Terms:
             object.__setattr__(self, "questions", found)
         self._check_strata()
         if self.variance is not None:
-            object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
+            object.__setattr__(self, "variance", as_positive(self.variance, "variance"))
         self._check_goal()
         if isinstance(self.variance, np.ndarray) and self.strategy.one_variance:
             raise InputError(ONE_LOCAL_VARIANCE, field="variance")
@@ -192,11 +190,9 @@ class Terms:
 
     def _check_strata(self) -> None:
         """Bring what is stated about strata into one form; standard errors are one for each of what is estimated."""
-        found = as_strata(self.strata, self.shares, self.contrast, self.each)
-        goal = goal_by_names(self.stated_goal, found, each=self.each, questions=self.survey is not None)
-        object.__setattr__(self, "goal", goal)
-        if not self.each or self.survey is not None:
-            check_targets(self.survey, goal)
+        found = as_strata(self.strata, self.shares, self.contrast)
+        refuse_named_errors(self.stated_goal)
+        check_targets(self.survey, self.stated_goal)
         if found is None:
             return
         object.__setattr__(self, "_strata", found)
@@ -208,11 +204,10 @@ class Terms:
     def _check_goal(self) -> None:
         """Refuse what a goal cannot be joined with."""
         goal, cares = self.stated_goal, bool(np.any(np.asarray(self.user_weight) > 0))
-        varies = bool(np.all(np.asarray(self.stated_variance) > 0.0))
         if self.stratified is not None and self.strategy.response:
             raise InputError(NO_STRATA_BY_RESPONSE, field="strata")
         if self._strata is not None:
-            refuse_with_strata(goal, each=self.each, local=self.strategy.sends_messages, cares=cares, varies=varies)
+            refuse_with_strata(goal, local=self.strategy.sends_messages, cares=cares)
         if goal == Price(0.0) and not cares:
             told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
             raise InputError(told, field="buyer_weight")
@@ -224,8 +219,6 @@ class Terms:
             )
         if isinstance(goal, (Budget, HardBudget)) and self.strategy.sends_messages:
             raise InputError(NO_LOCAL_BUDGET, field="goal")
-        if not isinstance(goal, Price) and not varies:
-            raise InputError(f"variance must be positive beside a {name_of(goal)}, got 0.", field="variance")
 
     def _check_cap(self) -> None:
         name = "max_privacy_loss"
@@ -267,7 +260,7 @@ class Terms:
 
     def _refuse_caps_with_strata(self, name: str) -> None:
         if self._strata is not None:
-            refuse_caps(name, goal=self.stated_goal, each=self.each, local=self.strategy.sends_messages)
+            refuse_caps(name, goal=self.stated_goal, local=self.strategy.sends_messages)
 
     def require_limits(self) -> None:
         """Refuse limits that people state themselves, where they cannot be taken."""
@@ -327,8 +320,8 @@ class Terms:
 
     @property
     def stratified(self) -> Strata | None:
-        """Everybody's stratum, and the combination of their means that is estimated; None where there is not one."""
-        return None if self.each else self._strata
+        """Everybody's stratum, and the combination of their means that is estimated; None without strata."""
+        return self._strata
 
     @property
     def strata_names(self) -> tuple[str, ...]:
@@ -368,7 +361,7 @@ class Terms:
     @property
     def identity_decides(self) -> bool:
         """Whether some of several people with equal virtual costs may be bought from and others not."""
-        return self.strategy.identity_decides(self.stated_variance)
+        return self.strategy.identity_decides
 
     def error_weight(self, n: int) -> float:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people; 0 without a `Price`."""
@@ -405,9 +398,6 @@ class Terms:
     def for_people(self, n: int) -> Population:
         """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
         people = as_count(n, "n", least=1)
-        if self.each:
-            told = "each=True makes a market of its own for each stratum: ask those of by_stratum()."
-            raise InputError(told, field="each")
         return self._population(people, self._groups(people))
 
     def _groups(self, people: int) -> tuple[Group, ...]:
@@ -487,7 +477,7 @@ class Terms:
         if self.survey is not None:
             asked = {"questions": [one.to_dict() for one in self.survey]}
         if self.strata is not None:
-            stated = {"shares": self.shares, "contrast": self.contrast, "each": self.each}
+            stated = {"shares": self.shares, "contrast": self.contrast}
             asked |= {"strata": list(self.strata)} | {name: _plain(value) for name, value in stated.items() if value}
         return {
             "prior": self.prior.to_dict(),

@@ -27,11 +27,6 @@ from hushbid.staging import Staging
 PASSES = 10
 """Steps of the progress bar, at most: six to decide, one each for ids, pilot, writing and counting."""
 
-NO_ENGINE = (
-    "engine must be 'memory' with each = true: an engine makes one purchase, and each stratum is one; for more people"
-    " than memory holds, make a table and a campaign of each stratum."
-)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OnEngine:
@@ -67,8 +62,6 @@ class OnEngine:
 def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
     """Price everybody where the table is, and look for people of the pilot."""
     market = wanted.market(None)
-    if market.each:
-        raise InputError(NO_ENGINE, field="engine")
     if reading.on_bad_rows == "drop" and market.max_relation > 0.0 and market.population is None:
         raise InputError(
             "population must be stated where an engine leaves rows out and max_relation is not 0: whom the mean is"

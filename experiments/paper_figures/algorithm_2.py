@@ -23,9 +23,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from experiments.paper_figures.problem import RivalAllocation, RivalProblem, read_problem, score
 from hushbid.arrays import FloatArray
 from hushbid.errors import InputError, MarketError
-from hushbid.paper.problem import RivalAllocation, RivalProblem, read_problem, score
 
 __all__ = [
     "MultiplierLimits",

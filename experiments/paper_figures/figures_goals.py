@@ -4,9 +4,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments.paper_figures.figures import BLACK, BLUE, GREEN, ORANGE, RED, SKY, PaperFigure, log_axes
 from hushbid.allocation import Budget, allocate
 from hushbid.arrays import FloatArray
-from hushbid.paper.figures import BLACK, BLUE, GREEN, ORANGE, RED, SKY, PaperFigure, log_axes
 from hushbid.priors import LogNormal, Uniform
 
 if TYPE_CHECKING:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments.paper_figures.algorithm_2 import stationary_losses
+from experiments.paper_figures.figures import BLACK, BLUE, GREEN, ORANGE, RED, Look, PaperFigure, labelled
 from hushbid.arrays import FloatArray
-from hushbid.paper.algorithm_2 import stationary_losses
-from hushbid.paper.figures import BLACK, BLUE, GREEN, ORANGE, RED, Look, PaperFigure, labelled
 from hushbid.priors import Uniform
 
 if TYPE_CHECKING:

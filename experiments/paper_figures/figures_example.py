@@ -9,11 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushbid.allocation import allocate
-from hushbid.arrays import FloatArray
-from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
-from hushbid.mechanism import Market
-from hushbid.paper.figures import (
+from experiments.paper_figures.figures import (
     BLACK,
     BLUE,
     GREEN,
@@ -25,6 +21,10 @@ from hushbid.paper.figures import (
     labelled,
     log_axes,
 )
+from hushbid.allocation import allocate
+from hushbid.arrays import FloatArray
+from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
+from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 
 if TYPE_CHECKING:

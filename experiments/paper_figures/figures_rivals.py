@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments.paper_figures.figures import BLACK, GREEN, ORANGE, PINK, SKY, STYLES, Look, PaperFigure, labelled
 from hushbid.arrays import FloatArray
 from hushbid.baselines import FirstBest, FixedAccuracy, NearOptimal, PostedPrice, Rival, UniformLoss, compare
 from hushbid.mechanism import Market
-from hushbid.paper.figures import BLACK, GREEN, ORANGE, PINK, SKY, STYLES, Look, PaperFigure, labelled
 from hushbid.priors import Uniform
 
 if TYPE_CHECKING:

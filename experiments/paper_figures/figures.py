@@ -112,7 +112,7 @@ class PaperFigure:
 def make_figure(name: str, *, quick: bool = False) -> PaperFigure:
     """Compute one figure; ``quick`` makes it coarse, for a first look and for tests."""
     _check_name(name)
-    module = import_module(f"hushbid.paper.{FIGURES[name]}")
+    module = import_module(f"experiments.paper_figures.{FIGURES[name]}")
     made = getattr(module, name.replace("-", "_"))(quick)
     assert isinstance(made, PaperFigure)
     return made

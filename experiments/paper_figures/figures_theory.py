@@ -4,9 +4,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from hushbid.allocation import allocate
-from hushbid.estimation import best_weights, minimax_bounds, near_optimal_weights
-from hushbid.paper.figures import (
+from experiments.paper_figures.figures import (
     BLACK,
     BLUE,
     GREEN,
@@ -16,6 +14,8 @@ from hushbid.paper.figures import (
     PaperFigure,
     log_axes,
 )
+from hushbid.allocation import allocate
+from hushbid.estimation import best_weights, minimax_bounds, near_optimal_weights
 from hushbid.priors import Uniform
 
 if TYPE_CHECKING:

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from experiments.paper_figures.figures import BLACK, STYLES, PaperFigure, labelled, log_axes
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Market
-from hushbid.paper.figures import BLACK, STYLES, PaperFigure, labelled, log_axes
 from hushbid.payments import rents
 from hushbid.priors import Uniform
 
