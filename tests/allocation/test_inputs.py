@@ -11,7 +11,7 @@ import pandas as pd
 import polars as pl
 import pytest
 
-from hushbid.allocation import Allocation, allocate, replies
+from hushbid.allocation import Allocation, allocate, local, replies
 from hushbid.errors import InputError, NobodyToBuyFrom
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "allocation_and_payments.json").read_text())
@@ -387,6 +387,87 @@ def test_a_vector_of_variances_is_refused_in_the_local_setting(variance: Any) ->
 def test_an_unknown_setting_is_refused(setting: Any) -> None:
     with pytest.raises(InputError, match=r"^setting must be 'central' or 'local', got .*\.$"):
         allocate([1.0], setting=setting)
+
+
+# -- many people ------------------------------------------------------------------------------------------------------
+
+
+def crowd(kind: str, n: int, rng: np.random.Generator) -> np.ndarray:
+    """Virtual costs of many people."""
+    match kind:
+        case "uniform":
+            return rng.uniform(1, 3, n)
+        case "exponential":
+            return rng.exponential(size=n)
+        case "log-normal":
+            return rng.lognormal(0, 2, n)
+        case "heavy tail":
+            return rng.pareto(0.2, n)
+        case "two points":
+            return rng.choice([1.0, 1.5], n)
+        case "constant":
+            return np.full(n, 2.0)
+        case "some free":
+            return rng.choice([0.0, 0.5, 2.0], n, p=[0.001, 0.5, 0.499])
+        case "some never":
+            return np.where(rng.random(n) < 0.9, np.inf, rng.exponential(size=n))
+        case "ascending":
+            return np.linspace(1, 2, n)
+        case "one bargain":
+            return np.append(rng.uniform(1, 2, n - 1), 1e-9)
+    raise ValueError(kind)
+
+
+CROWDS = [
+    *("uniform", "exponential", "log-normal", "heavy tail", "two points", "constant"),
+    *("some free", "some never", "ascending", "one bargain"),
+]
+
+
+def assert_same(found: Allocation, expected: Allocation) -> None:
+    assert found.active == expected.active
+    assert found.objective == pytest.approx(expected.objective, rel=1e-13)
+    assert found.mse == pytest.approx(expected.mse, rel=1e-12)
+    finite = np.isfinite(expected.privacy_loss)
+    np.testing.assert_array_equal(np.isfinite(found.privacy_loss), finite)
+    scale = float(expected.privacy_loss[finite].max(initial=0.0))
+    np.testing.assert_allclose(
+        found.privacy_loss[finite], expected.privacy_loss[finite], rtol=1e-10, atol=1e-12 * scale
+    )
+    np.testing.assert_allclose(found.weights, expected.weights, rtol=1e-10, atol=1e-12 * expected.weights.max())
+
+
+@pytest.mark.parametrize("kind", CROWDS)
+def test_leaving_people_out_of_a_local_market_before_sorting_changes_nothing(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(8)
+    n = 38_000
+    costs = crowd(kind, n, rng)
+    for error_weight in (None, 1e-3, 30.0, 1e9):
+        arguments = {"setting": "local", "variance": 0.2, "error_weight": error_weight}
+        found = allocate(costs, **arguments)
+        with monkeypatch.context() as patch:
+            patch.setattr(local, "_SELECTED", n)
+            assert_same(found, allocate(costs, **arguments))
+
+
+@pytest.mark.parametrize("kind", CROWDS)
+def test_too_few_selected_in_a_local_market_cost_time_but_not_the_optimum(
+    kind: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of eight people the cut is often too low, so it must be checked and raised."""
+    rng = np.random.default_rng(9)
+    for n in (70, 300, 2000):
+        costs = crowd(kind, n, rng)
+        if not np.isfinite(costs).any():
+            continue
+        for error_weight in (None, 0.1, 1e4, 1e8):
+            arguments = {"setting": "local", "variance": 0.2, "error_weight": error_weight}
+            expected = allocate(costs, **arguments)
+            with monkeypatch.context() as patch:
+                patch.setattr(local, "_SELECTED", 8)
+                assert_same(allocate(costs, **arguments), expected)
 
 
 @pytest.mark.parametrize(

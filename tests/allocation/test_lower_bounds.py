@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from hushbid.allocation import Allocation, allocate
-from hushbid.allocation.local import best_count, high_root
+from hushbid.allocation.local_curves import LAPLACE
 from hushbid.allocation.lower_bounds import local_lower_bound
 
 KAPPA = 1.5 * 4 ** (1 / 3)
@@ -223,7 +223,7 @@ def joining(cost: float, price: float) -> float:
 
 def test_the_closed_form_of_the_high_root_solves_its_equation() -> None:
     ratio = np.concatenate([np.geomspace(1e-200, STEEPEST * (1 - 1e-9), 2000), [STEEPEST]])
-    y = high_root(ratio)
+    y = LAPLACE.high_root(ratio)
     np.testing.assert_allclose(slope(y)[:-1], ratio[:-1], rtol=1e-11)
     assert (y >= math.sqrt(2 / 3) * (1 - 1e-7)).all()
     np.testing.assert_allclose(y, high_branch(ratio), rtol=1e-7)
@@ -324,9 +324,9 @@ def test_the_value_by_number_of_people_is_convex_and_two_neighbours_suffice() ->
             if worthwhile[k] >= k + 1:
                 assert values[: k + 1].min() >= values[k] - 1e-10
             compared += 1
-        best = best_count(costs)
-        assert best.value == pytest.approx(values.min(), rel=1e-10)
-        assert values[best.count - 1] == pytest.approx(values.min(), rel=1e-10)
+        best = solve(costs, "local")
+        assert best.objective == pytest.approx(values.min(), rel=1e-10)
+        assert values[best.active - 1] == pytest.approx(values.min(), rel=1e-10)
     assert compared > 100
 
 

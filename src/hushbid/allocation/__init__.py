@@ -46,8 +46,7 @@ from hushbid.allocation.capped import (
 from hushbid.allocation.central_bounds import uncapped_lower_bound
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
-from hushbid.allocation.local_problem import as_local_cap
-from hushbid.allocation.local_rule import LocalRule, allocate_local, least_local
+from hushbid.allocation.local_rule import allocate_local, least_local, local_rule
 from hushbid.allocation.merit_order import precedence
 from hushbid.allocation.problem import Allocation, as_problem, tie_keys
 from hushbid.allocation.reply_rules import Replies, ReplyRule
@@ -133,7 +132,7 @@ def allocate(
         response=response,
     )
     if setting == "local":
-        return allocate_local(problem, as_local_cap(max_loss, problem), strata)
+        return allocate_local(problem, max_loss, strata)
     caps = as_caps(max_loss, problem.costs.size)
     if np.min(caps) == math.inf:
         return solve_uncapped(CentralProblem.of(problem, strata))
@@ -182,7 +181,7 @@ def replies(
         response=response,
     )
     if local:
-        return LocalRule(problem, as_local_cap(max_loss, problem), strata)
+        return local_rule(problem, max_loss, strata)
     caps = as_caps(max_loss, problem.costs.size)
     if np.min(caps) == math.inf:
         return AllocationRule(CentralProblem.of(problem, strata))
@@ -208,7 +207,7 @@ def least_objective(
         virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local, response=response
     )
     if local:
-        return least_local(problem, as_local_cap(max_loss, problem), strata)
+        return least_local(problem, max_loss, strata)
     caps = as_caps(max_loss, problem.costs.size)
     if np.min(caps) == math.inf:
         return uncapped_lower_bound(CentralProblem.of(problem, strata))

@@ -18,10 +18,10 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hushbid.allocation.goals import Goal
-from hushbid.allocation.problem import Problem, unreachable
+from hushbid.allocation.problem import Problem
 from hushbid.allocation.targets import AccuracyTarget, BudgetTarget, PriceTarget, Target
 from hushbid.arrays import FloatArray, IndexArray
-from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
+from hushbid.errors import InputError, MarketError, NobodyToBuyFrom, Unreachable
 from hushbid.estimation import Strata
 
 _PRICE_LIMITS, _LIMITS = (1e-200, 1e150), (1e-140, 1e140)
@@ -199,8 +199,12 @@ class CentralProblem:
         form = self.form
         if form.target.kind == "budget":
             return MarketError("Every virtual cost is 0: a budget cannot be spent on people who ask for nothing.")
-        people, least = int(np.count_nonzero(self.costs < math.inf)), self.least_error * form.factor
-        return unreachable(math.sqrt(form.target.number * form.factor), 1.0 / least, people)
+        people = int(np.count_nonzero(self.costs < math.inf))
+        return Unreachable(
+            f"standard_error must be above {math.sqrt(self.least_error * form.factor):.6g}, the error of these {people}"
+            f" people's data without any noise, got {math.sqrt(form.target.number * form.factor):g}.",
+            field="standard_error",
+        )
 
 
 def limited(costs: FloatArray, limits: tuple[float, float]) -> FloatArray:

@@ -6,9 +6,9 @@ two people on the convex branch of ``q`` could trade, so at most one is, the las
 at the *reply*, ``min(high root, e)`` (``e`` if that is below the inflection). Let ``S_k(P)`` be what the replies of the
 first ``k`` supply, and ``w`` the largest ``q(y)/y`` up to ``e``: a person is worth their cost if ``ψ ≤ w·P``.
 
-**The marginal seller** is the first ``k`` with ``S_k(P) > wanted(P)`` at ``P = ψ_k/w``, the price at which they are just
-worth their cost. *All before are bought from at their replies, nobody after is, and the marginal seller supplies some
-x, from 0 to the precision at which* ``q(y)/y`` *is largest.* Proof. Let ``φ_j(P) < 0 ⟺ ψ_j < w·P`` be the least of
+**The marginal seller** is the first ``k`` with ``S_k(P) > wanted(P)`` at ``P = ψ_k/w``, the price at which they are
+just worth their cost. *All before are bought from at their replies, nobody after is, and the marginal seller supplies
+some x, from 0 to the precision at which* ``q(y)/y`` *is largest.* Proof. Let ``φ_j(P) < 0 ⟺ ψ_j < w·P`` be the least of
 ``ψ_j·y − P·q(y)`` over replies, ``D`` the integral of ``wanted``, and ``H_k = max D(P) + φ_1(P) + … + φ_k(P)``, at
 ``P_k``: the cost of ``k`` people on the concave branch. Then ``P_k < ψ_k/w`` exactly from the marginal seller on. So
 ``H_{k+1} ≥ H_k + φ_{k+1}(P_k) ≥ H_k`` from there on, and ``H_{k−1} ≥ H_k − φ_k(P_k) ≥ H_k`` before. With a last person
@@ -16,10 +16,10 @@ on the convex branch ``k`` people cost at least ``D(P) + φ_1(P) + … + φ_{k�
 ``P``, ``y°`` being where the concave branch begins, since a concave function of the precision is least at an end. At
 ``P_k`` that is ``H_k`` or more before the marginal seller, and at ``P_{k−1}`` it is ``H_{k−1}`` or more after. ∎
 
-**What the marginal seller supplies.** ``R(x)``, the least objective given ``x``, is what ``x`` costs, ``ψ·y(x)``, plus a
-convex function with the slope ``−P*(x)``, the price at which the others meet what is left. At ``P = ψ·y'(x)`` let
-``G(x) = S_{k−1}(P) + x − wanted(P)``: ``R`` rises where ``G > 0``. So the candidates are ``x = 0``, every upward crossing
-of ``G``, and the right end. On the concave branch ``G`` rises, with a slope of at least 1. On the convex branch
+**What the marginal seller supplies.** ``R(x)``, the least objective given ``x``, is what ``x`` costs, ``ψ·y(x)``, plus
+a convex function with the slope ``−P*(x)``, the price at which the others meet what is left. At ``P = ψ·y'(x)`` let
+``G(x) = S_{k−1}(P) + x − wanted(P)``: ``R`` rises where ``G > 0``. So the candidates are ``x = 0``, every upward
+crossing of ``G``, and the right end. On the concave branch ``G`` rises, by at least 1 per unit. On the convex branch
 ``G' = 1 + M·h``, where ``M ≥ 0``, the sum of ``dq/d ln P`` and of ``s·wanted``, rises with ``x``, and ``h < 0``, the
 derivative of ``ln y'``, rises too. So over ``[x₁, x₂]`` both ``G`` and ``G'`` are bounded by their values at the ends,
 and halving finds every crossing (`_crossings`). Most lists need none of that:
@@ -43,10 +43,10 @@ import numpy as np
 from hushbid.allocation.local_problem import Demand, Supply, normal_form
 from hushbid.allocation.lower_bounds import local_accuracy_lower_bound, local_lower_bound
 from hushbid.allocation.merit_order import Deviations, MeritOrder, PrefixSums
-from hushbid.allocation.problem import Allocation, Problem, unreachable
+from hushbid.allocation.problem import Allocation, Problem
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
-_CLOSE = 1e-9
+_CLOSE = 1e-7
 """A step of Newton's method this small, relatively, is the last: what it leaves is its square."""
 
 _ROUNDS = 200
@@ -119,8 +119,7 @@ def solve_local(problem: Problem, max_loss: float = math.inf) -> Allocation:
     """Solve the local problem with one variance and one cap for all, globally."""
     market = LocalMarket(problem, max_loss, spare=1)
     form, rows = market.form, market.order.rows
-    if not rows.size * form.supply.top > form.demand.least:
-        raise unreachable(problem.goal.number, rows.size * form.supply.top / form.root**2, rows.size)
+    form.refuse_unreachable(rows.size)
     found = market.optima(Deviations.none(market.sums), np.array([market.free]))
     count, price = int(found.count[0]), float(found.price[0])
     first = np.zeros(count, dtype=np.intp)
@@ -136,11 +135,17 @@ def solve_local(problem: Problem, max_loss: float = math.inf) -> Allocation:
         active=count,
         setting="local",
         error_weight=form.demand.error_weight(price),
-        _certify=problem.certifying(bound_of(problem, max_loss)),
+        _certify=problem.certifying(_bound_of(problem, max_loss)),
     )
 
 
-def bound_of(problem: Problem, max_loss: float) -> Callable[[FloatArray, Any, float], float]:
+def least_objective(problem: Problem, max_loss: float = math.inf) -> float:
+    """What no local allocation's objective can be below, found without solving."""
+    normal_form(problem, max_loss)  # refuses what is too extreme
+    return _bound_of(problem, max_loss)(problem.costs, problem.variance, problem.goal.number)
+
+
+def _bound_of(problem: Problem, max_loss: float) -> Callable[[FloatArray, Any, float], float]:
     """The lower bound of problems like this one, as a function of costs, variance and the goal's number."""
     kinds = {"price": local_lower_bound, "accuracy": local_accuracy_lower_bound}
     return partial(kinds[problem.goal.kind], max_loss=max_loss, response=problem.response)
@@ -223,8 +228,7 @@ class _Search:
             short, spent, change = self.lists.sums(which[pending], count[pending], now)
             wanted = demand.wanted(now)
             excess = short + (wanted - demand.least)
-            # the dual value: its slope in P is what is missing, so at the end it is right to second order
-            value[pending] = now * (spent + demand.surplus * wanted + (excess - slack[pending]))
+            missing = excess - slack[pending]
             total[pending] = change + demand.elasticity * wanted
             low[pending] = np.where(excess >= slack[pending], now, low[pending])
             high[pending] = np.where(excess <= slack[pending], now, high[pending])
@@ -235,6 +239,9 @@ class _Search:
             inside = close | ((low[pending] < ahead) & (ahead < high[pending]))
             between = np.sqrt(low[pending]) * np.sqrt(np.minimum(high[pending], 1e300))
             price[pending] = np.where(inside, ahead, between)
+            # the dual value: its slope in P is what is missing, so after the last step it is right to third order
+            value[pending] = now * (spent + demand.surplus * wanted + missing)
+            value[pending] += 0.5 * missing * np.where(close, ahead - now, 0.0)
             pending = pending[~close & (high[pending] > low[pending] * (1.0 + 1e-15))]
         return value, price, total
 
@@ -252,8 +259,10 @@ class _Marginal:
         supply, price = self._supply, found.price[self._which]
         turn, best, every = supply.turn_precision, supply.best_precision, np.arange(self._which.size)
         # on the concave branch: one root or none; the others' price falls by about x over M
-        likely = np.minimum(price, 1e300) * np.exp(-np.minimum(best / np.maximum(total, 1e-3), 60.0))
-        guess = supply.curve.precision(supply.reply(self._cost / likely))
+        guess = np.full(every.size, best)
+        for _ in range(3):
+            likely = np.minimum(price, 1e300) * np.exp(-np.minimum(guess / np.maximum(total, 1e-3), 60.0))
+            guess = np.minimum(supply.curve.precision(supply.reply(self._cost / likely)), best)
         low, high = np.full(every.size, turn), np.full(every.size, best)
         x, value, beyond = self._root(every, low, high, guess)
         self._take(found, every, x, value)
@@ -285,7 +294,7 @@ class _Marginal:
         found.value[which], found.price[which], found.count[which] = value[better], price[better], count[better]
 
     def _excess(self, at: IndexArray, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """``G``, ``M`` and ``h`` of the docstring, and the value, which is right to second order near a root."""
+        """``G``, ``M`` and ``h`` of the docstring, and the value if ``x`` were a root."""
         demand, curve = self._demand, self._supply.curve
         steep, growth = curve.steepness(x)
         price = self._cost[at] * steep
@@ -310,7 +319,7 @@ class _Marginal:
             if pending.size == 0:
                 break
             now = x[pending]
-            excess, total, growth, value[pending] = self._excess(at[pending], now)
+            excess, total, growth, reached = self._excess(at[pending], now)
             low[pending] = np.where(excess < 0.0, now, low[pending])
             high[pending] = np.where(excess < 0.0, high[pending], now)
             step = excess / np.maximum(1.0 + total * growth, 1e-300)
@@ -320,6 +329,9 @@ class _Marginal:
             within = (ahead > low[pending]) & (ahead < high[pending])
             untried = (ahead != now) & ((ahead == left[pending]) | (ahead == right[pending]))
             x[pending] = np.where(close | within | untried, ahead, 0.5 * (low[pending] + high[pending]))
+            # the value's slope in P is −G: after the last step it is right to third order
+            price = self._cost[at[pending]] * self._supply.curve.steepness(now)[0]
+            value[pending] = reached + np.where(close, 0.5 * excess * price * growth * step, 0.0)
             none = ~close & (now == left[pending]) & (excess > 0.0)
             over = ~close & (now == right[pending]) & (excess < 0.0)
             value[pending[none | over]], beyond[pending[over]] = np.inf, True
@@ -330,14 +342,14 @@ class _Marginal:
         """Brackets of all places on the convex branch where ``G`` passes zero upwards: whose, from where, up to where.
 
         ``G`` rises by no more than ``x``, so it has no zero in ``[x₁, x₂]`` if ``G(x₁) < x₁ − x₂`` or
-        ``G(x₂) > x₂ − x₁``. ``G'`` is between ``1 + M(x₂)·h(x₁)`` and ``1 + M(x₁)·h(x₂)``: where that has one sign there
-        is at most one upward crossing. What is left is halved.
+        ``G(x₂) > x₂ − x₁``. ``G'`` is between ``1 + M(x₂)·h(x₁)`` and ``1 + M(x₁)·h(x₂)``: where that has one sign
+        there is at most one upward crossing. What is left is halved.
         """
         start = np.maximum(-self._slack[at] * (1.0 - 1e-9), _LEAST_PART)
         at, start = (one[start < self._supply.turn_precision] for one in (at, start))
         end = np.full(at.size, self._supply.turn_precision)
         ends = [np.stack([x, *self._excess(at, x)[:3]]) for x in (start, end)]
-        found: list[tuple[IndexArray, FloatArray, FloatArray]] = []
+        found = [(at[:0], start[:0], end[:0])]
         for _ in range(_ROUNDS):
             if at.size == 0:
                 break
@@ -352,4 +364,5 @@ class _Marginal:
             middle = np.where(x2[rest] > 4.0 * x1[rest], np.sqrt(x1[rest]) * np.sqrt(x2[rest]), 0.5 * (x1 + x2)[rest])
             centre = np.stack([middle, *self._excess(at, middle)[:3]])
             at, ends = np.append(at, at), [np.hstack([left, centre]), np.hstack([centre, right])]
-        return tuple(np.concatenate(column) for column in zip(*found, strict=True)) if found else (at, start, end)
+        whose, low, high = zip(*found, strict=True)
+        return np.concatenate(whose), np.concatenate(low), np.concatenate(high)

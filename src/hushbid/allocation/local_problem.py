@@ -1,13 +1,13 @@
 """The local problem in normal form: what a privacy loss supplies, and what precision is wanted.
 
-Divide losses by ``V^{-1/2}``, precisions by ``1/V`` and costs by one scale. Person i supplies ``q(y_i)`` for ``ψ_i·y_i``
+Divide losses by ``V^{-1/2}``, precisions by ``1/V`` and costs by a scale. Person i supplies ``q(y_i)`` for ``ψ_i·y_i``
 and may lose at most the cap ``e``, infinite if there is none. A goal is a demand for the sum ``Λ = Σ q(y_i)``, at the
 price ``P`` per unit of precision:
 
     wanted(P) = T·P^{-s}            price of the error: T = 1, s = 1/2        accuracy r: T = V/r², s = 0
 
-so that the error is ``V/wanted(P)``, and the least objective is at least ``∫wanted dP + Σ min(ψ_i·y − P·q(y))``, for any
-``P``. Both goals, both curves (`local_curves`) and every cap are these numbers.
+so that the error is ``V/wanted(P)``, and no objective is below ``∫wanted dP + Σ min(ψ_i·y − P·q(y))``, for any ``P``.
+Both goals, both curves (`local_curves`) and every cap are these numbers.
 """
 
 import math
@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from hushbid.allocation.local_curves import Curve, curve_of
 from hushbid.allocation.problem import TINY, Problem
 from hushbid.arrays import FloatArray, as_number
-from hushbid.errors import InputError
+from hushbid.errors import InputError, Unreachable
 
 ONE_LOCAL_CAP = (
     "max_privacy_loss must be one number in the local setting: with one per person the optimum is NP-hard to find."
@@ -172,6 +172,17 @@ class NormalForm:
             return costs
         return np.where(costs > most, math.inf, np.where((costs < least) & (costs > 0.0), least, costs))
 
+    def refuse_unreachable(self, people: int) -> None:
+        """Refuse a demand that so many people cannot meet at any price."""
+        precision = people * self.supply.top
+        if not precision > self.demand.least:
+            noise = "without any noise" if self.max_loss == math.inf else f"at a max_privacy_loss of {self.max_loss:g}"
+            raise Unreachable(
+                f"standard_error must be above {self.root / math.sqrt(precision):.6g}, the error of these {people}"
+                f" people's data {noise}, got {math.sqrt(self.demand.error):g}.",
+                field="standard_error",
+            )
+
     def losses(self, y: FloatArray) -> FloatArray:
         """Losses in the caller's units."""
         found: FloatArray = np.minimum(y / self.root, self.max_loss)
@@ -239,4 +250,3 @@ def as_local_cap(max_loss: ArrayLike, problem: Problem) -> float:
             field="max_privacy_loss",
         )
     return cap
-

@@ -8,14 +8,16 @@ the error weight ``A·ℓ_g²``. One mean is one stratum.
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from hushbid.allocation.central_problem import nobody_sells
 from hushbid.allocation.goals import Price
-from hushbid.allocation.local import SPARE, LocalMarket, bound_of, solve_local
+from hushbid.allocation.local import SPARE, LocalMarket, least_objective, solve_local
+from hushbid.allocation.local_problem import as_local_cap
 from hushbid.allocation.merit_order import Deviations
 from hushbid.allocation.problem import Allocation, Problem
 from hushbid.allocation.reply_rules import Replies
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 
@@ -24,18 +26,34 @@ from hushbid.estimation import Strata
 class Stratum:
     """The people of one stratum, and the problem that is theirs."""
 
-    rows: IndexArray | slice = field(repr=False)
     problem: Problem
-    square: float
-    """The square of the stratum's weight."""
+    weight: float = 1.0
+    """The stratum's weight in the combination of means."""
 
-    weight: float
+    members: IndexArray | None = field(default=None, repr=False)
+    """Their rows, ascending; None if everybody is in this stratum."""
+
+    @property
+    def square(self) -> float:
+        """What the stratum's squared error counts."""
+        return self.weight * self.weight
+
+    def contains(self, rows: IndexArray) -> BoolArray:
+        """Whether people are in this stratum."""
+        if self.members is None:
+            return np.ones(rows.size, dtype=bool)
+        found: BoolArray = self.members[np.minimum(self.places(rows), self.members.size - 1)] == rows
+        return found
+
+    def places(self, rows: IndexArray) -> IndexArray:
+        """Where people of this stratum are in its problem."""
+        return rows if self.members is None else np.asarray(self.members.searchsorted(rows), dtype=np.intp)
 
 
 def strata_of(problem: Problem, strata: Strata | None) -> list[Stratum]:
     """Divide a problem into one for each stratum; refused where the strata do not separate, or nobody sells."""
     if strata is None:
-        return [Stratum(slice(None), problem, 1.0, 1.0)]
+        return [Stratum(problem)]
     if problem.goal.kind != "price":
         raise InputError(
             "goal must be a Price with strata in the local setting: for another goal the strata do not separate, and"
@@ -54,23 +72,21 @@ def strata_of(problem: Problem, strata: Strata | None) -> list[Stratum]:
         cheapest = float(costs.min(initial=np.inf))
         if cheapest == np.inf:
             raise nobody_sells(strata, stratum)
-        square = weight * weight
-        key = None if problem.tie_key is None else problem.tie_key[rows]
-        goal = Price(problem.goal.number * square)
+        key, goal = None if problem.tie_key is None else problem.tie_key[rows], Price(problem.goal.number * weight**2)
         part = replace(problem, costs=costs, cheapest=cheapest, tie_key=key, goal=goal)
-        found.append(Stratum(rows, part, square, weight))
+        found.append(Stratum(part, weight, rows))
     return found
 
 
-def allocate_local(problem: Problem, max_loss: float, strata: Strata | None) -> Allocation:
+def allocate_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> Allocation:
     """Solve the local problem, with strata or without, under one cap for all."""
-    parts = strata_of(problem, strata)
-    found = [solve_local(part.problem, max_loss) for part in parts]
+    parts, cap = strata_of(problem, strata), as_local_cap(max_loss, problem)
+    found = [solve_local(part.problem, cap) for part in parts]
     if strata is None:
         return found[0]
     losses, weights = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
     for part, one in zip(parts, found, strict=True):
-        losses[part.rows], weights[part.rows] = one.privacy_loss, part.weight * one.weights
+        losses[part.members], weights[part.members] = one.privacy_loss, part.weight * one.weights
     return Allocation(
         privacy_loss=losses,
         weights=weights,
@@ -83,33 +99,32 @@ def allocate_local(problem: Problem, max_loss: float, strata: Strata | None) -> 
     )
 
 
-def least_local(problem: Problem, max_loss: float, strata: Strata | None) -> float:
+def least_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> float:
     """What no local allocation's objective can be below, found without solving."""
-    parts = [part.problem for part in strata_of(problem, strata)]
-    for part in parts:
-        if part.goal.kind == "accuracy":
-            part.confine()
-    return float(sum(bound_of(part, max_loss)(part.costs, part.variance, part.goal.number) for part in parts))
+    parts, cap = strata_of(problem, strata), as_local_cap(max_loss, problem)
+    return sum(least_objective(part.problem, cap) for part in parts)
+
+
+def local_rule(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> "LocalRule":
+    """The allocation rule that belongs to `allocate_local`."""
+    parts, cap = strata_of(problem, strata), as_local_cap(max_loss, problem)
+    return LocalRule(parts, cap)
 
 
 class LocalRule:
     """The local optimum as a function of one person's cost, everybody else's fixed."""
 
-    def __init__(self, problem: Problem, max_loss: float, strata: Strata | None) -> None:
-        self._parts = strata_of(problem, strata)
-        self._markets = [_Deviating(part.problem, max_loss) for part in self._parts]
-        self._codes = np.zeros(problem.costs.size, dtype=np.intp) if strata is None else strata.codes
-        self._place = np.empty(problem.costs.size, dtype=np.intp)
-        for part in self._parts:
-            self._place[part.rows] = np.arange(part.problem.costs.size)
+    def __init__(self, parts: list[Stratum], max_loss: float) -> None:
+        self._parts = parts
+        self._markets = [_Deviating(part.problem, max_loss) for part in parts]
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         value, loss, mse = np.zeros(rows.size), np.zeros(rows.size), np.zeros(rows.size)
-        codes = self._codes[rows]
-        for stratum, (part, market) in enumerate(zip(self._parts, self._markets, strict=True)):
-            own, others = np.flatnonzero(codes == stratum), np.flatnonzero(codes != stratum)
-            found = market.at(self._place[rows[own]], costs[own])
+        for part, market in zip(self._parts, self._markets, strict=True):
+            inside = part.contains(rows)
+            own, others = np.flatnonzero(inside), np.flatnonzero(~inside)
+            found = market.at(part.places(rows[own]), costs[own])
             value[own] += found.value
             loss[own] = found.loss
             mse[own] += part.square * found.mse

@@ -64,7 +64,7 @@ def _best_dual(costs: FloatArray, cap: float, response: bool, amount: float, ela
     """The largest dual value in normal form, where supply meets the demand ``amount·P^{-elasticity}``."""
 
     def demand(price: float) -> float:
-        return amount * price**-elasticity
+        return float(amount * price**-elasticity)
 
     # nobody sells below: the largest q(y)/y is less than 0.6
     low = max(float(costs.min()), 1e-300)

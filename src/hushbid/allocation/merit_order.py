@@ -53,9 +53,8 @@ class MeritOrder:
     """
 
     def __init__(self, costs: FloatArray, size: int, tie_key: NDArray[Any] | None) -> None:
-        rows = np.arange(costs.size)
-        if size < costs.size:  # with all who cost as much as the last
-            rows = np.flatnonzero(costs <= np.partition(costs, size - 1)[size - 1])
+        last = np.partition(costs, size - 1)[size - 1] if size < costs.size else np.inf
+        rows = np.flatnonzero(costs <= last)  # with all who cost as much as the last
         # by cost, then by key, then by position
         if tie_key is not None:
             rows = rows[np.argsort(tie_key[rows], kind="stable")]
@@ -137,7 +136,7 @@ class Deviations:
         sums = self._sums.at(others + without, price)
         for sign, who, cost in ((-1.0, without, self._own[which]), (1.0, active, self.moved[which])):
             if who.any():
-                sums[:, who] += sign * self._sums.terms(cost[who] / price[who])
+                sums += np.where(who, sign, 0.0) * self._sums.terms(np.where(who, cost, price) / price)
         return sums
 
 
@@ -183,8 +182,9 @@ class PrefixSums:
         if count not in self._tables:
             self._tables[count] = self._table(count)
         columns, first, last = self._tables[count]
-        found: FloatArray = chebyshev.chebval(offset, columns)
-        return found + self._direct(self.costs[first:last], prices)
+        sums = self._direct(self.costs[first:last], prices)
+        sums += chebyshev.chebval(offset, columns)
+        return sums
 
     def _table(self, count: int) -> tuple[FloatArray, int, int]:
         ends = self._corner * np.exp(self._middle + self._half * np.array([-1.0, 1.0]))
@@ -194,14 +194,14 @@ class PrefixSums:
         nodes = chebyshev.chebpts1(math.ceil(40.0 / math.log(distance + math.sqrt(distance * distance - 1.0))) + 2)
         smooth = np.concatenate([self.costs[:first], self.costs[last:count]])
         values = self._direct(smooth, np.exp(self._middle + self._half * nodes))
-        return chebyshev.chebfit(nodes, values.T, nodes.size - 1), first, last
+        return np.asarray(chebyshev.chebfit(nodes, values.T, nodes.size - 1), dtype=float), first, last
 
     def _direct(self, costs: FloatArray, prices: FloatArray) -> FloatArray:
         """Add up, once for each price that occurs, in blocks that fit in memory."""
         if costs.size == 0 or prices.size == 0:
             return np.zeros((3, prices.size))
         if prices.size == 1:
-            return self.terms(costs / prices[0]).sum(axis=1)[:, None]
+            return np.asarray(self.terms(costs / prices[0]).sum(axis=1)[:, None])
         distinct, where = np.unique(prices, return_inverse=True)
         step, found = max(_DENSE // costs.size, 1), np.empty((3, distinct.size))
         for start in range(0, distinct.size, step):

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation.goals import Accuracy, Budget, Goal, Price
 from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, first_row, id_texts
-from hushbid.errors import InputError, NobodyToBuyFrom, Unreachable
+from hushbid.errors import InputError, NobodyToBuyFrom
 from hushbid.estimation import Setting
 
 TINY, HUGE = 1e-200, 1e150
@@ -163,15 +163,6 @@ def _bound_if_unchanged(
     if not np.array_equal(problem.costs[watched], then):
         raise InputError("virtual_costs were changed after they were allocated: the bound would be for other people.")
     return bound(problem.costs, problem.variance, problem.goal.number)
-
-
-def unreachable(standard_error: float, precision: float, people: int) -> Unreachable:
-    """Return what to say about an accuracy beyond these people's data; ``precision`` is one over their least error."""
-    return Unreachable(
-        f"standard_error must be above {math.sqrt(1.0 / precision):.6g}, the error of these {people} people's data"
-        f" without any noise, got {standard_error:g}.",
-        field="standard_error",
-    )
 
 
 def as_problem(

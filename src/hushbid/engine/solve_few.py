@@ -127,9 +127,9 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     """In the local setting: a cost below which everybody is who can matter, and how many of the cheapest do.
 
     With ``k ≥ 2`` active, each supplies at least ``q = 1/4`` of ``1/V``, so ``Λ ≥ k/(4V)``; and everybody who is
-    active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(w/ψ_1)``, also when
-    any one person stays away; a low cap allows for less than a quarter each. Four times as many are taken, for the dual
-    bound too.
+    active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(w/ψ_1)``,
+    ``w = 1/(2√2)``, also when any one person stays away; a low cap allows for less than a quarter each. Four times as
+    many are taken, for the dual bound too.
     """
     variance = float(population.variance)
     if isinstance(population.aim, Accuracy):
@@ -138,7 +138,8 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
         scale = normal_scale(population.error_weight, variance)
         few = math.inf
         if census.lowest > 0.0 and variance > 0.0:
-            few = math.sqrt(LAPLACE.worthwhile * scale / census.lowest) / _least_supply(population.largest_cap, variance) + 2.0
+            each = _least_supply(population.largest_cap, variance)
+            few = math.sqrt(LAPLACE.worthwhile * scale / census.lowest) / each + 2.0
     most = int(min(4.0 * few + _AT_LEAST, MOST))
     # the bound exceeds what the driver takes, and so many are there
     if 2.0 * few > most and census.histogram.people > most and variance > 0.0:
