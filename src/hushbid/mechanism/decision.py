@@ -20,10 +20,11 @@ from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.held import Doubles
 from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.in_memory import ManyPeople
-from hushbid.mechanism.many import Priced, SummedPurchase
+from hushbid.mechanism.many import MANY, Priced, SummedPurchase, rows_by_stratum
 from hushbid.mechanism.population import Group, Population, TieKey, keys_of
 from hushbid.mechanism.shared_menu import SharedMenu
-from hushbid.payments import FINEST, EvenBounds, RentBounds, Rents, rents, rounding
+from hushbid.payments import FINEST, EvenBounds, RentBounds, Rents, rents, rents_of_alike, rounding
+from hushbid.priors import Prior
 from hushbid.tables import Library, frame_of
 
 _SAMPLE = 256
@@ -257,6 +258,7 @@ def _bought_from_many(
         outside = outside + priced.outside if priced.outside.size else outside
         payments += np.asarray(population.user_weight) * (purchase.mse - outside)
     error = purchase.schedule_error + purchase.rent_error
+    bounds = EvenBounds(rents=priced.rent, losses=priced.loss, error=error)
     return Decision(
         reports=reports,
         virtual_costs=costs,
@@ -264,12 +266,12 @@ def _bought_from_many(
         weights=priced.weight,
         payments=payments,
         information_rent=priced.rent,
-        rent_bounds=EvenBounds(rents=priced.rent, losses=priced.loss, error=error),
+        rent_bounds=bounds,
         outside_error=outside,
         mse=purchase.mse,
         worst_mse=purchase.worst_mse,
         objective=purchase.objective,
-        incentive_error=2.0 * error,
+        incentive_error=2.0 * bounds.widest,
         tie_order=precedence(tie_key),
     )
 
@@ -430,22 +432,38 @@ class _Integrals:
         lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
         for group in population.groups:
             rows = _bought_of(group, self.bought, self.reports.size)
-            places = slice(None) if rows is self.bought else np.searchsorted(self.bought, rows)
-            found = rents(
-                self.rule,
-                group.prior,
-                rows,
-                self.reports[rows],
-                alike=self._alike(rows),
-                paid_besides=self.price[places],
-                tolerance=tolerance,
-            )
-            # the enclosure, wider by what losses are rounded by
-            found = replace(found, lower=found.lower - self.slack, upper=found.upper + self.slack)
-            lower[places], upper[places], estimate[places] = found.lower, found.upper, found.estimate
-            evaluations += found.evaluations
-            error = max(error, found.error)
+            for some in self._kinds(rows):
+                places = slice(None) if some is self.bought else np.searchsorted(self.bought, some)
+                found = self._rents(group.prior, some, self.price[places], tolerance)
+                # the enclosure, wider by what losses are rounded by
+                found = replace(found, lower=found.lower - self.slack, upper=found.upper + self.slack)
+                lower[places], upper[places], estimate[places] = found.lower, found.upper, found.estimate
+                evaluations += found.evaluations
+                error = max(error, found.error)
         return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
+
+    def _rents(self, prior: Prior, rows: IndexArray, price: FloatArray, tolerance: float) -> Rents:
+        reports = self.reports[rows]
+        if self._differ_by_bids and rows.size > MANY:
+            return rents_of_alike(self.rule, prior, rows, reports, paid_besides=price, tolerance=tolerance)
+        return rents(self.rule, prior, rows, reports, alike=self._alike(rows), paid_besides=price, tolerance=tolerance)
+
+    @property
+    def _differ_by_bids(self) -> bool:
+        """Whether people of one group and stratum differ by nothing that matters but their bids."""
+        population = self.population
+        return not population.identity_decides and not any(
+            isinstance(value, np.ndarray) for value in (population.own_error, population.cap)
+        )
+
+    def _kinds(self, rows: IndexArray) -> list[IndexArray]:
+        """People of one group by stratum, if those of a stratum are many; all together otherwise."""
+        strata = self.population.strata
+        if strata is None or not self._differ_by_bids or rows.size <= MANY:
+            return [rows]
+        parts = [rows[which] for which in rows_by_stratum(strata.codes[rows], strata.count)]
+        few = [part for part in parts if part.size <= MANY]
+        return [*(part for part in parts if part.size > MANY), *([np.sort(np.concatenate(few))] if few else [])]
 
     def _alike(self, rows: IndexArray) -> FloatArray | IndexArray | None:
         """Who faces the same rule at the same report: not where identity, variance, cap or stratum matters."""

@@ -25,9 +25,11 @@ In reading order:
 - `rent_sums`: bounds that use monotonicity alone, for where values have lost their digits
 - `rent_bounds`: how it is enclosed where it takes halving
 - `virtual_cost_table`: ``ψ`` and its inverse there
+- `alike`: the rents of very many people who differ by nothing but their bids, from those of some
 - `curves`, `rent_curves`: the rents of very many people as curves in the bid, with a verified error
 """
 
+from hushbid.payments.alike import rents_of_alike
 from hushbid.payments.curves import Curve
 from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_curves import GroupCurves
@@ -45,5 +47,6 @@ __all__ = [
     "RuleWithPotential",
     "rent_of_rule",
     "rents",
+    "rents_of_alike",
     "rounding",
 ]

@@ -12,10 +12,11 @@ from hushbid.payments.rent_integrals import rents
 from hushbid.payments.rule import Rents
 from hushbid.priors import Prior
 
-_AT_POINTS, _FINE = 0.9, 1e-4
+_AT_POINTS, _FINE = 0.88, 1e-4
 """The parts of a market's tolerance for what is computed at points, and for a curve through them."""
 
-_BETWEEN = 0.01
+_GRID, _MOST_JUMPS, _STEEP = 1025, 16, 16.0
+_BETWEEN = 0.1
 """No curve is closer to its points than this part of what those may be off."""
 
 
@@ -116,4 +117,27 @@ class GroupCurves:
         # the last bid that is bought from, and the ends of flat parts on the way
         high = max(float(prior.virtual_cost_inverse(bought.level)), low)
         inner = [end for part in prior.flat_parts for end in part[:2] if low < end < high]
-        return [low, *inner, high]
+        return [low, *inner, *_jumps(prior, low, high), high]
+
+
+def _jumps(prior: Prior, low: float, high: float) -> list[float]:
+    """The last bids before the virtual cost jumps, so that no piece of a curve need close in on them."""
+    grid = np.linspace(low, high, _GRID)
+    rise = np.diff(np.asarray(prior.virtual_cost(grid)))
+    steep = np.argsort(-rise)[:_MOST_JUMPS]
+    steep = steep[rise[steep] > _STEEP * np.median(rise)]
+    left, right, whole = grid[steep], grid[steep + 1], rise[steep]
+    while left.size:
+        middle = 0.5 * (left + right)
+        inside = (left < middle) & (middle < right)
+        if not inside.any():
+            break
+        # follow the half in which it rises more, while nearly all of the rise is there
+        costs = np.asarray(prior.virtual_cost(np.concatenate([left, middle, right]))).reshape(3, -1)
+        rises = np.diff(costs, axis=0)
+        kept = rises.max(axis=0) > 0.5 * whole
+        up = rises[1] > rises[0]
+        left, right = np.where(up & inside, middle, left)[kept], np.where(up | ~inside, right, middle)[kept]
+        whole = whole[kept]
+    found: list[float] = left.tolist()
+    return found
