@@ -29,6 +29,7 @@ _ROUNDING = 1e-11
 def uncapped_lower_bound(problem: CentralProblem) -> float:
     """Return a number that no purchase's objective is below, within 1e-9 of the best; caps are not looked at."""
     problem.refuse_changed()
+    problem = problem.with_lower_costs()
     with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
         bound = _convex_bound(problem) if problem.form.target.unimodal else _price_bound(problem)
     return float(problem.form.objective(np.asarray(bound * (1.0 - _ROUNDING))))
@@ -83,6 +84,8 @@ def _convex_bound(problem: CentralProblem) -> float:
         return 0.0
     j = pieces.candidates(target)
     at = float(target.root(pieces.mean[j], pieces.spread[j], pieces.floor[j])[0])
+    if not at < math.inf and target.kind == "budget":  # nobody asks for anything
+        return problem.least_error
     if not at < math.inf:
         raise problem.impossible()
     # the bound holds at every T: sums over people, not differences of sums

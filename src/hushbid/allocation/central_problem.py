@@ -128,8 +128,11 @@ class CentralProblem:
     strata: Strata
     """The strata as stated."""
 
+    stated: FloatArray = field(repr=False)
+    """The costs as they were stated: what is paid for, and what is reported."""
+
     watched: FloatArray = field(repr=False)
-    """Some of the costs, copied."""
+    """Some of these, copied."""
 
     @classmethod
     def of(
@@ -158,15 +161,17 @@ class CentralProblem:
             codes=strata.codes,
             totals=_totals(costs, unit / variances, strata),
             strata=strata,
+            stated=costs,
             watched=costs[:: max(costs.size // _WATCHED, 1)].copy(),
         )
 
     def with_cost(self, row: int, cost: float) -> "CentralProblem":
         """Return the problem in which one person has another cost; refused where their stratum is left empty."""
-        costs = self.costs.copy()
+        costs = self.stated.copy()
         costs[row] = cost
         return replace(
             self,
+            stated=costs,
             costs=self.form.limited(costs),
             totals=_totals(costs, self.form.unit / self.variances, self.strata),
             watched=costs[:: max(costs.size // _WATCHED, 1)].copy(),
@@ -188,11 +193,16 @@ class CentralProblem:
 
     def refuse_changed(self) -> None:
         """Raise an error if the caller's array of costs was changed since."""
-        now = self.form.limited(self.costs[:: max(self.costs.size // _WATCHED, 1)])
-        if not np.array_equal(now, self.form.limited(self.watched)):
+        if not np.array_equal(self.stated[:: max(self.stated.size // _WATCHED, 1)], self.watched):
             raise InputError(
                 "virtual_costs were changed after they were allocated: the bound would be for other people."
             )
+
+    def with_lower_costs(self) -> "CentralProblem":
+        """Return the problem in which no cost is above the stated one: what was moved up asks for nothing."""
+        if not (self.costs > self.stated).any():
+            return self
+        return replace(self, costs=np.where(self.costs > self.stated, 0.0, self.costs))
 
     def impossible(self) -> MarketError:
         """Return what to say where no purchase reaches the target."""
@@ -200,9 +210,10 @@ class CentralProblem:
         if form.target.kind == "budget":
             return MarketError("Every virtual cost is 0: a budget cannot be spent on people who ask for nothing.")
         people = int(np.count_nonzero(self.costs < math.inf))
+        where = " in their strata" if form.sizes.size > 1 else ""
         return Unreachable(
             f"standard_error must be above {math.sqrt(self.least_error * form.factor):.6g}, the error of these {people}"
-            f" people's data without any noise, got {math.sqrt(form.target.number * form.factor):g}.",
+            f" people's data{where} without any noise, got {math.sqrt(form.target.number * form.factor):g}.",
             field="standard_error",
         )
 

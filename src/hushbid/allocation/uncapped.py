@@ -30,8 +30,8 @@ def solve_uncapped(problem: CentralProblem) -> Allocation:
         loss = np.where(share > 0.0, math.inf, 0.0) if total == math.inf else share * (total / math.sqrt(form.unit))
         losses[rows] = loss
         active += int(np.count_nonzero(share))
-        paid_for = problem.costs[rows] > 0.0
-        expense += float((problem.costs[rows][paid_for] * loss[paid_for]).sum())
+        stated = problem.stated[rows]
+        expense += float((stated[stated > 0.0] * loss[stated > 0.0]).sum())
     noise = 2.0 / total / total if point.at == 0.0 else 0.0
     mse = float(form.target.reported_error(np.asarray(form.factor * (point.mse + noise))))
     implied = 0.5 * total * point.at * form.money / form.factor if point.at > 0.0 else 0.0
