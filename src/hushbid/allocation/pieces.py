@@ -139,11 +139,13 @@ class Pieces:
         cls, base: float, least: float, key: FloatArray, slope: FloatArray, spread: FloatArray, drop: FloatArray
     ) -> "Pieces":
         """Return pieces from what each person changes at their key; ``least`` is ``c`` after the last one."""
-        order = np.argsort(key, kind="stable")
-        key, drop, slope = key[order], drop[order], slope[order].cumsum()
+        if (key[1:] < key[:-1]).any():
+            order = np.argsort(key, kind="stable")
+            key, slope, spread, drop = key[order], slope[order], spread[order], drop[order]
+        slope = slope.cumsum()
         floor = least + np.append(drop[1:], 0.0)[::-1].cumsum()[::-1]
         paid = base * key + np.append(0.0, (slope[:-1] * np.diff(key)).cumsum())
-        return cls(base, key, slope, spread[order].cumsum(), floor, paid)
+        return cls(base, key, slope, spread.cumsum(), floor, paid)
 
     @property
     def mean(self) -> FloatArray:
@@ -166,10 +168,15 @@ class Pieces:
         before = target.excess(self.key, mean + self.floor * self.key, self.paid) <= 0.0
         before |= self.key == 0.0
         after = np.append(before[1:], False)
+        crossing = np.flatnonzero(before & ~after)
+        if target.unimodal:
+            return crossing
         turn = target.turning_point(mean)
         inside = ~before & ~after & (self.key < turn) & (turn < np.append(self.key[1:], math.inf))
-        inside &= target.excess(turn, mean + self.floor * turn, mean * turn - self.spread) < 0.0
-        return np.flatnonzero((before & ~after) | inside)
+        some = np.flatnonzero(inside)
+        mean, turn = mean[some], turn[some]
+        dips = target.excess(turn, mean + self.floor[some] * turn, mean * turn - self.spread[some]) < 0.0
+        return np.sort(np.append(crossing, some[dips]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
