@@ -6,7 +6,8 @@ In reading order:
 - `releasing`: `release`, the one estimate
 - `summary`, `cards`: what was decided, in words; markets, outcomes and plans in a notebook
 - `terms`: the fields of a market, in the user's units, and what is allowed in them
-- `strata`: public strata, the combination of their means that is wanted, and what they cannot be joined with
+- `strata`: public strata, and the combination of their means that is wanted
+- `combinations`: the table of what cannot be combined, which also prints the reference page
 - `survey`: several questions as the market for one number that they come to, and the error of each
 - `population`: `Population`, a market for so many people on a data range of width 1; everything below works on it
 - `impossible`: what no purchase can do: a stratum without sellers, an accuracy out of reach, a payment without end

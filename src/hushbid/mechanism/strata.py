@@ -1,4 +1,4 @@
-"""Public strata of a market: what may be stated about them, and what they cannot be joined with.
+"""Public strata of a market, and what may be stated about them.
 
 Everybody is in one stratum, known beforehand, and the means of the strata differ. A buyer wants a combination of them,
 ``Σ ℓ_g θ_g``, with one noise for all: a post-stratified mean (``shares``, which sum to 1) or a difference
@@ -17,31 +17,13 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Goal, HardBudget, Price
+from hushbid.allocation import Accuracy, Goal
 from hushbid.arrays import as_count, as_number, first_row, rows_text
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 
 _SUM = 1e-9
 """Shares may miss 1 by this much in sum: what writing them down in decimals leaves."""
-
-NO_WEIGHT = (
-    "user_weight must be 0 with strata: what staying out is worth to people whose stratum has a mean of its own is not"
-    " known."
-)
-NO_HARD_BUDGET = (
-    "a hard budget cannot be the goal with strata: the menu that people share in knows one mean; state a budget, a"
-    " standard_error or a buyer_weight."
-)
-NO_LOCAL_ACCURACY = (
-    "a standard_error cannot be the goal for a combination of strata in the local setting: the strata do not separate"
-    " there, and the best purchase is not known; state a buyer_weight, or choose the central setting."
-)
-NO_CAPS = (
-    "{name} cannot be joined with a combination of strata unless the goal is a price of the error: for a standard error"
-    " or a budget the best purchase under both has not been proved; state a buyer_weight, or make a market of each"
-    " stratum."
-)
 
 
 def as_strata(column: Any, shares: Any, contrast: Any) -> Strata | None:
@@ -124,28 +106,6 @@ def listed(names: Sequence[str]) -> str:
     """Some names, for a message."""
     shown = ", ".join(repr(name) for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
-
-
-# -- what they cannot be joined with -----------------------------------------------------------------------------------
-
-
-def refuse_with_strata(goal: Goal, *, local: bool, cares: bool) -> None:
-    """Refuse a goal or user weights that strata cannot be joined with."""
-    if cares:
-        raise InputError(NO_WEIGHT, field="user_weight")
-    if isinstance(goal, HardBudget):
-        raise InputError(NO_HARD_BUDGET, field="goal")
-    if local and not isinstance(goal, Price):
-        raise InputError(NO_LOCAL_ACCURACY, field="goal")
-
-
-def refuse_caps(name: str, *, goal: Goal, local: bool) -> None:
-    """Refuse caps and limits with a combination of strata: the one place that decides it.
-
-    Locally strata for a price are markets of their own, which take them as any other does.
-    """
-    if not local and not isinstance(goal, Price):
-        raise InputError(NO_CAPS.format(name=name), field=name)
 
 
 # -- what is stated for each stratum -----------------------------------------------------------------------------------

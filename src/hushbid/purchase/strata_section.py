@@ -13,19 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Budget, HardBudget
+from hushbid.allocation import Accuracy
 from hushbid.errors import InputError
-from hushbid.mechanism.strata import NO_WEIGHT, listed
+from hushbid.mechanism.combinations import Combination, refuse
+from hushbid.mechanism.strata import listed
 from hushbid.purchase.people import People, as_stratum
 from hushbid.purchase.toml_sections import Section, is_number, top_of
 
 _ONE_OF = "exactly one of shares, contrast and each"
 _MOST_PEOPLE = 10**12
-
-NO_SPLIT = (
-    "a budget cannot be the goal with strata.each: how to split it between strata would have to be fixed before anybody"
-    " reports; make a campaign of each stratum with its own budget, or state a standard_error or a buyer_weight."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,10 +63,8 @@ class Stratification:
         Before people are read there are no ``names``: then the strata that the terms name must be the same.
         """
         goal = terms["goal"]
-        if np.any(np.asarray(terms["user_weight"]) > 0.0):
-            raise InputError(NO_WEIGHT, field="user_weight")
-        if isinstance(goal, (Budget, HardBudget)):
-            raise InputError(NO_SPLIT, field="goal")
+        cares = bool(np.any(np.asarray(terms["user_weight"]) > 0.0))
+        refuse(Combination(setting=terms["setting"], goal=goal.kind, each=True, user_weight=cares))
         stated = {}
         if isinstance(goal, Accuracy) and isinstance(goal.standard_error, Mapping):
             stated["standard_error"] = list(goal.standard_error)
