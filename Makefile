@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 SETUP  := PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-deps lint types format bench pythons soak docs lock clean
+.PHONY: help setup demo test test-long test-deps lint types format bench compare pythons soak docs lock clean
 
 help:  ## list what can be made
 	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -28,6 +28,9 @@ test-long: setup test-deps lint types  ## before a release: ten times the exampl
 
 bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
 	@$(BIN)/python -m benchmarks.run $(ONLY)
+
+compare: setup  ## decisions against those of an earlier commit (ARGS="--only capped local", ARGS="--size large HEAD~1")
+	@$(BIN)/python -m tools.comparison $(ARGS)
 
 pythons: setup  ## the demo from the wheel on every supported Python that is here (and some tests: TESTS="tests/cli")
 	@$(BIN)/python tools/pythons.py $(TESTS)

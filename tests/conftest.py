@@ -154,7 +154,6 @@ def spark_session(require: Callable[[str], Path]) -> Iterator[Any]:
 
 def pytest_collection_finish() -> None:
     """Thousands of tests and all their modules stay to the end: there is no need to look for garbage among them."""
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     gc.enable()
@@ -162,19 +161,41 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Examples stand in the docstrings of the package: there is no need to look for them in tests."""
+    """Examples stand in docstrings of the package: there is no need to look for them in tests, nor where none is."""
     found = yield
-    ours = file_path.is_relative_to(Path(__file__).parent)
-    return [one for one in found if not (ours and isinstance(one, DoctestModule))]
+    if any(isinstance(one, DoctestModule) for one in found):
+        ours = file_path.is_relative_to(Path(__file__).parent)
+        if ours or b">>>" not in file_path.read_bytes():
+            return [one for one in found if not isinstance(one, DoctestModule)]
+    return found
+
+
+BEGUN_FIRST = (
+    "tests/server/pages/test_first_survey.py",
+    "tests/server/pages/test_whole_campaigns.py",
+    "tests/server/api/test_serve.py",
+    "tests/server/pages/test_demo.py",
+    "tests/e2e/test_pages.py",
+    "tests/notebook/test_tutorial.py",
+    "tests/house/test_package.py",
+)
+"""Files with the longest tests: begun late, one of them keeps a process busy after the others have ended."""
+
+
+def _turn(item: pytest.Item) -> int:
+    """Spark comes first: so the same one of several processes runs all of its tests, and only that one starts Java."""
+    if "spark" in item.nodeid or "spark_session" in getattr(item, "fixturenames", ()):
+        return 0
+    return 1 if item.nodeid.partition("::")[0] in BEGUN_FIRST else 2
 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Spark comes first: so the same one of several processes runs all of its tests, and only that one starts Java."""
+    """Try more examples where they are asked for, and run first what takes longest."""
     if EXAMPLES > 1:
         for item in items:
             _try_more_examples(getattr(item, "obj", None))
-    items.sort(key=lambda one: "spark" not in one.nodeid and "spark_session" not in getattr(one, "fixturenames", ()))
+    items.sort(key=_turn)
 
 
 # -- what is made once -------------------------------------------------------------------------------------------------

@@ -14,8 +14,8 @@ A record of version 2 is a JSON object (docs/reference/record.md describes every
     versions             of the programs that made it
     hash                 of everything else, in the canonical form
 
-All of it is confidential: a loss or a payment tells what somebody reported. Records of version 1, in which every market
-had a price for the error, stay readable and are written again as they were.
+All of it is confidential: a loss or a payment tells what somebody reported.
+Records of other versions are refused.
 """
 
 import platform
@@ -146,7 +146,7 @@ class Record:
             notes=_texts(notes, "notes", None) or (),
             versions=_versions(),
         )
-        plain = _codec(outcome.version).write(replace(made, release=None))
+        plain = _CODEC.write(replace(made, release=None))
         content = Held({**plain, "release": None if release is None else release.held()})
         written = canonical_parts(content)
         try:
@@ -189,7 +189,7 @@ class Record:
     def from_dict(cls, values: Mapping[str, Any]) -> "Record":
         """The inverse of `to_dict`; a record of an unknown version or with a wrong hash is refused."""
         known = values if isinstance(values, Mapping) else {}
-        wrong = header_problem(known, "record", _header(known.get("version")))
+        wrong = header_problem(known, "record", _HEADER)
         if wrong is not None:
             raise RecordError(wrong)
         content = Held({name: value for name, value in held_in(values).items() if name != "hash"})
@@ -235,8 +235,8 @@ class Record:
     @classmethod
     def _read(cls, content: Mapping[str, Any], digest: str) -> "Record":
         try:
-            found = _codec(content.get("version")).read(held_in(content))
-            outcome = _outcome(found.outcome, content["version"])
+            found = _CODEC.read(held_in(content))
+            outcome = _outcome(found.outcome)
             return cls(**_fields(found, outcome), hash=digest, content=content)
         except HushbidError as problem:
             raise RecordError(f"The record cannot be read: {problem}") from None
@@ -322,16 +322,8 @@ class _Content:
     versions: dict[str, str]
 
 
-def _header(version: object) -> dict[str, Any]:
-    """How a record of that version begins; of the latest, if there is no such version."""
-    return {"format": FORMAT, "version": 1 if version == 1 else VERSION}
-
-
-_OLD, _NEW = (Codec(_Content, "record", header=_header(version)) for version in (1, VERSION))
-
-
-def _codec(version: object) -> Codec[_Content]:
-    return _OLD if version == 1 else _NEW
+_HEADER = {"format": FORMAT, "version": VERSION}
+_CODEC = Codec(_Content, "record", header=_HEADER)
 
 
 def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = False) -> dict[str, Any]:
@@ -372,12 +364,10 @@ def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = Fals
     }
 
 
-def _outcome(values: Mapping[str, Any], version: int) -> Outcome:
+def _outcome(values: Mapping[str, Any]) -> Outcome:
     outcome = Outcome.from_dict(values)
-    if outcome.version != version:
-        raise RecordError(f"outcome must be of the record's version {version}, got {outcome.version}.", field="outcome")
     # what is read must be written again exactly as it stands
-    if not _same(thawed(values["market"]), outcome.written_market()):
+    if not _same(thawed(values["market"]), outcome.market.to_dict()):
         raise RecordError("outcome.market: every field must be there, and in the form in which it is written.")
     return outcome
 

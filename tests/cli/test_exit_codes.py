@@ -27,7 +27,7 @@ def priced(*more: object) -> Result:
 
 
 def altered() -> Result:
-    values = json.loads((VECTORS / "record-v1.json").read_text())
+    values = json.loads((VECTORS / "record-price.json").read_text())
     Path("record.json").write_text(json.dumps({**values, "hash": "0" * 64}))
     return hushbid("verify", "record.json")
 
@@ -56,7 +56,7 @@ def unwritable() -> Result:
 
 COMMANDS: dict[str, tuple[int, Callable[[], Result]]] = {
     "done": (0, lambda: priced("--budget", 5)),
-    "a record that holds": (0, lambda: hushbid("verify", VECTORS / "record-v1.json")),
+    "a record that holds": (0, lambda: hushbid("verify", VECTORS / "record-price.json")),
     "a hash that does not fit": (1, altered),
     "an option": (2, lambda: priced("--budget", -1)),
     "a campaign file": (2, lambda: hushbid("run", "none.toml")),

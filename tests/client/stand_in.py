@@ -117,7 +117,7 @@ class StandIn:
         facts = {name: person[name] for name in ("state", "report", "promised", "payment")}
         fixed = {"title": "", "currency": "EUR", "decimals": 2, "due": 0, "smallest_report": 1.0, "largest_bought": 2.0}
         campaign = {"campaign": "c1", "campaign_state": self.state, "bounds": self.settings["bounds"]}
-        campaign |= {"max_privacy_loss": self.settings["max_privacy_loss"]}
+        campaign |= {"max_privacy_loss": self.settings["max_privacy_loss"], "questions": []}
         campaign |= {"takes_limits": self.fault == "forget limits"}  # it keeps none
         setting = self.settings.get("setting", "central")
         return {**fixed, **campaign, **facts, "participant": person["id"], "setting": setting, **self.lies}

@@ -1,7 +1,6 @@
 """The clients against a network that loses answers, lies or refuses: what leaves the process, and what comes back."""
 
 import asyncio
-import hashlib
 import json
 import re
 import ssl
@@ -26,7 +25,6 @@ from hushbid.client import (
 )
 from hushbid.client.messages import place_name
 from hushbid.client.views import split_link
-from hushbid.disclosure import privatize
 from hushbid.errors import (
     CampaignError,
     Conflict,
@@ -48,6 +46,7 @@ VIEW: dict[str, Any] = {
     "title": "Sleep",
     "setting": "local",
     "bounds": [0, 24],
+    "questions": [],
     "max_privacy_loss": 1.0,
     "currency": "EUR",
     "decimals": 2,
@@ -258,18 +257,6 @@ def test_every_link_of_one_person_sends_the_first_noisy_value(tmp_path: Path) ->
     with ParticipantClient(URL, "renewed", keeper=keeper, network=httpx.MockTransport(liar)) as me:
         me.deliver_privately(7.5)
     assert liar.sent[0]["message"] == network.sent[0]["message"]
-
-
-def test_what_was_kept_under_the_name_of_a_link_is_found_again(tmp_path: Path) -> None:
-    old = f"link-{hashlib.sha256(b'invited').hexdigest()[:32]}"
-    first = privatize(7.5, 0.5, (0.0, 24.0), store=tmp_path / old)
-    terms = {"setting": "local", "bounds": [0.0, 24.0], "largest_loss": 1.0, "price": 1.25}
-    (tmp_path / f"{old}.terms").write_text(json.dumps(terms))
-    network = Network()
-    for link in ("invited", "renewed"):
-        with ParticipantClient(URL, link, keeper=MessageFolder(tmp_path), network=httpx.MockTransport(network)) as me:
-            me.deliver_privately(9.0)
-    assert [body["message"] for body in network.sent] == [first.to_dict()] * 2
 
 
 @pytest.mark.parametrize("changes", [{"currency": "IDR"}, {"decimals": 0}])

@@ -13,13 +13,16 @@ from typing import Any
 import pytest
 
 from hushbid import verify
-from hushbid.record import read
+from hushbid.record import Record, read
 from tests.extent import ALL_CASES
 from tests.golden.runs import CAMPAIGNS, EVERYWHERE, HERE, IN_TWO_WAYS, RESULTS, TWICE, WAYS, arithmetic, hushbid, run
 from tests.golden.server import FOLDER, comparable, play
 from tests.golden.surface import help_texts, public_names
 
 RECORDS = [*sorted(RESULTS.glob("*/*/record.json")), *RESULTS.glob("*/*/outcome.json"), FOLDER / "record.json"]
+NAMES_ITS_FILE = ("hash", "stamps")
+"""What differs in a record where the campaign file only has another name."""
+
 GROWING = {"again.json", "decided.json", "summary.json"}
 """Facts that may get company; so may an engine's estimate, beside which memory's always told more."""
 
@@ -95,9 +98,22 @@ def without_files(told: str) -> tuple[str, set[str]]:
 
 @pytest.mark.parametrize("record", RECORDS, ids=lambda path: path.parent.parent.name)
 def test_a_record_is_read_and_verified_as_it_is(record: Path) -> None:
-    """As the command does, which integrates the rents of more people finely."""
-    found = verify(read(record), people=1)
-    assert found.ok, found.summary()
+    """As the command does, which integrates the rents of more people finely.
+
+    A batch's record that says what memory's says is read; only one of the two is verified.
+    """
+    found = read(record)
+    if ALL_CASES or not says_the_same(found, RESULTS / record.parent.parent.name / "memory" / record.name, record):
+        verified = verify(found, people=1)
+        assert verified.ok, verified.summary()
+
+
+def says_the_same(found: Record, other: Path, path: Path) -> bool:
+    """Whether another record differs at most in what names the campaign file."""
+    if other == path or not other.exists():
+        return False
+    here, there = ({k: v for k, v in one.content.items() if k not in NAMES_ITS_FILE} for one in (found, read(other)))
+    return here == there
 
 
 def test_a_campaign_on_a_server_gives_what_it_gave(tmp_path: Path) -> None:

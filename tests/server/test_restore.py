@@ -248,7 +248,7 @@ def test_a_server_whose_claims_were_lost_does_not_start_and_draws_nothing_anew(
         assert again(service, play).view.state is CampaignState.RELEASED
 
 
-def test_an_installation_of_an_older_version_gets_marks_at_its_first_start(installation: Installation) -> None:
+def test_claims_that_a_crash_left_unmarked_are_marked_at_the_next_start(installation: Installation) -> None:
     with installation.start() as service:
         play = decided(service)
         play.deliver()

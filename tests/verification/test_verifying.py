@@ -334,7 +334,7 @@ def test_what_nothing_checks_is_what_the_documentation_lists() -> None:
     assert all(noticed(put(content, path, value)) for path, value in refused)
 
 
-@pytest.mark.parametrize("name", ["record-v1.json", "record-v1-local.json"])
+@pytest.mark.parametrize("name", ["record-price.json", "record-local.json"])
 def test_an_estimate_altered_by_a_millionth_is_off_the_public_grid(name: str) -> None:
     content = dict(read(VECTORS / name).content)
     estimate = content["release"]["estimate"]
@@ -501,14 +501,6 @@ def test_an_outcome_that_no_market_gives_is_not_passed_over() -> None:
     found = verify(Record.from_dict({**lie, "hash": content_hash(lie)}))
     assert found.failed == ("content",)
     assert "Under a cap there is no outcome" in found.summary()
-
-
-def test_a_cap_of_version_1_clips_the_optimum_and_one_of_version_2_does_not() -> None:
-    old = read(VECTORS / "record-v1-local.json")
-    assert old.outcome.market.max_privacy_loss is not None
-    assert verify(old, people=1).ok
-    other = dataclasses.replace(old.outcome.market, max_privacy_loss=1.01 * old.outcome.market.max_privacy_loss)
-    assert {"optimality", "rents"} <= set(lied(old, market=other).failed)
 
 
 @pytest.mark.parametrize("prior", [UNIFORM, STEPS], ids=["uniform", "empirical"])

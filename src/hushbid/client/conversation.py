@@ -296,7 +296,7 @@ def _terms(view: Participation, kept: Terms | None, price: float, at_most: float
 
 
 def _require_currency(view: Participation, kept: Terms | None) -> None:
-    """Refuse other money than her price was named in; earlier versions kept none."""
+    """Refuse other money than her price was named in, where this device knows it."""
     if (
         kept is not None
         and kept.currency is not None

@@ -30,7 +30,7 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from hushbid.disclosure import privatize, privatize_answers
-from hushbid.durable import give_name, write_whole
+from hushbid.durable import write_whole
 from hushbid.errors import ReleaseError
 from hushbid.questions import Layout, Question, question_from_dict
 
@@ -149,14 +149,10 @@ class MessageFolder:
         return found
 
     def place(self, token: str, name: str) -> str:
-        """The name in the link's file; what earlier versions kept under the link's own name is taken over."""
+        """The name in the link's file; this one if the link is new."""
         path = self.path / f"{_name(token)}.place"
         try:
             if not path.exists():
-                # by hard link: both names hold the first one
-                for suffix in (".terms", ".json"):
-                    with suppress(FileExistsError, FileNotFoundError):
-                        give_name(self.path / f"{_name(token)}{suffix}", self.path / f"{name}{suffix}")
                 with suppress(FileExistsError):
                     self._write(path, name, first=True)
             found = path.read_text("ascii")

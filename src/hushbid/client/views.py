@@ -289,8 +289,8 @@ def _bounds(found: Any) -> tuple[float, float]:
 
 
 def _questions(found: Any) -> tuple[Question, ...]:
-    """The questions; servers from before there were any name none."""
-    if found is None or found == []:
+    """The questions; none where one number is asked for."""
+    if found == []:
         return ()
     with suppress(InputError):
         if isinstance(found, list):

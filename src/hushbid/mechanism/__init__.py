@@ -5,7 +5,6 @@ In reading order:
 - `market`: `Market` and its verbs; `Outcome`, what it decided
 - `releasing`: `release`, the one estimate
 - `summary`, `cards`: what was decided, in words; markets, outcomes and plans in a notebook
-- `version_1`: outcomes as records of version 1 hold them
 - `terms`: the fields of a market, in the user's units, and what is allowed in them
 - `strata`: public strata, the combination of their means that is wanted, and what they cannot be joined with
 - `each`: the mean of every stratum: a market of its own in each, and their decisions as one

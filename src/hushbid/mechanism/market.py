@@ -46,18 +46,13 @@ from hushbid.mechanism.survey import (
     question_errors,
 )
 from hushbid.mechanism.terms import Terms, as_prior
-from hushbid.mechanism.version_1 import (
-    decision_in_version_1,
-    decision_of_version_1,
-    market_in_version_1,
-    market_of_version_1,
-)
 from hushbid.mechanism.virtual_figures import FEWEST, drawn
 from hushbid.notebook import pretty
 from hushbid.priors import Grouped, Prior
 from hushbid.wording import figure
 
-_FORMAT, _VERSION = "hushbid outcome", 2
+OUTCOME_VERSION = 2
+_HEADER = {"format": "hushbid outcome", "version": OUTCOME_VERSION}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -313,9 +308,6 @@ class Outcome(Decision):
     market: Market
     """The market, as it was before anybody reported."""
 
-    version: int = _VERSION
-    """Of the form in which it is written. In version 1 a cap clips the optimum that there is without it."""
-
     _optimum: Allocation | None = field(default=None, init=False, repr=False)
     """Kept when it was asked for."""
 
@@ -380,8 +372,8 @@ class Outcome(Decision):
             found = math.fsum(part.lower_bound for part in self.by_stratum().values())
             object.__setattr__(self, "_certified", found)
         elif self._certified is None:
-            bounded = self.population if self.version > 1 else self.population.without_caps()
-            object.__setattr__(self, "_certified", bounded.lower_bound(self.virtual_costs, self.privacy_loss))
+            found = self.population.lower_bound(self.virtual_costs, self.privacy_loss)
+            object.__setattr__(self, "_certified", found)
         assert self._certified is not None
         return self._certified
 
@@ -452,31 +444,21 @@ class Outcome(Decision):
         return self._with_header(Decision.held(self))
 
     def _with_header(self, decided: dict[str, Any]) -> dict[str, Any]:
-        shown = decided if self.version > 1 else decision_in_version_1(decided)
-        return {"format": _FORMAT, "version": self.version, "market": self.written_market(), **shown}
-
-    def written_market(self) -> dict[str, Any]:
-        """The market as plain values, in the outcome's version."""
-        market = self.market.to_dict()
-        return market if self.version > 1 else market_in_version_1(market)
+        return {**_HEADER, "market": self.market.to_dict(), **decided}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Outcome":
-        """The inverse of `to_dict`, for outcomes of this version and of version 1."""
+        """The inverse of `to_dict`; an outcome of another version is refused."""
         if not isinstance(values, Mapping):
             raise RecordError(f"An outcome must be a mapping of its fields, got {type(values).__name__}.")
-        version = 1 if values.get("version") == 1 else _VERSION
-        header = {"format": _FORMAT, "version": version}
-        wrong = header_problem(values, "outcome", header)
+        wrong = header_problem(values, "outcome", _HEADER)
         if wrong is not None:
             raise RecordError(wrong)
-        plain = {name: one for name, one in values.items() if name not in ("market", *header)}
+        plain = {name: one for name, one in values.items() if name not in ("market", *_HEADER)}
         market: Any = thawed(values.get("market"))
-        if version == 1:
-            market, plain = market_of_version_1(market), decision_of_version_1(plain)
         decided = fields_of_plain(plain)
         try:
-            return cls(**decided, market=Market.from_dict(market), version=version)
+            return cls(**decided, market=Market.from_dict(market))
         except UnknownFamily as problem:  # it says what to do about it
             raise RecordError(f"The outcome cannot be read: {problem}.") from None
         except (KeyError, TypeError, ValueError, AttributeError) as problem:

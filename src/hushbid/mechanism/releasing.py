@@ -13,7 +13,7 @@ from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure import Release, ReleasePlan, release_once
 from hushbid.disclosure.once import simulate_synthetic
 from hushbid.errors import InputError, NothingDelivered
-from hushbid.mechanism.market import Outcome
+from hushbid.mechanism.market import OUTCOME_VERSION, Outcome
 
 
 def release(
@@ -99,7 +99,7 @@ def plan_of(
 
 def outcome_key(outcome: Outcome) -> str:
     """The content hash of an outcome, by which a record says that its release belongs to it."""
-    head = {"outcome": outcome.version, "market": outcome.written_market(), "people": int(outcome.reports.size)}
+    head = {"outcome": OUTCOME_VERSION, "market": outcome.market.to_dict(), "people": int(outcome.reports.size)}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True, allow_nan=False).encode())
     for column in outcome.columns().values():
         digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())

@@ -1,6 +1,6 @@
 """What may be done beside a running server: accounts, and backups. Each is one short transaction of its own.
 
-A database that has no tables yet, or older ones, is brought up to date first, for which no server may run.
+A database that has no tables yet gets them first, for which no server may run.
 """
 
 from pathlib import Path

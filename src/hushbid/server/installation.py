@@ -1,6 +1,7 @@
 """The folder of an installation::
 
     hushbid.sqlite3     the database, unless it is PostgreSQL
+    folder.format       which format and version it is; another one is refused by name
     installation        a random name, which the database holds too: the two belong together
     keys/identity.key   turns external ids into persons; without it nobody can tell who is who
     keys/signing/       the keys receipts are signed with (`hushbid.receipts.key_folder`)
@@ -15,7 +16,7 @@ A backup holds the database only. Keys and claims stay where they are, so going 
 bring a destroyed key back nor permit a second release.
 
 What was decided, drawn or withdrawn stands in the claims folder once and for all. That something was decided or drawn
-is marked beside the keys as well, and every start marks what it finds there from older versions. A claims folder that
+is marked beside the keys as well, and every start marks what a crash left unmarked. A claims folder that
 was emptied, or put back from an older copy, is then found out, instead of a second decision or a second estimate; so is
 one that lacks what the database says was decided or drawn.
 """
@@ -42,6 +43,7 @@ _KEY_BYTES = 32
 _DECISION, _RELEASE, _SUFFIX = "decision-", "release-", ".json"
 _WITHDRAWN = "withdrawn-"
 _MARK = ".stands"
+_FORMAT = "hushbid server folder, version 2\n"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,8 +63,16 @@ class Home:
         try:
             if not home._name.exists():
                 home._create()
+            known = home._format.read_text("utf-8") if home._format.exists() else None
         except OSError as problem:
             raise Unwritable(f"The folder {home.path} cannot be used: {problem.strerror}.") from None
+        # what another version decided and drew cannot be read here, and must not be decided or drawn again
+        if known != _FORMAT:
+            raise CampaignError(
+                f"{home.path} was made by {'an older' if known is None else 'another'} version of"
+                f" Hushbid: {home._format.name} must say {_FORMAT.strip()!r}. Use it with the version that made it, or"
+                " start with a new folder and an empty database."
+            )
         # what must never be made anew is only ever restored
         for part in (home.claims, home.data_keys, home._identity, home.keys / "signing"):
             if not part.exists():
@@ -75,9 +85,15 @@ class Home:
             folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         if not self.signing.exists:
             self.signing.create()
+        if not self._format.exists():
+            write_whole(self._format, _FORMAT.encode())
         for file in (self._identity, self._name):
             if not file.exists():
                 write_whole(file, secrets.token_hex(_KEY_BYTES).encode())
+
+    @property
+    def _format(self) -> Path:
+        return self.path / "folder.format"
 
     @property
     def _name(self) -> Path:
@@ -223,7 +239,7 @@ def require_standing(home: Home, name: str) -> None:
 
 def require_all_standing(home: Home, known: Iterable[Campaign]) -> None:
     """Refuse to start if anything is missing that is marked, or that the database says was decided or drawn; then mark
-    all that is there, which older versions did not."""
+    all that is there, which a crash may have prevented."""
     # marked, or decided by the database, and gone: refuse
     for mark in sorted(home.data_keys.glob(f"*{_MARK}")):
         _require_claim(home, mark.name.removesuffix(_MARK))
@@ -232,7 +248,7 @@ def require_all_standing(home: Home, known: Iterable[Campaign]) -> None:
             _require_claim(home, decision_name(campaign.id))
         if campaign.state in (CampaignState.RELEASED, CampaignState.CLOSED):
             _require_claim(home, release_name(campaign.id))
-    # there but not marked: of an older version
+    # there but not marked: a crash came between
     for kind in (_DECISION, _RELEASE):
         for claim in sorted(home.claims.glob(f"{kind}*{_SUFFIX}")):
             mark_standing(home, claim.name.removesuffix(_SUFFIX))

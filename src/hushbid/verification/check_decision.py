@@ -18,7 +18,7 @@ from hushbid.allocation.lower_bounds import local_lower_bound
 from hushbid.arrays import BoolArray, FloatArray, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.priors import Empirical, Prior
-from hushbid.verification.check_optimality import GAP, above, closely, is_clipped, optimality
+from hushbid.verification.check_optimality import GAP, above, closely, optimality
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, error_of, worst_bias_of
 
@@ -186,8 +186,8 @@ def _certificate(facts: Facts) -> Check:
     gap = above(objective, bound, facts.offset)
     if not gap >= -CLOSE:
         problems.append("The objective is below what is possible")
-    # with a cap, in the local setting and with a shared menu, a gap proves nothing
-    tight = facts.central and not is_clipped(facts) and not isinstance(facts.goal, HardBudget)
+    # in the local setting and with a shared menu, a gap proves nothing
+    tight = facts.central and not isinstance(facts.goal, HardBudget)
     if tight and not gap <= GAP:
         problems.append("The objective is above the certificate, so something better is possible")
     sentence = "No decision has a lower objective: the certificate says so" if tight else "The lower bound holds"

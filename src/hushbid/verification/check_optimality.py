@@ -11,8 +11,7 @@ Optimality is judged from the optimality conditions and the certificate, never b
   truthful and within the budget; better ones may exist;
 * local, with caps or for strata: everybody's loss and the objective once more, by a derivation that shares no step with
   the solver (:mod:`hushbid.verification.local_by_count`, :mod:`hushbid.verification.central_under_caps`,
-  :mod:`hushbid.verification.contrast_by_threshold`). In version 1 a cap
-  clipped the optimum without it, which is found (:mod:`hushbid.verification.central_by_exclusion`) and clipped.
+  :mod:`hushbid.verification.contrast_by_threshold`).
 
 Under a relation all of it holds for the planned variance ``V + Nγ²·V̄``.
 """
@@ -33,11 +32,6 @@ GAP = 2e-9
 
 _SHARES = 3e-6
 """How far losses may be from shares of the menu: three times what a market aims at."""
-
-
-def is_clipped(facts: Facts) -> bool:
-    """Whether the cap of version 1 binds."""
-    return bool((facts.losses >= facts.clip).any())
 
 
 def above(objective: float, bound: float, offset: float) -> float:
@@ -62,7 +56,7 @@ def optimality(facts: Facts) -> Check:
         return shares_of_the_menu(facts, facts.menu)
     if facts.strata is not None and facts.capped and facts.central:
         return _conditions_under_caps(facts, facts.strata)
-    if facts.capped or is_clipped(facts) or facts.strata is not None:
+    if facts.capped or facts.strata is not None:
         return _once_more(facts)
     if not facts.variance.any():
         return _cheapest_alone(facts)
@@ -235,15 +229,9 @@ def _once_more(facts: Facts) -> Check:
     problems = []
     if (off > CLOSE).any():
         problems.append(f"The privacy loss is not that of the optimum in {rows_text(off > CLOSE)}")
-    clipped, bound = is_clipped(facts), facts.record.lower_bound
-    # what was clipped is not in the record, only its certificate, which is tight in the central setting
-    if clipped:
-        gap = above(value - facts.offset, bound, facts.offset)
-        problems += ["The optimum without the cap could not be certified"] if facts.central and not gap <= GAP else []
-    else:
-        gap = abs(above(facts.outcome.objective, value - facts.offset, facts.offset))
-        problems += ["The objective is not that of the optimum"] if not gap <= CLOSE else []
-    which = " without the cap, clipped" if clipped else " under the caps" if facts.capped else ""
+    gap = abs(above(facts.outcome.objective, value - facts.offset, facts.offset))
+    problems += ["The objective is not that of the optimum"] if not gap <= CLOSE else []
+    which = " under the caps" if facts.capped else ""
     return closely(
         facts,
         "optimality",
@@ -260,7 +248,6 @@ def _found_again(facts: Facts) -> tuple[FloatArray, FloatArray, float]:
     """Everybody's loss by the second derivation, how far the stated ones are from it, and its objective."""
     row = int(np.argmin(facts.costs))  # a person moved to her own cost: the population as it is
     again, mse, value = facts.rule().everybody(row, float(facts.costs[row]))
-    again = np.minimum(again, facts.clip)
     if isinstance(facts.goal, Budget):
         value = mse * facts.population.unit
     return again, distance(facts.losses, again, floor=1e-3 * float(again[np.isfinite(again)].max(initial=0.0))), value

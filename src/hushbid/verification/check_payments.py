@@ -30,11 +30,8 @@ from hushbid.verification.compare_by_curve import screen
 from hushbid.verification.findings import Check, distance, incomplete, judged, skipped
 from hushbid.verification.quadrature import Integrals
 from hushbid.verification.rounding_by_quadrature import rounding_check
-from hushbid.verification.stated_numbers import CLOSE, Facts, best_weights, not_checked
+from hushbid.verification.stated_numbers import CLOSE, Facts, not_checked
 from hushbid.wording import number
-
-_CELLS = 1 << 25
-"""With a cap everybody has to be gone through for each person whose absence is looked at."""
 
 
 def transfer_checks(facts: Facts, people: int) -> Iterator[Check]:
@@ -189,20 +186,14 @@ def _wrong_outside(facts: Facts, rows: IndexArray, weight: float, share: float) 
     rule = facts.rule(facts.error_weight - weight * unit)
     cheapest = int(np.argmin(facts.costs))
     losses, mse, _ = rule.everybody(cheapest, float(facts.costs[cheapest]))
-    if facts.clip < math.inf:
-        mse = best_weights(facts, np.minimum(losses, facts.clip))[1]
     # whoever is not bought from leaves the estimate as it is
     idle = rows[losses[rows] == 0.0]
     wrong = [idle[distance(outside[idle], mse * unit) > CLOSE]]
     noticed = PRECISION * largest_payment(facts) / weight
-    most = int(share * (PAIRS / rule.effort if facts.clip == math.inf else _CELLS / facts.people))
+    most = int(share * PAIRS / rule.effort)
 
     def without(some: IndexArray) -> Integrals:
-        if facts.clip == math.inf:
-            errors = rule.at(some, np.full(some.size, math.inf)).mse * unit
-        else:
-            left = [np.minimum(rule.everybody(row, math.inf)[0], facts.clip) for row in some.tolist()]
-            errors = np.array([best_weights(facts, one)[1] for one in left]) * unit
+        errors = rule.at(some, np.full(some.size, math.inf)).mse * unit
         return Integrals(errors, CLOSE * errors)
 
     # the others lie on a curve over the report, per variance

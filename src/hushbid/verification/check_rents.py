@@ -180,7 +180,7 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
     potential = not isinstance(facts.goal, Budget | HardBudget)  # these have no objective that rents are differences of
 
     def integrated(rows: IndexArray) -> Integrals:
-        return integrate(rule, prior, rows, reports[rows], cap=facts.clip, floor=EXACT * largest)
+        return integrate(rule, prior, rows, reports[rows], floor=EXACT * largest)
 
     def widened(rows: IndexArray) -> Integrals:
         # quadrature tells its error from its own values, and beside a kink may say too little
@@ -199,7 +199,7 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
         return integrated, float(len(prior.flat_parts))
     if not potential:
         return widened, float(_PER_INTEGRAL)
-    if prior.slope and facts.clip == math.inf:
+    if prior.slope:
         # affine: a difference of two objectives
         top, slope = float(prior.virtual_cost(prior.support[1])), prior.slope
         row = np.array([int(np.argmin(facts.costs))])
@@ -210,7 +210,7 @@ def _computed(facts: Facts, rule: Rule, prior: Prior, largest: float) -> tuple[C
             return refined(Integrals(rent, _INTEGRATED * np.abs(rent) + EXACT * (here + largest) / slope), rows)
 
         return by_value, 1.0
-    enclosing = Enclosing(rule, prior, cap=facts.clip, floor=_ENCLOSED * largest, accuracy=0.0)
+    enclosing = Enclosing(rule, prior, floor=_ENCLOSED * largest, accuracy=0.0)
     return (lambda rows: refined(enclosing.of(rows, reports[rows]), rows)), float(_PER_PERSON)
 
 
@@ -250,7 +250,7 @@ def _by_quadrature(facts: Facts, people: int) -> Check:
     bad, vague, worst = np.zeros(facts.people, dtype=bool), np.zeros(facts.people, dtype=bool), 0.0
     for prior, members in facts.groups:
         rows = np.intersect1d(sample, members, assume_unique=True)
-        found = integrate(rule, prior, rows, outcome.reports[rows], cap=facts.clip, floor=EXACT * largest)
+        found = integrate(rule, prior, rows, outcome.reports[rows], floor=EXACT * largest)
         allowed = _INTEGRATED * found.rent + 2.0 * found.error + EXACT * largest + rounding
         low, high = (bound[rows] for bound in outcome.rent_bounds)
         outside = np.maximum(np.maximum(low - found.rent, found.rent - high), 0.0)

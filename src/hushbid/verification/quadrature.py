@@ -124,9 +124,7 @@ class Integrals:
     error: FloatArray
 
 
-def integrate(
-    rule: Rule, prior: Prior, rows: IndexArray, reports: FloatArray, *, cap: float, floor: float
-) -> Integrals:
+def integrate(rule: Rule, prior: Prior, rows: IndexArray, reports: FloatArray, *, floor: float) -> Integrals:
     """The rents of people ``rows``, bought from at ``reports``, who share ``prior``; an error of ``floor`` is fine."""
     if rows.size == 0:
         return Integrals(np.zeros(0), np.zeros(0))
@@ -134,21 +132,15 @@ def integrate(
     top = prior.support[1]
     if is_step_function(prior):
         ends = np.array([right for _, right, _ in steps])
-        return _sum_of_steps(rule, ends, np.array([level for *_, level in steps]), rows, reports, cap)
+        return _sum_of_steps(rule, ends, np.array([level for *_, level in steps]), rows, reports)
 
     def loss(who: IndexArray, z: FloatArray) -> FloatArray:
         return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss
 
-    # up to where nothing is bought; with a cap, from where it ceases to clip
+    # up to where nothing is bought
     last = _last_report(lambda who, z: loss(who, z) > 0.0, reports, top)
-    first, at_cap = reports.copy(), np.zeros(rows.size)
-    if cap < math.inf:
-        capped = np.flatnonzero(loss(np.arange(rows.size), reports) > cap)
-        first[capped] = _last_report(lambda who, z: loss(capped[who], z) > cap, reports[capped], top)
-        at_cap = cap * (first - reports)
     breaks = np.unique([*(end for part in steps for end in part[:2]), *_powers(prior, float(last.max()))])
-    rest = _Quadrature(lambda who, z: np.minimum(loss(who, z), cap), first, last, breaks, floor).run()
-    return Integrals(at_cap + rest.rent, rest.error)
+    return _Quadrature(loss, reports.copy(), last, breaks, floor).run()
 
 
 def _powers(prior: Prior, end: float) -> FloatArray:
@@ -165,16 +157,14 @@ def is_step_function(prior: Prior) -> bool:
     return bool(steps) and steps[0][0] <= low and steps[-1][1] >= top and contiguous
 
 
-def _sum_of_steps(
-    rule: Rule, ends: FloatArray, levels: FloatArray, rows: IndexArray, reports: FloatArray, cap: float
-) -> Integrals:
+def _sum_of_steps(rule: Rule, ends: FloatArray, levels: FloatArray, rows: IndexArray, reports: FloatArray) -> Integrals:
     """ψ a step function: each step's loss times its length, up to the first at which nothing is bought."""
     own = np.minimum(ends.searchsorted(reports, side="left"), ends.size - 1)
     rent = np.zeros(rows.size)
     step, who = own.copy(), np.arange(rows.size)
     while who.size:
         at = step[who]
-        loss = np.minimum(rule.at(rows[who], levels[at]).loss, cap)
+        loss = rule.at(rows[who], levels[at]).loss
         start = np.where(at == own[who], reports[who], ends[np.maximum(at - 1, 0)])
         length = np.maximum(ends[at] - start, 0.0)
         rent[who] += np.where(length > 0.0, loss, 0.0) * length

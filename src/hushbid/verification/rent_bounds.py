@@ -55,8 +55,8 @@ class _Cells:
 class Enclosing:
     """The rents of people who share a prior, from the rule alone; an error is infinite where nothing can be said."""
 
-    def __init__(self, rule: Rule, prior: Prior, *, cap: float, floor: float, accuracy: float) -> None:
-        self._rule, self._prior, self._cap, self._floor, self._accuracy = rule, prior, cap, floor, accuracy
+    def __init__(self, rule: Rule, prior: Prior, *, floor: float, accuracy: float) -> None:
+        self._rule, self._prior, self._floor, self._accuracy = rule, prior, floor, accuracy
         flats = [part for part in prior.flat_parts if part[0] < part[1]]
         self._flats = np.array(flats, dtype=float).reshape(-1, 3)
         self.evaluations = 0
@@ -125,13 +125,13 @@ class Enclosing:
 
     def _measured(self, cells: _Cells, rows: IndexArray) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Each cell's part of the integral, how far it may be off, and what of that no halving mends."""
-        first, last = np.minimum(cells.e0, self._cap), np.minimum(cells.e1, self._cap)
+        first, last = cells.e0, cells.e1
         dz, dx = cells.z1 - cells.z0, cells.x1 - cells.x0
         # the trapezoid, good at jumps of ψ; the objective's difference where that is better
         area, doubt = 0.5 * (first + last) * dz, np.maximum(0.5 * (first - last) * dz, 0.0)
         doubt[~np.isfinite(area)] = math.inf
         noise = np.zeros_like(area)
-        smooth = np.flatnonzero((cells.e0 <= self._cap) & (dx > 0.0) & (doubt > 0.0))
+        smooth = np.flatnonzero(~np.isnan(cells.e0) & (dx > 0.0) & (doubt > 0.0))
         if smooth.size:
             some = cells.take(smooth)  # type: ignore[arg-type]
             better, bound, blur = self._by_value(some)
@@ -169,5 +169,5 @@ class Enclosing:
         if flat.size:
             found = self._rule.at(rows[cells.who[flat]], level[part[flat]]).loss
             self.evaluations += flat.size
-            area[flat] = np.minimum(found, self._cap) * (cells.z1 - cells.z0)[flat]
+            area[flat] = found * (cells.z1 - cells.z0)[flat]
             doubt[flat] = 0.0

@@ -129,13 +129,8 @@ class Facts:
 
     @property
     def capped(self) -> bool:
-        """Whether the optimum is the one under caps: in version 1 a cap clipped the optimum without it."""
-        return self.outcome.version > 1 and bool((self.caps < math.inf).any())
-
-    @property
-    def clip(self) -> float:
-        """What losses are clipped at besides what the rule says: the cap of version 1."""
-        return self.cap if self.outcome.version == 1 else math.inf
+        """Whether the optimum is the one under caps."""
+        return bool((self.caps < math.inf).any())
 
     @property
     def people(self) -> int:

@@ -4,8 +4,6 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
-from alembic import command
-from sqlalchemy import select, text
 
 from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.receipts.receipt import Body, Receipt
@@ -13,18 +11,13 @@ from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.states import ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store import campaigns
-from hushbid.server.store.migrate import _config
-from hushbid.server.store.schema import hashed, metadata, plain_text, plain_values, stored
 from hushbid.verification.receipts import verify_receipt
 from tests.server.support import (
     NONCE,
-    Installation,
     Play,
     decided,
     drafted,
     opened,
-    opened_database,
-    released,
     secret_for,
 )
 
@@ -331,75 +324,3 @@ def test_a_discarded_draft_takes_its_links_along(common: Service) -> None:
         common.participation(secret)
     with pytest.raises(NoEntry, match="not valid"):
         common.enter(play.link(1), secret_for(play.id, "late"))
-
-
-def as_it_was_before(installation: Installation, tokens: dict[str, str]) -> None:
-    """Put a database back to the tables that came before secrets, in which everybody's link was her key."""
-    database = opened_database(installation)
-    connection = database.writer
-    try:
-        with connection.begin():
-            rows = {
-                table: [dict(row) for row in connection.execute(select(*stored(table))).mappings()]
-                for table in metadata.sorted_tables
-                if table.name != "links"
-            }
-            metadata.drop_all(connection)
-            connection.execute(text("DROP TABLE alembic_version"))
-            command.upgrade(_config(connection), "0001")
-            for table, found in rows.items():
-                for row in found:
-                    if table.name == "participants":
-                        row = {**row, "token": hashed(tokens[row["id"]])}
-                        for later in (
-                            "delivery_nonce",
-                            "renewed",
-                            "own_links",
-                            "own_links_used",
-                            "loss_limit",
-                            "stratum",
-                            "agreed_at",
-                            "agreed_version",
-                            "agreed_language",
-                        ):
-                            del row[later]
-                    if table.name == "campaigns":
-                        del row["payouts_destroyed_at"], row["planned_people"]
-                    if table.name == "jobs":
-                        del row["field"]
-                    if table.name == "releases":
-                        shown = plain_values(row["public"])
-                        del shown["half_width"], shown["staff"]
-                        row = {**row, "public": plain_text(shown)}
-                    names = ", ".join(row)
-                    values = ", ".join(f":{name}" for name in row)
-                    connection.execute(text(f"INSERT INTO {table.name} ({names}) VALUES ({values})"), row)
-    finally:
-        database.close()
-
-
-def test_an_older_database_is_brought_up_to_date_without_losing_anything(installation: Installation) -> None:
-    with installation.start() as service:
-        plays = [opened(service, ["a@x", "b@x"]), decided(service, 3), released(service, 3)]
-        plays[1].deliver([0, 1])
-        renewed = service.renew_link(plays[0].who, plays[0].id, "b@x")
-        receipts = [service.receipt(plays[2].token(row)).body for row in range(3)]
-        seen = [service.participation(play.token(0)) for play in plays]
-    tokens = {link.id: link.token for play in plays for link in play.links} | {renewed.id: renewed.token}
-    as_it_was_before(installation, tokens)
-    with installation.start() as service:
-        plays = [play.on(service) for play in plays]
-        for play, before in zip(plays, seen, strict=True):
-            assert service.enter(play.link(0), secret_for(play.id)) == replace(before, estimate=None)
-            assert service.participation(secret_for(play.id)) == before
-        assert service.report(secret_for(plays[0].id), 1.5).report == 1.5
-        renewed_view = service.enter(renewed.token, secret_for("renewed"))
-        assert len(renewed_view.renewed) == 1
-        with pytest.raises(Conflict, match="first delivery stands"):
-            service.deliver(secret_for(plays[1].id), 3.0, nonce=NONCE)
-        plays[1].deliver([2])
-        assert plays[1].release().state == "done"
-        assert plays[1].view.people == {"delivered": 3}
-        assert [service.receipt(plays[2].token(row)).body for row in range(3)] == receipts
-        assert plays[2].view.release is not None
-        assert set(plays[2].view.release) > {"half_width", "delivered_half_width"}

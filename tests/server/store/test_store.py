@@ -1,4 +1,4 @@
-"""Databases: one server at a time, one folder each, migrations that give the tables the code expects."""
+"""Databases: one server at a time, one folder each, the tables the code expects, no other version's."""
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -11,6 +11,7 @@ from sqlalchemy import text, update
 
 from hushbid.errors import CampaignError, InputError, RecordError
 from hushbid.receipts.log import Event, next_event
+from hushbid.server.administration import Administration
 from hushbid.server.installation import Home
 from hushbid.server.service import Service
 from hushbid.server.store import events
@@ -61,14 +62,18 @@ def test_migrations_make_exactly_the_tables_the_code_expects(installation: Insta
         database.close()
 
 
-def test_a_database_from_a_newer_version_is_refused(installation: Installation) -> None:
+@pytest.mark.parametrize(("number", "age"), [("0001", "an older"), ("0008", "an older"), ("9999", "a newer")])
+def test_a_database_of_another_version_is_refused_and_says_which(
+    installation: Installation, number: str, age: str
+) -> None:
     installation.start().close()
     database = opened_database(installation)
     with database.writer.begin():
-        database.writer.execute(text("UPDATE alembic_version SET version_num = 'tomorrow'"))
+        database.writer.execute(text(f"UPDATE alembic_version SET version_num = '{number}'"))
     database.close()
-    with pytest.raises(CampaignError, match="newer version"):
-        installation.start()
+    for begin in (installation.start, lambda: Administration.at(installation.folder, database=installation.url)):
+        with pytest.raises(CampaignError, match=f"made by {age} version of Hushbid: its tables have number {number}"):
+            begin()
 
 
 def test_reading_changes_nothing(installation: Installation) -> None:
@@ -144,6 +149,21 @@ def test_a_folder_that_lost_a_part_is_refused_and_the_part_is_not_made_anew(tmp_
     Home.at(tmp_path)
 
 
+@pytest.mark.parametrize(
+    ("stated", "age"), [(None, "an older"), ("hushbid server folder, version 1\n", "another"), ("", "another")]
+)
+def test_a_folder_of_another_version_is_refused_by_name(tmp_path: Path, stated: str | None, age: str) -> None:
+    home = Home.at(tmp_path / "home")
+    (home.path / "folder.format").unlink()
+    if stated is not None:
+        (home.path / "folder.format").write_text(stated)
+    before = sorted(home.path.rglob("*"))
+    for begin in (Home.at, Administration.at):
+        with pytest.raises(CampaignError, match=f"home was made by {age} version of Hushbid: folder.format must say"):
+            begin(home.path)
+    assert sorted(home.path.rglob("*")) == before
+
+
 def test_a_creation_that_was_interrupted_is_taken_up(tmp_path: Path) -> None:
     first = Home.at(tmp_path)
     key = first.identity_key()
@@ -182,37 +202,3 @@ def test_the_servers_chain_refuses_what_has_no_single_form(body: dict[str, Any])
     with pytest.raises(RecordError, match="body must hold texts, whole numbers"):
         events.append(tx, "c1", "reported", body)
     assert not tx.memory.heads
-
-
-def test_a_database_from_before_strata_and_questions_is_brought_up_to_date_and_goes_on(
-    installation: Installation,
-) -> None:
-    """As version 0003 left it: without a column for strata, and with settings that know neither."""
-    with installation.start() as service:
-        play = opened(service, 3)
-        play.report()
-        before = play.view.settings.to_dict()
-    database = opened_database(installation)
-    with database.writer.begin():
-        for column in ("stratum", "agreed_at", "agreed_version", "agreed_language"):
-            database.writer.execute(text(f"ALTER TABLE participants DROP COLUMN {column}"))
-        for table, column in (
-            ("campaigns", "payouts_destroyed_at"),
-            ("campaigns", "planned_people"),
-            ("jobs", "field"),
-        ):
-            database.writer.execute(text(f"ALTER TABLE {table} DROP COLUMN {column}"))
-        for table in ("consents", "payouts", "forms"):
-            database.writer.execute(text(f"DROP TABLE {table}"))
-        database.writer.execute(text("UPDATE alembic_version SET version_num = '0003'"))
-    database.close()
-    with installation.start() as service:
-        again = play.on(service)
-        assert again.view.settings.to_dict() == before
-        assert {"questions", "strata"}.isdisjoint(before)
-        assert again.decide().state == "done"
-        again.deliver()
-        assert again.release().state == "done"
-        body = service.receipt(again.token(0)).body
-        assert (body.questions, body.stratum) == (None, None)
-        assert {"questions", "stratum"}.isdisjoint(body.to_dict())

@@ -34,7 +34,7 @@ _MOST_MONEY = 10**15
 MOST_DAYS = 3650
 LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
 PAYOUTS = ("none", "email", "iban", "panel")
-_LATER = {
+_UNSTATED = {
     "accept_rounding": False,
     "one_visit": False,
     "consent": Consent(),
@@ -301,12 +301,12 @@ class CampaignSettings:
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits,
-        no questions, no largest loss and what came later: campaigns from before there were any look as they did."""
+        no questions, no largest loss and whatever else is as it is where nothing is said."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         for name in (*GOALS, "max_relation", "limits", "questions", "bounds", "strata", "max_privacy_loss"):
             if not values[name]:
                 del values[name]
-        for name, unstated in _LATER.items():
+        for name, unstated in _UNSTATED.items():
             if values[name] == unstated:
                 del values[name]
         if "consent" in values:

@@ -148,9 +148,8 @@ def _shown(
     else:
         kind = "estimate.interval_staff" if for_staff else "estimate.interval"
         sentence = t(kind, half=f"{half}{behind}", level=w.percent(margin["level"]))
-        # what was stored by an earlier version has none
-        if for_staff and (normal := release.get("normal_half_width")) is not None:
-            _, near = margin_texts(w, release["estimate"], normal["value"], bounds)
+        if for_staff:
+            _, near = margin_texts(w, release["estimate"], release["normal_half_width"]["value"], bounds)
             sentence = f"{sentence} {t('estimate.normal_staff', half=f'{near}{behind}')}"
     shown = f"{value}{after}"
     doubt = _doubt(t, w, shown, bounds, after, stated=half is not None) if unusable else ""

@@ -196,8 +196,8 @@ def _decided(
     # decided for other people or reports than these: a restored database
     if stands["ids"] != ids:
         raise _Forgotten
-    if stands["record"] is None:  # decisions from before name no reason: there was one only
-        return None, stands.get("reason") or f"Only {len(reporters)} people reported, which is too few."
+    if stands["record"] is None:
+        return None, str(stands["reason"])
     record = Record.from_dict(stands["record"])
     outcome = record.outcome
     strata = [one.stratum for one in reporters if one.stratum is not None]
@@ -215,7 +215,7 @@ def _is_over(desk: Desk, campaign_id: str) -> bool:
 
 
 def _fewest(desk: Desk, campaign: Campaign) -> int:
-    """With fewer reports nothing is bought; a campaign opened by an older version may say a smaller number."""
+    """With fewer reports nothing is bought: the campaign's own number, and never less than the server's."""
     return max(campaign.settings.minimum_people, desk.installation.least_people)
 
 

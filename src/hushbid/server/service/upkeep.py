@@ -29,7 +29,6 @@ from hushbid.server.installation import (
 )
 from hushbid.server.service import answers_kept, decision, ending, release
 from hushbid.server.service.participation import withdrawn
-from hushbid.server.service.release import shown_release
 from hushbid.server.service.use_case import Desk
 from hushbid.server.store import accounts, campaigns, jobs, ledger, participants
 from hushbid.server.store.database import Transaction
@@ -63,11 +62,6 @@ def take_up(desk: Desk) -> list[JobView]:
         take_up_delivering(desk, campaign)
     answers_kept.take_up(desk)
     with desk.read() as connection:
-        # releases of earlier versions
-        bare = campaigns.released_without_margin(connection)
-    if bare:
-        desk.write("restore", partial(_state_margins, released=bare))
-    with desk.read() as connection:
         return jobs.running(connection)
 
 
@@ -94,14 +88,6 @@ def take_up_delivering(desk: Desk, campaign: Campaign) -> JobView | None:
     if desk.installation.vault.was_destroyed(campaign.id):
         desk.write("restore", partial(ending.cancelled, campaign=campaign, reason=_GONE))
     return None
-
-
-def _state_margins(tx: Transaction, released: list[str]) -> None:
-    """Say how far off older estimates may be, from their records: they were stored without it."""
-    for campaign_id in released:
-        release = campaigns.record_of(tx.connection, campaign_id).release
-        assert release is not None
-        campaigns.change_release(tx.connection, campaign_id, shown_release(release))
 
 
 def _cancel_undecided(tx: Transaction, desk: Desk, campaign: Campaign) -> None:

@@ -15,7 +15,7 @@ In reading order:
 `jobs`          work in the background, and answers to requests that must not be carried out twice
 `forms`         what analysts have typed into drafts' forms and not sent
 `accounts`      users, their sessions and tokens, and failed log-ins
-`migrate`       bringing a database up to date, and tying it to its folder; `migrations` has the steps
+`migrate`       creating the tables, and tying a database to its folder; `migrations` has the step
 `backup`        a database as one file that either store can be restored from
 ==============  ========================================================================================
 """

@@ -137,20 +137,8 @@ def release_of(connection: Connection, campaign_id: str, *, staff: bool) -> dict
     if found is None:
         return None
     shown: dict[str, Any] = plain_values(found)
-    for_staff = shown.pop("staff", {})
+    for_staff = shown.pop("staff")
     return {**shown, **for_staff} if staff else shown
-
-
-def released_without_margin(connection: Connection) -> list[str]:
-    """Campaigns whose release was stored by a server that did not yet store how far off it may be."""
-    rows = connection.execute(select(releases.c.campaign_id, releases.c.public))
-    return [row.campaign_id for row in rows if {"half_width", "answers"}.isdisjoint(plain_values(row.public))]
-
-
-def change_release(connection: Connection, campaign_id: str, shown: Mapping[str, Any]) -> None:
-    """Store anew what may be shown of a release."""
-    query = update(releases).where(releases.c.campaign_id == campaign_id)
-    connection.execute(query.values(public=plain_text(shown)))
 
 
 def _campaign(row: Row[Any]) -> Campaign:

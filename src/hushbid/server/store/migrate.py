@@ -1,4 +1,4 @@
-"""Bringing a database up to date, and tying it to its folder; done when the server starts, in one transaction."""
+"""Creating the tables, and tying a database to its folder; done when the server starts, in one transaction."""
 
 from pathlib import Path
 
@@ -21,17 +21,20 @@ def is_current(connection: Connection) -> bool:
 
 
 def migrate(connection: Connection) -> None:
-    """Create the tables, or change them step by step to what this version needs; refused if they are newer."""
+    """Create the tables in a database that has none; refuse tables of another version."""
     from alembic import command
 
     config = _config(connection)
-    steps = ScriptDirectory.from_config(config)
-    at = MigrationContext.configure(connection).get_current_revision()
-    known = {step.revision for step in steps.walk_revisions()}
-    if at is not None and at not in known:
-        raise CampaignError("The database was made by a newer version of Hushbid: install that version.")
-    if at != steps.get_current_head():
+    needed = str(ScriptDirectory.from_config(config).get_current_head())
+    found = MigrationContext.configure(connection).get_current_revision()
+    if found is None:
         command.upgrade(config, "head")
+    elif found != needed:
+        age = "an older" if found < needed else "a newer"
+        raise CampaignError(
+            f"The database was made by {age} version of Hushbid: its tables have number {found}, and this version needs"
+            f" {needed}. Use it with the version that made it, or start with an empty database and a new folder."
+        )
 
 
 def _config(connection: Connection) -> Config:

@@ -77,8 +77,7 @@ async function look() {
 
 function isAsAgreed() {
   const { payment, currency, decimals } = page.dataset;
-  const older = !survey && terms.currency === undefined;
-  const sameMoney = older || (terms.currency === currency && terms.decimals === Number(decimals));
+  const sameMoney = terms.currency === currency && terms.decimals === Number(decimals);
   const enough = sameMoney && Number(payment) >= (1 - 1e-9) * terms.price * Number(loss) * 10 ** Number(decimals);
   const offered = { setting: "local", privacyLoss: loss };
   try {

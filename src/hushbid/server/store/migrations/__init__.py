@@ -1,1 +1,1 @@
-"""The database's history: each version is a step from the one before, run when the server starts."""
+"""The step that creates the tables, run when the server starts on an empty database."""
