@@ -91,7 +91,7 @@ def stated(case: Case, people: int) -> tuple[Market, FloatArray]:
     prior, bids = population(case.prior, people, rng)
     costs = np.asarray(prior.virtual_cost(bids))
     # the water level below which this share of people is, and what each goal states there (mechanism.md, level form)
-    level = float(np.partition(costs, int(case.share * people))[int(case.share * people)])
+    level = 1.0001 * float(np.partition(costs, int(case.share * people))[int(case.share * people)])
     weights = np.maximum(level - costs, 0.0) / VARIANCE
     total, paid = float(weights.sum()), float(costs @ weights)
     sigma = np.sqrt(0.5 * paid)

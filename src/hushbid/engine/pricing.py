@@ -161,7 +161,6 @@ def price(
     progress: Callable[[Progress], object] | None = None,
     gather: int = GATHER,
     window: int = WINDOW,
-    one_by_one: int = 0,
     accept_rounding: bool = False,
 ) -> Priced:
     """Decide how much privacy each person in a table gives up and what she is paid, wherever the table lives.
@@ -199,8 +198,6 @@ def price(
         Called before every pass over the rows.
     gather, window
         Up to how many people are priced one by one on the driver, and taken there to finish the solution by sums.
-    one_by_one
-        A table of at most so many people is priced one by one whatever ``gather`` says, which a record of it needs.
     accept_rounding
         Price although rounding payments up to the coin of a `hushbid.Budget` is expected to take more than 5 % of it.
 
@@ -234,7 +231,6 @@ def price(
     refuse_rounding(counted.goal, counted.roster, accepted=accept_rounding)
     if check_ids == "exact":
         refuse_repeated_ids(run, census)
-    gather = max(gather, census.people) if census.people <= one_by_one else gather
     # solving; the writing pass comes when the frame is read
     kernel, summary = _decide(run, counted, census, gather)
     if market.layout is not None and summary.active:

@@ -14,6 +14,9 @@ _ROUNDS = 32
 _MOST_PIECES = 512
 _NUMBERS = 8
 _FEW_PIECES = 32
+_HELPS = 0.1
+"""Splitting a smooth piece divides its error by far more than this says."""
+
 _TRIMMED = 0.1
 """High powers are left out if together they change a value by less than this part of what is allowed."""
 
@@ -70,18 +73,20 @@ class Curve:
 
 
 def fit(
-    function: Callable[[FloatArray], FloatArray], breaks: Sequence[float], *, allowed: Callable[[], float]
+    function: Callable[[FloatArray], FloatArray], breaks: Sequence[float], *, allowed: Callable[[], tuple[float, float]]
 ) -> Curve:
-    """Return a curve within ``allowed`` of ``function`` wherever it was checked, pieces split until it is.
+    """Return a curve within what is ``allowed`` of ``function`` wherever it was checked, pieces split until it is.
 
-    ``allowed`` is asked once the function was evaluated for the first time, the lowest break included. The function may
+    ``allowed`` is asked once the function was evaluated for the first time, the lowest break included: for the error
+    that is wanted, and for the largest one that is accepted where splitting a piece no longer helps, because what is
+    known of the function is no better. The function may
     jump, at breaks or elsewhere, if it is continuous from the left: around a jump, pieces become so short that the few
     numbers in them get a piece each. The lowest break is such a number too.
     """
     ends = np.unique(np.asarray(breaks, dtype=float))
     low, high = ends[:-1], ends[1:]
     done: list[tuple[FloatArray, FloatArray]] = []
-    numbers, worst, most = ends[:1], 0.0, 0.0
+    numbers, worst, before = ends[:1], 0.0, np.full(low.size, np.inf)
     points = np.concatenate([_NODES, _CHECKS])
     for round_ in range(_ROUNDS + 1):
         middle, half = 0.5 * (low + high), 0.5 * (high - low)
@@ -90,10 +95,11 @@ def fit(
         found = function(at)
         done.append(_constants(numbers, found[: numbers.size]))
         values = found[numbers.size :].reshape(low.size, points.size)
-        most = allowed() if round_ == 0 else most
+        if round_ == 0:
+            wanted, accepted = allowed()
         coefficients = values[:, : _NODES.size] @ _FIT.T
         error = np.abs(coefficients @ _AT_CHECKS.T - values[:, _NODES.size :]).max(axis=1, initial=0.0)
-        good = error <= most
+        good = (error <= wanted) | ((error <= accepted) & (error > _HELPS * before))
         # a jump: a piece with so few numbers in it that each gets one of its own
         short = ~good & (high.view(np.int64) - low.view(np.int64) <= _NUMBERS)
         numbers = _numbers_in(low[short], high[short])
@@ -103,24 +109,24 @@ def fit(
         done.append((high[good], coefficients[good]))
         worst = max(worst, float(error[good].max(initial=0.0)))
         left = ~(good | short)
-        low, high = _split(low[left], high[left])
+        low, high, before = _split(low[left], high[left], error[left])
         if not low.size and not numbers.size:
             break
     else:
         done.append(_constants(numbers, function(numbers)))
     tops = np.concatenate([part[0] for part in done])
     order = np.argsort(tops)
-    powers, cut = _trimmed(np.concatenate([part[1] for part in done])[order], _TRIMMED * most)
+    powers, cut = _trimmed(np.concatenate([part[1] for part in done])[order], _TRIMMED * wanted)
     return Curve(np.concatenate([[np.nextafter(ends[0], -np.inf)], tops[order]]), powers, worst + cut)
 
 
-def _split(low: FloatArray, high: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Intervals cut into equal parts."""
+def _split(low: FloatArray, high: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Intervals cut into equal parts, each with the error of the whole."""
     edges = low[:, None] + (high - low)[:, None] * (np.arange(_SPLIT + 1) / _SPLIT)
     edges[:, -1] = high
     starts, stops = edges[:, :-1].ravel(), edges[:, 1:].ravel()
     some = starts < stops  # fewer numbers than parts
-    return starts[some], stops[some]
+    return starts[some], stops[some], np.repeat(error, _SPLIT)[some]
 
 
 def _trimmed(coefficients: FloatArray, allowed: float) -> tuple[FloatArray, float]:

@@ -12,12 +12,13 @@ from hushbid.payments.rent_integrals import rents
 from hushbid.payments.rule import Rents
 from hushbid.priors import Prior
 
-_AT_POINTS, _FINE = 0.88, 1e-4
+_AT_POINTS, _FINE = 0.6, 1e-4
 """The parts of a market's tolerance for what is computed at points, and for a curve through them."""
 
 _GRID, _MOST_JUMPS, _STEEP = 1025, 16, 16.0
-_BETWEEN = 0.1
-"""No curve is closer to its points than this part of what those may be off."""
+_BETWEEN = 0.01, 0.6
+"""No curve need be closer to its points than the first part of what those may be off, or where these scatter than the
+second."""
 
 
 class Answers(Protocol):
@@ -74,7 +75,7 @@ class GroupCurves:
         return fit(
             lambda bids: self._rents_at(bids).estimate,
             breaks,
-            allowed=lambda: max(_FINE * self._tolerance * self.largest, _BETWEEN * self.rent_error),
+            allowed=self._allowed,
         )
 
     def outside(self, without: Purchase, *, unit: float, idle: float) -> Curve | None:
@@ -90,7 +91,11 @@ class GroupCurves:
             rule = without.rule_for(np.asarray(self._prior.virtual_cost(bids)))
             return rule.at(np.arange(bids.size), np.full(bids.size, np.inf)).mse * unit - idle
 
-        return fit(errors, breaks, allowed=lambda: 1e-13 * idle)
+        return fit(errors, breaks, allowed=lambda: (1e-13 * idle, 1e-12 * idle))
+
+    def _allowed(self) -> tuple[float, float]:
+        wanted, accepted = (part * self.rent_error for part in _BETWEEN)
+        return max(_FINE * self._tolerance * self.largest, wanted), accepted
 
     def _losses(self, bids: FloatArray) -> FloatArray:
         return self._bought.losses(np.asarray(self._prior.virtual_cost(bids)))

@@ -1,8 +1,9 @@
 """Decisions about people in tables that need not fit in memory, made and written by an engine.
 
 An engine reads Parquet, files or folders, frames and clusters, and writes Parquet. What is written is counted and
-checked under a temporary name, and only then takes its own. Up to `LARGEST_RECORD` people are priced one by one and can
-be taken here, where the same code as for memory decides about each and makes tables, record and report.
+checked under a temporary name, and only then takes its own. Up to `hushbid.purchase.deciding.LARGEST_RECORD` people can
+be taken here, where the same code as for memory, which sums and prices them as the engine did, makes tables, record and
+report.
 """
 
 from collections import Counter
@@ -19,7 +20,7 @@ from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import with_rounding
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide_about
+from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide_about
 from hushbid.purchase.people import Delivered, People, Reading, rows_of
 from hushbid.purchase.spending import refuse_above_ceiling
 from hushbid.staging import Staging
@@ -80,7 +81,6 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
             engine=reading.engine,
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
-            one_by_one=LARGEST_RECORD,
             accept_rounding=wanted.accept_rounding,
             progress=lambda told: step(told.what),
         )
