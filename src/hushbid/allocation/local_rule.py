@@ -138,7 +138,7 @@ class _Deviating:
 
     def __init__(self, problem: Problem, max_loss: float) -> None:
         self._market = market = LocalMarket(problem, max_loss, spare=SPARE)
-        present = market.optima(Deviations.none(market.sums), np.array([market.free]))
+        present = market.present()
         market.sums.tabulate(int(present.count[0]), float(present.price[0]))
         self.value = float(market.form.money(present.value)[0])
         self.mse = float(market.form.demand.mse(present.price)[0])
