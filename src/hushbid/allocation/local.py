@@ -43,7 +43,7 @@ import numpy as np
 from hushbid.allocation.local_problem import Demand, Supply, normal_form
 from hushbid.allocation.lower_bounds import local_accuracy_lower_bound, local_lower_bound
 from hushbid.allocation.merit_order import Deviations, MeritOrder, PrefixSums
-from hushbid.allocation.problem import Allocation, Problem
+from hushbid.allocation.problem import Allocation, Problem, workable
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _CLOSE = 1e-7
@@ -80,7 +80,7 @@ class LocalMarket:
     def __init__(self, problem: Problem, max_loss: float, *, spare: int) -> None:
         """Select the cheapest people, with at least ``spare`` after the marginal seller if there are so many."""
         self.form = form = normal_form(problem, max_loss)
-        self.costs = form.workable(problem.costs)
+        self.costs = workable(problem.costs, form.least, form.most)
         finite, size = int(np.count_nonzero(self.costs < math.inf)), _SELECTED
         while True:
             self.order = MeritOrder(self.costs, min(size, finite), problem.tie_key)
@@ -240,7 +240,7 @@ class _Search:
             total[pending] = change + demand.elasticity * wanted
             low[pending] = np.where(excess >= slack[pending], now, low[pending])
             high[pending] = np.where(excess <= slack[pending], now, high[pending])
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 move = np.log(excess / slack[pending]) * excess / total[pending]
                 ahead = now * np.exp(np.clip(move, -60.0, 60.0))
             close = np.abs(move) <= _CLOSE
@@ -342,7 +342,7 @@ class _Marginal:
             x[pending] = np.where(close | within | untried, ahead, 0.5 * (low[pending] + high[pending]))
             # the value's slope in P is −G: after the last step it is right to third order
             price = self._cost[at[pending]] * self._supply.curve.steepness(now)[0]
-            value[pending] = reached + np.where(close, 0.5 * excess * price * growth * step, 0.0)
+            value[pending] = reached + 0.5 * excess * price * growth * np.where(close, step, 0.0)
             none = ~close & (now == left[pending]) & (excess > 0.0)
             over = ~close & (now == right[pending]) & (excess < 0.0)
             value[pending[none | over]], beyond[pending[over]] = np.inf, True
