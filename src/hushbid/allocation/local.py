@@ -43,7 +43,7 @@ import numpy as np
 from hushbid.allocation.local_problem import Demand, Supply, normal_form
 from hushbid.allocation.lower_bounds import local_accuracy_lower_bound, local_lower_bound
 from hushbid.allocation.merit_order import Deviations, MeritOrder, PrefixSums
-from hushbid.allocation.problem import Allocation, Problem
+from hushbid.allocation.problem import Allocation, Problem, workable
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _CLOSE = 1e-7
@@ -54,8 +54,7 @@ _LEAST_PRICE = 1e-300
 _LEAST_PART = 1e-150
 _SELECTED = 512
 SPARE = 8
-"""One person's move changes who is marginal by fewer than this: each who is worth their cost supplies 1/4 of 1 or more,
-or the cap."""
+"""One person's move changes who is marginal by fewer: whoever is worth their cost supplies half of what anybody can."""
 
 
 @dataclass(slots=True, eq=False)
@@ -81,7 +80,7 @@ class LocalMarket:
     def __init__(self, problem: Problem, max_loss: float, *, spare: int) -> None:
         """Select the cheapest people, with at least ``spare`` after the marginal seller if there are so many."""
         self.form = form = normal_form(problem, max_loss)
-        self.costs = form.workable(problem.costs)
+        self.costs = workable(problem.costs, form.least, form.most)
         finite, size = int(np.count_nonzero(self.costs < math.inf)), _SELECTED
         while True:
             self.order = MeritOrder(self.costs, min(size, finite), problem.tie_key)
@@ -95,10 +94,19 @@ class LocalMarket:
         self.free = int(np.count_nonzero(normal == 0.0))
         """How many people cost nothing."""
 
+    def present(self) -> Optima:
+        """The optimum, with everybody at their cost."""
+        search = _Search(Deviations.none(self.sums), self.form.supply, self.form.demand)
+        return self._with_shared_work(search.optima(np.array([self.start])), np.array([self.free]))
+
     def optima(self, deviations: Deviations, free: IndexArray) -> Optima:
         """The optimum of each list, in which ``free`` people cost nothing."""
+        search = _Search(deviations, self.form.supply, self.form.demand)
+        return self._with_shared_work(search.optima(search.marginal(self.start)), free)
+
+    def _with_shared_work(self, found: Optima, free: IndexArray) -> Optima:
+        """Let people who cost nothing share the work where they are enough."""
         supply, demand = self.form.supply, self.form.demand
-        found = _Search(deviations, supply, demand).optima(self.start)
         shared = (free > 0) & (demand.most <= free * supply.top)
         found.value[shared], found.price[shared], found.count[shared] = 0.0, 0.0, free[shared]
         with np.errstate(divide="ignore"):
@@ -120,7 +128,7 @@ def solve_local(problem: Problem, max_loss: float = math.inf) -> Allocation:
     market = LocalMarket(problem, max_loss, spare=1)
     form, rows = market.form, market.order.rows
     form.refuse_unreachable(rows.size)
-    found = market.optima(Deviations.none(market.sums), np.array([market.free]))
+    found = market.present()
     count, price = int(found.count[0]), float(found.price[0])
     first = np.zeros(count, dtype=np.intp)
     losses = market.losses(found, first, market.sums.costs[:count], np.arange(count))
@@ -166,14 +174,14 @@ def marginal_seller(costs: FloatArray, supply: Supply, demand: Demand) -> int:
 
 
 class _Search:
-    """The optimum of each of many lists, given who is marginal in a list like them."""
+    """The optimum of each of many lists."""
 
     def __init__(self, lists: Deviations, supply: Supply, demand: Demand) -> None:
         self.lists, self.supply, self.demand = lists, supply, demand
 
-    def optima(self, start: int) -> Optima:
-        """Find the marginal seller of each list, near ``start``, and what they supply."""
-        supply, number = self.supply, self._marginal(start)
+    def optima(self, number: IndexArray) -> Optima:
+        """What the marginal seller of each list supplies, who has this number there, and all before them."""
+        supply = self.supply
         others = number - 1
         every = np.arange(number.size)
         last = np.where(others > 0, self.lists.cost(every, np.maximum(others, 1)), 0.0)
@@ -186,8 +194,8 @@ class _Search:
             _Marginal(self, which, others[which], cost[which]).take_best(found, total[which])
         return found
 
-    def _marginal(self, start: int) -> IndexArray:
-        """What `marginal_seller` finds, for each list: by steps that double, then by halving."""
+    def marginal(self, start: int) -> IndexArray:
+        """What `marginal_seller` finds, for each list: from ``start`` by steps that double, then by halving."""
         lists, supply = self.lists, self.supply
         low, high = np.zeros(lists.size.size, dtype=np.intp), lists.size + 1
         count, step = np.clip(start, 1, np.maximum(lists.size, 1)), 1
@@ -232,7 +240,7 @@ class _Search:
             total[pending] = change + demand.elasticity * wanted
             low[pending] = np.where(excess >= slack[pending], now, low[pending])
             high[pending] = np.where(excess <= slack[pending], now, high[pending])
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
                 move = np.log(excess / slack[pending]) * excess / total[pending]
                 ahead = now * np.exp(np.clip(move, -60.0, 60.0))
             close = np.abs(move) <= _CLOSE
@@ -260,21 +268,24 @@ class _Marginal:
         turn, best, every = supply.turn_precision, supply.best_precision, np.arange(self._which.size)
         # on the concave branch: one root or none; the others' price falls by about x over M
         guess = np.full(every.size, best)
-        for _ in range(3):
+        for _ in range(2):
             likely = np.minimum(price, 1e300) * np.exp(-np.minimum(guess / np.maximum(total, 1e-3), 60.0))
             guess = np.minimum(supply.curve.precision(supply.reply(self._cost / likely)), best)
         low, high = np.full(every.size, turn), np.full(every.size, best)
         x, value, beyond = self._root(every, low, high, guess)
         self._take(found, every, x, value)
-        self._take_cap(found, np.flatnonzero(beyond))
+        if beyond.any():
+            self._take_cap(found, np.flatnonzero(beyond))
         # on the convex branch, where the two tests of the docstring leave it open
         least = np.maximum(self._demand.wanted(price), _LEAST_PART)
         fall = self._demand.price_ratio(1.0 + turn / least)
         possible = (self._cost * supply.turn < turn * price) & (fall > supply.turn_elasticity)
-        at, low, high = self._crossings(np.flatnonzero(possible))
-        x, value, _ = self._root(at, low, high, 0.5 * (low + high))
-        for j in range(at.size):  # one list may have several
-            self._take(found, at[j : j + 1], x[j : j + 1], value[j : j + 1])
+        if possible.any():
+            at, low, high = self._crossings(np.flatnonzero(possible))
+            x, value, _ = self._root(at, low, high, 0.5 * (low + high))
+            order = np.lexsort((value, at))  # one list may have several: the best of each
+            best_of_each = order[np.append(True, np.diff(at[order]) > 0)[: at.size]]
+            self._take(found, at[best_of_each], x[best_of_each], value[best_of_each])
 
     def _take(self, found: Optima, at: IndexArray, x: FloatArray, value: FloatArray) -> None:
         """Take what is better where the marginal sellers of the lists ``at`` supply ``x``."""
@@ -331,7 +342,7 @@ class _Marginal:
             x[pending] = np.where(close | within | untried, ahead, 0.5 * (low[pending] + high[pending]))
             # the value's slope in P is −G: after the last step it is right to third order
             price = self._cost[at[pending]] * self._supply.curve.steepness(now)[0]
-            value[pending] = reached + np.where(close, 0.5 * excess * price * growth * step, 0.0)
+            value[pending] = reached + 0.5 * excess * price * growth * np.where(close, step, 0.0)
             none = ~close & (now == left[pending]) & (excess > 0.0)
             over = ~close & (now == right[pending]) & (excess < 0.0)
             value[pending[none | over]], beyond[pending[over]] = np.inf, True

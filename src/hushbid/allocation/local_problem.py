@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation.local_curves import Curve, curve_of
-from hushbid.allocation.problem import TINY, Problem
+from hushbid.allocation.problem import LEAST, MOST, TINY, Problem
 from hushbid.arrays import FloatArray, as_number
 from hushbid.errors import InputError, Unreachable
 
@@ -28,8 +28,11 @@ ONE_LOCAL_CAP = (
 _INVISIBLE = 1e-100
 """A variance below this share of the error that noise alone makes is lifted to it: nobody could see the difference."""
 
+_LEAST_CAP = 1e-70
+"""A smaller cap in normal form would make prices that are no numbers."""
+
 _LARGEST = 1e170
-"""Whoever costs more than this in normal form is never bought from: there is somebody cheaper than 2e150."""
+"""For a price, whoever costs more than this in normal form is never bought from: somebody is cheaper than 2e150."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,7 @@ class Supply:
     @property
     def corner(self) -> float:
         """The ratio of cost to price at which a reply reaches the cap; 0 if none does, or all are at it."""
-        inside = self.turn < self.cap < math.inf
+        inside = self.turn < self.cap and self.top < 1.0
         return 1.0 / float(self.curve.steepness(np.array(self.top))[0]) if inside else 0.0
 
     @property
@@ -90,10 +93,10 @@ class Supply:
         """How much that reply falls short of the cap, what it costs over ``P``, and ``dq/d ln P``, in three rows."""
         y = self.reply(ratio)
         found = np.empty((3, *y.shape))
-        found[0] = self.curve.missing(y)
-        found[0] -= self.curve.missing(np.array(self.cap))
+        below = y < self.cap
+        found[0] = np.where(below, self.curve.missing(y) - self.curve.missing(np.array(self.cap)), 0.0)
         np.multiply(ratio, y, out=found[1])
-        found[2] = np.where((y < self.cap) & (y > self.turn), self.curve.change(y), 0.0)
+        found[2] = np.where(below & (y > self.turn), self.curve.change(y), 0.0)
         return found
 
 
@@ -165,12 +168,11 @@ class NormalForm:
     max_loss: float
     """The cap in the caller's units."""
 
-    def workable(self, costs: FloatArray) -> FloatArray:
-        """Costs lifted where they are too small to compute with, and infinite where nothing would be bought."""
-        least, most = TINY * self.scale, _LARGEST * self.scale
-        if not (costs.min(initial=math.inf) < least or costs.max(initial=0.0) > most):
-            return costs
-        return np.where(costs > most, math.inf, np.where((costs < least) & (costs > 0.0), least, costs))
+    least: float
+    """Positive costs below this are lifted to it: nobody could see the difference."""
+
+    most: float
+    """Nobody is bought from at a cost above this."""
 
     def refuse_unreachable(self, people: int) -> None:
         """Refuse a demand that so many people cannot meet at any price."""
@@ -203,12 +205,21 @@ def normal_form(problem: Problem, max_loss: float = math.inf) -> NormalForm:
         noise = 2.0 * (0.25 * problem.cheapest) ** (2.0 / 3.0) / number ** (2.0 / 3.0)
         variance = _visible(problem, noise)
         demand, scale = Demand(1.0, 0.5, variance, number), problem.scale(variance)
+        least, most = TINY * scale, _LARGEST * scale
     else:
         variance = _visible(problem, number**2)
         demand = Demand(variance / number**2, 0.0, number**2, variance**-1.5)
         problem.confine()
+        least, most = LEAST, MOST
     root = math.sqrt(variance)
-    return NormalForm(Supply.up_to(curve_of(problem), max_loss * root), demand, scale, root, max_loss)
+    if max_loss * root < _LEAST_CAP:
+        raise InputError(
+            f"max_privacy_loss must be at least {_LEAST_CAP / root:g} for these numbers, got {max_loss:g}: what a"
+            " smaller loss tells is too little to compute with.",
+            field="max_privacy_loss",
+        )
+    supply = Supply.up_to(curve_of(problem), max_loss * root)
+    return NormalForm(supply, demand, scale, root, max_loss, least, most)
 
 
 def _visible(problem: Problem, error: float) -> float:

@@ -15,7 +15,7 @@ from hushbid.allocation.goals import Price
 from hushbid.allocation.local import SPARE, LocalMarket, least_objective, solve_local
 from hushbid.allocation.local_problem import as_local_cap
 from hushbid.allocation.merit_order import Deviations
-from hushbid.allocation.problem import Allocation, Problem
+from hushbid.allocation.problem import Allocation, Problem, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import InputError
@@ -138,7 +138,7 @@ class _Deviating:
 
     def __init__(self, problem: Problem, max_loss: float) -> None:
         self._market = market = LocalMarket(problem, max_loss, spare=SPARE)
-        present = market.optima(Deviations.none(market.sums), np.array([market.free]))
+        present = market.present()
         market.sums.tabulate(int(present.count[0]), float(present.price[0]))
         self.value = float(market.form.money(present.value)[0])
         self.mse = float(market.form.demand.mse(present.price)[0])
@@ -146,7 +146,7 @@ class _Deviating:
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         market, form = self._market, self._market.form
-        costs = form.workable(costs)
+        costs = workable(costs, form.least, form.most)
         rank, moved = market.order.rank(rows, costs), costs / form.scale
         deviations = Deviations(market.sums, market.order.place[rows], moved, rank)
         free = market.free - (market.costs[rows] == 0.0) + (costs == 0.0)
