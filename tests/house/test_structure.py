@@ -17,6 +17,12 @@ from hushbid.mechanism.combinations import REFUSALS
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "hushbid"
+CENTRAL = (
+    *("targets", "central_problem", "pieces", "cut", "uncapped", "branch_and_bound", "central_bounds"),
+    *("deviations", "rule", "budget_integral", "bracket", "from_sums", "rule_from_sums"),
+)
+"""The modules that solve the central problem without caps."""
+
 GOALS = {"Price", "Accuracy", "Budget", "HardBudget"}
 
 
@@ -67,7 +73,11 @@ class Gate(NamedTuple):
 
 GATES = {
     "the kind of a goal is asked for by nobody who gets it as a number": Gate(
-        asks_for_the_kind_of_goal, ("payments", "disclosure", "estimation.py", "priors", "questions.py")
+        asks_for_the_kind_of_goal,
+        (
+            *("payments", "disclosure", "estimation.py", "priors", "questions.py"),
+            *(f"allocation/{name}.py" for name in CENTRAL),
+        ),
     ),
     "solvers always have strata: only the border of the package turns None into one stratum": Gate(
         asks_whether_there_are_strata,
