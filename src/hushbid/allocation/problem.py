@@ -269,9 +269,9 @@ class Allocation:
     def lower_bound(self) -> float:
         """A number that no allocation's objective can be below, computed without reading this one.
 
-        Central: the bounds of all pieces of the one-dimensional problem, within 1e-9 of the optimum. Local: the dual
-        bound, which leaves a gap when few people are active. Computed when first asked for, from the costs as they are
-        then: do not change the array in between.
+        Central: the bounds of all intervals of the path, within 1e-9 of the optimum. Local: the dual bound, which
+        leaves a gap when few people are active. Computed when first asked for, from the costs as they are then: do not
+        change the array in between.
         """
         if self._certified is None:
             # frozen to the outside; the bound is remembered
