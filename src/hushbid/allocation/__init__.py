@@ -44,7 +44,7 @@ from hushbid.allocation.contrast import ContrastReplies, least_contrast, solve_c
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
 from hushbid.allocation.level_replies import LevelReplies
 from hushbid.allocation.levels import solve_level
-from hushbid.allocation.local_rule import allocate_local, least_local, local_rule
+from hushbid.allocation.local_rule import allocate_local, least_local, local_allocation_rule
 from hushbid.allocation.lower_bounds import (
     central_lower_bound,
     least_error,
@@ -194,7 +194,7 @@ def replies(
         response=response,
     )
     if local:
-        return local_rule(problem, max_loss, strata)
+        return local_allocation_rule(problem, max_loss, strata)
     spread, solve = problem.variance, _solver(problem)
     caps = _caps(max_loss, problem)
     if strata is not None:
