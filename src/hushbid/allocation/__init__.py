@@ -46,7 +46,7 @@ from hushbid.allocation.capped import (
 from hushbid.allocation.central_bounds import uncapped_lower_bound
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
-from hushbid.allocation.local_rule import allocate_local, least_local, local_rule
+from hushbid.allocation.local_rule import allocate_local, least_local, local_allocation_rule
 from hushbid.allocation.merit_order import precedence
 from hushbid.allocation.problem import Allocation, as_problem, tie_keys
 from hushbid.allocation.reply_rules import Replies, ReplyRule
@@ -181,7 +181,7 @@ def replies(
         response=response,
     )
     if local:
-        return local_rule(problem, max_loss, strata)
+        return local_allocation_rule(problem, max_loss, strata)
     caps = as_caps(max_loss, problem.costs.size)
     if np.min(caps) == math.inf:
         return AllocationRule(CentralProblem.of(problem, strata))

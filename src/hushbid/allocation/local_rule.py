@@ -105,7 +105,7 @@ def least_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) ->
     return sum(least_objective(part.problem, cap) for part in parts)
 
 
-def local_rule(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> "LocalRule":
+def local_allocation_rule(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> "LocalRule":
     """The allocation rule that belongs to `allocate_local`."""
     parts, cap = strata_of(problem, strata), as_local_cap(max_loss, problem)
     return LocalRule(parts, cap)
