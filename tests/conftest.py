@@ -171,6 +171,7 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 
 BEGUN_FIRST = (
+    "tests/engine/test_cluster.py",
     "tests/server/pages/test_first_survey.py",
     "tests/server/pages/test_whole_campaigns.py",
     "tests/server/api/test_serve.py",
