@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from hushbid.priors import (
@@ -172,6 +172,7 @@ def test_both_forms_read_back_as_the_same_prior(prior):
     assert hash(prior_from_dict(prior.to_dict())) == hash(prior)
 
 
+@example(Mixture([Uniform(1, 2), Beta(0.1, 1, 0.1, 1.1), LogNormal(0, 0.1)], [1, 1, 1]), [0.0])
 @given(continuous, levels)
 def test_quantiles_rise_and_undo_the_distribution_function(prior, chosen):
     levels = np.sort(np.clip(chosen, 1e-9, 1 - 1e-9))
@@ -180,7 +181,8 @@ def test_quantiles_rise_and_undo_the_distribution_function(prior, chosen):
     low, high = prior.support
     inside = (c > low) & (c < high)
     c, levels = c[inside], levels[inside]
-    assert np.all(prior.cdf(c) >= levels * (1 - 1e-8) - prior.pdf(c) * c * 1e-14)
+    above = np.minimum(c * (1 + 1e-14), high)  # where a component begins, its density may rise without bound
+    assert np.all(prior.cdf(above) >= levels * (1 - 1e-8))
 
 
 @settings(max_examples=15)
