@@ -194,8 +194,9 @@ def _turn(item: pytest.Item) -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Try more examples where they are asked for, and run first what takes longest."""
     if EXAMPLES > 1:
-        for item in items:
-            _try_more_examples(getattr(item, "obj", None))
+        tests = [getattr(item, "obj", None) for item in items]
+        for test in {id(getattr(one, "__func__", one)): one for one in tests}.values():  # once, whatever its parameters
+            _try_more_examples(test)
     items.sort(key=_turn)
 
 

@@ -101,16 +101,18 @@ def test_a_long_run_multiplies_the_examples_that_a_property_states(
     suite: pytest.Pytester, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     suite.makepyfile(
-        test_more="from hypothesis import given, settings, strategies as st\n"
+        test_more="import pytest\n"
+        "from hypothesis import given, settings, strategies as st\n"
         "SEEN = []\n"
+        "@pytest.mark.parametrize('one', 'ab')\n"
         "@settings(max_examples=3, database=None)\n"
         "@given(st.integers())\n"
-        "def test_it(number): SEEN.append(number)\n"
-        "def test_they_are_many(): assert len(SEEN) > 20\n"
+        "def test_it(one, number): SEEN.append(number)\n"
+        "def test_they_are_many(): assert 40 < len(SEEN) <= 80\n"
     )
-    suite.runpytest_subprocess("test_more.py").assert_outcomes(passed=1, failed=1)
+    suite.runpytest_subprocess("test_more.py").assert_outcomes(passed=2, failed=1)
     monkeypatch.setenv("HUSHBID_EXAMPLES", "10")
-    suite.runpytest_subprocess("test_more.py").assert_outcomes(passed=2)
+    suite.runpytest_subprocess("test_more.py").assert_outcomes(passed=3)
 
 
 def test_every_file_that_is_begun_first_is_there() -> None:
