@@ -16,11 +16,11 @@ import numpy as np
 from scipy.optimize import OptimizeResult, minimize
 
 from benchmarks.harness import Row
+from experiments.paper_figures.algorithm_1 import algorithm_1
+from experiments.paper_figures.algorithm_2 import algorithm_2
+from experiments.paper_figures.mesh_payments import mesh_payments
 from hushbid import LogNormal, Uniform, allocate
 from hushbid.arrays import FloatArray
-from hushbid.paper.algorithm_1 import algorithm_1
-from hushbid.paper.algorithm_2 import algorithm_2
-from hushbid.paper.mesh_payments import mesh_payments
 
 VARIANCE = 0.25
 NEVER_WORSE = 1.0 + 1e-9

@@ -16,6 +16,7 @@ from benchmarks.run import cells
 
 RESULTS, PAGE = Path("out/bench.json"), Path("docs/benchmarks.md")
 BEGIN, END = "<!-- begin: written by `python -m benchmarks.page` -->", "<!-- end -->"
+WORST = 10
 PACKAGES = ("numpy", "scipy", "opendp", "polars", "duckdb", "pyarrow", "pyspark")
 
 
@@ -38,7 +39,10 @@ def filled(page: str, rows: list[Row], where: str) -> str:
     kept = [row for row in rows if row.limit is not None]
     missed = sum(not row.kept for row in kept)
     verdict = f"{len(kept) - missed} of {len(kept)} promised limits were kept." if kept else "No limit was promised."
-    return f"{before}{BEGIN}\n\n{where} {verdict}\n\n{table(rows)}\n\n{END}{after}"
+    worst = sorted(kept, key=lambda row: -row.ratio / (row.limit or 1.0))[:WORST]
+    rest = [row for row in rows if row not in worst]
+    tables = f"The {len(worst)} rows farthest from their limits:\n\n{table(worst)}\n\nAll others:\n\n{table(rest)}"
+    return f"{before}{BEGIN}\n\n{where} {verdict}\n\n{tables}\n\n{END}{after}"
 
 
 def table(rows: list[Row]) -> str:

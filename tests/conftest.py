@@ -171,6 +171,7 @@ def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collecto
 
 
 BEGUN_FIRST = (
+    "tests/engine/test_cluster.py",
     "tests/server/pages/test_first_survey.py",
     "tests/server/pages/test_whole_campaigns.py",
     "tests/server/api/test_serve.py",
@@ -329,6 +330,7 @@ _clear_after_the_killed(Path(tempfile.gettempdir()))
 _STORES = tempfile.TemporaryDirectory(prefix=f"hushbid-ledger-{os.getpid()}-")
 _number = itertools.count()
 os.environ["HUSHBID_LEDGER"] = str(Path(_STORES.name) / "session")
+os.environ["HUSHBID_STORE"] = str(Path(_STORES.name) / "session-values")
 
 # Nobody outside this machine is asked anything, so no client needs to read the certificates of the whole world.
 os.environ.pop("SSL_CERT_FILE", None)
@@ -338,7 +340,8 @@ os.environ["SSL_CERT_DIR"] = _STORES.name
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtest_setup() -> None:
     """Every test is an account of its own: nobody has asked anything yet, and nobody's real store is touched."""
-    os.environ["HUSHBID_LEDGER"] = str(Path(_STORES.name) / str(next(_number)))
+    place = Path(_STORES.name) / str(next(_number))
+    os.environ["HUSHBID_LEDGER"], os.environ["HUSHBID_STORE"] = str(place), f"{place}-values"
     for module, memory in (("once", "_drawn"), ("once", "_asked")):
         if f"hushbid.disclosure.{module}" in sys.modules:
             getattr(sys.modules[f"hushbid.disclosure.{module}"], memory).clear()

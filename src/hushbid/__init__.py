@@ -16,7 +16,7 @@ In reading order, from the mathematics up:
 - `record`, `receipts`: what is written down of a decision, and what each person gets to check it
 - `verification`, `audit`, `baselines`: a check that trusts nobody, attacks on our own claims, other ways to buy
 - `engine`: more people than memory holds
-- `report`, `client`, `paper`: a page about a purchase, the two sides of a server, the paper's algorithms and figures
+- `report`, `client`: a page about a purchase, the two sides of a server
 - `purchase`: one way to buy, from reading people to the report
 - `server`: campaigns for analysts and participants over HTTP
 - `cli`: the command line, which `__main__` starts

@@ -149,13 +149,22 @@ def as_losses(privacy_loss: object, *, some_positive: bool = True, name: str = "
 
 def as_nonnegative(value: object, name: str, *, per_person: bool = True) -> float | FloatArray:
     """One finite number of at least 0, or (``per_person``) an array of them that cannot be changed any more."""
+    return _as_amounts(value, name, per_person=per_person, zero=True)
+
+
+def as_positive(value: object, name: str) -> float | FloatArray:
+    """One finite number above 0, or an array of them that cannot be changed any more."""
+    return _as_amounts(value, name, per_person=True, zero=False)
+
+
+def _as_amounts(value: object, name: str, *, per_person: bool, zero: bool) -> float | FloatArray:
     if value is None or isinstance(value, (str, bytes, bool, np.bool_)):
         raise InputError(f"{name} must be a number, got {value!r}.", field=name)
     array = as_floats(value, name)
     if array.ndim > (1 if per_person else 0) or array.size == 0:
         told = f"{name} must be one number{' or one per person' if per_person else ''}, got shape {array.shape}."
         raise InputError(told, field=name)
-    _refuse_outside(array, name)
+    _refuse_outside(array, name, zero=zero)
     if array.ndim == 0:
         return float(array)
     array = array.copy()
@@ -164,14 +173,14 @@ def as_nonnegative(value: object, name: str, *, per_person: bool = True) -> floa
 
 
 def as_variance(variance: object, n: int) -> float | FloatArray:
-    """A variance for all of ``n`` people, or one for each: nonnegative and finite."""
-    if isinstance(variance, float) and 0.0 <= variance < math.inf:  # as the solvers ask, a thousand times over
+    """A variance for all of ``n`` people, or one for each: above 0 and finite."""
+    if isinstance(variance, float) and 0.0 < variance < math.inf:  # as the solvers ask, a thousand times over
         return float(variance)
     spread = as_floats(variance, "variance")
     if spread.shape not in ((), (n,)):
         told = f"variance must be one number or one per person ({n}), got shape {spread.shape}."
         raise InputError(told, field="variance")
-    _refuse_outside(spread, "variance")
+    _refuse_outside(spread, "variance", zero=False)
     return spread if spread.ndim else float(spread)
 
 
@@ -184,13 +193,14 @@ TOO_MUCH_VARIANCE = "must not exceed a quarter of the squared width of bounds: n
 """What is said of a variance that `varies_too_much`."""
 
 
-def _refuse_outside(array: FloatArray, name: str) -> None:
-    bad = ~((array >= 0.0) & (array < math.inf))
+def _refuse_outside(array: FloatArray, name: str, *, zero: bool) -> None:
+    bad = ~(((array >= 0.0) if zero else (array > 0.0)) & (array < math.inf))
+    allowed = "nonnegative and finite" if zero else "above 0 and finite"
     if not bad.any():
         return
     if array.ndim == 0:
-        raise InputError(f"{name} must be nonnegative and finite, got {float(array)}.", field=name)
-    told = f"{name} must be nonnegative and finite, but {rows_text(bad, 'is')} not."
+        raise InputError(f"{name} must be {allowed}, got {float(array)}.", field=name)
+    told = f"{name} must be {allowed}, but {rows_text(bad, 'is')} not."
     raise InputError(told, field=name, row=first_row(bad))
 
 

@@ -187,8 +187,6 @@ def best_contrast(privacy_loss: ArrayLike, *, strata: Strata, variance: ArrayLik
     if strata.codes.shape != allowed.shape:
         told = f"codes must have one entry per person ({allowed.size}), got shape {strata.codes.shape}."
         raise InputError(told, field="codes")
-    if not (spread > 0.0).all():
-        raise InputError("variance must be positive for a contrast, got 0.", field="variance")
     fills = [_Fill.of(allowed, spread, strata, stratum) for stratum in range(strata.count)]
     strength = _best_strength(fills)
     share = np.empty(allowed.size)  # v/η, which stays finite without noise
@@ -370,9 +368,6 @@ def is_central(setting: str) -> bool:
 
 def _capped(allowed: FloatArray, spread: FloatArray) -> FloatArray:
     """``min(ε_i, κ/V_i)``, the part of each allowed loss that the best central estimator uses."""
-    unlimited = (allowed == math.inf) & (spread == 0)
-    if unlimited.any():  # known exactly, from people who ask for no privacy
-        return np.where(unlimited, math.inf, 0.0)
     finite = np.isfinite(allowed)
     scale = float(allowed.max(initial=0.0, where=finite))
     if scale == 0.0:
@@ -389,7 +384,7 @@ def _capped(allowed: FloatArray, spread: FloatArray) -> FloatArray:
         # the k for which the cap lies between the k-th and the next
         following = np.append(sorted_products[1:], math.inf)
         cap = scale * float(caps[np.argmax((losses > 0) & (caps <= following))])
-        limits = np.divide(cap, spread, where=spread > 0, out=np.full_like(spread, math.inf))
+        limits = cap / spread
     return np.minimum(allowed, limits)
 
 

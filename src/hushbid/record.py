@@ -329,12 +329,6 @@ _CODEC = Codec(_Content, "record", header=_HEADER)
 def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = False) -> dict[str, Any]:
     """Every field of a record but the hash; refused if its parts are not about the same people."""
     n, money, release = outcome.bids.size, found.money, found.release
-    if outcome.market.each:
-        raise RecordError(
-            "a record holds one estimate, and each=True asks for one of each stratum: make one of every outcome in"
-            " outcome.by_stratum().",
-            field="outcome",
-        )
     if money is not None:
         check_currency(money.currency, money.decimals)
         if money.payments.size != n:

@@ -250,7 +250,7 @@ def test_people_who_ask_for_nothing_are_bought_from_up_to_their_caps() -> None:
         ({"max_loss": 0.0}, "max_loss must be positive, got 0"),
         ({"max_loss": [1.0, -1.0, 1.0]}, "row 1"),
         ({"max_loss": [1.0, 1.0]}, "one per person"),
-        ({"max_loss": 1.0, "variance": 0.0}, "variance must be positive"),
+        ({"max_loss": 1.0, "variance": 0.0}, "variance must be above 0"),
     ],
 )
 def test_caps_that_make_no_sense_are_refused_in_one_sentence(told: dict[str, object], said: str) -> None:

@@ -1,18 +1,17 @@
-"""Proof that answers are global: bounds that never read a solution, and the lemmas of docs/explanation/algorithms.md.
+"""The lemmas of docs/explanation/algorithms.md, and the bound of the local problem, which never reads a solution.
 
 Everything here is in normal form (variance 1, error weight 1), to which every instance scales.
 """
 
-import dataclasses
 import math
 
 import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from hushbid.allocation import Allocation, allocate, central
-from hushbid.allocation.local import best_count, high_root
-from hushbid.allocation.lower_bounds import central_lower_bound, local_lower_bound
+from hushbid.allocation import Allocation, allocate
+from hushbid.allocation.local_curves import LAPLACE
+from hushbid.allocation.lower_bounds import local_lower_bound
 
 KAPPA = 1.5 * 4 ** (1 / 3)
 STEEPEST = 3 * math.sqrt(3) / (8 * math.sqrt(2))
@@ -39,159 +38,6 @@ def some_costs(rng: np.random.Generator, n: int) -> np.ndarray:
     else:
         costs = np.where(rng.random(n) < 0.05, 0.0, rng.uniform(0, 1, n))
     return costs * np.exp(rng.uniform(-10, 4))
-
-
-# -- the central bound ------------------------------------------------------------------------------------------------
-
-
-def test_the_central_bound_is_within_1e_minus_9_for_few_people() -> None:
-    rng = np.random.default_rng(1)
-    for _ in range(400):
-        n = int(rng.integers(1, 200))
-        variance = 1.0 if rng.random() < 0.5 else np.exp(rng.uniform(-4, 0, n)) * (rng.random(n) < 0.9)
-        found = solve(some_costs(rng, n), variance=variance)
-        assert found.lower_bound <= found.objective
-        assert found.gap <= 1e-9
-
-
-@pytest.mark.parametrize("kind", ["uniform", "exponential", "log-normal", "heavy tail", "constant", "zeros", "never"])
-@pytest.mark.parametrize("unequal", [False, True])
-def test_the_central_bound_is_within_1e_minus_9_for_many_people(kind: str, unequal: bool) -> None:
-    rng, n = np.random.default_rng(2), 60_000
-    costs = {
-        "uniform": lambda: rng.uniform(1, 3, n),
-        "exponential": lambda: rng.exponential(size=n),
-        "log-normal": lambda: rng.lognormal(0, 2, n),
-        "heavy tail": lambda: rng.pareto(0.1, n),
-        "constant": lambda: np.full(n, 0.7),
-        "zeros": lambda: np.where(rng.random(n) < 1e-3, -0.0, rng.uniform(size=n)),
-        "never": lambda: np.where(rng.random(n) < 0.5, np.inf, rng.exponential(size=n)),
-    }[kind]()
-    variance = rng.uniform(0.01, 0.25, n) if unequal else 0.25
-    for error_weight in (None, 1e-2, 1e9):
-        found = allocate(costs, variance=variance, error_weight=error_weight)
-        assert found.lower_bound <= found.objective
-        assert found.gap <= 1e-9
-
-
-def test_no_feasible_allocation_costs_less_than_the_central_bound() -> None:
-    rng = np.random.default_rng(3)
-    for _ in range(100):
-        n = int(rng.integers(1, 30))
-        costs, variance = some_costs(rng, n), np.exp(rng.uniform(-3, 0, n))
-        bound = central_lower_bound(costs, variance, 1.0)
-        for concentration in (0.05, 1.0):
-            weights = rng.dirichlet(np.full(n, concentration), 50)
-            noise = KAPPA * np.cbrt(weights @ costs) ** 2  # at the best total loss
-            assert (weights**2 @ variance + noise >= bound).all()
-
-
-def local_minima(costs: np.ndarray) -> list[tuple[float, np.ndarray]]:
-    """Every local minimum of ``h``, as its value and weights, by trying all numbers of people with a root finder."""
-    costs = np.sort(costs)
-    found = []
-    for k in range(1, costs.size + 1):
-        active = costs[:k]
-        mean, ends = active.mean(), [active[-1], costs[k] if k < costs.size else math.inf]
-        spread = float(np.sum((active - mean) ** 2))
-        if spread == 0.0:
-            if k == costs.size or KAPPA * np.sum(ends[1] - active) > 3 * np.cbrt(mean):
-                found.append((1 / k + KAPPA * np.cbrt(mean) ** 2, np.full(k, 1 / k)))
-            continue
-        roots = np.roots([1.0, 0.0, 0.0, -mean, KAPPA * spread / 3])
-        for b in roots[np.abs(roots.imag) < 1e-9].real:
-            level = mean + 3 * b / (KAPPA * k)
-            if 4 * b**3 > mean and ends[0] <= level <= ends[1]:
-                weights = (level - active) / np.sum(level - active)
-                found.append((float(weights @ weights + KAPPA * np.cbrt(weights @ active) ** 2), weights))
-    return sorted(found, key=lambda minimum: minimum[0])
-
-
-def two_basins(few: int, cheap: float, many: int, dear: float, width: float = 0.0) -> np.ndarray:
-    return np.concatenate([np.full(few, cheap), dear * np.linspace(1 - width, 1 + width, many)])
-
-
-BASELINES = [
-    two_basins(1, 1e-4, 50, 0.2, 0.01),  # many win
-    two_basins(1, 1e-4, 50, 0.37, 0.05),  # few win
-    two_basins(3, 1e-5, 200, 0.04),
-    two_basins(2, 1e-4, 100, 0.115),
-    np.concatenate([two_basins(1, 1e-7, 6, 0.05), np.full(300, 0.02)]),
-]
-
-
-@pytest.mark.parametrize("costs", BASELINES)
-def test_a_second_best_piece_handed_in_as_the_answer_shows_its_gap(costs: np.ndarray) -> None:
-    best, second = local_minima(costs)[:2]
-    found = solve(costs)
-    assert found.objective == pytest.approx(best[0], rel=1e-10)
-    weights = np.append(second[1], np.zeros(costs.size - second[1].size))
-    loss = weights * (4 / (weights @ costs)) ** (1 / 3)
-    wrong = dataclasses.replace(found, privacy_loss=loss, weights=weights, objective=second[0])
-    assert wrong.lower_bound == found.lower_bound
-    assert wrong.gap == pytest.approx(second[0] / best[0] - 1, abs=1e-9)
-    assert wrong.gap > 1e-3
-
-
-@pytest.mark.parametrize("excess", [1e-3, 1e-6, -1e-6, -1e-3])
-def test_of_two_almost_equal_basins_the_better_is_found_and_the_other_shows(excess: float) -> None:
-    def difference(dear: float) -> float:
-        lone, crowd = sorted(local_minima(two_basins(1, 1e-4, 50, dear, 0.01)), key=lambda minimum: minimum[1].size)
-        return crowd[0] / lone[0] - 1
-
-    costs = two_basins(1, 1e-4, 50, brentq(lambda dear: difference(dear) - excess, 0.2, 0.37, xtol=1e-15), 0.01)
-    best, second = local_minima(costs)
-    found = solve(costs)
-    assert found.active == best[1].size == (1 if excess > 0 else 51)
-    assert found.gap <= 1e-9
-    assert dataclasses.replace(found, objective=second[0]).gap == pytest.approx(abs(excess), rel=2e-3)
-
-
-def test_a_second_best_piece_shows_among_many_people_too() -> None:
-    rng = np.random.default_rng(4)
-    costs = np.concatenate([np.full(5, 1e-7), rng.uniform(0.0195, 0.0205, 60_000)])
-    found = solve(costs)
-    lone = 1 / 5 + KAPPA * np.cbrt(1e-7) ** 2  # the five alone: a minimum, because the next person is far away
-    assert KAPPA * 5 * (costs[5:].min() - 1e-7) > 3 * np.cbrt(1e-7)
-    assert found.active > 5
-    assert found.gap <= 1e-9
-    assert dataclasses.replace(found, objective=lone).gap == pytest.approx(lone / found.objective - 1, abs=1e-9)
-
-
-def test_a_solver_that_overlooks_a_kind_of_piece_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    costs = BASELINES[2]  # the best piece rises at both ends
-    right = solve(costs)
-    monkeypatch.setattr(central.Sums, "humps", lambda *arguments: [])
-    wrong = solve(costs)
-    assert wrong.objective > right.objective * 1.01
-    assert wrong.lower_bound == right.lower_bound
-    assert wrong.gap > 0.01
-
-
-@pytest.mark.parametrize("setting", ["central", "local"])
-def test_the_bound_does_not_depend_on_the_solution(setting: str) -> None:
-    rng = np.random.default_rng(5)
-    found = solve(some_costs(rng, 40), setting)
-    for _ in range(5):
-        noise = rng.random(40)
-        changed = dataclasses.replace(
-            found, privacy_loss=noise, weights=noise, mse=0.0, objective=float(noise[0]), active=int(noise[1] * 40)
-        )
-        assert changed.lower_bound == found.lower_bound
-
-
-def test_the_bound_of_an_allocation_is_computed_once() -> None:
-    found = solve(np.array([1.0, 2.0]))
-    calls = []
-
-    def certify() -> float:
-        calls.append(1)
-        return 1.0
-
-    counted = dataclasses.replace(found, _certify=certify)
-    assert counted.lower_bound == counted.lower_bound == 1.0
-    assert counted.gap == found.objective - 1
-    assert len(calls) == 1
 
 
 # -- lemmas of the central problem ------------------------------------------------------------------------------------
@@ -253,42 +99,6 @@ def test_h_falls_exactly_where_the_gain_is_below_three_cube_roots() -> None:
         assert ((np.diff(h) < 0) == falls[1:])[moves].all()
         checked += int(moves.sum())
     assert checked > 1000
-
-
-def test_plain_numbers_find_what_arrays_find_or_leave_it_to_them() -> None:
-    rng = np.random.default_rng(18)
-    settled = 0
-    for case in range(600):
-        n = int(rng.integers(1, 90))
-        costs = np.sort(some_costs(rng, n)) if case >= len(BASELINES) else np.sort(BASELINES[case])
-        costs = costs * 10.0 ** rng.uniform(-4, 1) + 1e-12
-        few = central._best_of_few(costs[0], costs - costs[0])
-        if few is not None:
-            many = central.best_of_pieces(costs[0], costs - costs[0])
-            assert few.value == pytest.approx(many.value, rel=1e-13)
-            assert (few.mass, few.base) == (many.mass, many.base)
-            assert few.level == pytest.approx(many.level, rel=1e-9)
-            settled += 1
-    assert 200 < settled < 600  # some have more minima than one, or too many people
-
-
-def test_at_the_optimum_the_gain_is_three_roots_and_every_group_bounds_the_level() -> None:
-    rng = np.random.default_rng(9)
-    for _ in range(200):
-        n = int(rng.integers(2, 30))
-        costs, mass = np.sort(some_costs(rng, n)) + 1e-9, rng.uniform(0.1, 1, n)
-        best = central.best_of_pieces(costs[0], costs - costs[0], mass)
-        level = best.base + best.level
-        if np.count_nonzero(costs < level) > np.count_nonzero(costs == costs[0]):
-            gain, a, g = curve(costs, mass, level)
-            assert gain * KAPPA == pytest.approx(3 * best.root, rel=1e-8)
-            assert a == pytest.approx(best.root**3, rel=1e-8)
-            assert g + KAPPA * best.root**2 == pytest.approx(best.value, rel=1e-12)
-            group = rng.random(n) < 0.5
-            if group.any():
-                mean = mass[group] @ costs[group] / mass[group].sum()
-                assert level <= (mean + 3 * best.root / (KAPPA * mass[group].sum())) * (1 + 1e-9)
-            assert level <= central._highest_level(costs, mass)
 
 
 def test_between_two_levels_the_curve_is_bounded_by_opposite_ends() -> None:
@@ -356,10 +166,6 @@ def test_few_people_are_active_in_the_local_optimum() -> None:
 @pytest.mark.parametrize(
     ("setting", "lowest", "error_weight", "exponent"),
     [
-        ("central", 1.0, None, 5 / 6),
-        ("central", 0.0, None, 4 / 5),
-        ("central", 1.0, 100.0, 1 / 2),
-        ("central", 0.0, 100.0, 2 / 5),
         ("local", 1.0, None, 1 / 2),
         ("local", 0.0, None, 2 / 3),
     ],
@@ -417,7 +223,7 @@ def joining(cost: float, price: float) -> float:
 
 def test_the_closed_form_of_the_high_root_solves_its_equation() -> None:
     ratio = np.concatenate([np.geomspace(1e-200, STEEPEST * (1 - 1e-9), 2000), [STEEPEST]])
-    y = high_root(ratio)
+    y = LAPLACE.high_root(ratio)
     np.testing.assert_allclose(slope(y)[:-1], ratio[:-1], rtol=1e-11)
     assert (y >= math.sqrt(2 / 3) * (1 - 1e-7)).all()
     np.testing.assert_allclose(y, high_branch(ratio), rtol=1e-7)
@@ -518,9 +324,9 @@ def test_the_value_by_number_of_people_is_convex_and_two_neighbours_suffice() ->
             if worthwhile[k] >= k + 1:
                 assert values[: k + 1].min() >= values[k] - 1e-10
             compared += 1
-        best = best_count(costs)
-        assert best.value == pytest.approx(values.min(), rel=1e-10)
-        assert values[best.count - 1] == pytest.approx(values.min(), rel=1e-10)
+        best = solve(costs, "local")
+        assert best.objective == pytest.approx(values.min(), rel=1e-10)
+        assert values[best.active - 1] == pytest.approx(values.min(), rel=1e-10)
     assert compared > 100
 
 

@@ -161,7 +161,6 @@ def test_a_hostile_prior_file_is_refused(prior: str, pilot: str, home: Path) -> 
         ("backup", "file", "--home", "new"),
         ("users", "list", "--home", "new"),
         ("keys", "list", "--home", "new"),
-        ("figures", "nothing", "--out", "new"),
     ],
     ids=lambda call: " ".join(call)[:40].encode("ascii", "replace").decode(),
 )

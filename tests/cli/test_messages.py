@@ -57,7 +57,7 @@ DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
         ((*PRICE, "--budget", 5, "--questions", "none.toml"), "none.toml does not exist."),
         ((*PRICE, "--budget", 5, "--strata", "bids.csv"), "bids.csv is not TOML: Expected '=' after a key"),
         (("price", "bids.csv", "--prior", "a=uniform:1,2", "--budget", 5), "--group-column must name it"),
-        ((*PRICE, "--budget", 5, "--strata", "each.toml"), "with each = true"),
+        ((*PRICE, "--budget", 5, "--strata", "each.toml"), "each = true makes every stratum a campaign"),
         ((*PRICE, "--budget", 5, "--currency", "euro"), "--currency must be an ISO 4217 code"),
         ((*PRICE, "--budget", 5, "--bounds", "0,1e300"), "'--bounds': must be two numbers"),
         (("price", "bids.csv", "--prior", "uniform:2,1", "--budget", 5), "--prior uniform:2,1: high must be"),

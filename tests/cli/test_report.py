@@ -42,10 +42,10 @@ def hushbid(*arguments: object) -> Result:
     return CliRunner().invoke(main, [str(one) for one in arguments])
 
 
-def bought(home: Path, *, setting: str = "central", more: str = "", kind: str = "") -> Path:
-    rows = [f"{place},{1 + place / 40},{'north' if place % 2 else 'south'}" for place in range(30)]
+def bought(home: Path, *, setting: str = "central", more: str = "", kind: str = "", people: int = 30) -> Path:
+    rows = [f"{place},{1 + place / 40},{'north' if place % 2 else 'south'}" for place in range(people)]
     (home / "bids.csv").write_text("\n".join(["id,bid,region", *rows]))
-    (home / "data.csv").write_text("\n".join(["id,value", *(f"{place},{place % 12}" for place in range(30))]))
+    (home / "data.csv").write_text("\n".join(["id,value", *(f"{place},{place % 12}" for place in range(people))]))
     text = CAMPAIGN.replace("{setting}", setting).replace("{more}", more).replace("{kind}", kind)
     (home / "sleep.toml").write_text(text)
     done = hushbid("run", home / "sleep.toml", "--no-audit")
@@ -69,7 +69,7 @@ def test_with_what_a_record_does_not_hold_the_page_is_that_of_the_purchase(
 
 
 def test_audits_are_run_again_in_the_pages_language_and_the_result_names_the_record(tmp_path: Path) -> None:
-    record = bought(tmp_path)
+    record = bought(tmp_path, people=9)  # few, for everybody is let misreport
     told = ["--title", "Food & sleep", "--language", "de"]
     done = hushbid("report", record, *told, "--out", tmp_path / "again.html", "--json")
     assert done.exit_code == 0, done.output

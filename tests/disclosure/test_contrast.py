@@ -315,7 +315,7 @@ def test_a_stratum_from_which_nothing_was_bought_makes_no_plan() -> None:
         ReleasePlan.of(np.where(CODES == 1, 0.0, 1.0), setting="central", bounds=(0, 1), strata=STRATA)
     with pytest.raises(InputError, match="one code per person"):
         ReleasePlan.of(LOSSES[:5], setting="central", bounds=(0, 1), strata=STRATA)
-    with pytest.raises(InputError, match="variance must be positive"):
+    with pytest.raises(InputError, match="variance must be above 0"):
         made("flat", variance=0.0)
 
 

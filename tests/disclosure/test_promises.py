@@ -66,7 +66,7 @@ def test_the_key_depends_on_everything_that_is_promised() -> None:
         ({"bounds": "ab"}, "bounds must be two numbers"),
         ({"delivered": [2.0]}, "delivered must not exceed promised, but does in row 0"),
         ({"delivered": [0.5, 0.5]}, "delivered must have one entry per person"),
-        ({"variance": -1.0}, "variance must be nonnegative"),
+        ({"variance": -1.0}, "variance must be above 0"),
         ({"variance": math.inf}, "variance"),
         ({"variance": [1.0, 2.0]}, "variance must be one number or one per person"),
         ({"variance": "wide"}, "variance"),

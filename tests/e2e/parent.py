@@ -17,7 +17,7 @@ from typing import Any, NoReturn
 from hushbid.cli import COMMANDS, main
 
 HEAVY = (
-    *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report", "hushbid.paper.figures"),
+    *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report"),
     *("hushbid.purchase.buying", "hushbid.priors.fitting", "hushbid.purchase.pricing"),
     *("opendp.prelude", "pyarrow.parquet", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats"),
 )

@@ -12,14 +12,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, Price
-from hushbid.allocation.central_from_sums import bracket
-from hushbid.allocation.problem import normal_scale
+from hushbid.allocation.histogram import MOST_PEOPLE, OFFSET_BITS
+from hushbid.allocation.windows import Listing, Refine, Window
 from hushbid.engine import price
-from hushbid.engine.histogram import COARSE, MOST_PEOPLE, OFFSET_BITS, Histogram
-from hushbid.engine.passes import RefineKernel, Window, WindowKernel
+from hushbid.engine.passes import Census, CensusKernel, StrataKernel
 from hushbid.engine.people import People
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
+from hushbid.mechanism.summed import locate
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform
 from tests.engine.test_price import SUMMED, assert_same, table
 
@@ -161,8 +161,8 @@ def test_equal_bids_by_the_thousand_meet_in_one_entry_of_the_window() -> None:
     assert priced.summary.passes <= 3
     who = People(bid="bid", id=None, group=None, variance=None, priors={"": market.prior}, tie_seed=b"")
     batch = pa.RecordBatch.from_pydict({"bid": bids})
-    kernel = WindowKernel(who, 0.0, 0.0, 100.0)
-    window = sum((kernel(batch, None) for _ in range(5)), Window.nobody()).settled()
+    kernel = StrataKernel(who, (Listing(0.0, 0.0, 100.0),))
+    window = sum((kernel(batch, None).parts[0] for _ in range(5)), Window.nobody()).settled()
     assert window.people.tolist() == [150_000] * 3
 
 
@@ -171,13 +171,13 @@ def test_two_far_apart_candidates_are_told_apart_by_finer_buckets_where_they_are
     bids = prior.sample(10**6, rng=np.random.default_rng(3))
     market = Market(prior=prior, variance=0.25, buyer_weight=1.0, user_weight=1.0)
     costs = np.asarray(prior.virtual_cost(bids))
-    scale = normal_scale(market.error_weight(costs.size), 0.25)
-    coarse = bracket(Histogram.of(costs, COARSE).levels(scale, float(costs.min())))
-    assert coarse.below_high - coarse.below_low > 50_000
-    assert len(coarse.parts) > 1
     who = People(bid="bid", id=None, group=None, variance=None, priors={"": prior}, tie_seed=b"")
-    finer = RefineKernel.over(who, [(low * scale, high * scale) for low, high in coarse.parts])
-    found = finer(pa.RecordBatch.from_pydict({"bid": bids}), None)
+    batch = pa.RecordBatch.from_pydict({"bid": bids})
+    [coarse] = locate(market.for_people(costs.size), (Census() + CensusKernel(who)(batch, None)).parts)
+    assert coarse.found.people > 50_000
+    assert len(coarse.found.parts) > 1
+    finer = Refine.over(coarse.intervals[0], buckets=1 << 12)
+    found = finer.of(costs)
     assert sum(sums.count for sums in found.below) + found.histogram.people == (costs < finer.parts[-1][1]).sum()
     priced = price(pa.table({"id": np.arange(bids.size), "bid": bids}), market, gather=100, window=100)
     assert (priced.summary.method, priced.summary.passes) == ("summed", 3)

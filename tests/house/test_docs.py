@@ -12,8 +12,8 @@ import pytest
 import hushbid
 from benchmarks.harness import Row
 from benchmarks.page import BEGIN, END, filled
-from hushbid.paper.figures import FIGURES
-from hushbid.paper.figures_example import most_sure
+from experiments.paper_figures.figures import FIGURES
+from experiments.paper_figures.figures_example import most_sure
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"

@@ -5,6 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import BEGUN_FIRST
+
 pytest_plugins = ["pytester"]
 
 CONFTEST = Path(__file__).parents[1] / "conftest.py"
@@ -29,6 +31,7 @@ def suite(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> pytest.
     java.chmod(0o755)
     monkeypatch.setenv("PATH", str(java.parent))
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+    monkeypatch.delenv("HUSHBID_EXAMPLES", raising=False)  # of a long run, in which this is one of the tests
     return pytester
 
 
@@ -108,3 +111,7 @@ def test_a_long_run_multiplies_the_examples_that_a_property_states(
     suite.runpytest_subprocess("test_more.py").assert_outcomes(passed=1, failed=1)
     monkeypatch.setenv("HUSHBID_EXAMPLES", "10")
     suite.runpytest_subprocess("test_more.py").assert_outcomes(passed=2)
+
+
+def test_every_file_that_is_begun_first_is_there() -> None:
+    assert [name for name in BEGUN_FIRST if not (CONFTEST.parents[1] / name).is_file()] == []

@@ -1,20 +1,22 @@
-"""The table of docs/reference/combinations.md, walked: brute force in every exact cell, the sentence in every other."""
+"""The table of refusals, walked: what it offers is decided, and is the optimum; what it refuses says its sentence."""
 
 import math
-import re
+from dataclasses import replace
 from itertools import chain, combinations, product
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hushbid import Accuracy, Budget, Grouped, HardBudget, Market, Price, Uniform
+from hushbid import Accuracy, Budget, Grouped, HardBudget, Market, Number, Price, Uniform, YesNo
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
+from hushbid.mechanism.combinations import COLUMNS, REFUSALS, Combination, page, refusal_of, rows
+from hushbid.purchase.strata_section import Stratification
+from tests.extent import ALL_CASES
+from tools.combinations import PAGE, filled
 
-PAGE = Path(__file__).parents[2] / "docs" / "reference" / "combinations.md"
 GOALS = {"price": Price(60), "accuracy": Accuracy(0.55), "budget": Budget(4), "hard budget": HardBudget(4, coin=0.01)}
 BIDS = np.array([1.1, 1.3, 1.6])
 LIMITS = np.array([1.8, math.inf, 1.2])
@@ -26,22 +28,6 @@ ADDED: dict[str, dict[str, Any]] = {
     "groups": {"prior": Grouped({"a": Uniform(1, 2), "b": Uniform(0.5, 2)}, ["a", "b", "a"])},
     "a variance per person": {"variance": [0.1, 0.2, 0.25]},
 }
-REASONS = {
-    "¹": "NP-hard",
-    "²": "variance must be one number in the local setting",
-    "³": "max_privacy_loss cannot be joined with a standard_error in the local setting",
-    "⁴": "a budget cannot be the goal in the local setting",
-}
-
-
-def table() -> dict[tuple[str, str], dict[str, str]]:
-    """The table of the page: what stands under each heading, by setting and goal."""
-    lines = [line for line in PAGE.read_text(encoding="utf-8").splitlines() if line.startswith("|")]
-    head, _, *rows = ([cell.strip() for cell in line.strip("|").split("|")] for line in lines)
-    return {(row[0], row[1]): dict(zip(head[2:], row[2:], strict=True)) for row in rows}
-
-
-TABLE = table()
 SUBSETS = [
     one
     for one in chain.from_iterable(combinations(ADDED, size) for size in range(len(ADDED) + 1))
@@ -60,22 +46,109 @@ def bought(setting: str, goal: str, added: tuple[str, ...], **changes: Any) -> O
     return Market(setting=setting, goal=GOALS[goal], **terms).acquire(bids, limits=limits)  # type: ignore[arg-type]
 
 
-def test_the_table_has_a_row_for_every_setting_and_goal_and_a_column_for_everything_that_can_be_added() -> None:
-    assert set(TABLE) == set(product(("central", "local"), GOALS))
-    assert all(set(row) == {"alone", *ADDED} for row in TABLE.values())
+def combination(setting: str, goal: str, added: tuple[str, ...]) -> Combination:
+    """The same market as a combination of the table."""
+    stated: Any = {"setting": setting, "goal": goal.replace(" ", "_")}
+    for name in added:
+        stated |= COLUMNS[name]
+    return Combination(**stated)
 
 
-@pytest.mark.parametrize(("setting", "goal"), TABLE)
+@pytest.mark.parametrize(("setting", "goal"), list(product(("central", "local"), GOALS)))
 def test_every_combination_is_exact_or_refused_as_the_table_says(setting: str, goal: str) -> None:
-    cells = TABLE[setting, goal]
     for added in SUBSETS:
-        refused = [cells[name] for name in ("alone", *added) if cells[name] != "exact"]
-        if not refused:
+        stated = combination(setting, goal, added)
+        refused = refusal_of(stated)
+        if refused is None:
             confirm(setting, goal, added)
             continue
-        reasons = "|".join(re.escape(REASONS[cell.removeprefix("refused")]) for cell in refused)
-        with pytest.raises(InputError, match=reasons):
+        with pytest.raises(InputError) as problem:
             bought(setting, goal, added)
+        assert str(problem.value) == refused.told(stated)
+        assert problem.value.field == refused.field_of(stated)
+
+
+AXES: dict[str, tuple[Any, ...]] = {
+    "setting": ("central", "local"),
+    "goal": ("price", "accuracy", "budget", "hard_budget"),
+    "cap": ("none", "one", "each"),
+    "limits": (False, True),
+    "strata": (False, True),
+    "questions": ("none", "several", "yes_no"),
+    "correlation": (0.0, 0.2),
+    "variances": (False, True),
+    "user_weight": (False, True),
+}
+ALL = [Combination(**dict(zip(AXES, values, strict=True))) for values in product(*AXES.values())]
+EXPRESSIBLE = [one for one in ALL if not (one.variances and one.questions != "none")]  # each question has its own
+
+
+def market_of(stated: Combination) -> Market:
+    """A market of four people that states what a combination says."""
+    asked = [Number(name="height", bounds=(0, 1)), YesNo(name="smokes")][1 if stated.questions == "yes_no" else 0 :]
+    errors = 2.0 if stated.questions != "several" else (2.0, 2.0)
+    goals = {"price": Price(60), "accuracy": Accuracy(errors), "budget": Budget(4), "hard_budget": HardBudget(4)}
+    terms: dict[str, Any] = {"variance": [0.1, 0.2, 0.25, 0.15] if stated.variances else 0.2}
+    if stated.questions != "none":
+        terms = {"questions": asked}
+    if stated.strata:
+        terms |= {"strata": ["a", "a", "b", "b"], "shares": {"a": 0.4, "b": 0.6}}
+    caps: dict[str, Any] = {"none": None, "one": 2.0, "each": [2.5, 1.9, 1.5, 2.0]}
+    return Market(
+        prior=Uniform(1, 2),
+        setting=stated.setting,
+        goal=goals[stated.goal],
+        max_privacy_loss=caps[stated.cap],
+        max_correlation=stated.correlation,
+        user_weight=1.0 if stated.user_weight else 0.0,
+        **terms,
+    )
+
+
+def test_the_library_refuses_what_the_table_refuses_with_its_sentence_and_nothing_else() -> None:
+    offered = []
+    for stated in EXPRESSIBLE:
+        refused = refusal_of(stated)
+        if refused is None:
+            market = market_of(stated)
+            assert market.combination == replace(stated, limits=False)
+            assert market.takes_cap or refusal_of(replace(market.combination, cap="one")) is not None
+            offered.append((stated, market))
+            continue
+        with pytest.raises(InputError) as problem:
+            market_of(stated).acquire([1.1, 1.3, 1.6, 1.2], limits=[1.8, math.inf, 1.2, 1.5] if stated.limits else None)
+        assert str(problem.value) == refused.told(stated), stated
+        assert problem.value.field == refused.field_of(stated), stated
+    # what is offered is decided; every seventh, which is coprime to all axes, unless all are asked for
+    for stated, market in offered[:: 1 if ALL_CASES else 7]:
+        found = market.acquire([1.1, 1.3, 1.6, 1.2], limits=[1.8, math.inf, 1.2, 1.5] if stated.limits else None)
+        assert found.active > 0, stated
+
+
+def test_every_refusal_is_the_first_reason_for_some_combination() -> None:
+    reached = {refusal_of(replace(one, each=each)) for one in ALL for each in (False, True)} - {None}
+    assert reached == set(REFUSALS)
+
+
+def test_an_estimate_for_each_stratum_is_refused_as_the_table_says() -> None:
+    strata = Stratification(column="region", wanted={}, each=True, population=None)
+    for setting, goal in rows():
+        for weight in (0.0, 1.0):
+            stated = Combination(setting=setting, goal=goal, each=True, user_weight=weight > 0.0)
+            terms = {"setting": setting, "goal": GOALS[goal.replace("_", " ")], "user_weight": weight}
+            refused = refusal_of(stated)
+            if refused is None:
+                strata.refuse_terms(terms | {"max_correlation": 0.0})
+                continue
+            with pytest.raises(InputError) as problem:
+                strata.refuse_terms(terms | {"max_correlation": 0.0})
+            assert str(problem.value) == refused.told(stated)
+
+
+def test_the_reference_page_is_printed_from_the_table() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert filled(text) == text, "run python -m tools.combinations"
+    assert page() in text
 
 
 def confirm(setting: str, goal: str, added: tuple[str, ...]) -> None:

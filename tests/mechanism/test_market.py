@@ -107,7 +107,7 @@ def test_losses_too_small_to_release_are_not_decided_and_paid(setting):
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 @pytest.mark.parametrize(
-    "fields", [{"bounds": (0, 1e80), "variance": 1e-140}, {"bounds": (-5e98, -4.99e98), "variance": 0.0}]
+    "fields", [{"bounds": (0, 1e80), "variance": 1e-140}, {"bounds": (-5e98, -4.99e98), "variance": 1e-300}]
 )
 def test_a_variance_that_cannot_be_seen_in_the_range_is_no_fault(setting, fields):
     width = fields["bounds"][1] - fields["bounds"][0]
@@ -118,8 +118,14 @@ def test_a_variance_that_cannot_be_seen_in_the_range_is_no_fault(setting, fields
 
 @pytest.mark.parametrize(("field", "row"), [("variance", 2), ("user_weight", 2)])
 def test_a_vector_with_a_bad_entry_names_its_row(field, row):
-    with pytest.raises(InputError, match=rf"{field} must be nonnegative and finite, but row {row} is not"):
+    with pytest.raises(InputError, match=rf"{field} must be (nonnegative|above 0) and finite, but row {row} is not"):
         market(**({"variance": 0.2} | {field: [0.1, 0.2, -3.0]}))
+
+
+@pytest.mark.parametrize("wrong", [0.0, [0.1, 0.0]])
+def test_a_variance_of_nothing_is_refused(wrong):
+    with pytest.raises(InputError, match="variance must be above 0 and finite"):
+        market(variance=wrong)
 
 
 def test_a_variance_must_be_stated_as_soon_as_anybody_values_the_estimate():

@@ -114,7 +114,7 @@ def test_all_losses_together_stay_below_their_bound() -> None:
         costs = np.full(int(rng.integers(1, 400)), 1.0)
         total = allocate(costs, setting="local", error_weight=weight, response=True).privacy_loss.sum()
         bound = RANDOMISED_RESPONSE.most_loss(weight, 1.0, 0.25)
-        assert total <= bound
+        assert total <= bound * (1 + 1e-12)
         nearest = max(nearest, total / bound)
     assert nearest > 0.8
 

@@ -24,7 +24,7 @@ GOALS = {"price": Price(3.0), "accuracy": Accuracy(6.5), "budget": Budget(4.0)}
 
 def market(goal: Any = GOALS["price"], **terms: Any) -> Market:
     """Seven people in two strata, data on a range of width 8."""
-    wanted = {} if {"shares", "contrast", "each"} & set(terms) else {"contrast": CONTRAST}
+    wanted = {} if {"shares", "contrast"} & set(terms) else {"contrast": CONTRAST}
     terms = {"prior": Uniform(1, 2), "bounds": (-3.0, 5.0), "strata": LABELS, **wanted, **terms}
     return Market(goal=goal, **terms)
 
@@ -255,50 +255,6 @@ def test_questions_with_strata_are_one_number_with_strata() -> None:
     )
 
 
-# -- a mean for each ---------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("setting", ["central", "local"])
-@pytest.mark.parametrize("goal", [Price(3.0), Accuracy(4.5), Accuracy({"b": 5.0, "a": 4.0})], ids=str)
-def test_a_mean_for_each_stratum_is_a_market_in_each(goal: Any, setting: Any) -> None:
-    everywhere = market(goal, each=True, setting=setting, max_correlation=0.1, population={"a": 9, "b": 4})
-    outcome = everywhere.acquire(BIDS, tie_key=list("gfedcba"))
-    for name, population in (("a", 9), ("b", 4)):
-        rows = np.array([label == name for label in LABELS])
-        stated = {"a": 4.0, "b": 5.0}[name] if goal != Accuracy(4.5) else 4.5
-        alone = Market(
-            prior=Uniform(1, 2),
-            bounds=(-3, 5),
-            setting=setting,
-            goal=Accuracy(stated) if isinstance(goal, Accuracy) else goal,
-            max_correlation=0.1,
-            population=population,
-        ).acquire(BIDS[rows], tie_key=[key for key, mine in zip("gfedcba", rows, strict=True) if mine])
-        part = read_back(outcome).by_stratum()[name]
-        assert part.to_dict() == alone.to_dict()
-        assert np.array_equal(outcome.payments[rows], alone.payments)
-        row = int(np.flatnonzero(rows)[1])
-        assert outcome.schedule(row).at([1.2])[1] == alone.schedule(1).at([1.2])[1]
-    parts = outcome.by_stratum().values()
-    assert outcome.objective == pytest.approx(sum(part.objective for part in parts), rel=1e-12)
-    assert outcome.figures().lower_bound == pytest.approx(sum(part.lower_bound for part in parts), rel=1e-12)
-    assert "a: " in outcome.summary()
-    assert "b: " in outcome.summary()
-
-
-def test_each_stratum_takes_caps_limits_questions_and_priors_of_its_own_people() -> None:
-    prior = Grouped({"x": Uniform(1, 2), "y": Uniform(0.5, 3)}, list("xyxyyxx"))
-    asked = [Number(name="height", bounds=(0, 2)), Number(name="weight", bounds=(0, 50))]
-    limits = np.array([0.3, math.inf, 0.5, 0.2, math.inf, 0.4, math.inf])
-    survey = Market(prior=prior, questions=asked, goal=Accuracy((1.2, 30)), strata=LABELS, each=True)
-    outcome = survey.acquire(BIDS, limits=limits + 1.0)
-    assert (outcome.privacy_loss <= limits + 1.0).all()
-    for part in outcome.by_stratum().values():
-        assert all(error.mse <= most**2 for error, most in zip(part.question_errors(), (1.2, 30), strict=True))
-        assert part.market.goal == Accuracy((1.2, 30))
-    assert read_back(outcome).to_dict() == outcome.to_dict()
-
-
 # -- before anybody bids --------------------------------------------------------------------------------------------
 
 
@@ -370,7 +326,6 @@ def test_a_plan_is_for_the_people_of_the_column(n: int | None, told: str) -> Non
         {"shares": {"b": 0.25, "a": 0.75}},
         {"contrast": CONTRAST, "max_correlation": 0.1, "population": {"b": 8, "a": 3}},
         {"contrast": CONTRAST, "setting": "local"},
-        {"each": True, "max_privacy_loss": [1.0] * 7},
     ],
     ids=str,
 )
@@ -389,7 +344,7 @@ def test_what_was_decided_reads_back_as_it_was(terms: Any) -> None:
 
 def test_a_market_without_strata_is_written_as_before() -> None:
     written = Market(prior=Uniform(1, 2), buyer_weight=3).to_dict()
-    assert not {"strata", "shares", "contrast", "each"} & set(written)
+    assert not {"strata", "shares", "contrast"} & set(written)
     assert Market.from_dict(written).stratified is None
     stated = market().stratified
     assert stated is not None
@@ -398,8 +353,6 @@ def test_a_market_without_strata_is_written_as_before() -> None:
         [1.0, -1.5],
         [0, 1, 0, 1, 0, 1, 1],
     )
-    assert market(each=True).stratified is None
-    assert market(Accuracy((4.0, 5.0)), each=True) == market(Accuracy({"b": 5.0, "a": 4.0}), each=True)
 
 
 def test_the_summary_says_what_is_estimated() -> None:
@@ -428,7 +381,11 @@ def test_limits_that_people_state_beside_their_prices_are_kept_and_nobody_gains_
 
 REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"strata": None}, "contrast", "must not be stated without strata"),
-    ({"shares": {"a": 0.5, "b": 0.5}, "contrast": CONTRAST}, "strata", "one of shares, contrast and each=True"),
+    (
+        {"shares": {"a": 0.5, "b": 0.5}, "contrast": CONTRAST},
+        "strata",
+        "either shares or a contrast",
+    ),
     ({"shares": {"a": 0.5, "b": 0.4}}, "shares", "must sum to 1, got a sum of 0.9"),
     ({"shares": {"a": 1.5, "b": -0.5}}, "shares", "that of 'a' is 1.5"),
     ({"contrast": {"a": 1, "b": 0}}, "contrast", "not 0, but that of 'b' is 0"),
@@ -438,15 +395,11 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"strata": ["a", "", "b"]}, "strata", "row 1 is not"),
     ({"goal": HardBudget(5)}, "goal", "a hard budget cannot be the goal with strata"),
     ({"goal": Accuracy(6.5), "setting": "local"}, "goal", "do not separate"),
-    ({"goal": Budget(5), "each": True}, "goal", "with each=True"),
     ({"goal": Budget(5), "max_privacy_loss": 2.0}, "max_privacy_loss", "unless the goal is a price of the error"),
     ({"user_weight": 1.0, "variance": 1.0}, "user_weight", "must be 0 with strata"),
-    ({"variance": 0.0}, "variance", "must be positive with strata"),
     ({"max_correlation": 0.1, "population": 20}, "population", "in each stratum, 'a', 'b'"),
     ({"max_correlation": 0.1, "population": {"a": 3, "b": 3}}, "population", "'b' has 4 people"),
     ({"goal": Accuracy({"a": 6.5, "b": 6.5})}, "standard_error", "must not name strata"),
-    ({"goal": Accuracy({"a": 6.5}), "each": True}, "standard_error", "must name each stratum"),
-    ({"goal": Accuracy((1, 2, 3)), "each": True}, "standard_error", "one for each stratum (2), got 3"),
 ]
 
 
@@ -458,13 +411,11 @@ def test_what_strata_cannot_be_joined_with_is_refused_in_a_sentence(terms: Any, 
     assert told in str(problem.value)
 
 
-@pytest.mark.parametrize("terms", [{"contrast": CONTRAST}, {"each": True}], ids=str)
-def test_a_stratum_with_nobody_to_buy_from_is_named(terms: Any) -> None:
+def test_a_stratum_with_nobody_to_buy_from_is_named() -> None:
     above = np.where(np.array(LABELS) == "a", 2.5, BIDS)
     for goal in GOALS.values():
-        if not (terms.get("each") and isinstance(goal, Budget)):
-            with pytest.raises((NobodyToBuyFrom, Unreachable), match="tratum 'a'"):
-                market(goal, **terms).acquire(above)
+        with pytest.raises((NobodyToBuyFrom, Unreachable), match="tratum 'a'"):
+            market(goal, contrast=CONTRAST).acquire(above)
 
 
 def test_what_no_purchase_can_do_is_refused() -> None:
@@ -472,16 +423,12 @@ def test_what_no_purchase_can_do_is_refused() -> None:
         market(Accuracy(3.0)).acquire(BIDS)  # √(16·(1/3 + 1.5²/4))
     with pytest.raises(InputError, match="limits cannot be joined"):
         market(Budget(5)).acquire(BIDS, limits=np.full(7, 2.0))
-    for call in (lambda one: one.for_people(7), lambda one: one.plan(rng=np.random.default_rng(0))):
-        with pytest.raises(InputError, match="by_stratum"):
-            call(market(each=True))
     with pytest.raises(HushbidError, match="name the stratum"):
         market().acquire(BIDS).schedule()
-    for each in (False, True):
-        with pytest.raises(InputError, match=r"variance must have one entry per person \(7 people\), got 8"):
-            market(variance=np.full(8, 2.0), **({"each": True} if each else {})).acquire(BIDS)
-        with pytest.raises(InputError, match=r"strata must have one label per person \(6 people\), got 7"):
-            market(**({"each": True} if each else {})).acquire(BIDS[:6])
+    with pytest.raises(InputError, match=r"variance must have one entry per person \(7 people\), got 8"):
+        market(variance=np.full(8, 2.0)).acquire(BIDS)
+    with pytest.raises(InputError, match=r"strata must have one label per person \(6 people\), got 7"):
+        market().acquire(BIDS[:6])
     # the only seller of a stratum, under a prior without an end
     alone = Market(prior=LogNormal(0, 2), goal=Accuracy(2), strata=["a", "b", "b"], contrast=CONTRAST)
     with pytest.raises(DivergentPayment):

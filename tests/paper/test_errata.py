@@ -11,15 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from hushbid.allocation import allocate
-from hushbid.errors import MarketError, NobodyToBuyFrom
-from hushbid.paper.algorithm_1 import (
+from experiments.paper_figures.algorithm_1 import (
     algorithm_1,
     algorithm_1_as_printed,
     algorithm_1_with_printed_argmax,
     algorithm_1_with_printed_sums,
 )
-from hushbid.paper.algorithm_2 import (
+from experiments.paper_figures.algorithm_2 import (
     algorithm_2,
     algorithm_2_as_printed,
     algorithm_2_with_free_multiplier,
@@ -27,8 +25,10 @@ from hushbid.paper.algorithm_2 import (
     printed_multiplier_limits,
     stationary_losses,
 )
-from hushbid.paper.mesh_payments import mesh_payments, mesh_sum, printed_mesh_sum
-from hushbid.paper.problem import score
+from experiments.paper_figures.mesh_payments import mesh_payments, mesh_sum, printed_mesh_sum
+from experiments.paper_figures.problem import score
+from hushbid.allocation import allocate
+from hushbid.errors import MarketError, NobodyToBuyFrom
 
 VARIANCE = 0.25
 EXAMPLE = np.linspace(1.0, 2.0, 11)

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from experiments.paper_figures.__main__ import main
+from experiments.paper_figures.figures import FIGURES, PaperFigure, make_figure, picture, write_figures
+from experiments.paper_figures.figures_landscape import CHEAP, CROWD, CROWD_WEIGHT, DEAR, PAIR_WEIGHT, cost_of_share
+from experiments.paper_figures.figures_theory import central_threshold
 from hushbid.allocation import allocate
 from hushbid.errors import InputError, OutputExists
-from hushbid.paper.figures import FIGURES, PaperFigure, make_figure, picture, write_figures
-from hushbid.paper.figures_landscape import CHEAP, CROWD, CROWD_WEIGHT, DEAR, PAIR_WEIGHT, cost_of_share
-from hushbid.paper.figures_theory import central_threshold
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "docs" / "figures"
@@ -204,14 +205,12 @@ def test_files_are_written_all_or_none_and_not_replaced_unasked(tmp_path: Path) 
     assert paths[0].read_text() == "mine"
 
 
-@pytest.mark.parametrize("script", sorted((ROOT / "experiments").glob("*.py")), ids=lambda path: path.name)
-def test_an_experiment_only_calls_the_figures(script: Path) -> None:
-    names: dict[str, object] = {"__name__": "experiment"}
-    exec(compile(script.read_text(encoding="utf-8"), str(script), "exec"), names)
-    wanted = names["FIGURES"]
-    assert isinstance(wanted, list)
-    assert set(wanted) <= set(FIGURES)
-    # And every figure is in one of them.
-    together = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "experiments").glob("*.py"))
-    assert all(f'"{name}"' in together for name in FIGURES)
-    assert len(script.read_text(encoding="utf-8").splitlines()) <= 20
+def test_the_command_lists_draws_and_refuses(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--list"]) == 0
+    assert capsys.readouterr().out.split() == list(FIGURES)
+    target = tmp_path / "new"
+    assert main(["growth", "--quick", "--format", "csv", "--out", str(target)]) == 0
+    assert capsys.readouterr().out.split() == [str(target / "growth.csv")]
+    assert main(["nothing", "--out", str(tmp_path / "other")]) == 2
+    assert "must be one of" in capsys.readouterr().err
+    assert not (tmp_path / "other").exists()

@@ -14,15 +14,15 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
+from experiments.paper_figures.algorithm_1 import algorithm_1
+from experiments.paper_figures.algorithm_2 import algorithm_2, multiplier_limits, stationary_losses
+from experiments.paper_figures.figures_theory import central_threshold, drop_threshold
+from experiments.paper_figures.mesh_payments import mesh_payments
 from hushbid.allocation import allocate
 from hushbid.arrays import BoolArray, FloatArray
 from hushbid.baselines import PostedPrice
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market
-from hushbid.paper.algorithm_1 import algorithm_1
-from hushbid.paper.algorithm_2 import algorithm_2, multiplier_limits, stationary_losses
-from hushbid.paper.figures_theory import central_threshold, drop_threshold
-from hushbid.paper.mesh_payments import mesh_payments
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Exponential, Prior, Uniform
 

@@ -8,23 +8,23 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushbid.allocation import allocate
-from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
-from hushbid.paper.algorithm_1 import (
+from experiments.paper_figures.algorithm_1 import (
     algorithm_1,
     algorithm_1_as_printed,
     algorithm_1_with_printed_argmax,
     algorithm_1_with_printed_sums,
 )
-from hushbid.paper.algorithm_2 import (
+from experiments.paper_figures.algorithm_2 import (
     algorithm_2,
     algorithm_2_as_printed,
     algorithm_2_with_free_multiplier,
     multiplier_limits,
     stationary_losses,
 )
-from hushbid.paper.mesh_payments import mesh_payments
-from hushbid.paper.problem import PaperAllocation
+from experiments.paper_figures.mesh_payments import mesh_payments
+from experiments.paper_figures.problem import PaperAllocation
+from hushbid.allocation import allocate
+from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 
 Baseline = Callable[..., PaperAllocation]
 CENTRAL_BASELINES = [

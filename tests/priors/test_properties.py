@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from hushbid.priors import (
@@ -100,13 +100,16 @@ def test_a_bid_is_priced_alone_as_it_is_among_others(prior, chosen):
     assert [prior.virtual_cost(bid) for bid in c.tolist()] == prior.virtual_cost(c).tolist()
 
 
+@example(Beta(1, 2, 0, 1), [1.0])
 @given(regular, levels)
 def test_regular_families_are_left_alone(prior, chosen):
     c = bids_of(prior, chosen)
     assert prior.is_regular
     assert prior.flat_parts == ()
     cost, raw = prior.virtual_cost(c), prior.raw_virtual_cost(c)
-    assert np.all((cost == raw) | (np.abs(cost - raw) <= 1e-10 * raw))
+    other = cost != raw  # both are infinite where the density vanishes
+    below_normal = np.finfo(np.float64).tiny  # numbers so small have few digits
+    assert np.all(np.abs(cost[other] - raw[other]) <= 1e-10 * raw[other] + below_normal)
 
 
 @given(continuous, levels)
@@ -172,6 +175,7 @@ def test_both_forms_read_back_as_the_same_prior(prior):
     assert hash(prior_from_dict(prior.to_dict())) == hash(prior)
 
 
+@example(Mixture([Uniform(1, 2), Beta(0.1, 1, 0.1, 1.1), LogNormal(0, 0.1)], [1, 1, 1]), [0.0])
 @given(continuous, levels)
 def test_quantiles_rise_and_undo_the_distribution_function(prior, chosen):
     levels = np.sort(np.clip(chosen, 1e-9, 1 - 1e-9))
@@ -180,7 +184,8 @@ def test_quantiles_rise_and_undo_the_distribution_function(prior, chosen):
     low, high = prior.support
     inside = (c > low) & (c < high)
     c, levels = c[inside], levels[inside]
-    assert np.all(prior.cdf(c) >= levels * (1 - 1e-8) - prior.pdf(c) * c * 1e-14)
+    above = np.minimum(c * (1 + 1e-14), high)  # where a component begins, its density may rise without bound
+    assert np.all(prior.cdf(above) >= levels * (1 - 1e-8))
 
 
 @settings(max_examples=15)

@@ -2,7 +2,6 @@
 
 import contextlib
 import csv
-import json
 from pathlib import Path
 from typing import Any
 
@@ -21,11 +20,10 @@ from hushbid.errors import (
     InputError,
     MarketError,
     OutputExists,
-    RecordError,
     Unreachable,
     Unwritable,
 )
-from hushbid.purchase import PurchaseByStratum, Reading, buy, read_campaign, run_by_stratum, run_campaign
+from hushbid.purchase import PurchaseByStratum, Reading, read_campaign, run_by_stratum, run_campaign
 from hushbid.purchase.by_stratum import folders_of
 from hushbid.purchase.releasing import release_recorded
 
@@ -73,6 +71,15 @@ def campaign(tmp_path: Path, *, more: str = "", data: str = DATA, **replaced: st
 
 def bought(file: Path, people: dict[str, Any] | None = None, **how: Any) -> PurchaseByStratum:
     return run_by_stratum(file, bids=columns() if people is None else people, audit=False, **how)
+
+
+def losses_of(found: PurchaseByStratum) -> np.ndarray:
+    """Everybody's privacy loss, in the order of the bids."""
+    losses = np.zeros(N)
+    for name, part in found.parts.items():
+        assert part.decided.everybody is not None
+        losses[np.array(LABELS) == name] = part.decided.everybody.outcome.privacy_loss
+    return losses
 
 
 def rows(path: Path) -> list[dict[str, str]]:
@@ -208,9 +215,8 @@ def test_a_stratum_in_which_nobody_delivers_leaves_the_others_theirs(tmp_path: P
 
 def test_late_data_are_named_by_their_rows_among_everybody(tmp_path: Path) -> None:
     file, first = campaign(tmp_path), columns()["value"].copy()
-    losses = bought(campaign(tmp_path, data=""), columns()).decided.everybody
-    assert losses is not None
-    row = int(np.flatnonzero((losses.outcome.privacy_loss > 0) & (np.array(LABELS) == "south"))[0])
+    losses = losses_of(bought(campaign(tmp_path, data=""), columns()))
+    row = int(np.flatnonzero((losses > 0) & (np.array(LABELS) == "south"))[0])
     first[row] = np.nan
     bought(campaign(tmp_path), columns(value=first))
     with pytest.raises(InputError, match=rf"row {row} of the bids") as problem:
@@ -246,8 +252,7 @@ def test_questions_relations_and_the_local_setting_go_with_each(tmp_path: Path) 
     sent = bought(local, columns(value=columns()["value"] + 0.02), force=True)
     assert all(part.record is not None and hushbid.verify(part.record).ok for part in sent.parts.values())
     messages = campaign(tmp_path, setting='setting = "local"', question='question = "sent"')
-    assert sent.decided.everybody is not None
-    first = int(np.flatnonzero(sent.decided.everybody.outcome.privacy_loss)[0])
+    first = int(np.flatnonzero(losses_of(sent))[0])
     assert LABELS[first] != "a/b"
     with pytest.raises(DataError) as problem:  # of the file, not of the stratum that comes first
         bought(messages, columns(message=["no message"] * N), force=True)
@@ -300,23 +305,30 @@ def test_labels_are_compared_without_spaces_around_and_in_one_composition(tmp_pa
 
 def test_engines_and_one_record_or_release_for_all_are_refused_with_the_way_that_there_is(tmp_path: Path) -> None:
     file = campaign(tmp_path)
-    market = Market(prior=Uniform(1, 3), goal=Accuracy(0.6), strata=LABELS, each=True)
     with pytest.raises(InputError, match=r"run_by_stratum\(\) buys them"):
         run_campaign(file, bids=columns())
-    with pytest.raises(InputError, match=r"buy in each of market\.by_stratum\(\)"):
-        buy(columns(), market)
     for people, reading in ((pl.LazyFrame(columns()), Reading()), (columns(), Reading(engine="polars"))):
         with pytest.raises(InputError, match="engine must be 'memory' with each = true"):
             run_by_stratum(file, bids=people, reading=reading)
-    outcome = market.acquire(columns()["bid"])
-    with pytest.raises(InputError, match=r"outcome\.by_stratum\(\) by itself"):
-        hushbid.release(outcome, columns()["value"], question="strata")
-    for groups in (None, LABELS):
-        with pytest.raises(RecordError, match=r"every outcome in outcome\.by_stratum\(\)"):
-            Record.of(outcome, groups=groups)
 
 
-def test_run_and_price_tell_of_each_stratum(tmp_path: Path) -> None:
+def test_the_decision_of_a_stratum_is_that_of_a_market_of_its_people(tmp_path: Path) -> None:
+    found = bought(campaign(tmp_path, data=""))
+    for name, part in found.parts.items():
+        mine = np.array(LABELS) == name
+        market = Market(prior=Uniform(1, 3), goal=Accuracy(ERRORS[name]), bounds=(0, 12), variance=2)
+        alone = market.acquire(columns()["bid"][mine])
+        assert part.decided.everybody is not None
+        assert part.decided.everybody.outcome.to_dict() == alone.to_dict()
+    facts = found.decided.facts()
+    parts = [part.decided.facts() for part in found.parts.values()]
+    for name in ("people", "bought_from", "total_payment_minor", "objective", "lower_bound"):
+        assert facts[name] == pytest.approx(sum(one[name] for one in parts), rel=1e-12)
+    for name in ("largest_privacy_loss", "incentive_error"):
+        assert facts[name] == max(one[name] for one in parts)
+
+
+def test_run_tells_of_each_stratum_and_other_commands_refuse(tmp_path: Path) -> None:
     pl.DataFrame(columns()).write_csv(tmp_path / "people.csv")
     file = campaign(tmp_path, data='[bids]\nfile = "people.csv"\n[data]\nfile = "people.csv"\n')
     market = ("--prior", "uniform:1,3", "--bounds", "0,12", "--standard-error", "5", "--strata", file.name)
@@ -330,12 +342,8 @@ def test_run_and_price_tell_of_each_stratum(tmp_path: Path) -> None:
     assert "Written to sleep: strata.csv, and a folder for each stratum." in done.output
     verified = run("verify", "sleep/a%2Fb/record.json")
     assert verified.exit_code == 0, verified.output
-    priced = run("price", "people.csv", *market, "--out", "decisions.csv", "--json")
-    assert [one["stratum"] for one in json.loads(priced.stdout)["strata"]] == ["a/b", "north", "south"]
-    assert [row["stratum"] for row in rows(tmp_path / "decisions.csv")] == LABELS
     for words, told in (
-        (("price", "people.csv", *market, "--record", "r.json"), "every stratum has a record of its own"),
-        (("price", "people.csv", *market, "--engine", "polars", "--out", "x.parquet"), "engine must be 'memory'"),
+        (("price", "people.csv", *market), "price strata one by one"),
         (("compare", "people.csv", *market), "compare strata one by one"),
         (("plan", *market), "plan strata one by one"),
     ):

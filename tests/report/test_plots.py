@@ -98,13 +98,6 @@ def test_what_fewer_than_twenty_people_are_behind_is_not_drawn(few: Outcome) -> 
     assert len(line.get_xdata()) == menu.bids.size
 
 
-def test_each_stratum_is_drawn_by_itself() -> None:
-    market = Market(prior=Uniform(1, 2), goal=Price(1000.0), strata=["a"] * 30 + ["b"] * 30, each=True)
-    decided = market.acquire(np.linspace(1, 1.5, 60))
-    assert "by_stratum" in words(plots.schedule(decided))
-    assert len(plots.schedule(decided.by_stratum()["a"]).lines) == 1
-
-
 def test_the_names_of_groups_are_text_and_no_formula() -> None:
     groups = ["_<script>$x^{", "$y$"]
     priors = Grouped({groups[0]: Uniform(1, 2), groups[1]: Uniform(1, 3)}, np.repeat(groups, 40).tolist())

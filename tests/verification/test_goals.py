@@ -99,9 +99,9 @@ def test_no_goal_is_verified_by_what_decided_it(monkeypatch: pytest.MonkeyPatch)
         "hushbid.mechanism.shared_menu.SharedMenu.of",
         "hushbid.mechanism.shared_menu.menu_level",
         "hushbid.mechanism.shared_menu.menu_rents",
-        "hushbid.allocation.levels.solve_level",
-        "hushbid.allocation.levels.find_level",
-        "hushbid.allocation.level_replies.LevelReplies",
+        "hushbid.allocation.uncapped.solve_uncapped",
+        "hushbid.allocation.pieces.best_point",
+        "hushbid.allocation.rule.AllocationRule",
     ):
         monkeypatch.setattr(place, refuse)
     for record in records:

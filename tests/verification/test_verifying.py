@@ -116,35 +116,27 @@ def test_an_honest_record_before_the_release_holds(setting: str) -> None:
     assert sorted(check.name for check in found.checks if check.status == "skipped") == sorted(left_out)
 
 
-@pytest.mark.parametrize("market", ["local", "no variance"])
 @pytest.mark.parametrize(("key", "failed"), [(tie_keys, ()), (None, ("ties",)), (lambda ids: ids, ("ties",))])
-def test_among_equals_an_order_of_ones_own_fails(
-    key: Callable[..., Any] | None, failed: tuple[str, ...], market: str
-) -> None:
+def test_among_equals_an_order_of_ones_own_fails(key: Callable[..., Any] | None, failed: tuple[str, ...]) -> None:
     ids = ["p4", "p2", "Zoe\u0308", "p0", "p1", "p3"]
-    found = verify(Record.of(equals_bought(market, [1.5] * 6, None if key is None else key(ids)), ids=ids))
+    found = verify(Record.of(equals_bought([1.5] * 6, None if key is None else key(ids)), ids=ids))
     assert found.failed == failed, found.summary()
 
 
-def equals_bought(market: str, bids: list[float], key: Any) -> Outcome:
+def equals_bought(bids: list[float], key: Any) -> Outcome:
     """Not from everybody, so that identity decides among equals."""
-    how: dict[str, Any] = {"buyer_weight": 1.0, "variance": 0.0}
-    if market == "local":
-        how = {"buyer_weight": 40.0, "setting": "local"}
-    found = Market(prior=Empirical([1.0, 2.0, 9.0]), **how).acquire(bids, tie_key=key)
+    market = Market(prior=Empirical([1.0, 2.0, 9.0]), buyer_weight=40.0, setting="local")
+    found = market.acquire(bids, tie_key=key)
     assert 0 < found.active < len(bids)
     return found
 
 
-@pytest.mark.parametrize("market", ["local", "no variance"])
-def test_an_order_that_decides_nobody_is_taken_as_stated(market: str) -> None:
+def test_an_order_that_decides_nobody_is_taken_as_stated() -> None:
     ids, bids = ["p4", "p2", "p0", "p1", "p3"], [1.5, 1.5, 9.0, 9.0, 9.0]
-    if market == "no variance":
-        bids[1] = 9.0
-    found = verify(Record.of(equals_bought(market, bids, None), ids=ids))
+    found = verify(Record.of(equals_bought(bids, None), ids=ids))
     assert found.ok, found.summary()
     assert next(check.status for check in found.checks if check.name == "ties") == "skipped"
-    assert verify(Record.of(equals_bought(market, [1.5] * 6, None))).ok  # without ids there is nothing to compare with
+    assert verify(Record.of(equals_bought([1.5] * 6, None))).ok  # without ids there is nothing to compare with
 
 
 SPECIAL: dict[str, Callable[[], Record]] = {
@@ -163,16 +155,8 @@ SPECIAL: dict[str, Callable[[], Record]] = {
         Market(prior=LogNormal(4.9, 1.4), user_weight=0.0, buyer_weight=0.01).acquire([0.0])
     ),
     "people who differ in variance": lambda: Record.of(
-        Market(prior=UNIFORM, user_weight=0.0, buyer_weight=80.0, variance=[0.1, 0.2, 0.0, 0.25]).acquire(
+        Market(prior=UNIFORM, user_weight=0.0, buyer_weight=80.0, variance=[0.1, 0.2, 0.01, 0.25]).acquire(
             [1.1, 1.2, 1.3, 1.05]
-        )
-    ),
-    "data without variance": lambda: Record.of(
-        Market(prior=UNIFORM, variance=0.0, setting="local", user_weight=0.0, buyer_weight=1.0).acquire([1.5, 1.2])
-    ),
-    "two who ask for nothing, of whom one is enough": lambda: Record.of(
-        Market(prior=LogNormal(0.0, 0.5), variance=0.0, setting="local", user_weight=0.0, buyer_weight=1.0).acquire(
-            [0.0, 0.0]
         )
     ),
     "nobody below the top of the prior": lambda: Record.of(
@@ -493,14 +477,6 @@ def test_of_too_many_different_limits_only_rents_are_not_checked_and_that_is_sai
     assert all(check.status != "fails" for check in found.values())
     page = (Path(__file__).parents[2] / "docs" / "reference" / "record.md").read_text(encoding="utf-8")
     assert 'begins "Not checked": rents, and errors outside, of more than 2,000 people' in page
-
-
-def test_an_outcome_that_no_market_gives_is_not_passed_over() -> None:
-    content = {**record_of("central", "uniform", "capped").content, "release": None, "money": None}
-    lie = put(content, ("outcome", "market", "variance"), 0.0)
-    found = verify(Record.from_dict({**lie, "hash": content_hash(lie)}))
-    assert found.failed == ("content",)
-    assert "Under a cap there is no outcome" in found.summary()
 
 
 @pytest.mark.parametrize("prior", [UNIFORM, STEPS], ids=["uniform", "empirical"])

@@ -14,7 +14,13 @@ import numpy as np
 from tools.comparison.markets import Case
 from tools.comparison.worker import OUT_OF_TIME, Floats, Result
 
-_RENAMED = {"max_correlation": "max_relation", "bids": "reports", "bid": "report", "baselines": "rivals"}
+_RENAMED = {
+    "max_correlation": "max_relation",
+    "bids": "reports",
+    "bid": "report",
+    "baselines": "rivals",
+    "make a market of each stratum": "ask for each=True",
+}
 """New words for old ones in sentences of refusals."""
 
 _ROUNDING = 1e-12

@@ -4,28 +4,30 @@ In reading order:
 
 - `goals`: what a buyer states: a price for the error, an accuracy, a budget, a budget that is never exceeded
 - `problem`: what is minimised, in which units; its solution, `Allocation`; who comes first among equals
-- `levels`: the central frontier of error against money, and the point on it with a given error or expense
-- `central`: the central optimum for a price of the error: one dimension, in pieces with a root in closed form
+- `targets`: the goal as one equation on the path of efficient central purchases
+- `central_problem`: the central problem in normal form, with any strata; one mean is one stratum
+- `pieces`: that path without caps, in pieces with a root in closed form, and the point that the goal chooses
+- `cut`: who can be left out of very many, before anything is sorted
+- `uncapped`: the central optimum without caps, as an allocation
+- `branch_and_bound`, `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
+- `deviations`, `rule`: the optimum as a function of one person's cost, for many people at once
+- `budget_integral`: the integral of one person's loss under a budget
 - `capped`: the central optimum when nobody may lose more than a cap
-- `contrast`: the central optimum for a combination of stratum means, with one noise for all strata
 - `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response
-- `local`: the local optimum for a price of the error, by how many people are active
-- `local_accuracy`: the cheapest local purchase with a given error, by one number of people and one equation
-- `local_capped`: the local optimum for a price of the error when nobody may lose more than one cap, on either curve
-- `reply_rules`: the optimum as a function of one person's cost, which payments integrate
-- `level_replies`, `central_replies`: that function for many people at once, without solving again
-- `local_replies`, `local_accuracy_replies`, `local_capped_replies`: the same in the local setting
-- `separate`: strata in the local setting, for a price: one market in each
-- `local_queue`: in which order people are bought from there, with one of them moved
-- `lower_bounds`: what no allocation can beat, found without looking at one: the certificate
-- `sums`: exact sums of costs, and sums in buckets
-- `central_from_sums`, `levels_from_sums`: the central purchase between bounds, from sums alone: what engines use
+- `local_problem`: the local problem in normal form: a supply up to one cap, and a demand, for a price or an accuracy
+- `merit_order`: in which order people are bought from there, with one of them moved
+- `local`: the local optimum, by the marginal seller
+- `local_rule`: the optimum as a function of one person's cost there; for a price strata are one market each
+- `lower_bounds`: what no local purchase can beat
+- `reply_rules`: what a rule says, which payments integrate
+- `exact_sums`, `histogram`, `windows`: what passes over very many costs add up: exact sums, sparse buckets, and the
+  costs in a window
+- `bracket`: between which points the optimum lies, from such sums
+- `from_sums`, `rule_from_sums`: the optimum and its allocation rule, from exact sums and the people near the levels
 """
 
 import math
-from collections.abc import Callable, Sequence
-from dataclasses import replace
-from functools import partial
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,29 +43,15 @@ from hushbid.allocation.capped import (
     solve_capped,
     solve_capped_contrast,
 )
-from hushbid.allocation.central import solve_central, variance_vanishes
-from hushbid.allocation.central_replies import CentralReplies
-from hushbid.allocation.contrast import ContrastReplies, least_contrast, solve_contrast
+from hushbid.allocation.central_bounds import uncapped_lower_bound
+from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
-from hushbid.allocation.level_replies import LevelReplies
-from hushbid.allocation.levels import solve_level
-from hushbid.allocation.local import solve_local
-from hushbid.allocation.local_accuracy import solve_local_accuracy
-from hushbid.allocation.local_accuracy_replies import LocalAccuracyReplies
-from hushbid.allocation.local_capped import as_local_cap, solve_local_capped
-from hushbid.allocation.local_capped_replies import LocalCappedReplies
-from hushbid.allocation.local_replies import LocalReplies
-from hushbid.allocation.lower_bounds import (
-    central_lower_bound,
-    least_error,
-    least_expense,
-    local_accuracy_lower_bound,
-    local_lower_bound,
-)
-from hushbid.allocation.problem import Allocation, Problem, as_keys, as_problem, tie_keys
-from hushbid.allocation.reply_rules import DirectReplies, Replies, ReplyRule
-from hushbid.allocation.separate import SeparateReplies, joined, rows_of_strata
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.allocation.local_rule import allocate_local, least_local, local_allocation_rule
+from hushbid.allocation.merit_order import precedence
+from hushbid.allocation.problem import Allocation, as_problem, tie_keys
+from hushbid.allocation.reply_rules import Replies, ReplyRule
+from hushbid.allocation.rule import AllocationRule
+from hushbid.allocation.uncapped import solve_uncapped
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 
@@ -143,16 +131,14 @@ def allocate(
         local=_is_local(setting),
         response=response,
     )
-    if strata is not None and setting == "local":
-        return joined(problem, strata, [(rows, part) for rows, part, _ in _separately(problem, strata, max_loss)])
-    solve, caps = _solver(problem, setting), _caps(max_loss, problem, setting)
+    if setting == "local":
+        return allocate_local(problem, max_loss, strata)
+    caps = as_caps(max_loss, problem.costs.size)
+    if np.min(caps) == math.inf:
+        return solve_uncapped(CentralProblem.of(problem, strata))
     if strata is not None:
-        _refuse_caps(caps, problem.goal)
-        return solve_contrast(problem, strata) if caps is None else solve_capped_contrast(problem, caps, strata)
-    if caps is None:
-        return solve(problem)
-    if setting == "local" and isinstance(caps, float):
-        return solve_local_capped(problem, caps)
+        _refuse_caps(problem.goal)
+        return solve_capped_contrast(problem, caps, strata)
     return solve_capped(problem, caps)
 
 
@@ -162,35 +148,6 @@ def _is_local(setting: object) -> bool:
     if setting not in ("central", "local"):
         raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
     return setting == "local"
-
-
-def _caps(max_loss: ArrayLike, problem: Problem, setting: str) -> float | FloatArray | None:
-    """The caps, in the local setting one for all; None where there are none."""
-    caps = as_local_cap(max_loss, problem.goal) if setting == "local" else as_caps(max_loss, problem.costs.size)
-    if problem.response and caps != math.inf:
-        raise InputError(
-            "max_privacy_loss must be left out with randomised response: the best purchase under both has not been"
-            " proved.",
-            field="max_privacy_loss",
-        )
-    if problem.response and isinstance(problem.goal, Price):
-        return math.inf  # the solver that takes every curve
-    return None if np.min(caps) == math.inf else caps
-
-
-def _solver(problem: Problem, setting: str) -> Callable[[Problem], Allocation]:
-    """What finds the optimum for this goal in this setting."""
-    if isinstance(problem.goal, Price):
-        return solve_local if setting == "local" else solve_central
-    if setting == "central":
-        return solve_level
-    if isinstance(problem.goal, Accuracy):
-        return solve_local_accuracy
-    raise InputError(
-        "goal must be a Price or an Accuracy in the local setting: there privacy can be a Giffen good, of which a"
-        " budget buys more from somebody who asks for more, and no payments make such a rule truthful.",
-        field="goal",
-    )
 
 
 def replies(
@@ -223,28 +180,15 @@ def replies(
         local=local,
         response=response,
     )
-    if strata is not None and local:
-        return SeparateReplies(
-            strata, [(rows, part, replies(**how)) for rows, part, how in _separately(problem, strata, max_loss)]
-        )
-    spread, solve = problem.variance, _solver(problem, setting)
-    caps = _caps(max_loss, problem, setting)
+    if local:
+        return local_allocation_rule(problem, max_loss, strata)
+    caps = as_caps(max_loss, problem.costs.size)
+    if np.min(caps) == math.inf:
+        return AllocationRule(CentralProblem.of(problem, strata))
     if strata is not None:
-        _refuse_caps(caps, problem.goal)
-        return ContrastReplies(problem, strata) if caps is None else CappedContrastReplies(problem, caps, strata)
-    if local and isinstance(caps, float):
-        return LocalCappedReplies(problem, caps, precedence(tie_key))
-    if caps is not None:
-        return FullCaps.of(problem, caps) or CappedReplies(problem, caps)
-    if local and isinstance(problem.goal, Accuracy) and isinstance(spread, float) and spread > 0.0:
-        return LocalAccuracyReplies(problem, precedence(tie_key))
-    if not isinstance(problem.goal, Price) and not local:
-        return LevelReplies(problem.costs, spread, problem.goal)
-    if variance_vanishes(problem):
-        return DirectReplies(problem.costs, lambda moved: solve(replace(problem, costs=moved, cheapest=moved.min())))
-    if isinstance(spread, float) and local:
-        return LocalReplies(problem.costs, spread, problem.error_weight, precedence(tie_key))
-    return CentralReplies(problem.costs, spread, problem.error_weight)
+        _refuse_caps(problem.goal)
+        return CappedContrastReplies(problem, caps, strata)
+    return FullCaps.of(problem, caps) or CappedReplies(problem, caps)
 
 
 def least_objective(
@@ -262,62 +206,21 @@ def least_objective(
     problem = as_problem(
         virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local, response=response
     )
-    if strata is not None and local:
-        return sum(part.lower_bound for _, part, _ in _separately(problem, strata, max_loss))
-    caps = _caps(max_loss, problem, setting)
-    if strata is not None:
-        _refuse_caps(caps, goal)
-        return least_contrast(problem, strata) if caps is None else capped_contrast_lower_bound(problem, caps, strata)
-    if caps is not None and not local:
-        return capped_lower_bound(problem, caps)
-    if not isinstance(goal, Price):
-        problem.confine()
-    kinds: dict[str, Callable[[FloatArray, Any, float], float]] = {
-        "price": central_lower_bound,
-        "accuracy": least_expense,
-        "budget": least_error,
-    }
     if local:
-        cap = math.inf if caps is None else float(np.min(caps))
-        kinds = {
-            "price": partial(local_lower_bound, max_loss=cap, response=response),
-            "accuracy": partial(local_accuracy_lower_bound, response=response),
-        }
-    return float(kinds[goal.kind](problem.costs, problem.variance, goal.number))
+        return least_local(problem, max_loss, strata)
+    caps = as_caps(max_loss, problem.costs.size)
+    if np.min(caps) == math.inf:
+        return uncapped_lower_bound(CentralProblem.of(problem, strata))
+    if strata is not None:
+        _refuse_caps(goal)
+        return capped_contrast_lower_bound(problem, caps, strata)
+    return capped_lower_bound(problem, caps)
 
 
-def _separately(
-    problem: Problem, strata: Strata, max_loss: ArrayLike
-) -> list[tuple[IndexArray, Allocation, dict[str, Any]]]:
-    """Local strata: each one's people, its optimum, and how it was asked for."""
-    parts = []
-    for rows, goal in rows_of_strata(problem, strata):
-        how: dict[str, Any] = {
-            "virtual_costs": problem.costs[rows],
-            "setting": "local",
-            "variance": problem.variance,
-            "goal": goal,
-            "max_loss": max_loss,
-            "tie_key": None if problem.tie_key is None else problem.tie_key[rows],
-        }
-        parts.append((rows, allocate(**how), how))
-    return parts
-
-
-def _refuse_caps(caps: float | FloatArray | None, goal: Goal) -> None:
-    if caps is not None and not isinstance(goal, Price):
+def _refuse_caps(goal: Goal) -> None:
+    if goal.kind != "price":
         raise InputError(
             "max_loss must be infinite with strata unless the goal is a Price: for an accuracy or a budget the best"
             " purchase under caps has not been proved there.",
             field="max_loss",
         )
-
-
-def precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> IndexArray | None:
-    """Everybody's place in the order in which equals are bought from; None for the order of the rows."""
-    if tie_key is None:
-        return None
-    order = np.argsort(as_keys(tie_key, len(tie_key)), kind="stable")
-    place = np.empty_like(order)
-    place[order] = np.arange(order.size)
-    return place

@@ -1,6 +1,6 @@
 """What a buyer states: what an error is worth to her, how accurate she must be, or what she may spend.
 
-The cheapest ways to every error are one curve, the frontier of error against money (`hushbid.allocation.levels`). The
+The cheapest ways to every error are one curve, the frontier of error against money (`hushbid.allocation.pieces`). The
 four goals are four ways to choose a point on it.
 """
 

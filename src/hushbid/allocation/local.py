@@ -1,331 +1,379 @@
-"""The local optimum, exactly: the cheapest k people, all at their high root, and one scalar equation per k.
+"""The local optimum, exactly: a price or an accuracy, either curve, with or without a cap, by one marginal seller.
 
-Divide costs by ``A·V^{3/2}`` and losses by ``V^{-1/2}``; then ``J = 1/Λ + Σ ψ_i y_i`` with ``Λ = Σ q(y_i)`` and
-``q(y) = y²/(y² + 2)``. Where ``y_i > 0``, ``q'(y_i) = ψ_i/P`` with ``P = 1/Λ²``, and ``q'`` has a rising and a falling
-branch, so a low and a high root. [F] Thm. 4 and Algorithm 2 search both on a grid. The grid is not needed
-(``docs/explanation/algorithms.md`` has the proofs):
+In normal form (`local_problem`), people at sorted costs ``ψ_1 ≤ ψ_2 ≤ …`` choose losses ``0 ≤ y ≤ e``; the objective is
+``Σ ψ_j·y_j``, plus what the precision ``Λ = Σ q(y_j)`` leaves undone. Swapping shows that the active are the cheapest;
+two people on the convex branch of ``q`` could trade, so at most one is, the last. At the price ``P`` everybody else is
+at the *reply*, ``min(high root, e)`` (``e`` if that is below the inflection). Let ``S_k(P)`` be what the replies of the
+first ``k`` supply, and ``w`` the largest ``q(y)/y`` up to ``e``: a person is worth their cost if ``ψ ≤ w·P``.
 
-* the active people are the cheapest ``k``; for ``k ≥ 2`` all are at the high root, and a single one is at
-  ``y = (4/ψ_1)^{1/3}``;
-* for each ``k ≥ 2`` one increasing equation, ``Σ_{j≤k} q(y_j(P)) = P^{-1/2}``, gives ``P_k`` and
-  ``J_k = √P_k + Σ ψ_j y_j``;
-* on the high branch the cost of supplying ``q`` is convex, so ``J_k ≥ 2√P + Σ_{j≤k} (ψ_j y_j − P q_j)`` for every
-  ``P``. At ``P = P_k`` the terms of the first ``k`` add up to ``J_k``, and a term is negative exactly when
-  ``ψ_j < P/(2√2)``. Hence ``k`` is best among all ``k ≥ 2`` once ``ψ_k ≤ P_k/(2√2) ≤ ψ_{k+1}``, and otherwise
-  only two neighbours need comparing.
+**The marginal seller** is the first ``k`` with ``S_k(P) > wanted(P)`` at ``P = ψ_k/w``, the price at which they are
+just worth their cost. *All before are bought from at their replies, nobody after is, and the marginal seller supplies
+some x, from 0 to the precision at which* ``q(y)/y`` *is largest.* Proof. Let ``φ_j(P) < 0 ⟺ ψ_j < w·P`` be the least of
+``ψ_j·y − P·q(y)`` over replies, ``D`` the integral of ``wanted``, and ``H_k = max D(P) + φ_1(P) + … + φ_k(P)``, at
+``P_k``: the cost of ``k`` people on the concave branch. Then ``P_k < ψ_k/w`` exactly from the marginal seller on. So
+``H_{k+1} ≥ H_k + φ_{k+1}(P_k) ≥ H_k`` from there on, and ``H_{k−1} ≥ H_k − φ_k(P_k) ≥ H_k`` before. With a last person
+on the convex branch ``k`` people cost at least ``D(P) + φ_1(P) + … + φ_{k−1}(P) + min(0, ψ_k·y° − P·q(y°))`` for every
+``P``, ``y°`` being where the concave branch begins, since a concave function of the precision is least at an end. At
+``P_k`` that is ``H_k`` or more before the marginal seller, and at ``P_{k−1}`` it is ``H_{k−1}`` or more after. ∎
+
+**What the marginal seller supplies.** ``R(x)``, the least objective given ``x``, is what ``x`` costs, ``ψ·y(x)``, plus
+a convex function with the slope ``−P*(x)``, the price at which the others meet what is left. At ``P = ψ·y'(x)`` let
+``G(x) = S_{k−1}(P) + x − wanted(P)``: ``R`` rises where ``G > 0``. So the candidates are ``x = 0``, every upward
+crossing of ``G``, and the right end. On the concave branch ``G`` rises, by at least 1 per unit. On the convex branch
+``G' = 1 + M·h``, where ``M ≥ 0``, the sum of ``dq/d ln P`` and of ``s·wanted``, rises with ``x``, and ``h < 0``, the
+derivative of ``ln y'``, rises too. So over ``[x₁, x₂]`` both ``G`` and ``G'`` are bounded by their values at the ends,
+and halving finds every crossing (`_crossings`). Most lists need none of that:
+
+* ``x = 0`` if ``ψ ≥ w·P_{k−1}``, and no ``x`` on the convex branch if ``ψ·y° ≥ q(y°)·P_{k−1}``: chords of ``R``.
+* A crossing there with elasticity ``y·q'/q = η`` beats ``x = 0`` only if the mean of ``P*`` up to ``x`` exceeds
+  ``η·P*(x)``, while ``P_{k−1}/P*(x) ≤ (1 + x/Λ₀)^{1/s}``, with ``Λ₀ = wanted(P_{k−1})``. For a price that excludes all
+  but the first few people.
+
+Whoever costs nothing supplies all that the cap allows. If they are enough for an accuracy, they share the work.
 """
 
 import math
-from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.local_curves import LAPLACE
-from hushbid.allocation.lower_bounds import local_lower_bound
-from hushbid.allocation.problem import HUGE, Allocation, Problem
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.allocation.local_problem import Demand, Supply, normal_form
+from hushbid.allocation.lower_bounds import local_accuracy_lower_bound, local_lower_bound
+from hushbid.allocation.merit_order import Deviations, MeritOrder, PrefixSums
+from hushbid.allocation.problem import Allocation, Problem, workable
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
-STEEPEST, WORTHWHILE, high_root = LAPLACE.steepest, LAPLACE.worthwhile, LAPLACE.high_root
+_CLOSE = 1e-7
+"""A step of Newton's method this small, relatively, is the last: what it leaves is its square."""
 
-_S = 2.0 * math.sqrt(8.0 / 3.0)
-_CLOSE = 4e-6
-_TWO_THIRDS, _FIRST, _SECOND, _HALF_OF_HERS = 2.0 / 3.0, 0.3665, 0.1252, 0.25
-"""``1 − q`` is within 0.008 of ``_FIRST·r + _SECOND·r²``, r being ψ over the last worthwhile cost, to the power 2/3.
-
-Somebody just worthwhile supplies a half; for a guess she counts with half of that."""
-
-_FEW = 24
-_SMALL = 1 << 10
-"""Up to so many people, sorting rows is quicker than finding the rows of the cheapest afterwards."""
-
-_SELECT_ABOVE = 1 << 15
-_SAMPLE = 1 << 13
+_ROUNDS = 200
+_LEAST_PRICE = 1e-300
+_LEAST_PART = 1e-150
+_SELECTED = 512
+SPARE = 8
+"""One person's move changes who is marginal by fewer: whoever is worth their cost supplies half of what anybody can."""
 
 
 @dataclass(slots=True, eq=False)
-class Balance:
-    """The stationary point with the cheapest ``count`` people active, in normal form."""
+class Optima:
+    """The optimum for each of many lists, in normal form."""
 
-    count: int
-    value: float
-    """``J_k``."""
+    value: FloatArray
+    """The objective; infinite where the demand cannot be met."""
 
-    price: float
-    """``P_k``."""
+    price: FloatArray
+    """``P``; 0 where people who cost nothing are enough."""
 
-    losses: FloatArray | list[float]
-    """Their ``y``, in the order of their costs."""
+    count: IndexArray
+    """How many are bought from."""
 
-
-def solve_local(problem: Problem) -> Allocation:
-    """The global optimum of the local problem (one variance for all)."""
-    variance = problem.variance
-    assert isinstance(variance, float)
-    if variance == 0.0 or problem.only_noise_counts(variance):
-        return _without_variance(problem)
-    scale = problem.scale(variance)
-    if problem.costs.size <= _SMALL and problem.tie_key is None:
-        rows = problem.costs.argsort(kind="stable")
-        best = best_count(_normal(problem.costs[rows], scale))
-        return _allocation(problem, variance, best, rows[: best.count])
-    ordered = _cheap_ones(problem.costs, scale)
-    best = best_count(_normal(ordered, scale))
-    # the best count is at the end of what was selected: take more
-    while best.count + 1 >= ordered.size < problem.costs.size:
-        more = min(8 * ordered.size, problem.costs.size) - 1
-        ordered = np.sort(np.partition(problem.costs, more)[: more + 1])
-        best = best_count(_normal(ordered, scale))
-    rows = _rows(problem, best.count, float(ordered[best.count - 1]))
-    return _allocation(problem, variance, best, rows[problem.costs[rows].argsort(kind="stable")])
+    marginal: FloatArray
+    """The loss of the last of them; not a number where they reply to the price like the others."""
 
 
-def _normal(ordered: FloatArray, scale: float) -> FloatArray:
-    """Sorted costs in normal form, without those so high that they could only overflow."""
-    if float(ordered[-1]) > 1e20 * HUGE * scale:
-        ordered = ordered[: int(ordered.searchsorted(1e20 * HUGE * scale))]
-    normal: FloatArray = ordered / scale
-    return normal
+class LocalMarket:
+    """People in merit order and their normal form: what the optimum, and every deviation from it, is found from."""
+
+    def __init__(self, problem: Problem, max_loss: float, *, spare: int) -> None:
+        """Select the cheapest people, with at least ``spare`` after the marginal seller if there are so many."""
+        self.form = form = normal_form(problem, max_loss)
+        self.costs = workable(problem.costs, form.least, form.most)
+        finite, size = int(np.count_nonzero(self.costs < math.inf)), _SELECTED
+        while True:
+            self.order = MeritOrder(self.costs, min(size, finite), problem.tie_key)
+            normal = self.order.costs / form.scale
+            self.start = marginal_seller(normal, form.supply, form.demand)
+            if self.start + spare <= size or size >= finite:
+                break
+            size *= 8
+        supply = form.supply
+        self.sums = PrefixSums(normal, supply.terms, steepest=supply.curve.steepest, corner=supply.corner)
+        self.free = int(np.count_nonzero(normal == 0.0))
+        """How many people cost nothing."""
+
+    def present(self) -> Optima:
+        """The optimum, with everybody at their cost."""
+        search = _Search(Deviations.none(self.sums), self.form.supply, self.form.demand)
+        return self._with_shared_work(search.optima(np.array([self.start])), np.array([self.free]))
+
+    def optima(self, deviations: Deviations, free: IndexArray) -> Optima:
+        """The optimum of each list, in which ``free`` people cost nothing."""
+        search = _Search(deviations, self.form.supply, self.form.demand)
+        return self._with_shared_work(search.optima(search.marginal(self.start)), free)
+
+    def _with_shared_work(self, found: Optima, free: IndexArray) -> Optima:
+        """Let people who cost nothing share the work where they are enough."""
+        supply, demand = self.form.supply, self.form.demand
+        shared = (free > 0) & (demand.most <= free * supply.top)
+        found.value[shared], found.price[shared], found.count[shared] = 0.0, 0.0, free[shared]
+        with np.errstate(divide="ignore"):
+            found.marginal[shared] = supply.curve.loss(demand.amount / free[shared])
+        return found
+
+    def losses(self, found: Optima, which: IndexArray, costs: FloatArray, rank: IndexArray) -> FloatArray:
+        """The loss of one person of each list ``which``, at these costs in normal form and after ``rank`` others."""
+        price, marginal = found.price[which], found.marginal[which]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.where(costs > 0.0, self.form.supply.reply(costs / price), self.form.supply.cap)
+        # the marginal seller, or all who share the work
+        y = np.where(~np.isnan(marginal) & ((rank == found.count[which] - 1) | (price == 0.0)), marginal, y)
+        return self.form.losses(np.where(rank < found.count[which], y, 0.0))
 
 
-def best_count(costs: FloatArray) -> Balance:
-    """The best number of active people and their balance, for ``costs`` sorted ascending, in normal form."""
-    few = costs[:_FEW].tolist()
-    fewest, most = 2, costs.size if costs[-1] < math.inf else int(costs.searchsorted(math.inf))
-    count, price = _first_guess(costs[:most], few[:most])
-    best, solved = _alone(few[0]), {1}
-    while fewest <= most:
-        count = min(max(count, fewest), most)
-        if count in solved:
-            break
-        # the next to the best so far only counts if it is better
-        neighbour = best.count > 1 and abs(best.count - count) == 1
-        here = balance(costs, count, price, few, beat=best.value if neighbour else math.inf)
-        if here is None and neighbour:  # J is convex in k
-            break
-        if here is None:  # even at the least price so many would supply too much
-            most, count = count - 1, (fewest + count) // 2
-            continue
-        solved.add(count)
-        price = here.price
-        if here.value < best.value:
-            best = here
-        # the test of the docstring: who is worthwhile at this price?
-        worthwhile = bisect_right(few, price * WORTHWHILE)
-        if worthwhile == _FEW:
-            worthwhile = int(costs.searchsorted(price * WORTHWHILE, side="right"))
-        if worthwhile == count:
-            break
-        # it also says on which side the best count lies
-        if worthwhile > count:
-            fewest = count
-        else:
-            most = count
-        # P falls as people join, so the truth lies between, near to here if few are active; then halve what is left.
-        gap = worthwhile - count
-        near = count + (gap // 2 if abs(gap) > _FEW else (gap > 0) - (gap < 0))
-        before, count = count, near if fewest <= near <= most and near not in solved else (fewest + most + 1) // 2
-        # two neighbours left: the one not solved yet
-        if fewest + 1 >= most:
-            count = most if fewest in solved else fewest
-        if abs(count - before) == 1:  # about half of one person's supply comes or goes
-            price /= 1.0 + 0.5 * (count - before) * math.sqrt(price)
-    return best
-
-
-def _first_guess(costs: FloatArray, few: list[float]) -> tuple[int, float]:
-    """How many are worthwhile, and at what price, if ``1 − q`` is a sum of two powers of ``ψ/P``, as it nearly is."""
-    powers = squares = 0.0
-    for count, cost in enumerate(few):
-        power = cost**_TWO_THIRDS
-        if count > 0 and power > 0.0:  # at the price that makes her just worthwhile, are there enough without her?
-            supply = count + _HALF_OF_HERS - (_FIRST * powers + _SECOND * squares / power) / power
-            if cost * supply * supply > WORTHWHILE:
-                return count, _likely_price(count, powers, squares, few[count - 1])
-        powers += power
-        squares += power * power
-    # many people: one power is a good enough guess
-    power = np.cbrt(costs)
-    power *= power
-    supply = np.arange(1.0, costs.size + 1.0)
-    supply -= 0.5 * power.cumsum() / (power + 1e-300)
-    count = max(int((supply * supply * costs).searchsorted(WORTHWHILE)), 1)
-    return count, float(supply[count - 1]) ** -2.0
-
-
-def _likely_price(count: int, powers: float, squares: float, last: float) -> float:
-    """Where so many would supply ``P^{-1/2}``, by Newton's method for the logarithms, from the sums of two powers."""
-    price = max(1.0 / (count * count), last / WORTHWHILE)
-    for _ in range(3):
-        one = (WORTHWHILE * price) ** -_TWO_THIRDS
-        first, second = _FIRST * powers * one, _SECOND * squares * one * one
-        supply = max(count - first - second, 0.25 * count)
-        rate = _TWO_THIRDS * (first + 2.0 * second) / supply
-        price *= (supply * math.sqrt(price)) ** (-1.0 / (0.5 + rate))
-    return price
-
-
-def balance(
-    costs: FloatArray, count: int, guess: float, cheapest: list[float], *, beat: float = math.inf
-) -> Balance | None:
-    """Where the cheapest ``count`` people, all at their high root, supply ``Λ = P^{-1/2}``; None if nowhere.
-
-    ``cheapest`` are the first few of ``costs`` once more. None also as soon as the value is seen to be at least
-    ``beat``: at every price, ``2√P + Σ (ψ_j y_j − P q_j)`` is a lower bound on it.
-    """
-    last = float(costs[count - 1])
-    if last == math.inf:
-        return None
-    # whoever costs nothing supplies 1 at an infinite loss
-    free = int(np.searchsorted(costs[:count], 0.0, side="right")) if cheapest[0] == 0.0 else 0
-    if free == count:
-        return Balance(count, 1.0 / count, 1.0 / (count * count), [math.inf] * count)
-    paid, few = costs[free:count], cheapest[free:count] if count <= _FEW else None
-    least = last / STEEPEST * (1.0 + 1e-14)  # below this price the dearest has no root
-    price = max(guess, least)
-    low, high = 0.0, math.inf
-    for _ in range(100):
-        found: FloatArray | list[float]
-        supply, spent, slope, found = _replies(paid, price) if few is None else _replies_of_few(few, price)
-        supply += free
-        target = price**-0.5
-        excess = supply - target
-        value = 2.0 / target + spent - price * supply  # the lower bound at this price; at balance it is J_k
-        if value >= beat:
-            return None
-        if excess <= 0.0:  # keep a bracket; too much supply even at the least price means that there is no balance
-            low = price
-        elif price > least:
-            high = price
-        else:
-            return None
-        # Newton for the logarithms, which are nearly linear in one another.
-        move = math.log(target / supply) / (slope / supply + 0.5)
-        if abs(move) < _CLOSE and abs(excess) < _CLOSE * target:  # where q' peaks a small move is no sign of balance
-            break
-        # Newton where it stays in the bracket, else halve it in the logarithm
-        proposed = max(price * math.exp(min(max(move, -3.0), 3.0)), least)
-        price = proposed if low < proposed < high else math.sqrt(low * high)
-    # One more move: the bound, whose slope in P is the excess, is then right to third order, and y to second.
-    after = price * math.exp(move)
-    value -= 0.5 * excess * (after - price)
-    if isinstance(found, list):
-        y = [one * (1.0 + move * (one * one + 2.0) / (3.0 * one * one - 2.0 + 1e-9)) for one in found]
-        return Balance(count, value, after, [math.inf] * free + y)
-    found *= 1.0 + move * (found * found + 2.0) / (3.0 * found * found - 2.0 + 1e-9)
-    return Balance(count, value, after, np.concatenate([np.full(free, np.inf), found]) if free else found)
-
-
-def _replies(costs: FloatArray, price: float) -> tuple[float, float, float, FloatArray]:
-    """``Σ q``, ``Σ ψ·y``, ``P·d(Σ q)/dP`` and the ``y`` at a price."""
-    y = high_root(costs / price)
-    square = y * y
-    q = square / (square + 2.0)
-    return float(q.sum()), float(costs.dot(y)), float((4.0 * q / (3.0 * square - 2.0 + 1e-9)).sum()), y
-
-
-def _replies_of_few(costs: Sequence[float], price: float) -> tuple[float, float, float, list[float]]:
-    """What `_replies` gives, in scalars: for a handful of people quicker than arrays."""
-    acosh, cosh, sqrt = math.acosh, math.cosh, math.sqrt
-    supply = spent = slope = 0.0
-    losses = []
-    steepest, four = STEEPEST * price, 4.0 * sqrt(price)
-    for cost in costs:
-        s = _S * cosh(acosh(steepest / cost) / 3.0)
-        root = sqrt(s)
-        rest = four / (sqrt(cost) * root) - s
-        z = root + sqrt(rest) if rest > 0.0 else root
-        y = 0.25 * z * z
-        square = y * y
-        q = square / (square + 2.0)
-        supply += q
-        spent += cost * y
-        slope += q / (3.0 * square - 2.0 + 1e-9)
-        losses.append(y)
-    return supply, spent, 4.0 * slope, losses
-
-
-def _alone(cost: float) -> Balance:
-    """Only the cheapest: ``1 + 2/y² + ψ·y`` at ``y = (4/ψ)^{1/3}``."""
-    if cost == 0.0:
-        return Balance(1, 1.0, 1.0, [math.inf])
-    y = (4.0 / cost) ** (1.0 / 3.0)
-    error = 1.0 + 2.0 / y / y
-    return Balance(1, error + cost * y, error * error, [y])
-
-
-def _cheap_ones(costs: FloatArray, scale: float) -> FloatArray:
-    """The cheapest costs, sorted: everybody's, or as many as a sample suggests and some to spare."""
-    if costs.size <= _SELECT_ABOVE:
-        ordered = costs.copy()
-        ordered.sort()
-        return ordered
-    step = costs.size // _SAMPLE
-    sample = np.sort(costs[::step])
-    # Each of the sample stands for `step` people: Λ grows by that factor, so the error weight shrinks by its square.
-    count = best_count(_normal(sample, scale / step**2)).count if sample[0] < HUGE * scale / step**2 else 1
-    # four standard deviations of the sample's count, and some, to spare
-    spare = min(count + int(4.0 * math.sqrt(count)) + 8, sample.size - 1)
-    return np.sort(costs[costs <= sample[spare]])
-
-
-def _rows(problem: Problem, count: int, margin: float) -> IndexArray:
-    """Rows of the ``count`` cheapest people, the dearest at ``margin``; the tie key chooses among equals there."""
-    rows = (problem.costs <= margin).nonzero()[0]
-    if rows.size == count:
-        return rows
-    tied = problem.costs[rows] == margin
-    surely = rows[~tied]
-    return np.sort(np.concatenate([surely, problem.first(rows[tied], count - surely.size)]))
-
-
-def _allocation(problem: Problem, unit: float, best: Balance, rows: IndexArray) -> Allocation:
-    """Back from normal form to the caller's units and order; ``rows`` are those of the active, cheapest first."""
-    y, root = best.losses, math.sqrt(unit)
-    losses: FloatArray | list[float]
-    share: FloatArray | list[float]
-    if isinstance(y, list):
-        precision = [1.0 / (1.0 + 2.0 / one / one) for one in y]
-        supply = sum(precision)
-        losses, share = [one / root for one in y], [one / supply for one in precision]
-    else:
-        precisions = 1.0 / (1.0 + 2.0 / y / y)
-        supply = float(precisions.sum())
-        losses, share = y / root, precisions / supply
-    # J = 1/Λ + Σ ψ·y and J = best.value: what is not error is spent.
-    spent = max(best.value - 1.0 / supply, 0.0)
-    return _spread_out(problem, rows, losses, share, unit / supply, problem.error_weight * unit * spent)
-
-
-def _without_variance(problem: Problem) -> Allocation:
-    """No sampling variance, or none that could be seen: ``Σψy ≥ ψ_1·√(Σy²)``, so only the cheapest is bought from."""
-    rows = _rows(problem, 1, problem.cheapest)
-    y = problem.loss_of_one()
-    assert isinstance(problem.variance, float)
-    if y == math.inf:
-        return _spread_out(problem, rows, [math.inf], [1.0], problem.variance, 0.0)
-    return _spread_out(problem, rows, [y], [1.0], problem.variance + 2.0 / y / y, problem.cheapest * y)
-
-
-def _spread_out(
-    problem: Problem,
-    rows: IndexArray,
-    losses: FloatArray | list[float],
-    share: FloatArray | list[float],
-    mse: float,
-    spent: float,
-) -> Allocation:
-    """Everybody's figures from those of the active."""
-    weights, privacy_loss = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
-    weights[rows], privacy_loss[rows] = share, losses
+def solve_local(problem: Problem, max_loss: float = math.inf) -> Allocation:
+    """Solve the local problem with one variance and one cap for all, globally."""
+    market = LocalMarket(problem, max_loss, spare=1)
+    form, rows = market.form, market.order.rows
+    form.refuse_unreachable(rows.size)
+    found = market.present()
+    count, price = int(found.count[0]), float(found.price[0])
+    first = np.zeros(count, dtype=np.intp)
+    losses = market.losses(found, first, market.sums.costs[:count], np.arange(count))
+    precision = form.supply.curve.precisions(losses, form.root**2)
+    privacy_loss, weights = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
+    privacy_loss[rows[:count]], weights[rows[:count]] = losses, precision / precision.sum()
     return Allocation(
         privacy_loss=privacy_loss,
         weights=weights,
-        mse=mse,
-        objective=problem.error_weight * mse + spent,
-        active=int(rows.size),
+        mse=float(form.demand.mse(found.price)[0]),
+        objective=float(form.money(found.value)[0]),
+        active=count,
         setting="local",
-        error_weight=problem.error_weight,
-        _certify=problem.certifying(local_lower_bound),
+        error_weight=form.demand.error_weight(price),
+        _certify=problem.certifying(_bound_of(problem, max_loss)),
     )
+
+
+def least_objective(problem: Problem, max_loss: float = math.inf) -> float:
+    """What no local allocation's objective can be below, found without solving."""
+    normal_form(problem, max_loss)  # refuses what is too extreme
+    return _bound_of(problem, max_loss)(problem.costs, problem.variance, problem.goal.number)
+
+
+def _bound_of(problem: Problem, max_loss: float) -> Callable[[FloatArray, Any, float], float]:
+    """The lower bound of problems like this one, as a function of costs, variance and the goal's number."""
+    kinds = {"price": local_lower_bound, "accuracy": local_accuracy_lower_bound}
+    return partial(kinds[problem.goal.kind], max_loss=max_loss, response=problem.response)
+
+
+def marginal_seller(costs: FloatArray, supply: Supply, demand: Demand) -> int:
+    """The marginal seller's number in one list, counted from 1; one past its end if everybody comes before them."""
+    price = np.maximum(costs / supply.worthwhile, _LEAST_PRICE)
+    wanted, number = demand.wanted(price), np.arange(1.0, costs.size + 1.0)
+    # each of k people supplies no more than at the cap, and no less than where q(y)/y is largest
+    low = int(np.searchsorted(number * supply.top > wanted, True))
+    high = int(np.searchsorted(number * supply.best_precision > wanted, True)) + 1
+    while high - low > 1:
+        count = (low + high) // 2
+        short = float(supply.terms(costs[:count] / price[count - 1])[0].sum())
+        low, high = (low, count) if count * supply.top - short > wanted[count - 1] else (count, high)
+    return high
+
+
+class _Search:
+    """The optimum of each of many lists."""
+
+    def __init__(self, lists: Deviations, supply: Supply, demand: Demand) -> None:
+        self.lists, self.supply, self.demand = lists, supply, demand
+
+    def optima(self, number: IndexArray) -> Optima:
+        """What the marginal seller of each list supplies, who has this number there, and all before them."""
+        supply = self.supply
+        others = number - 1
+        every = np.arange(number.size)
+        last = np.where(others > 0, self.lists.cost(every, np.maximum(others, 1)), 0.0)
+        value, price, total = self.balance(every, others, last / supply.worthwhile)
+        found = Optima(value, price, others, np.full(number.size, np.nan))
+        # the marginal seller, unless they are not worth their cost at the others' price
+        cost = self.lists.cost(every, number)
+        which = np.flatnonzero((cost > 0.0) & (cost < supply.worthwhile * price))
+        if which.size:
+            _Marginal(self, which, others[which], cost[which]).take_best(found, total[which])
+        return found
+
+    def marginal(self, start: int) -> IndexArray:
+        """What `marginal_seller` finds, for each list: from ``start`` by steps that double, then by halving."""
+        lists, supply = self.lists, self.supply
+        low, high = np.zeros(lists.size.size, dtype=np.intp), lists.size + 1
+        count, step = np.clip(start, 1, np.maximum(lists.size, 1)), 1
+        turned, before = np.zeros(low.size, dtype=bool), np.zeros(low.size, dtype=np.intp)
+        pending = np.flatnonzero(high > 1)
+        while pending.size:
+            at = count[pending]
+            price = np.maximum(lists.cost(pending, at) / supply.worthwhile, _LEAST_PRICE)
+            short = lists.sums(pending, at, price)[0]
+            enough = at * supply.top - short > self.demand.wanted(price)
+            high[pending], low[pending] = np.where(enough, at, high[pending]), np.where(enough, low[pending], at)
+            sign = np.where(enough, -1, 1)
+            turned[pending] |= sign == -before[pending]
+            before[pending] = sign
+            halfway = (low[pending] + high[pending]) // 2
+            ahead = np.clip(at + sign * step, low[pending] + 1, high[pending] - 1)
+            count[pending] = np.where(turned[pending], halfway, ahead)
+            pending, step = pending[high[pending] - low[pending] > 1], 2 * step
+        return high
+
+    def balance(
+        self, which: IndexArray, count: IndexArray, least: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Value, price and ``M`` where the replies of the first ``count`` are what is wanted; infinite if nowhere.
+
+        What they fall short of the cap, and what is wanted of what need not be, both fall with the price; their
+        logarithm is nearly linear in that of the price, and convex where nobody is at the cap. So Newton's method for
+        the logarithms, from the ``least`` price that is possible.
+        """
+        demand, supply, low = self.demand, self.supply, np.maximum(least, _LEAST_PRICE)
+        slack = count * supply.top - demand.least
+        value, price, total = np.full(low.size, np.inf), np.where(slack > 0.0, low, np.inf), np.zeros(low.size)
+        high, pending = np.full(low.size, np.inf), np.flatnonzero(slack > 0.0)
+        for _ in range(_ROUNDS):
+            if pending.size == 0:
+                break
+            now = price[pending]
+            short, spent, change = self.lists.sums(which[pending], count[pending], now)
+            wanted = demand.wanted(now)
+            excess = short + (wanted - demand.least)
+            missing = excess - slack[pending]
+            total[pending] = change + demand.elasticity * wanted
+            low[pending] = np.where(excess >= slack[pending], now, low[pending])
+            high[pending] = np.where(excess <= slack[pending], now, high[pending])
+            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+                move = np.log(excess / slack[pending]) * excess / total[pending]
+                ahead = now * np.exp(np.clip(move, -60.0, 60.0))
+            close = np.abs(move) <= _CLOSE
+            inside = close | ((low[pending] < ahead) & (ahead < high[pending]))
+            between = np.sqrt(low[pending]) * np.sqrt(np.minimum(high[pending], 1e300))
+            price[pending] = np.where(inside, ahead, between)
+            # the dual value: its slope in P is what is missing, so after the last step it is right to third order
+            value[pending] = now * (spent + demand.surplus * wanted + missing)
+            value[pending] += 0.5 * missing * np.where(close, ahead - now, 0.0)
+            pending = pending[~close & (high[pending] > low[pending] * (1.0 + 1e-15))]
+        return value, price, total
+
+
+class _Marginal:
+    """What the marginal seller of each list supplies, given the others before them."""
+
+    def __init__(self, search: _Search, which: IndexArray, others: IndexArray, cost: FloatArray) -> None:
+        self._search, self._supply, self._demand = search, search.supply, search.demand
+        self._which, self._others, self._cost = which, others, cost
+        self._slack = others * self._supply.top - self._demand.least
+
+    def take_best(self, found: Optima, total: FloatArray) -> None:
+        """Replace optima without the marginal seller by better ones with them; ``total`` is ``M`` without them."""
+        supply, price = self._supply, found.price[self._which]
+        turn, best, every = supply.turn_precision, supply.best_precision, np.arange(self._which.size)
+        # on the concave branch: one root or none; the others' price falls by about x over M
+        guess = np.full(every.size, best)
+        for _ in range(2):
+            likely = np.minimum(price, 1e300) * np.exp(-np.minimum(guess / np.maximum(total, 1e-3), 60.0))
+            guess = np.minimum(supply.curve.precision(supply.reply(self._cost / likely)), best)
+        low, high = np.full(every.size, turn), np.full(every.size, best)
+        x, value, beyond = self._root(every, low, high, guess)
+        self._take(found, every, x, value)
+        if beyond.any():
+            self._take_cap(found, np.flatnonzero(beyond))
+        # on the convex branch, where the two tests of the docstring leave it open
+        least = np.maximum(self._demand.wanted(price), _LEAST_PART)
+        fall = self._demand.price_ratio(1.0 + turn / least)
+        possible = (self._cost * supply.turn < turn * price) & (fall > supply.turn_elasticity)
+        if possible.any():
+            at, low, high = self._crossings(np.flatnonzero(possible))
+            x, value, _ = self._root(at, low, high, 0.5 * (low + high))
+            order = np.lexsort((value, at))  # one list may have several: the best of each
+            best_of_each = order[np.append(True, np.diff(at[order]) > 0)[: at.size]]
+            self._take(found, at[best_of_each], x[best_of_each], value[best_of_each])
+
+    def _take(self, found: Optima, at: IndexArray, x: FloatArray, value: FloatArray) -> None:
+        """Take what is better where the marginal sellers of the lists ``at`` supply ``x``."""
+        better = value < found.value[self._which[at]]
+        at, x = at[better], x[better]
+        which, curve = self._which[at], self._supply.curve
+        found.value[which], found.price[which] = value[better], self._cost[at] * curve.steepness(x)[0]
+        found.count[which], found.marginal[which] = self._others[at] + 1, curve.loss(x)
+
+    def _take_cap(self, found: Optima, at: IndexArray) -> None:
+        """Take what is better with the marginal seller, and so everybody before them, at the cap."""
+        which, count = self._which[at], self._others[at] + 1
+        steep = float(self._supply.curve.steepness(np.array(self._supply.best_precision))[0])
+        value, price, _ = self._search.balance(which, count, self._cost[at] * steep)
+        better = value < found.value[which]
+        which = which[better]
+        found.value[which], found.price[which], found.count[which] = value[better], price[better], count[better]
+
+    def _excess(self, at: IndexArray, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """``G``, ``M`` and ``h`` of the docstring, and the value if ``x`` were a root."""
+        demand, curve = self._demand, self._supply.curve
+        steep, growth = curve.steepness(x)
+        price = self._cost[at] * steep
+        short, spent, change = self._search.lists.sums(self._which[at], self._others[at], price)
+        wanted = demand.wanted(price)
+        excess = self._slack[at] + x - short - (wanted - demand.least)
+        value = price * (spent + demand.surplus * wanted - excess) + self._cost[at] * curve.loss(x)
+        return excess, change + demand.elasticity * wanted, growth, value
+
+    def _root(
+        self, at: IndexArray, low: FloatArray, high: FloatArray, guess: FloatArray
+    ) -> tuple[FloatArray, FloatArray, BoolArray]:
+        """Where ``G`` passes zero between ``low`` and ``high``, where it rises: by Newton's method in a bracket.
+
+        Gives the root, its value, infinite if there is none, and whether ``G`` is negative up to ``high``.
+        """
+        low, high, x = low.copy(), high.copy(), np.minimum(np.maximum(guess, low), high)
+        left, right = low.copy(), high.copy()
+        value, beyond = np.full(x.size, np.inf), np.zeros(x.size, dtype=bool)
+        pending = np.arange(x.size)
+        for _ in range(_ROUNDS):
+            if pending.size == 0:
+                break
+            now = x[pending]
+            excess, total, growth, reached = self._excess(at[pending], now)
+            low[pending] = np.where(excess < 0.0, now, low[pending])
+            high[pending] = np.where(excess < 0.0, high[pending], now)
+            step = excess / np.maximum(1.0 + total * growth, 1e-300)
+            ahead = np.minimum(np.maximum(now - step, left[pending]), right[pending])
+            close = np.abs(step) <= _CLOSE * now
+            # an end counts as long as it was not tried; inside, halve the bracket where Newton leaves it
+            within = (ahead > low[pending]) & (ahead < high[pending])
+            untried = (ahead != now) & ((ahead == left[pending]) | (ahead == right[pending]))
+            x[pending] = np.where(close | within | untried, ahead, 0.5 * (low[pending] + high[pending]))
+            # the value's slope in P is −G: after the last step it is right to third order
+            price = self._cost[at[pending]] * self._supply.curve.steepness(now)[0]
+            value[pending] = reached + 0.5 * excess * price * growth * np.where(close, step, 0.0)
+            none = ~close & (now == left[pending]) & (excess > 0.0)
+            over = ~close & (now == right[pending]) & (excess < 0.0)
+            value[pending[none | over]], beyond[pending[over]] = np.inf, True
+            pending = pending[~(close | none | over) & (high[pending] - low[pending] > 1e-15 * now)]
+        return x, value, beyond
+
+    def _crossings(self, at: IndexArray) -> tuple[IndexArray, FloatArray, FloatArray]:
+        """Brackets of all places on the convex branch where ``G`` passes zero upwards: whose, from where, up to where.
+
+        ``G`` rises by no more than ``x``, so it has no zero in ``[x₁, x₂]`` if ``G(x₁) < x₁ − x₂`` or
+        ``G(x₂) > x₂ − x₁``. ``G'`` is between ``1 + M(x₂)·h(x₁)`` and ``1 + M(x₁)·h(x₂)``: where that has one sign
+        there is at most one upward crossing. What is left is halved.
+        """
+        start = np.maximum(-self._slack[at] * (1.0 - 1e-9), _LEAST_PART)
+        at, start = (one[start < self._supply.turn_precision] for one in (at, start))
+        end = np.full(at.size, self._supply.turn_precision)
+        ends = [np.stack([x, *self._excess(at, x)[:3]]) for x in (start, end)]
+        found = [(at[:0], start[:0], end[:0])]
+        for _ in range(_ROUNDS):
+            if at.size == 0:
+                break
+            (x1, g1, m1, h1), (x2, g2, m2, h2) = ends
+            width, crosses = x2 - x1, (g1 < 0.0) & (g2 >= 0.0)
+            rising = (1.0 + m2 * h1 > 0.0) | (width <= 1e-13 * x2)
+            keep = np.flatnonzero(rising & crosses)
+            found.append((at[keep], x1[keep], x2[keep]))
+            hopeless = (g1 < -width) | (g2 > width) | (1.0 + m1 * h2 < 0.0)
+            rest = np.flatnonzero(~(rising | hopeless))
+            at, left, right = at[rest], ends[0][:, rest], ends[1][:, rest]
+            middle = np.where(x2[rest] > 4.0 * x1[rest], np.sqrt(x1[rest]) * np.sqrt(x2[rest]), 0.5 * (x1 + x2)[rest])
+            centre = np.stack([middle, *self._excess(at, middle)[:3]])
+            at, ends = np.append(at, at), [np.hstack([left, centre]), np.hstack([centre, right])]
+        whose, low, high = zip(*found, strict=True)
+        return np.concatenate(whose), np.concatenate(low), np.concatenate(high)

@@ -1,22 +1,18 @@
 """How much precision a privacy loss supplies in the local setting: by Laplace noise, or by randomised response.
 
-In normal form (losses divided by ``V^{-1/2}``, precisions by ``1/V``) somebody who loses ``y`` supplies ``q(y)``, from
-0 to 1, and the error is ``V/Σq``. All local solvers need of the noise is this curve: rising, first convex ("low"), then
-concave ("high"), with a slope ``q'`` that each price ``P`` meets at one high root.
+In normal form (losses divided by ``V^{-1/2}``, precisions by ``1/V``) a person who loses ``y`` supplies ``q(y)``, from
+0 to 1, and the error is ``V/Σq``. The solver needs only this curve: rising, first convex, then concave, with a slope
+``q'`` that each price ``P`` meets at one root on the concave branch, the *high root*.
 
-- *Laplace noise*, for any datum: ``q = y²/(y² + 2)``, which turns at ``q = 1/4``.
-- *Randomised response*, for a yes or no: the truth with odds ``e^ε : 1``. The answer's variance, made unbiased, is at
-  most ``coth²(ε/2)/4``, whatever the share of yes; so ``V = 1/4``, ``y = ε/2`` and ``q = tanh²(y)``, which turns at
-  ``q = 1/3``. With ``t = tanh y``, ``q' = 2t(1 − t²)``, whose high root is a cosine.
+- *Laplace noise*, for any datum: ``q = y²/(y² + 2)``, with its inflection at ``q = 1/4``.
+- *Randomised response*, for a yes or no: the truth with odds ``e^ε : 1``. The variance of the answer, made unbiased, is
+  at most ``coth²(ε/2)/4``, whatever the share of yes; so ``V = 1/4``, ``y = ε/2`` and ``q = tanh²(y)``, with its
+  inflection at ``q = 1/3``. With ``t = tanh y``, ``q' = 2t(1 − t²)``, whose high root is a cosine.
 
-**What both share.** The active are the cheapest, at most one is low, and with a price for the error nobody is if three
-or more are active: keeping her would need an elasticity ``y·q'/q`` of at most 3/2, and on the convex part it is above
-1.52 (randomised response: ``4y/sinh 2y``). Nor is the second of two with randomised response: it takes an elasticity of
-at most ``1 + q_2/q_1`` to be kept, so ``q_2 ≥ 0.52·q_1``, and on all such pairs the first alone is better by 5 per cent
-(a region of two dimensions, searched in ``tests/allocation/test_local_response.py``). What `local_accuracy` says of the
-last person holds too: ``σ = 2q(1 − q)/|3q − 1|`` grows as ``2/3 + 4/(27u²)``, ``u = q − 1/3``, and since
-``q(1 − q)²`` is ``4/27 − u² + u³``, the high root of a cheaper person is further from ``1/3`` than the low root of a
-dearer one.
+**What the solver takes from both** (`local`): on the convex branch the elasticity ``y·q'/q`` falls, to 3/2 (Laplace)
+or 1.52 (randomised response, ``4y/sinh 2y``) at the inflection; ``dq/d ln P`` at a high root falls with ``y``
+(Laplace ``2q(1 − q)/(4q − 1)``, randomised response ``2q(1 − q)/(3q − 1)``); and the logarithm of ``y'(q)`` has a
+derivative that rises with ``q``, from ``−∞`` through 0 at the inflection.
 """
 
 import math
@@ -25,12 +21,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushbid.allocation.problem import TINY, Problem
+from hushbid.allocation.problem import Problem
 from hushbid.arrays import FloatArray
 
 _S = 2.0 * math.sqrt(8.0 / 3.0)
 _TURNS = 1e-9
-"""Added where a slope vanishes: at the turn the root does not move smoothly."""
+"""Added where a slope vanishes: at the inflection the root does not move smoothly."""
 
 
 class Curve(ABC):
@@ -40,13 +36,13 @@ class Curve(ABC):
     """The largest slope of ``q``: above it there is no root."""
 
     worthwhile: ClassVar[float]
-    """Somebody is worth her cost at price ``P`` exactly if ``ψ ≤ P`` times this, the largest ``q(y)/y``."""
+    """A person is worth their cost at price ``P`` exactly if ``ψ ≤ P`` times this, the largest ``q(y)/y``."""
 
     enough: ClassVar[float]
-    """What somebody just worthwhile supplies: nobody supplies less as cheaply."""
+    """What a person who is just worth their cost supplies: nobody supplies less as cheaply."""
 
     turn: ClassVar[float]
-    """The loss where the slope is steepest: below it one is low, above it high."""
+    """The loss at the inflection, where the slope is steepest."""
 
     @abstractmethod
     def high_root(self, ratio: FloatArray) -> FloatArray:
@@ -65,7 +61,7 @@ class Curve(ABC):
         """``y'(q)``, what the last bit of precision takes, and how its logarithm moves with ``q``."""
 
     @abstractmethod
-    def change(self, y: FloatArray, q: FloatArray) -> FloatArray:
+    def change(self, y: FloatArray) -> FloatArray:
         """``dq/d ln P`` at a high root."""
 
     @abstractmethod
@@ -79,13 +75,6 @@ class Curve(ABC):
     @abstractmethod
     def loss_of_equals(self, people: int, variance: float, target: float) -> float:
         """The loss at which so many people, all alike, just reach a mean squared error of ``target``."""
-
-    def terms(self, ratio: FloatArray) -> FloatArray:
-        """``1 − q``, ``ψ·y/P`` and ``dq/d ln P`` at the high root for ``ψ/P``, in three rows."""
-        ratio = np.clip(ratio, TINY, self.steepest)
-        y = self.high_root(ratio)
-        q = self.precision(y)
-        return np.stack([self.missing(y), ratio * y, self.change(y, q)])
 
     @abstractmethod
     def missing(self, y: FloatArray) -> FloatArray:
@@ -109,8 +98,7 @@ class _Laplace(Curve):
         return y
 
     def precision(self, y: FloatArray) -> FloatArray:
-        square = y * y
-        return square / (square + 2.0)
+        return 1.0 / (1.0 + 2.0 / (y * y))
 
     def missing(self, y: FloatArray) -> FloatArray:
         return 2.0 / (y * y + 2.0)
@@ -122,8 +110,9 @@ class _Laplace(Curve):
         rest = 1.0 - q
         return 1.0 / (np.sqrt(2.0 * q * rest) * rest), (4.0 * q - 1.0) / (2.0 * q * rest)
 
-    def change(self, y: FloatArray, q: FloatArray) -> FloatArray:
-        return 4.0 * q / (3.0 * y * y - 2.0 + _TURNS)
+    def change(self, y: FloatArray) -> FloatArray:
+        # 4q/(3y² − 2), in a form that also holds where y² is more than can be computed with
+        return 4.0 / ((1.0 + 2.0 / (y * y)) * (3.0 * y * y - 2.0 + _TURNS))
 
     def alone(self, cost: FloatArray) -> FloatArray:
         return np.cbrt(4.0 / cost)
@@ -166,7 +155,8 @@ class _Response(Curve):
         rest = 1.0 - q
         return 0.5 / (np.sqrt(q) * rest), (3.0 * q - 1.0) / (2.0 * q * rest)
 
-    def change(self, y: FloatArray, q: FloatArray) -> FloatArray:
+    def change(self, y: FloatArray) -> FloatArray:
+        q = self.precision(y)
         return 2.0 * q * self.missing(y) / (3.0 * q - 1.0 + _TURNS)
 
     def alone(self, cost: FloatArray) -> FloatArray:

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation.goals import Accuracy, Budget, Goal, Price
-from hushbid.arrays import FloatArray, HashArray, IndexArray, as_floats, as_number, as_variance, first_row, id_texts
+from hushbid.arrays import FloatArray, HashArray, as_floats, as_number, as_variance, first_row, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
 from hushbid.estimation import Setting
 
@@ -39,7 +39,7 @@ ONE_LOCAL_VARIANCE = (
     "variance must be one number in the local setting: with one per person the optimum is NP-hard to find."
 )
 
-_LEAST_SCALE, _LEAST_LOSS = 1e-280, 1e-140
+_LEAST_SCALE = 1e-280
 
 _COPIED_UP_TO = 1 << 15
 """Arrays up to this size are copied, so that a certificate asked for later is about what was solved."""
@@ -104,22 +104,6 @@ class Problem:
             self.costs = lifted(self.costs, least)
             self.cheapest = least if self.cheapest > 0.0 else 0.0
 
-    def only_noise_counts(self, unit: float) -> bool:
-        """Whether even the cheapest is so dear that, beside the noise, a variance of ``unit`` cannot be seen."""
-        return self.cheapest > HUGE * (self.error_weight * unit * math.sqrt(unit))
-
-    def loss_of_one(self) -> float:
-        """The cheapest's best loss where only noise counts: ``(4A/ψ)^{1/3}``, ``inf`` if it costs nothing."""
-        if self.cheapest == 0.0:
-            return math.inf
-        loss: float = (4.0 * self.error_weight / self.cheapest) ** (1.0 / 3.0)
-        if not _LEAST_LOSS < loss < math.inf:
-            raise InputError(
-                f"error_weight={self.error_weight:g} is too extreme for these virtual_costs: the cheapest person's"
-                f" privacy loss would be {loss:g}."
-            )
-        return loss
-
     def certifying(self, bound: Callable[[FloatArray, Any, float], float]) -> Callable[[], float]:
         """The lower bound of this problem, to be computed later: large arrays are not copied but watched."""
         if self.costs.size <= _COPIED_UP_TO:
@@ -127,13 +111,6 @@ class Problem:
         # some 4096 entries stand for all: enough to notice that the array was reused
         watched = slice(None, None, self.costs.size // 4096)
         return partial(_bound_if_unchanged, self, bound, watched, self.costs[watched].copy())
-
-    def first(self, rows: IndexArray, how_many: int) -> IndexArray:
-        """The ``how_many`` of ``rows`` (people of equal cost, ascending) that the tie key puts first."""
-        if self.tie_key is None:
-            return rows[:how_many]
-        keys = self.tie_key[rows]
-        return np.sort(rows[np.argsort(keys, kind="stable")[:how_many]])
 
 
 def normal_scale(error_weight: float, variance: float) -> float:
@@ -292,9 +269,9 @@ class Allocation:
     def lower_bound(self) -> float:
         """A number that no allocation's objective can be below, computed without reading this one.
 
-        Central: the bounds of all pieces of the one-dimensional problem, within 1e-9 of the optimum. Local: the dual
-        bound, which leaves a gap when few people are active. Computed when first asked for, from the costs as they are
-        then: do not change the array in between.
+        Central: the bounds of all intervals of the path, within 1e-9 of the optimum. Local: the dual bound, which
+        leaves a gap when few people are active. Computed when first asked for, from the costs as they are then: do not
+        change the array in between.
         """
         if self._certified is None:
             # frozen to the outside; the bound is remembered

@@ -11,7 +11,7 @@ Whole mechanisms, all of one form (:mod:`~hushbid.baselines.baseline`) and price
 - :mod:`~hushbid.baselines.registry`: which there are, and how one of one's own is added
 - :mod:`~hushbid.baselines.comparison`: all of them on the same people
 
-The paper's own algorithms are in `hushbid.paper`.
+The paper's own algorithms are outside the package, in experiments/paper_figures of the repository.
 """
 
 from hushbid.baselines.baseline import (

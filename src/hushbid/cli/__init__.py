@@ -13,7 +13,7 @@ In reading order:
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
 - `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done beside it
-- `demo`, `figures`, `completion`: a campaign on people who do not exist, the paper's figures, a shell's completions
+- `demo`, `completion`: a campaign on people who do not exist, a shell's completions
 
 Exit status: see `exit_codes`, the one table for all commands. What is refused is said in one sentence, without a
 traceback (``--debug`` shows it).
@@ -49,7 +49,6 @@ COMMANDS = {
     "report": "Write the report page again, from a record.",
     "compare": "Set two campaigns, or two settings of a market, side by side.",
     "fit-prior": "Fit priors to a pilot's bids and compare them.",
-    "figures": "Reproduce the paper's figures, as pictures and numbers.",
     "serve": "Serve campaigns to analysts, auditors and participants.",
     "users": "Say who may log in to a server.",
     "backup": "Write a server's database into one file.",

@@ -73,7 +73,7 @@ def _decided(options: MarketOptions, reading: "Reading", bids: str, given: dict[
     from hushbid.purchase.deciding import Wanted
     from hushbid.purchase.pricing import price_people, steps_of
 
-    source, strata = options.prior_source(), options.stratification()
+    source, strata = options.prior_source(), options.one_estimate("price strata")
     wanted = Wanted(
         bids=bids,
         id=given["id_column"],

@@ -146,8 +146,6 @@ def planned_losses(losses: FloatArray, variance: FloatArray, strata: Strata, set
     refuse_empty(strata, losses > 0.0)
     if not is_central(setting):
         return losses
-    if not (variance > 0.0).all():
-        raise InputError("variance must be positive where strata are combined, got 0.", field="variance")
     strength = [float(losses[rows].sum()) / abs(w) for rows, w in zip(rows_of(strata), strata.weights, strict=True)]
     if max(strength) * (1.0 - PROPORTION) <= min(strength) < math.inf:
         return losses

@@ -7,12 +7,9 @@ In reading order:
 - `opening`: from whatever holds a population to the engine that works on it
 - `adapter`: what an engine is, two verbs over batches; `arrow`, `polars`, `duckdb`, `spark`: the engines
 - `people`: from a batch of rows to bids and virtual costs, and what is wrong with them
-- `passes`, `histogram`: the kernels of the solving passes, and the sums in buckets that they add up to
+- `passes`: the kernels of the solving passes of `hushbid.mechanism.summed`
 - `gathering`: the pass that takes people to the driver
-- `solve_central`, `solve_level`, `solve_menu`, `solve_few`: the purchase from such sums, for a price, for an accuracy
-  or a budget and for a hard budget, and from the few people who matter
-- `solve_contrast`: the purchase for a combination of stratum means, from such sums of each stratum
-- `curves`, `rent_curves`: payments as curves in the bid, with a verified error
+- `solve_menu`, `solve_few`: the purchase for a hard budget from sums, and from the few people who matter
 - `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
 - `everybody`: all people of a priced table on the driver, for a record of them
 - `delivered`: which columns hold what people delivered: a datum, a message, or answers to a survey

@@ -1,18 +1,18 @@
 """What is refused before anybody is priced: options that do not go together, columns and rows that cannot be read."""
 
+from dataclasses import replace
+
 import numpy as np
 
-from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
+from hushbid.allocation.histogram import MOST_PEOPLE
 from hushbid.engine.adapter import Engine, pyarrow
 from hushbid.engine.decisions import PRICED
-from hushbid.engine.histogram import MOST_PEOPLE
 from hushbid.engine.passes import Census, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Run
 from hushbid.errors import BidError, InputError
 from hushbid.mechanism import Market
+from hushbid.mechanism.combinations import Combination, refuse
 from hushbid.mechanism.population import groups_of
-from hushbid.mechanism.strata import refuse_caps
-from hushbid.mechanism.terms import ONE_LOCAL_CAP
 from hushbid.tables import refusal, refused_kind
 
 
@@ -46,21 +46,18 @@ def check_options(
         if isinstance(getattr(market, name), np.ndarray):
             told = f"{name} of the market must be one number here; variances and caps may come from columns."
             raise InputError(told, field=name)
-    if variance is not None and market.strategy.one_variance:
-        raise InputError(ONE_LOCAL_VARIANCE, field="variance")
-    if cap is not None and market.strategy.sends_messages:
-        raise InputError(ONE_LOCAL_CAP, field="cap")
-    if limit is not None:
-        market.require_limits()
+    refuse(_with_columns(market, variance=variance, limit=limit, cap=cap))
+
+
+def _with_columns(market: Market, *, variance: str | None, limit: str | None, cap: str | None) -> Combination:
+    """What the market and the columns state together."""
+    stated = replace(market.combination, limits=limit is not None, limits_name="limit")
+    if variance is not None:
+        stated = replace(stated, variances=True)
+    return stated if cap is None else replace(stated, cap="each", cap_name="cap")
 
 
 def _check_strata(market: Market, stratum: str | None, *, cap: str | None, limit: str | None) -> None:
-    if market.each:
-        raise InputError(
-            "each=True needs engine='memory': it makes a market of its own for each stratum, so price the people of"
-            " each by themselves here.",
-            field="each",
-        )
     if (market.strata is not None) != (stratum is not None):
         told = "stratum must name the column of strata if, and only if, the market states shares or a contrast of them."
         raise InputError(told, field="stratum")
@@ -69,9 +66,9 @@ def _check_strata(market: Market, stratum: str | None, *, cap: str | None, limit
         raise InputError(told, field="strata")
     if market.strata is None or market.strategy.sends_messages:
         return
+    refuse(_with_columns(market, variance=None, limit=limit, cap=cap))
     given = {"cap": cap, "limit": limit, "max_privacy_loss": market.max_privacy_loss}
     for name in (name for name, stated in given.items() if stated is not None):
-        refuse_caps(name, goal=market.stated_goal, each=market.each, local=False)
         told = f"{name} with strata needs engine='memory': the best purchase under caps is not found from sums there."
         raise InputError(told, field=name)
 

@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 
 from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, Fields, pyarrow
-from hushbid.engine.curves import Curve
 from hushbid.engine.gathering import GatherKernel
 from hushbid.engine.people import People, Rows, lookup_keys
+from hushbid.mechanism.many import SummedPurchase
 
 PRICED: Fields = (("privacy_loss", "float64"), ("weight", "float64"), ("payment", "float64"))
 """The columns that pricing appends."""
@@ -128,36 +128,13 @@ class LookupKernel:
         return which[hit], place[hit]
 
 
-class Shares(Protocol):
-    """A purchase as a formula."""
-
-    def weights(self, costs: FloatArray) -> FloatArray:
-        """The weights of people with these virtual costs."""
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FormulaKernel:
-    """Losses by the optimum's closed formula, rents (and outside errors) by curves in the bid, one per group."""
+    """Losses by the optimum's formula, rents and outside errors by curves in the bid, per stratum and group."""
 
     people: People
     idle: Idle
-    shares: Shares
-    """Everybody's weight."""
-
-    level: float
-    """Nobody at or above this virtual cost has a loss."""
-
-    loss_per_weight: float
-    rents: tuple[Curve | None, ...]
-    outside: tuple[Curve | None, ...] | None
-    """What leaving out one person does to the error, less what leaving out an idle one does."""
-
-    outside_level: float
-    """Nobody above this virtual cost matters outside."""
-
-    largest_price: float
-    """About the largest payment for data: what somebody with the lowest bid is paid."""
+    purchase: SummedPurchase
 
     @property
     def columns(self) -> list[str]:
@@ -167,7 +144,7 @@ class FormulaKernel:
     @property
     def largest_payment(self) -> float:
         """About the largest payment, whoever pays."""
-        return self.largest_price + self.idle.largest_payment
+        return self.purchase.largest_price + self.idle.largest_payment
 
     @property
     def fields(self) -> Fields:
@@ -181,111 +158,24 @@ class FormulaKernel:
     @property
     def used(self) -> tuple[float, float]:
         """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
-        return np.inf, self.loss_per_weight
+        return np.inf, self.purchase.loss_per_share
 
     @property
     def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
         """How many are bought from in each stratum, and their losses together; empty without strata."""
-        return ()
+        return self.purchase.bought_in_strata if self.people.strata else ()
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
-        payment = self.idle.payments(rows)
-        loss, weight = np.zeros(payment.size), np.zeros(payment.size)
-        which = np.flatnonzero(rows.costs < self.level)
-        bids = rows.bids[which]
-        # the loss by formula
-        share = self.shares.weights(rows.costs[which])
-        losses = share * self.loss_per_weight
-        loss[which], weight[which] = losses, share
-        groups = None if rows.groups is None else rows.groups[which]
-        # price and rent, the latter read off a curve
-        payment[which] += bids * losses + np.where(share > 0.0, _evaluate(self.rents, bids, groups), 0.0)
-        if self.outside is not None:
-            # the estimate without her, where she would have mattered
-            near = np.flatnonzero(rows.costs < self.outside_level)
-            groups = None if rows.groups is None else rows.groups[near]
-            payment[near] -= self.idle.user_weight * _evaluate(self.outside, rows.bids[near], groups)
-        return loss, weight, payment
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class StratumFormula:
-    """The purchase from one stratum."""
-
-    shares: Shares
-    """Everybody's share in the estimate, without its sign."""
-
-    level: float
-    """Nobody of the stratum at or above this virtual cost has a loss."""
-
-    sign: float
-    """Of the stratum's weight."""
-
-    size: float
-    """``λ``: what the shares add up to."""
-
-    active: int
-    """How many people of it are bought from."""
-
-    rents: tuple[Curve | None, ...]
-    """One for each group."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class ContrastKernel:
-    """A combination of stratum means: losses by a formula, rents by curves in the bid, in each stratum."""
-
-    people: People
-    idle: Idle
-    strata: tuple[StratumFormula, ...]
-    together: float
-    """``Λ = Σ|ℓ_g|``: a share times this is a weight."""
-
-    loss_per_share: float
-    largest_price: float
-    """About the largest payment for data."""
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.people.columns
-
-    @property
-    def largest_payment(self) -> float:
-        """About the largest payment."""
-        return self.largest_price
-
-    @property
-    def fields(self) -> Fields:
-        """The columns to append."""
-        return PRICED
-
-    def __call__(self, batch: Batch) -> list[Any]:
-        rows = self.people.read(batch)
-        return columns_of(rows, *self.decide(batch, rows))
-
-    @property
-    def used(self) -> tuple[float, float]:
-        """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
-        return np.inf, self.loss_per_share
-
-    @property
-    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and their losses together; empty without strata."""
-        return tuple((one.active, one.size * self.loss_per_share) for one in self.strata)
-
-    def decide(self, batch: Batch, rows: Rows) -> Decided:
-        """The decisions for the good rows of a batch."""
-        loss, weight, payment = (np.zeros(rows.bids.size) for _ in range(3))
-        for one, members in zip(self.strata, rows.by_stratum(len(self.strata)), strict=True):
-            which = members[rows.costs[members] < one.level]
-            share = one.shares.weights(rows.costs[which])
-            losses, bids = share * self.loss_per_share, rows.bids[which]
-            loss[which], weight[which] = losses, share * (one.sign * self.together)
-            groups = None if rows.groups is None else rows.groups[which]
-            payment[which] = bids * losses + np.where(share > 0.0, _evaluate(one.rents, bids, groups), 0.0)
-        return loss, weight, payment
+        found = self.purchase.priced(rows.bids, rows.costs, rows.groups, rows.strata)
+        # bid times loss and rent; an infinite bid has no loss
+        payment = np.multiply(rows.bids, found.loss, out=np.zeros(found.loss.size), where=found.loss > 0.0)
+        payment += found.rent
+        if self.idle.user_weight:
+            payment += self.idle.payments(rows)
+        if found.outside.size:  # the estimate without them, where they would have mattered
+            payment -= self.idle.user_weight * found.outside
+        return found.loss, found.weight, payment
 
 
 class Decider(Protocol):
@@ -346,15 +236,3 @@ def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:
         column[good] = values
         columns.append(pa.array(column, mask=~good))
     return columns
-
-
-def _evaluate(curves: tuple[Curve | None, ...], bids: FloatArray, groups: IntArray | None) -> FloatArray:
-    found = np.zeros(bids.size)
-    for code, curve in enumerate(curves):
-        if curve is None:
-            continue
-        if groups is None:
-            return curve(bids)
-        rows = groups == code
-        found[rows] = curve(bids[rows])
-    return found

@@ -59,11 +59,11 @@ class Gathered:
 
 @dataclass(frozen=True, slots=True)
 class GatherKernel:
-    """Everybody with a cost of at most ``cut``, or the cheapest ``most`` of them, of each stratum."""
+    """Everybody with a cost of at most the cut, or the cheapest ``most`` of them, of each stratum."""
 
     people: People
-    cut: float | tuple[float, ...]
-    """One for all, or one for each stratum."""
+    cuts: tuple[float, ...]
+    """One for each stratum."""
 
     most: int
     by_identity: bool
@@ -91,7 +91,7 @@ class GatherKernel:
 
     def near(self, rows: Rows) -> IndexArray:
         """Which of the good rows are not above the cut."""
-        cut = self.cut if isinstance(self.cut, float) else np.array(self.cut)[rows.strata]
+        cut = self.cuts[0] if rows.strata is None else np.array(self.cuts)[rows.strata]
         return np.flatnonzero(rows.costs <= cut)
 
     def ties(self, batch: Batch, rows: Rows, which: IndexArray) -> HashArray | None:

@@ -2,18 +2,19 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.allocation.sums import ExactSums
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.allocation.exact_sums import ExactSums
+from hushbid.allocation.histogram import COARSE, Histogram
+from hushbid.allocation.windows import Listing, Refine, Refined, Window
+from hushbid.arrays import FloatArray
 from hushbid.engine.adapter import Batch
-from hushbid.engine.histogram import COARSE, Histogram
-from hushbid.engine.people import PROBLEMS, People, Rows
+from hushbid.engine.people import PROBLEMS, People, Rows, Run
 
 _SHOWN = 5
-_MANY = 1 << 18
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,6 +84,11 @@ class Census:
             lowest_limit=min(self.lowest_limit, other.lowest_limit),
             strata=_by_stratum(self.strata, other.strata),
         )
+
+    @property
+    def parts(self) -> tuple["Census", ...]:
+        """The census of each stratum; one mean is one stratum."""
+        return self.strata or (self,)
 
     @property
     def bad(self) -> int:
@@ -213,136 +219,74 @@ class NamesKernel:
         return Named(tuple(sorted(names)[:_SHOWN]))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Refined:
-    """A finer histogram of some intervals of costs, and exact sums of the people below each but above the last."""
+Part = TypeVar("Part", Refined, Window)
+Made = TypeVar("Made", covariant=True)
 
-    below: tuple[ExactSums, ...]
-    histogram: Histogram
 
-    def __add__(self, other: "Refined") -> "Refined":
-        """Both populations together."""
-        below = tuple(mine + theirs for mine, theirs in zip(self.below, other.below, strict=True))
-        return Refined(below=below, histogram=self.histogram + other.histogram)
+class Job(Protocol[Made]):
+    """What is made of the costs of one stratum."""
+
+    @property
+    def nobody(self) -> Made:
+        """Where to start adding."""
+        ...
+
+    def of(self, costs: FloatArray) -> Made:
+        """Of some costs."""
+        ...
 
 
 @dataclass(frozen=True, slots=True)
-class RefineKernel:
-    """Pass 2, of a population too large to take what is left of it to the driver."""
+class Parts(Generic[Part]):
+    """What the costs of each stratum come to."""
+
+    parts: tuple[Part, ...]
+
+    def __add__(self, other: "Parts[Part]") -> "Parts[Part]":
+        """Both populations together."""
+        return Parts(tuple(mine + theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
+
+
+@dataclass(frozen=True, slots=True)
+class StrataKernel(Generic[Part]):
+    """A solving pass: one job for the costs of each stratum."""
 
     people: People
-    parts: tuple[tuple[float, float], ...]
-    """The intervals, ascending, each of whole buckets."""
-
-    shift: int
+    jobs: tuple[Job[Part], ...]
 
     @property
     def columns(self) -> list[str]:
         """What it reads."""
         return self.people.columns
 
-    @classmethod
-    def over(
-        cls, people: People, intervals: Sequence[tuple[float, float]], *, buckets: int = 1 << 12
-    ) -> "RefineKernel":
-        """Over some intervals, a little widened, with about so many buckets in all."""
-        # as fine as so many buckets allow
-        shift, ends = 16, [(low * (1.0 - 1e-9), high * (1.0 + 1e-9)) for low, high in intervals]
-        while sum(_bits(high, shift) - _bits(low, shift) + 1 for low, high in ends) > max(buckets, 2 * len(ends)):
-            shift += 1
-        parts: list[tuple[float, float]] = []
-        for low, high in ends:
-            # whole buckets; intervals that touch become one
-            first, last = _edge(_bits(low, shift), shift), _edge(_bits(high, shift) + 1, shift)
-            if parts and first <= parts[-1][1]:
-                first = parts.pop()[0]
-            parts.append((first, last))
-        return cls(people, tuple(parts), shift)
-
     @property
-    def nobody(self) -> Refined:
+    def nobody(self) -> Parts[Part]:
         """Where to start adding."""
-        return Refined(below=(ExactSums({}),) * len(self.parts), histogram=Histogram.empty(self.shift))
+        return Parts(tuple(job.nobody for job in self.jobs))
 
-    def __call__(self, batch: Batch, start: int | None) -> Refined:
-        return self.of(self.people.read(batch).costs)
-
-    def of(self, costs: FloatArray) -> Refined:
-        """Of some costs."""
-        costs = costs[costs < self.parts[-1][1]]
-        if len(self.parts) == 1:
-            within = costs >= self.parts[0][0]
-            below: tuple[ExactSums, ...] = (ExactSums.of(costs[~within]),)
-        else:
-            # odd places are inside an interval, even ones below the next
-            place = np.searchsorted(np.array(self.parts).ravel(), costs, side="right")
-            within = place % 2 == 1
-            below = tuple(ExactSums.of(costs[place == 2 * part]) for part in range(len(self.parts)))
-        return Refined(below=below, histogram=Histogram.of(costs[within], self.shift))
-
-
-def _bits(cost: float, shift: int) -> int:
-    return int(np.float64(cost).view(np.int64)) >> shift
-
-
-def _edge(bits: int, shift: int) -> float:
-    return float(np.int64(bits << shift).view(np.float64))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Window:
-    """Exact sums below a window of costs, and every cost inside with the number of people who have it."""
-
-    below: ExactSums
-    costs: FloatArray
-    people: IntArray
-    different: int = 0
-    """How many costs there were when equal ones were last put together."""
-
-    @classmethod
-    def nobody(cls) -> "Window":
-        """Where to start adding."""
-        return cls(below=ExactSums({}), costs=np.zeros(0), people=np.zeros(0, dtype=np.int64))
-
-    def __add__(self, other: "Window") -> "Window":
-        """Both populations together."""
-        both = Window(
-            below=self.below + other.below,
-            costs=np.concatenate([self.costs, other.costs]),
-            people=np.concatenate([self.people, other.people]),
-            different=max(self.different, other.different),
-        )
-        # equal costs are put together only now and then: sorting takes longer than adding
-        return both.settled() if both.costs.size > max(2 * both.different, _MANY) else both
-
-    def settled(self) -> "Window":
-        """With every cost once, ascending."""
-        costs, places = np.unique(self.costs, return_inverse=True)
-        people = np.zeros(costs.size, dtype=np.int64)
-        np.add.at(people, places, self.people)
-        return Window(below=self.below, costs=costs, people=people, different=costs.size)
+    def __call__(self, batch: Batch, start: int | None) -> Parts[Part]:
+        rows = self.people.read(batch)
+        costs = [rows.costs[which] for which in rows.by_stratum(len(self.jobs))]
+        return Parts(tuple(job.of(some) for job, some in zip(self.jobs, costs, strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
-class WindowKernel:
-    """The last solving pass: the sums of costs from ``start`` to ``low``, and the costs from ``low`` to ``high``."""
+class SolvingPasses:
+    """The passes of `hushbid.mechanism.summed.solve`, by an engine."""
 
-    people: People
-    start: float
-    low: float
-    high: float
+    run: Run
 
     @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.people.columns
+    def window(self) -> int:
+        """At most so many people are expected in the windows that go to the driver."""
+        return self.run.window
 
-    def __call__(self, batch: Batch, start: int | None) -> Window:
-        return self.of(self.people.read(batch).costs)
+    def refine(self, jobs: Sequence[Refine]) -> Sequence[Refined]:
+        """Place finer buckets in each stratum."""
+        kernel = StrataKernel(self.run.people, tuple(jobs))
+        return self.run.reduce("placing finer buckets", kernel, kernel.nobody).parts
 
-    def of(self, costs: FloatArray) -> Window:
-        """Of some costs."""
-        costs = costs[(costs >= self.start) & (costs <= self.high)]
-        within = costs >= self.low
-        inside, people = np.unique(costs[within], return_counts=True)
-        return Window(below=ExactSums.of(costs[~within]), costs=inside, people=people.astype(np.int64))
+    def listed(self, jobs: Sequence[Listing]) -> Sequence[Window]:
+        """Add up exactly, and list the costs of a window in each stratum."""
+        kernel = StrataKernel(self.run.people, tuple(jobs))
+        return self.run.reduce("adding up exactly", kernel, kernel.nobody).parts

@@ -12,6 +12,7 @@ from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArra
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.engine.adapter import Batch, Engine, Reducer, Sum, pyarrow
 from hushbid.errors import InputError
+from hushbid.mechanism.many import rows_by_stratum
 from hushbid.priors import Prior
 
 PROBLEMS = (
@@ -19,7 +20,7 @@ PROBLEMS = (
     "negative",
     "below the prior's support",
     "in no known group",
-    "without a variance",
+    "without a variance above 0",
     "with a negative limit or a cap that is not positive",
     "in no known stratum",
 )
@@ -47,13 +48,13 @@ class Rows:
         """Which rows of the batch the arrays are about; None for all."""
         return None if self.problem is None else self.problem == 0
 
-    def by_stratum(self, count: int) -> list[IndexArray]:
-        """Which of the good rows are in each of so many strata."""
-        assert self.strata is not None
-        order = np.argsort(self.strata.astype(np.uint16 if count < 1 << 16 else np.int64), kind="stable")
-        return np.split(order, np.cumsum(np.bincount(self.strata, minlength=count))[:-1])
+    def by_stratum(self, count: int) -> list[IndexArray | slice]:
+        """Which of the good rows are in each of so many strata; all are in the only one where none are named."""
+        if self.strata is None:
+            return [slice(None)]
+        return list(rows_by_stratum(self.strata, count))
 
-    def take(self, which: IndexArray) -> "Rows":
+    def take(self, which: IndexArray | slice) -> "Rows":
         """Some of the good rows, which are then all there is."""
         columns = {
             name: None if getattr(self, name) is None else getattr(self, name)[which]
@@ -180,7 +181,7 @@ class People:
         if groups is not None:
             fine = fine and bool((groups >= 0).all())
         if variance is not None:
-            fine = fine and bool(((variance >= 0.0) & (variance < np.inf)).all())
+            fine = fine and bool(((variance > 0.0) & (variance < np.inf)).all())
         if limit is not None:
             fine = fine and bool(((limit >= SMALLEST_LOSS) | (limit == 0.0)).all())
         # the usual case costs no further array
@@ -191,7 +192,7 @@ class People:
         if limit is not None:
             problem[(limit < SMALLEST_LOSS) & (limit != 0.0)] = 6
         if variance is not None:
-            problem[~((variance >= 0.0) & (variance < np.inf))] = 5
+            problem[~((variance > 0.0) & (variance < np.inf))] = 5
         problem[bids < low] = 3
         if groups is not None:
             problem[groups < 0] = 4

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -10,42 +10,34 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import HardBudget, Price
+from hushbid.allocation.from_sums import SummedOptimum
 from hushbid.allocation.goals import Budget, name_of
-from hushbid.allocation.problem import normal_scale
 from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.engine.adapter import Batch, Engine, Frame
 from hushbid.engine.checks import check_options, people_of, refuse_repeated_ids, refuse_rows
-from hushbid.engine.decisions import Decider, LookupKernel
+from hushbid.engine.decisions import Decider, FormulaKernel, Idle, LookupKernel
 from hushbid.engine.ids import OverlapKernel
 from hushbid.engine.opening import open_engine
-from hushbid.engine.passes import Census, CensusKernel
+from hushbid.engine.passes import Census, CensusKernel, SolvingPasses
 from hushbid.engine.people import People, Progress, Run
-from hushbid.engine.solve_central import WINDOW, Solved, first_bracket, solve
-from hushbid.engine.solve_contrast import first_contrast_bracket, solve_contrast
-from hushbid.engine.solve_few import (
-    MOST,
-    Cut,
-    cheapest_few,
-    cheapest_few_of_strata,
-    price_cheapest,
-    price_nobody,
-)
-from hushbid.engine.solve_level import first_level_bracket, solve_level
+from hushbid.engine.solve_few import MOST, cheapest_few_of_strata, price_cheapest, price_nobody
 from hushbid.engine.solve_menu import SharedOut, solve_menu
 from hushbid.errors import InputError, MarketError, OutputExists
 from hushbid.mechanism import Figures, Market, Population
 from hushbid.mechanism.figures import cap_cost
 from hushbid.mechanism.impossible import refuse_without_sellers
+from hushbid.mechanism.many import MANY, WINDOW, purchase_of
 from hushbid.mechanism.rounding import refuse_rounding
 from hushbid.mechanism.setting import LOCAL
 from hushbid.mechanism.strata import refuse_empty
+from hushbid.mechanism.summed import locate, solve
 from hushbid.mechanism.survey import QuestionError
 from hushbid.priors import Prior
 from hushbid.priors.pilot import Pilot
 from hushbid.staging import Staging
 
-GATHER = 1 << 15
+GATHER = MANY
 """Up to so many people are priced on the driver one by one; more by sums and curves."""
 
 
@@ -169,7 +161,6 @@ def price(
     progress: Callable[[Progress], object] | None = None,
     gather: int = GATHER,
     window: int = WINDOW,
-    one_by_one: int = 0,
     accept_rounding: bool = False,
 ) -> Priced:
     """Decide how much privacy each person in a table gives up and what she is paid, wherever the table lives.
@@ -207,8 +198,6 @@ def price(
         Called before every pass over the rows.
     gather, window
         Up to how many people are priced one by one on the driver, and taken there to finish the solution by sums.
-    one_by_one
-        A table of at most so many people is priced one by one whatever ``gather`` says, which a record of it needs.
     accept_rounding
         Price although rounding payments up to the coin of a `hushbid.Budget` is expected to take more than 5 % of it.
 
@@ -242,7 +231,6 @@ def price(
     refuse_rounding(counted.goal, counted.roster, accepted=accept_rounding)
     if check_ids == "exact":
         refuse_repeated_ids(run, census)
-    gather = max(gather, census.people) if census.people <= one_by_one else gather
     # solving; the writing pass comes when the frame is read
     kernel, summary = _decide(run, counted, census, gather)
     if market.layout is not None and summary.active:
@@ -301,60 +289,62 @@ def _counted(market: Market, people: People, census: Census) -> Population:
 
 def _decide(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
-    if population.strata is not None:
-        return _by_strata(run, population, census, gather)
+    refuse_without_sellers(population, np.array([one.histogram.people for one in census.parts]))
     if census.histogram.people == 0:
         return price_nobody(run, population), _summary_of_nobody(population, census)
     if population.setting is LOCAL:  # the cheapest few √n
-        cut, most = cheapest_few(population, census)
-        return _gathered(run, population, census, cut, most)
+        cuts, most = cheapest_few_of_strata(population, census)
+        return _gathered(run, population, census, cuts, most)
     if isinstance(population.goal, HardBudget):  # everybody shares in it
         return _shared_out(run, population, census, gather)
     least_cap = min(population.largest_cap, census.lowest_limit)
     if least_cap < math.inf and census.people <= gather:
         return _everybody(run, population, census)
-    smallest, largest = _planned_variances(run, population, census)
-    if not smallest > 0.0:  # central, somebody without variance: one by one
-        return _one_by_one(run, population, census, math.inf)
-    # central: by sums if many are below the bracket's top, else one by one
-    if isinstance(population.goal, Price):
-        scale, solver = normal_scale(population.error_weight, smallest), solve
-        found = first_bracket(census, scale, variance_ratio=smallest / largest)
-        usable = census.lowest > 0.0
-    else:
-        found, solver = first_level_bracket(population, census, (smallest, largest)), solve_level
-        usable = found.one_basin and found.high < math.inf
-    if usable and run.people.variance is None and found.below_high > gather:
-        solved = solver(run, population, census, found)
-        if solved is not None and (least_cap == math.inf or solved.most_lost < least_cap):
-            refuse_unreleasable(solved.largest_loss)
-            return solved.kernel, _summary(run, population, census, solved)
+    variance = _planned_variances(run, population, census)
+    if not variance[0] > 0.0:  # somebody without variance: one by one
+        return _one_by_one(run, population, census, (math.inf,) * len(census.parts))
+    # by sums if many are below the bracket's top, else one by one
+    located = locate(population, census.parts, variance=variance)
+    if run.people.variance is None and min(one.found.below for one in located) > gather:
+        solved = solve(located, census.parts, SolvingPasses(run))
+        if solved is not None and (least_cap == math.inf or solved[0].bracket.most_lost < least_cap):
+            return _summed(run, population, census, solved)
     if least_cap < math.inf:  # where a limit binds, it makes room for the dearest
         return _everybody(run, population, census)
-    return _one_by_one(run, population, census, found.high)
+    return _one_by_one(run, population, census, located[0].cuts)
 
 
-def _by_strata(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
-    """A combination of stratum means."""
-    refuse_without_sellers(population, np.array([one.histogram.people for one in census.strata]))
-    if population.setting is LOCAL:
-        few, most = cheapest_few_of_strata(population, census)
-        return _gathered(run, population, census, few, most)
-    if run.people.variance is not None:
-        return _everybody(run, population, census)
-    first = first_contrast_bracket(population, census)
-    if first.usable and first.found.below > gather:
-        solved = solve_contrast(run, population, census, first)
-        if solved is not None:
-            refuse_unreleasable(solved.largest_loss)
-            return solved.kernel, _summary(run, population, census, solved)
-    if first.found.below > MOST:
-        raise MarketError(
-            f"{int(first.found.below)} people could matter, more than the {MOST} that can be priced one by one, and"
-            " sums cannot tell the purchase: somebody asks for nothing, or a stratum has too few people beside the"
-            " others, of whom fewer must then be invited."
-        )
-    return _gathered(run, population, census, first.cuts, MOST)
+def _summed(
+    run: Run, population: Population, census: Census, solved: Sequence[SummedOptimum]
+) -> tuple[FormulaKernel, Summary]:
+    """Losses by formula, rents by curves."""
+    purchase = purchase_of(population, census.parts, run.people.prior_list, solved)
+    refuse_unreleasable(purchase.largest_loss)
+    idle = Idle(
+        user_weight=float(population.user_weight),
+        mse=purchase.mse,
+        outside=purchase.outside,
+        largest_outside=purchase.outside,
+    )
+    summary = Summary(
+        setting=population.setting.name,
+        people=census.people,
+        dropped=census.bad,
+        active=purchase.active,
+        mse=purchase.mse,
+        worst_mse=purchase.worst_mse,
+        objective=purchase.objective,
+        lower_bound=purchase.lower_bound,
+        cap_cost=0.0,
+        largest_privacy_loss=purchase.largest_loss,
+        total_privacy_loss=purchase.loss_per_share,
+        squared_weights=purchase.squared_weights,
+        schedule_error=purchase.schedule_error,
+        incentive_error=2.0 * (purchase.schedule_error + purchase.rent_error),
+        method="summed",
+        passes=run.passes,
+    )
+    return FormulaKernel(people=run.people, idle=idle, purchase=purchase), summary
 
 
 def _planned_variances(run: Run, population: Population, census: Census) -> tuple[float, float]:
@@ -413,45 +403,27 @@ def _everybody(run: Run, population: Population, census: Census) -> tuple[Lookup
             f"{census.people} people could matter, more than the {MOST} that can be priced one by one, as {what}"
             " everybody count: state another goal, or invite fewer people."
         )
-    return _gathered(run, population, census, math.inf, census.people)
+    return _gathered(run, population, census, (math.inf,) * len(census.parts), census.people)
 
 
-def _summary(run: Run, population: Population, census: Census, solved: Solved) -> Summary:
-    bought = solved.bought
-    return Summary(
-        setting=population.setting.name,
-        people=census.people,
-        dropped=census.bad,
-        active=solved.active,
-        mse=bought.mse,
-        worst_mse=bought.worst_mse,
-        objective=bought.objective,
-        lower_bound=solved.lower_bound,
-        cap_cost=0.0,
-        largest_privacy_loss=solved.largest_loss,
-        total_privacy_loss=bought.total_loss,
-        squared_weights=bought.squared_weights,
-        schedule_error=solved.schedule_error,
-        incentive_error=2.0 * (solved.schedule_error + solved.rent_error),
-        method="summed",
-        passes=run.passes,
-    )
-
-
-def _one_by_one(run: Run, population: Population, census: Census, cut: float) -> tuple[LookupKernel, Summary]:
-    """Everybody up to the cut, if the driver takes so many."""
-    histogram = census.histogram
-    below = int(histogram.count[histogram._edges(0) <= cut].sum())  # whole buckets, so at least as many as there are
+def _one_by_one(
+    run: Run, population: Population, census: Census, cuts: tuple[float, ...]
+) -> tuple[LookupKernel, Summary]:
+    """Everybody up to the cut of each stratum, if the driver takes so many."""
+    below = sum(one.histogram.below(cut) for one, cut in zip(census.parts, cuts, strict=True))
     if below > MOST:
         raise MarketError(
             f"{below} people could matter, more than the {MOST} that can be priced one by one, and sums cannot tell the"
-            " optimum apart: state one variance for all, or a smaller error weight."
+            " optimum apart: state one variance for all or a smaller error weight, or invite fewer people of a stratum"
+            " that has far more than the others."
         )
-    return _gathered(run, population, census, cut, MOST)
+    return _gathered(run, population, census, cuts, MOST)
 
 
-def _gathered(run: Run, population: Population, census: Census, cut: Cut, most: int) -> tuple[LookupKernel, Summary]:
-    priced = price_cheapest(run, population, census, cut, most=most)
+def _gathered(
+    run: Run, population: Population, census: Census, cuts: tuple[float, ...], most: int
+) -> tuple[LookupKernel, Summary]:
+    priced = price_cheapest(run, population, census, cuts, most=most)
     few, made = priced.population, priced.decision
     # the few stand for everybody: only their number is not the population's
     bound = few.lower_bound(made.virtual_costs, made.privacy_loss)

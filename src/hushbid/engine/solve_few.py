@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation import Accuracy, Goal, Price
-from hushbid.allocation.local import WORTHWHILE
+from hushbid.allocation.local_curves import LAPLACE
 from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
@@ -37,21 +37,16 @@ class Few:
     kernel: LookupKernel
 
 
-Cut = float | tuple[float, ...]
-"""One virtual cost for all, or one for each stratum."""
-
-
-def price_cheapest(run: Run, population: Population, census: Census, cut: Cut, *, most: int = MOST) -> Few:
-    """Price everybody with a virtual cost of at most ``cut``, or the cheapest ``most`` of them, of each stratum."""
+def price_cheapest(
+    run: Run, population: Population, census: Census, cuts: tuple[float, ...], *, most: int = MOST
+) -> Few:
+    """Price everybody with a virtual cost of at most the cut, or the cheapest ``most`` of them, of each stratum."""
     # ids are read only where they decide
     by_identity = population.identity_decides or census.variance[0] == 0.0
     if by_identity and run.people.id is None:
         raise InputError("id must name a column: who is bought from among equals is decided by identity.", field="id")
-    if isinstance(cut, tuple):
-        cut = tuple(_enough(one, other) for one, other in zip(cut, census.strata, strict=True))
-    else:
-        cut = _enough(cut, census)
-    kernel = GatherKernel(run.people, cut, max(most, min(_AT_LEAST, census.histogram.people)), by_identity)
+    cuts = tuple(_enough(one, other) for one, other in zip(cuts, census.parts, strict=True))
+    kernel = GatherKernel(run.people, cuts, max(most, min(_AT_LEAST, census.histogram.people)), by_identity)
     people = run.reduce("gathering the few that matter", kernel, Gathered.nobody(kernel.most)).settled()
     # the few are a market of their own, in which the buyer carries the others' weight
     few = _population_of(run, population, people)
@@ -118,7 +113,7 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
     none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
     return LookupKernel(
-        gather=GatherKernel(run.people, -1.0, 0, False),
+        gather=GatherKernel(run.people, (-1.0,), 0, False),
         idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0, largest_outside=0.0),
         salt=0,
         keys=keys,
@@ -132,9 +127,9 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     """In the local setting: a cost below which everybody is who can matter, and how many of the cheapest do.
 
     With ``k ≥ 2`` active, each supplies at least ``q = 1/4`` of ``1/V``, so ``Λ ≥ k/(4V)``; and everybody who is
-    active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(WORTHWHILE/ψ_1)``, also when
-    any one person stays away; a low cap allows for less than a quarter each. Four times as many are taken, for the dual
-    bound too.
+    active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(w/ψ_1)``,
+    ``w = 1/(2√2)``, also when any one person stays away; a low cap allows for less than a quarter each. Four times as
+    many are taken, for the dual bound too.
     """
     variance = float(population.variance)
     if isinstance(population.aim, Accuracy):
@@ -143,7 +138,8 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
         scale = normal_scale(population.error_weight, variance)
         few = math.inf
         if census.lowest > 0.0 and variance > 0.0:
-            few = math.sqrt(WORTHWHILE * scale / census.lowest) / _least_supply(population.largest_cap, variance) + 2.0
+            each = _least_supply(population.largest_cap, variance)
+            few = math.sqrt(LAPLACE.worthwhile * scale / census.lowest) / each + 2.0
     most = int(min(4.0 * few + _AT_LEAST, MOST))
     # the bound exceeds what the driver takes, and so many are there
     if 2.0 * few > most and census.histogram.people > most and variance > 0.0:
@@ -155,9 +151,11 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
 
 
 def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tuple[float, ...], int]:
-    """The same for a combination of stratum means, which for a price are markets of their own in the local setting."""
+    """The same for each stratum; for a price strata are separate markets in the local setting."""
     strata, goal = population.strata, population.goal
-    assert strata is not None
+    if strata is None:
+        cut, most = cheapest_few(population, census)
+        return (cut,), most
     assert isinstance(goal, Price)
     found = [
         cheapest_few(replace(population, strata=None, rosters=(), goal=Price(goal.buyer_weight * weight**2)), one)

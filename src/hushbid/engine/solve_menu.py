@@ -19,20 +19,20 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import Budget, HardBudget
-from hushbid.allocation.sums import ExactSums
+from hushbid.allocation.exact_sums import ExactSums
+from hushbid.allocation.histogram import COARSE, Histogram
+from hushbid.allocation.windows import Window
 from hushbid.arrays import FloatArray
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.engine.adapter import Batch, Fields
 from hushbid.engine.decisions import PRICED, Decided, Idle, columns_of
-from hushbid.engine.histogram import COARSE, Histogram
-from hushbid.engine.passes import Census, Window
+from hushbid.engine.passes import Census, SolvingPasses
 from hushbid.engine.people import People, Rows, Run
-from hushbid.engine.solve_central import MOST_IN_WINDOW
-from hushbid.engine.solve_level import first_level_bracket, level_from_sums
 from hushbid.errors import MarketError
 from hushbid.mechanism import Population
 from hushbid.mechanism.menu_level import menu_level
 from hushbid.mechanism.shared_menu import Listed, SharedMenu, refuse_too_small, spent_within, whole_coins
+from hushbid.mechanism.summed import MOST_IN_WINDOW, locate, solve
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -341,9 +341,7 @@ def _kappa(window: Window, needed: Fraction, people: int) -> Used:
 def _lower_bound(run: Run, population: Population, census: Census, expense: float) -> float:
     """What the error of no purchase can be below that costs so much, rents included."""
     budget = replace(population, goal=Budget(expense), cap=math.inf)
-    variance = float(population.variance)
-    found = first_level_bracket(budget, census, (variance, variance))
-    level = level_from_sums(run, budget, census, found) if found.one_basin and found.high < math.inf else None
+    solved = solve(locate(budget, census.parts), census.parts, SolvingPasses(run))
     # where sums cannot tell the level: nobody's noise, and everybody's datum
-    bound = level.lower_bound() if level is not None else variance / census.histogram.people
+    bound = float(population.variance) / census.histogram.people if solved is None else solved[0].lower_bound()
     return budget.certified(bound)

@@ -6,14 +6,16 @@ In reading order:
 - `releasing`: `release`, the one estimate
 - `summary`, `cards`: what was decided, in words; markets, outcomes and plans in a notebook
 - `terms`: the fields of a market, in the user's units, and what is allowed in them
-- `strata`: public strata, the combination of their means that is wanted, and what they cannot be joined with
-- `each`: the mean of every stratum: a market of its own in each, and their decisions as one
+- `strata`: public strata, and the combination of their means that is wanted
+- `combinations`: the table of what cannot be combined, which also prints the reference page
 - `survey`: several questions as the market for one number that they come to, and the error of each
 - `population`: `Population`, a market for so many people on a data range of width 1; everything below works on it
 - `impossible`: what no purchase can do: a stratum without sellers, an accuracy out of reach, a payment without end
 - `rounding`: what rounding payments up is expected to take of a budget
 - `setting`: what depends on where noise is added, central or local
 - `decision`: from bids to privacy losses and payments
+- `summed`, `many`: the purchase from very many people, in memory and on engines: solved from sums, priced by curves
+- `in_memory`: very many people in memory, who are one batch; and the few of them who can matter
 - `shared_menu`: the decision under a hard budget: one menu that people share in
 - `menu_level`, `menu_rents`: up to which virtual cost that menu buys, and what it pays beside the price
 - `figures`: what a decision comes to for everybody together, in memory and on engines

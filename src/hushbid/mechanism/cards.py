@@ -50,19 +50,14 @@ def market_card(market: Terms) -> str:
     return card("Market", facts=facts, tables=[_questions(market.survey or ()), _strata(market)])
 
 
-def error_rows(
-    outcome: Decision, market: Terms, questions: Sequence[QuestionError], stratum: str = ""
-) -> tuple[ErrorRow, ...]:
-    """What is estimated from an outcome, of which ``stratum`` if of one, and how far each may be off."""
+def error_rows(outcome: Decision, market: Terms, questions: Sequence[QuestionError]) -> tuple[ErrorRow, ...]:
+    """What is estimated from an outcome, and how far each estimate may be off."""
     if outcome.active == 0:
-        return ((stratum, "nothing was bought"),)
+        return (("", "nothing was bought"),)
     hidden = fewest_bought_from(outcome, market) < FEWEST_PEOPLE
     if not questions:
-        return ((stratum, WITHHELD if hidden else error_words(outcome, market)),)
-    return tuple(
-        (f"{stratum}, {one.question.name}" if stratum else one.question.name, WITHHELD if hidden else _error(one))
-        for one in questions
-    )
+        return (("", WITHHELD if hidden else error_words(outcome, market)),)
+    return tuple((one.question.name, WITHHELD if hidden else _error(one)) for one in questions)
 
 
 def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -> str:
@@ -167,7 +162,7 @@ def _strata(market: Terms) -> Table:
     if strata is None:
         return Table(caption="", head=(), rows=())
     counts = np.bincount(strata.codes, minlength=strata.count).tolist()
-    weights = ["a mean for each"] * strata.count if market.each else [number(one) for one in strata.weights.tolist()]
+    weights = map(number, strata.weights.tolist())
     rows = [(name, count(size), weight) for name, size, weight in zip(strata.names, counts, weights, strict=True)]
     return _cut("Strata", ("stratum", "people", "weight in the estimate"), rows)
 

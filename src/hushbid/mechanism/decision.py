@@ -19,9 +19,12 @@ from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
 from hushbid.held import Doubles
 from hushbid.mechanism.impossible import refuse_impossible
-from hushbid.mechanism.population import Group, Population, TieKey
+from hushbid.mechanism.in_memory import ManyPeople
+from hushbid.mechanism.many import MANY, Priced, SummedPurchase, rows_by_stratum
+from hushbid.mechanism.population import Group, Population, TieKey, keys_of
 from hushbid.mechanism.shared_menu import SharedMenu
-from hushbid.payments import FINEST, RentBounds, Rents, rents, rounding
+from hushbid.payments import FINEST, EvenBounds, RentBounds, Rents, rents, rents_of_alike, rounding
+from hushbid.priors import Prior
 from hushbid.tables import Library, frame_of
 
 _SAMPLE = 256
@@ -58,7 +61,7 @@ class Decision:
     information_rent: FloatArray
     """What each person gains over staying out: the integral of her loss over higher bids."""
 
-    rent_bounds: tuple[FloatArray, FloatArray] | RentBounds
+    rent_bounds: tuple[FloatArray, FloatArray] | RentBounds | EvenBounds
     """A rigorous lower and upper bound on each information rent."""
 
     outside_error: FloatArray
@@ -182,6 +185,17 @@ def _nothing_bought(bids: FloatArray, costs: FloatArray) -> Decision:
 
 def _bought(population: Population, bids: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     refuse_impossible(population, costs)
+    many = ManyPeople.of(population, bids, costs)
+    bought = None if many is None else many.buy()
+    if bought is not None:
+        return _bought_from_many(population, bids, costs, tie_key, *bought)
+    few = None if many is None else many.few()
+    if few is not None:
+        return _bought_from_few(population, bids, costs, tie_key, *few)
+    return _bought_one_by_one(population, bids, costs, tie_key)
+
+
+def _bought_one_by_one(population: Population, bids: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     allocation = population.allocation(costs, tie_key)
     loss, weights = allocation.privacy_loss, allocation.weights
     bought = np.flatnonzero(loss > 0.0)
@@ -223,6 +237,73 @@ def _bought(population: Population, bids: FloatArray, costs: FloatArray, tie_key
         worst_mse=worst,
         objective=population.objective_of(allocation),
         incentive_error=2.0 * error,
+        tie_order=precedence(tie_key),
+    )
+
+
+def _bought_from_many(
+    population: Population,
+    bids: FloatArray,
+    costs: FloatArray,
+    tie_key: TieKey,
+    purchase: SummedPurchase,
+    priced: Priced,
+) -> Decision:
+    """Losses by a formula and rents by curves, as on engines."""
+    refuse_unreleasable(purchase.largest_loss)
+    payments = np.multiply(bids, priced.loss, out=np.zeros(bids.size), where=priced.loss > 0.0)
+    payments += priced.rent
+    outside: FloatArray = np.broadcast_to(np.asarray(purchase.outside), bids.shape)
+    if population.cares:
+        outside = outside + priced.outside if priced.outside.size else outside
+        payments += np.asarray(population.user_weight) * (purchase.mse - outside)
+    error = purchase.schedule_error + purchase.rent_error
+    bounds = EvenBounds(rents=priced.rent, losses=priced.loss, error=error)
+    return Decision(
+        bids=bids,
+        virtual_costs=costs,
+        privacy_loss=priced.loss,
+        weights=priced.weight,
+        payments=payments,
+        information_rent=priced.rent,
+        rent_bounds=bounds,
+        outside_error=outside,
+        mse=purchase.mse,
+        worst_mse=purchase.worst_mse,
+        objective=purchase.objective,
+        incentive_error=2.0 * bounds.widest,
+        tie_order=precedence(tie_key),
+    )
+
+
+def _bought_from_few(
+    population: Population,
+    bids: FloatArray,
+    costs: FloatArray,
+    tie_key: TieKey,
+    few: Population,
+    rows: IndexArray,
+) -> Decision:
+    """From the few who can matter, who are a market by themselves; everybody else is idle."""
+    made = _bought_one_by_one(few, bids[rows], costs[rows], keys_of(tie_key, rows))
+    bounds, outside = made.rent_bounds, population.own_errors()
+    assert isinstance(bounds, RentBounds)
+    loss, weights, rents, payments = spread(
+        bids.size, rows, made.privacy_loss, made.weights, made.information_rent, made.payments
+    )
+    if population.cares:
+        payments = np.asarray(population.user_weight) * (made.mse - outside)
+        payments[rows] = made.payments
+    return replace(
+        made,
+        bids=bids,
+        virtual_costs=costs,
+        privacy_loss=loss,
+        weights=weights,
+        payments=payments,
+        information_rent=rents,
+        rent_bounds=replace(bounds, people=bids.size, rows=rows[bounds.rows]),
+        outside_error=outside,
         tie_order=precedence(tie_key),
     )
 
@@ -351,22 +432,38 @@ class _Integrals:
         lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
         for group in population.groups:
             rows = _bought_of(group, self.bought, self.bids.size)
-            places = slice(None) if rows is self.bought else np.searchsorted(self.bought, rows)
-            found = rents(
-                self.rule,
-                group.prior,
-                rows,
-                self.bids[rows],
-                alike=self._alike(rows),
-                paid_besides=self.price[places],
-                tolerance=tolerance,
-            )
-            # the enclosure, wider by what losses are rounded by
-            found = replace(found, lower=found.lower - self.slack, upper=found.upper + self.slack)
-            lower[places], upper[places], estimate[places] = found.lower, found.upper, found.estimate
-            evaluations += found.evaluations
-            error = max(error, found.error)
+            for some in self._kinds(rows):
+                places = slice(None) if some is self.bought else np.searchsorted(self.bought, some)
+                found = self._rents(group.prior, some, self.price[places], tolerance)
+                # the enclosure, wider by what losses are rounded by
+                found = replace(found, lower=found.lower - self.slack, upper=found.upper + self.slack)
+                lower[places], upper[places], estimate[places] = found.lower, found.upper, found.estimate
+                evaluations += found.evaluations
+                error = max(error, found.error)
         return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
+
+    def _rents(self, prior: Prior, rows: IndexArray, price: FloatArray, tolerance: float) -> Rents:
+        bids = self.bids[rows]
+        if self._differ_by_bids and rows.size > MANY:
+            return rents_of_alike(self.rule, prior, rows, bids, paid_besides=price, tolerance=tolerance)
+        return rents(self.rule, prior, rows, bids, alike=self._alike(rows), paid_besides=price, tolerance=tolerance)
+
+    @property
+    def _differ_by_bids(self) -> bool:
+        """Whether people of one group and stratum differ by nothing that matters but their bids."""
+        population = self.population
+        return not population.identity_decides and not any(
+            isinstance(value, np.ndarray) for value in (population.own_error, population.cap)
+        )
+
+    def _kinds(self, rows: IndexArray) -> list[IndexArray]:
+        """People of one group by stratum, if those of a stratum are many; all together otherwise."""
+        strata = self.population.strata
+        if strata is None or not self._differ_by_bids or rows.size <= MANY:
+            return [rows]
+        parts = [rows[which] for which in rows_by_stratum(strata.codes[rows], strata.count)]
+        few = [part for part in parts if part.size <= MANY]
+        return [*(part for part in parts if part.size > MANY), *([np.sort(np.concatenate(few))] if few else [])]
 
     def _alike(self, rows: IndexArray) -> FloatArray | IndexArray | None:
         """Who faces the same rule at the same bid: not where identity, variance, cap or stratum matters."""
@@ -411,7 +508,9 @@ _WRITTEN = Codec(_Written, "outcome")
 
 
 def _written(
-    decided: Decision, columns: Mapping[str, FloatArray], rent_bounds: tuple[FloatArray, FloatArray] | RentBounds
+    decided: Decision,
+    columns: Mapping[str, FloatArray],
+    rent_bounds: tuple[FloatArray, FloatArray] | RentBounds | EvenBounds,
 ) -> dict[str, Any]:
     """A decision with these columns as plain values."""
     return _WRITTEN.write(

@@ -13,6 +13,7 @@ privacy loss. With ``questions`` everybody answers several; errors are then rela
 
 import math
 from collections.abc import Callable, Mapping
+from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -20,14 +21,13 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Accuracy, Allocation, Budget, Goal, HardBudget, ReplyRule
-from hushbid.arrays import FloatArray, IndexArray, as_floats, as_row, rounded_sum
+from hushbid.arrays import FloatArray, as_floats, rounded_sum
 from hushbid.codec import header_problem
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
-from hushbid.errors import BidError, InputError, MarketError, RecordError, UnknownFamily
+from hushbid.errors import BidError, InputError, RecordError, UnknownFamily
 from hushbid.held import thawed
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
-from hushbid.mechanism.each import goal_of, joined, keys_of, named, part_of, prior_of, rows_by_stratum, taken
 from hushbid.mechanism.figures import Figures, cap_cost
 from hushbid.mechanism.planning import Planned, plan
 from hushbid.mechanism.population import Population, TieKey
@@ -35,7 +35,7 @@ from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.rounding import refuse_rounding
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
-from hushbid.mechanism.summary import error_words, summary_of
+from hushbid.mechanism.summary import summary_of
 from hushbid.mechanism.survey import (
     QuestionError,
     goal_for_questions,
@@ -78,9 +78,9 @@ class Market(Terms):
         A cap on everybody's privacy loss; in the central setting also one per person.
     max_correlation, population
         How closely price and datum may be related, from 0 to 1, and how many people the mean is then about.
-    strata, shares, contrast, each
+    strata, shares, contrast
         Everybody's public stratum, with the strata's shares of the population, or their weights in a combination of
-        means, or ``each=True`` for the mean of every stratum.
+        means.
     tolerance
         How far a payment may be from the exact one, relative to the largest payment.
 
@@ -119,8 +119,6 @@ class Market(Terms):
         stated: FloatArray = np.atleast_1d(as_floats(bids, "bids", BidError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         stated_limits = None if limits is None else self._limits(limits, stated.size)
-        if self.each:
-            return self._acquire_each(stated, stated_limits, tie_key)
         population = self.for_people(stated.size)
         refuse_rounding(population.goal, population.roster, accepted=accept_rounding)
         if stated_limits is not None:
@@ -136,37 +134,10 @@ class Market(Terms):
 
     def with_reserve(self, population: Population) -> "Market":
         """The market whose budget states what is kept for rounding, as computed for a population."""
-        return replace(self, goal=population.goal) if isinstance(self.goal, Budget) else self
-
-    def _acquire_each(self, bids: FloatArray, limits: FloatArray | None, tie_key: TieKey) -> "Outcome":
-        """The strata's outcomes as one."""
-        self._groups(bids.size)
-        parts: dict[str, tuple[IndexArray, Decision]] = {}
-        for (name, market), rows in zip(self.by_stratum().items(), rows_by_stratum(self._strata).values(), strict=True):
-            try:
-                keys = keys_of(tie_key, rows)
-                found = market.acquire(bids[rows], limits=None if limits is None else limits[rows], tie_key=keys)
-            except MarketError as problem:
-                raise named(name, problem) from None
-            parts[name] = rows, found
-        return Outcome(market=self, **joined(bids.size, parts, tie_key, limits))
-
-    def by_stratum(self) -> dict[str, "Market"]:
-        """The market of every stratum, by its name, where ``each`` of their means is wanted."""
-        found, parts = {}, rows_by_stratum(self._strata if self.each else None)
-        self._groups(len(self.strata or ()))
-        for place, (name, rows) in enumerate(parts.items()):
-            found[name] = replace(
-                self,
-                strata=None,
-                each=False,
-                goal=goal_of(self.stated_goal, place, questions=self.survey is not None),
-                prior=prior_of(self.prior, rows),
-                variance=taken(self.variance, rows),
-                user_weight=0.0,
-                max_privacy_loss=taken(self.max_privacy_loss, rows),
-                population=self.population[name] if isinstance(self.population, Mapping) else None,
-            )
+        if not isinstance(self.goal, Budget):
+            return self
+        found = copy(self)  # what was checked need not be checked again: of many people that takes long
+        object.__setattr__(found, "goal", population.goal)
         return found
 
     def rule(self, costs: FloatArray, *, tie_key: TieKey = None) -> ReplyRule:
@@ -231,7 +202,7 @@ class Market(Terms):
         ``repetitions`` campaigns are simulated; by default 200, or fewer of more than 100,000 people. What protection
         costs and the error against money are computed from the same 40 campaigns, or fewer if fewer are simulated.
         """
-        if n is None and self.strata is not None and not self.each:
+        if n is None and self.strata is not None:
             raise InputError("n must be given for a market with strata: it is the number of labels.", field="n")
         for name in ("variance", "user_weight", "prior"):
             if n is None and (isinstance(getattr(self, name), np.ndarray) or (name == "prior" and self.grouped)):
@@ -309,24 +280,6 @@ class Outcome(Decision):
     _certified: float | None = field(default=None, init=False, repr=False)
     """The lower bound, kept when it was asked for."""
 
-    _parts: "dict[str, Outcome] | None" = field(default=None, init=False, repr=False)
-    """The strata's outcomes, kept when they were asked for."""
-
-    def by_stratum(self) -> "dict[str, Outcome]":
-        """The ordinary outcome of every stratum, by its name, where ``each`` of their means is wanted.
-
-        Estimates are released, verified and reported stratum by stratum.
-        """
-        if self._parts is None:
-            rows = rows_by_stratum(self.market._strata if self.market.each else None)
-            found = {
-                name: Outcome(market=market, **part_of(self, rows[name], market.for_people(rows[name].size)))
-                for name, market in self.market.by_stratum().items()
-            }
-            object.__setattr__(self, "_parts", found)
-        assert self._parts is not None
-        return self._parts
-
     @property
     def population(self) -> Population:
         """The market for those who bid."""
@@ -334,14 +287,12 @@ class Outcome(Decision):
 
     @property
     def allocation(self) -> Allocation | None:
-        """The optimum on a data range of width 1; None if nothing was bought, a menu was shared, or each stratum has
-        one of its own.
+        """The optimum on a data range of width 1; None if nothing was bought or a menu was shared.
 
         Solved again when first asked for, from market, virtual costs and the order of equals: it is the same for an
         outcome that was read back.
         """
-        alone = not isinstance(self.market.goal, HardBudget) and not self.market.each
-        if self._optimum is None and self.active and alone:
+        if self._optimum is None and self.active and not isinstance(self.market.goal, HardBudget):
             object.__setattr__(self, "_optimum", self.population.allocation(self.virtual_costs, self.tie_order))
         return self._optimum
 
@@ -353,8 +304,6 @@ class Outcome(Decision):
     @property
     def cap_cost(self) -> float:
         """How much higher the objective is than without caps and limits, in its own unit; 0 if none binds."""
-        if self.market.each:
-            return math.fsum(part.cap_cost for part in self.by_stratum().values())
         return cap_cost(self.population, self)
 
     @property
@@ -363,10 +312,7 @@ class Outcome(Decision):
 
         Computed when first asked for, and then kept (see `hushbid.allocation.lower_bounds`).
         """
-        if self._certified is None and self.market.each:
-            found = math.fsum(part.lower_bound for part in self.by_stratum().values())
-            object.__setattr__(self, "_certified", found)
-        elif self._certified is None:
+        if self._certified is None:
             found = self.population.lower_bound(self.virtual_costs, self.privacy_loss)
             object.__setattr__(self, "_certified", found)
         assert self._certified is not None
@@ -377,10 +323,7 @@ class Outcome(Decision):
         return Figures.of(self.market.setting, self, lower_bound=self.lower_bound, cap_cost=self.cap_cost)
 
     def question_errors(self) -> tuple[QuestionError, ...]:
-        """How far the estimate of each question may be off, in its own unit; empty without questions.
-
-        Where each stratum has a mean of its own, ask the outcomes of `by_stratum`.
-        """
+        """How far the estimate of each question may be off, in its own unit; empty without questions."""
         market = self.market
         if market.survey is None or market.layout is None:
             return ()
@@ -399,36 +342,19 @@ class Outcome(Decision):
         one that person ``user`` faces."""
         if user is not None and stratum is not None:
             raise InputError("give either user or stratum, got both.", field="stratum")
-        if self.market.each and user is not None:
-            row = as_row(user, self.bids.size)
-            name = (self.market.strata or ())[row]
-            rows = rows_by_stratum(self.market._strata)[name]
-            return self.by_stratum()[name].schedule(int(np.searchsorted(rows, row)))
-        if self.market.each and stratum in self.by_stratum():
-            return self.by_stratum()[str(stratum)].schedule()
         if user is None:
             return common_schedule(self.population, self, stratum)
         return own_schedule(self.population, self, user)
 
     def summary(self) -> str:
         """What was decided, in words; no individual's numbers."""
-        return summary_of(self, self.market, several=self._several_errors(), cap_cost=self.cap_cost)
+        several = "; ".join(one.words for one in self.question_errors())
+        return summary_of(self, self.market, several=several, cap_cost=self.cap_cost)
 
     def _repr_html_(self) -> str:  # what `summary` tells, for a notebook
-        parts = self.by_stratum() if self.market.each else {"": self}
-        errors = [error_rows(part, part.market, part.question_errors(), name) for name, part in parts.items()]
-        return outcome_card(self, self.market, tuple(row for rows in errors for row in rows))
+        return outcome_card(self, self.market, error_rows(self, self.market, self.question_errors()))
 
     _repr_pretty_ = pretty
-
-    def _several_errors(self) -> str:
-        """The error of each question, of each stratum's mean, or of each question in each stratum, in words."""
-        if not self.market.each:
-            return "; ".join(one.words for one in self.question_errors())
-        parts = self.by_stratum().items()
-        if self.market.survey is None:
-            return "; ".join(f"{name}: {error_words(part, part.market)}" for name, part in parts)
-        return "; ".join(f"{name}: {', '.join(one.words for one in part.question_errors())}" for name, part in parts)
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; `from_dict` reads it back."""

@@ -39,6 +39,9 @@ from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_bids
 
 OutsideOption = Literal["own_data", "estimate"]
+_LEAST_VARIANCE = 1e-300
+"""A variance that is less of the squared range is taken for this: it cannot be seen there."""
+
 _FREE = 1e-100
 """Next to nothing: solvers need not tell it from zero where a bound is all that is wanted."""
 TieKey = Sequence[Any] | NDArray[Any] | None
@@ -70,6 +73,13 @@ class Group:
     def size(self) -> int:
         """How many are listed."""
         return self.who.size if isinstance(self.who, np.ndarray) else self.who
+
+
+def keys_of(tie_key: TieKey, rows: IndexArray) -> TieKey:
+    """The tie keys of these people."""
+    if tie_key is None or isinstance(tie_key, np.ndarray):
+        return None if tie_key is None else tie_key[rows]
+    return [tie_key[row] for row in rows.tolist()]
 
 
 def groups_of(prior: Prior | Grouped, people: int | None) -> tuple[Group, ...]:
@@ -156,6 +166,7 @@ class Population:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))
         # of a yes or no it is 1/4 to the last bit
         own = WORST_VARIANCE if self.setting.response else self.own_error / self.unit
+        own = np.maximum(own, _LEAST_VARIANCE) if isinstance(own, np.ndarray) else max(own, _LEAST_VARIANCE)
         object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
         if isinstance(self.goal, Budget) and self.goal.reserve is None:
             reserve = reserve_for(
@@ -258,7 +269,7 @@ class Population:
     @property
     def identity_decides(self) -> bool:
         """Whether some of several people with equal virtual costs may be bought from and others not."""
-        return self.setting.identity_decides(self.own_error)
+        return self.setting.identity_decides
 
     @property
     def slope(self) -> float | None:

@@ -12,7 +12,7 @@ from hushbid.allocation import HardBudget
 from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure import Release, ReleasePlan, release_once
 from hushbid.disclosure.once import simulate_synthetic
-from hushbid.errors import InputError, NothingDelivered
+from hushbid.errors import NothingDelivered
 from hushbid.mechanism.market import OUTCOME_VERSION, Outcome
 
 
@@ -71,11 +71,6 @@ def plan_of(
 
     The one release is kept under ``key``, by default the outcome's own.
     """
-    if outcome.market.each:
-        raise InputError(
-            "each=True asks for an estimate of each stratum: release every outcome in outcome.by_stratum() by itself.",
-            field="each",
-        )
     if outcome.active == 0:
         raise NothingDelivered("Nothing was bought, so there is nothing to release.")
     market, losses, variance = outcome.market, outcome.privacy_loss, outcome.population.own_errors()

@@ -41,6 +41,9 @@ class Setting(ABC):
     one_variance: ClassVar[bool]
     """Whether everybody's variance must be the same."""
 
+    identity_decides: ClassVar[bool]
+    """Whether some of several people with equal virtual costs may be bought from and others not."""
+
     loss_rounding: ClassVar[float]
     """Privacy losses are right to this relative error."""
 
@@ -51,10 +54,6 @@ class Setting(ABC):
     def other(self) -> SettingName:
         """The other setting's name."""
         return "central" if self.sends_messages else "local"
-
-    @abstractmethod
-    def identity_decides(self, variance: float | FloatArray) -> bool:
-        """Whether some of several people with equal virtual costs may be bought from and others not."""
 
     @abstractmethod
     def hardest_to_release(self, losses: FloatArray) -> float:
@@ -89,10 +88,8 @@ class Central(Setting):
     noise_power: ClassVar[int] = 2
     sends_messages: ClassVar[bool] = False
     one_variance: ClassVar[bool] = False
+    identity_decides: ClassVar[bool] = False
     loss_rounding: ClassVar[float] = 1e-12
-
-    def identity_decides(self, variance: float | FloatArray) -> bool:
-        return not np.all(variance)
 
     def hardest_to_release(self, losses: FloatArray) -> float:
         return float(losses.max())
@@ -111,10 +108,8 @@ class Local(Setting):
     noise_power: ClassVar[int] = 1
     sends_messages: ClassVar[bool] = True
     one_variance: ClassVar[bool] = True
+    identity_decides: ClassVar[bool] = True
     loss_rounding: ClassVar[float] = 1e-10  # losses come from a Newton step of 4e-6
-
-    def identity_decides(self, variance: float | FloatArray) -> bool:
-        return True
 
     def hardest_to_release(self, losses: FloatArray) -> float:
         return float(losses.min())

@@ -1,4 +1,4 @@
-"""Public strata of a market: what may be stated about them, and what they cannot be joined with.
+"""Public strata of a market, and what may be stated about them.
 
 Everybody is in one stratum, known beforehand, and the means of the strata differ. A buyer wants a combination of them,
 ``Σ ℓ_g θ_g``, with one noise for all: a post-stratified mean (``shares``, which sum to 1) or a difference
@@ -7,8 +7,8 @@ and datum may be related inside strata the error is at worst
 
     MSE + N·γ²·V̄·(Σω² − Σ ℓ_g²/N_g),        attained by b ∝ ω_i − ℓ_g/N_g,
 
-with ``N_g`` people in stratum g and ``N`` in all: again the error with a larger variance, less a constant. Or she wants
-the mean of every stratum (``each``), which is a market of its own for each. Strata come in the order of their names.
+with ``N_g`` people in stratum g and ``N`` in all: again the error with a larger variance, less a constant. A buyer who
+wants the mean of every stratum makes a market of each. Strata come in the order of their names.
 """
 
 import math
@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
+from hushbid.allocation import Accuracy, Goal
 from hushbid.arrays import as_count, as_number, first_row, rows_text
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
@@ -25,57 +25,26 @@ from hushbid.estimation import Strata
 _SUM = 1e-9
 """Shares may miss 1 by this much in sum: what writing them down in decimals leaves."""
 
-NO_WEIGHT = (
-    "user_weight must be 0 with strata: what staying out is worth to people whose stratum has a mean of its own is not"
-    " known."
-)
-NO_HARD_BUDGET = (
-    "a hard budget cannot be the goal with strata: the menu that people share in knows one mean; state a budget, a"
-    " standard_error or a buyer_weight."
-)
-NO_LOCAL_ACCURACY = (
-    "a standard_error cannot be the goal for a combination of strata in the local setting: the strata do not separate"
-    " there, and the best purchase is not known; state a buyer_weight, or choose the central setting."
-)
-NO_SPLIT = (
-    "a budget cannot be the goal with each=True: how to split it between strata would have to be fixed before anybody"
-    " bids; make a market for each stratum with its own budget, or state a standard_error or a buyer_weight."
-)
-NO_CAPS = (
-    "{name} cannot be joined with a combination of strata unless the goal is a price of the error: for a standard error"
-    " or a budget the best purchase under both has not been proved; state a buyer_weight, or ask for each=True."
-)
 
-
-def as_strata(column: Any, shares: Any, contrast: Any, each: object) -> Strata | None:
-    """Everybody's stratum and the combination that is wanted, all weights 1 where each mean is; None without strata."""
-    if not isinstance(each, bool):
-        raise InputError(f"each must be True or False, got {each!r}.", field="each")
-    given = [
-        name
-        for name, stated in (("shares", shares is not None), ("contrast", contrast is not None), ("each", each))
-        if stated
-    ]
+def as_strata(column: Any, shares: Any, contrast: Any) -> Strata | None:
+    """Everybody's stratum and the combination that is wanted; None without strata."""
+    given = [name for name, stated in (("shares", shares), ("contrast", contrast)) if stated is not None]
     if column is None:
         if given:
             raise InputError(f"{given[0]} must not be stated without strata, everybody's stratum.", field=given[0])
         return None
     if len(given) != 1:
         got = " and ".join(given) or "none of them"
-        raise InputError(f"strata must go with one of shares, contrast and each=True, got {got}.", field="strata")
-    labels = _labels(column, counted=not each)
-    if each:
-        names = tuple(sorted(set(labels)))
-        weights = dict.fromkeys(names, 1.0)
-    else:
-        weights = _weights(given[0], shares if contrast is None else contrast)
-        names = tuple(weights)
+        raise InputError(f"strata must go with either shares or a contrast, got {got}.", field="strata")
+    labels = _labels(column)
+    weights = _weights(given[0], shares if contrast is None else contrast)
+    names = tuple(weights)
     places = {name: code for code, name in enumerate(names)}
     codes = np.array([places.get(label, -1) for label in labels], dtype=np.intp)
     if (codes < 0).any():
         row = first_row(codes < 0)
         raise InputError(
-            f"strata must be among those of {given[0]}, {_listed(names)}, but row {row} is {labels[row]!r}: state its"
+            f"strata must be among those of {given[0]}, {listed(names)}, but row {row} is {labels[row]!r}: state its"
             " weight, or leave such people out.",
             field="strata",
             row=row,
@@ -103,8 +72,8 @@ def weights_of(strata: Strata) -> dict[str, float]:
     return dict(zip(strata.names, strata.weights.tolist(), strict=True))
 
 
-def _labels(column: Any, *, counted: bool) -> list[str]:
-    """Everybody's label; none if people are ``counted``, but not listed."""
+def _labels(column: Any) -> list[str]:
+    """Everybody's label; none if people are counted, but not listed."""
     if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):
         raise InputError(f"strata must be one label per person, got {type(column).__name__}.", field="strata")
     if isinstance(column, np.ndarray) and column.ndim != 1:
@@ -114,8 +83,6 @@ def _labels(column: Any, *, counted: bool) -> list[str]:
     if bad.any():
         told = f"strata must be a text for everybody, but {rows_text(bad, 'is')} not."
         raise InputError(told, field="strata", row=first_row(bad))
-    if not labels and not counted:
-        raise InputError("strata must be one label per person, got none.", field="strata")
     return labels
 
 
@@ -135,59 +102,20 @@ def _weights(name: str, stated: Any) -> dict[str, float]:
     return found
 
 
-def _listed(names: tuple[str, ...]) -> str:
+def listed(names: Sequence[str]) -> str:
+    """Some names, for a message."""
     shown = ", ".join(repr(name) for name in names[:8])
     return shown if len(names) <= 8 else f"{shown} and {len(names) - 8} more"
-
-
-# -- what they cannot be joined with -----------------------------------------------------------------------------------
-
-
-def refuse_with_strata(goal: Goal, *, each: bool, local: bool, cares: bool, varies: bool) -> None:
-    """Refuse a goal, user weights or a variance of 0 that strata cannot be joined with."""
-    if cares:
-        raise InputError(NO_WEIGHT, field="user_weight")
-    if not varies:
-        raise InputError("variance must be positive with strata, got 0.", field="variance")
-    if isinstance(goal, HardBudget):
-        raise InputError(NO_HARD_BUDGET, field="goal")
-    if each and isinstance(goal, Budget):
-        raise InputError(NO_SPLIT, field="goal")
-    if local and not each and not isinstance(goal, Price):
-        raise InputError(NO_LOCAL_ACCURACY, field="goal")
-
-
-def refuse_caps(name: str, *, goal: Goal, each: bool, local: bool) -> None:
-    """Refuse caps and limits with a combination of strata: the one place that decides it.
-
-    A market of its own for each stratum takes them as any other does, and locally strata for a price are such markets.
-    """
-    if not each and not local and not isinstance(goal, Price):
-        raise InputError(NO_CAPS.format(name=name), field=name)
 
 
 # -- what is stated for each stratum -----------------------------------------------------------------------------------
 
 
-def goal_by_names(goal: Goal, strata: Strata | None, *, each: bool, questions: bool) -> Goal:
-    """The goal with one standard error for each stratum in their order, if it names them; refused where it may not."""
-    if not isinstance(goal, Accuracy):
-        return goal
-    stated: Any = goal.standard_error
-    if strata is None or not each or questions:
-        if isinstance(stated, Mapping):
-            told = "standard_error must not name strata, unless each=True asks for the mean of each, of one number."
-            raise InputError(told, field="standard_error")
-        return goal
-    if isinstance(stated, Mapping):
-        if sorted(stated) != sorted(strata.names):
-            told = f"standard_error must name each stratum, {_listed(strata.names)}, and no other."
-            raise InputError(told, field="standard_error")
-        return Accuracy(tuple(stated[name] for name in strata.names))
-    if isinstance(stated, tuple) and len(stated) != strata.count:
-        told = f"standard_error must be one number, or one for each stratum ({strata.count}), got {len(stated)}."
+def refuse_named_errors(goal: Goal) -> None:
+    """Refuse standard errors by the names of strata: a market makes one estimate."""
+    if isinstance(goal, Accuracy) and isinstance(goal.standard_error, Mapping):
+        told = "standard_error must not name strata: a market makes one estimate; make a market of each stratum."
         raise InputError(told, field="standard_error")
-    return goal
 
 
 def as_rosters(population: Any, strata: Strata | None) -> int | dict[str, int] | None:
@@ -201,7 +129,7 @@ def as_rosters(population: Any, strata: Strata | None) -> int | dict[str, int] |
         return as_count(population, "population", least=1)
     if not isinstance(population, Mapping) or set(population) != set(strata.names):
         raise InputError(
-            f"population must be how many people there are in each stratum, {_listed(strata.names)}, by its name.",
+            f"population must be how many people there are in each stratum, {listed(strata.names)}, by its name.",
             field="population",
         )
     found = {name: as_count(population[name], "population", least=1) for name in strata.names}

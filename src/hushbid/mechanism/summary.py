@@ -76,8 +76,6 @@ def asked_words(market: Terms) -> str:
         return asked
     names = market.strata_names
     strata = "1 stratum" if len(names) == 1 else f"{len(names)} strata"
-    if market.each:
-        return f"{asked}, {strata} with a mean for each"
     what = "a post-stratified mean over" if market.shares is not None else "a contrast of"
     return f"{asked}, {what} {strata}"
 

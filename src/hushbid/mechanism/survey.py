@@ -31,10 +31,6 @@ if TYPE_CHECKING:
     from hushbid.mechanism.population import Population
     from hushbid.mechanism.virtual_figures import VirtualFigures
 
-NO_SURVEY_WEIGHT = (
-    "user_weight must be 0 with questions: what staying out is worth to people who have their own answers is not known."
-)
-
 
 @lru_cache(maxsize=64)  # asked for again and again, and never changing
 def layout(questions: tuple[Question, ...], goal: Goal) -> Layout:
@@ -60,15 +56,11 @@ def goal_for_questions(questions: tuple[Question, ...] | None, stated: Goal, goa
     return stated.times(goal.number) if isinstance(goal, Accuracy) and isinstance(stated, Accuracy) else goal
 
 
-def checked_questions(
-    questions: Sequence[Question], *, stated: Mapping[str, bool], cares: bool
-) -> tuple[Question, ...]:
-    """The questions; refused beside what is ``stated`` for a single number, and what they cannot be joined with."""
+def checked_questions(questions: Sequence[Question], *, stated: Mapping[str, bool]) -> tuple[Question, ...]:
+    """The questions; refused beside what is ``stated`` for a single number."""
     found = as_questions(questions)
     for name in (name for name, given in stated.items() if given):
         raise InputError(f"{name} must not be stated beside questions, each of which has its own.", field=name)
-    if cares:
-        raise InputError(NO_SURVEY_WEIGHT, field="user_weight")
     return found
 
 

@@ -8,12 +8,11 @@ privacy loss. In a survey errors are relative to each question's range, or to th
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 import numpy as np
 
-from hushbid.allocation.goals import Budget, Goal, HardBudget, Price, goal_from_dict, name_of
-from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
+from hushbid.allocation.goals import Budget, Goal, Price, goal_from_dict
 from hushbid.arrays import (
     FloatArray,
     as_bounds,
@@ -21,6 +20,7 @@ from hushbid.arrays import (
     as_floats,
     as_nonnegative,
     as_number,
+    as_positive,
     counted_repr,
     first_row,
     rows_text,
@@ -28,50 +28,21 @@ from hushbid.arrays import (
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
 from hushbid.estimation import Setting, Strata
+from hushbid.mechanism.combinations import Combination, refusal_of, refuse
 from hushbid.mechanism.population import Group, OutsideOption, Population, groups_of, total_weight
 from hushbid.mechanism.setting import Setting as Strategy
 from hushbid.mechanism.setting import strategy_of
 from hushbid.mechanism.strata import (
     as_rosters,
     as_strata,
-    goal_by_names,
     labels_of,
-    refuse_caps,
-    refuse_with_strata,
+    refuse_named_errors,
     rosters_of,
     weights_of,
 )
 from hushbid.mechanism.survey import check_targets, checked_questions, goal_for_one_number, layout
 from hushbid.priors import Grouped, Prior, prior_from_dict
-from hushbid.questions import Layout, Question, question_from_dict
-
-NO_LOCAL_BUDGET = (
-    "a budget cannot be the goal in the local setting: there a person who asks more can be bought more from, so no"
-    " payment makes the truth her best bid; state a standard_error or a buyer_weight, or choose the central setting."
-)
-
-ONE_LOCAL_CAP = (
-    "max_privacy_loss must be one number in the local setting: with one per person the optimum is NP-hard to find."
-)
-NO_LOCAL_LIMITS = (
-    "limits cannot be stated in the local setting: with one per person the optimum is NP-hard to find; state one"
-    " max_privacy_loss for all, or choose the central setting."
-)
-NO_LOCAL_CAP = (
-    "max_privacy_loss cannot be joined with a standard_error in the local setting: how the last person is bought from"
-    " there has not been proved; state a buyer_weight, or choose the central setting."
-)
-
-NOT_BY_RESPONSE = (
-    " cannot be stated where a single yes/no question is asked in the local setting: it is answered by randomised"
-    " response, for which this has not been proved; ask it as a number from 0 to 1, to which devices add Laplace"
-    " noise, or choose the central setting."
-)
-NO_STRATA_BY_RESPONSE = (
-    "strata cannot be combined where a single yes/no question is asked in the local setting: it is answered by"
-    " randomised response, for which this is not implemented; ask it as a number from 0 to 1, ask for each=True, or"
-    " choose the central setting."
-)
+from hushbid.questions import Layout, Question, one_yes_no, question_from_dict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -100,8 +71,9 @@ class Terms:
     """The public range of the data."""
 
     variance: float | Sequence[float] | FloatArray | None = None
-    """Of the data around the mean; in the central setting also one per person. None means the worst case for the bounds
-    (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on it."""
+    """Of the data around the mean, above 0; in the central setting also one per person. None means the worst case for
+    the bounds (a quarter of the squared width), allowed only while every user weight is 0: otherwise payments depend on
+    it."""
 
     questions: Sequence[Question] | None = None
     """What is asked, where it is more than one number: then each question has its own range and variance, and
@@ -129,18 +101,14 @@ class Terms:
 
     strata: Sequence[str] | None = field(default=None, repr=False)
     """Everybody's stratum, one label per person in the order of the bids: public, never declared by people
-    themselves. It goes with one of ``shares``, ``contrast`` and ``each``; strata are in the order of their names. Empty
-    where a column of a table names them, see `hushbid.engine.price`."""
+    themselves. It goes with either ``shares`` or ``contrast``; strata are in the order of their names. Empty where a
+    column of a table names them, see `hushbid.engine.price`."""
 
     shares: Mapping[str, float] | None = None
     """Each stratum's share of the population, together 1: the estimate is the post-stratified mean."""
 
     contrast: Mapping[str, float] | None = None
     """Each stratum's weight, of any sign and not 0: the estimate is that combination of the strata's means."""
-
-    each: bool = False
-    """Whether the mean of every stratum is estimated: one market in each, at the same price of the error, or with a
-    standard error that is one number, or one for each stratum (by its name, or in the order of the names)."""
 
     tolerance: float = 1e-6
     """How far a payment may be from the exact one, relative to the largest payment, where rounding allows it (about
@@ -169,17 +137,17 @@ class Terms:
             found = checked_questions(
                 self.questions,
                 stated={"bounds": self.bounds != (0.0, 1.0), "variance": self.variance is not None},
-                cares=bool(np.any(np.asarray(self.user_weight) > 0)),
             )
             object.__setattr__(self, "questions", found)
         self._check_strata()
         if self.variance is not None:
-            object.__setattr__(self, "variance", as_nonnegative(self.variance, "variance"))
-        self._check_goal()
-        if isinstance(self.variance, np.ndarray) and self.strategy.one_variance:
-            raise InputError(ONE_LOCAL_VARIANCE, field="variance")
+            object.__setattr__(self, "variance", as_positive(self.variance, "variance"))
         self._check_relation()
-        if self.variance is None and np.any(np.asarray(self.user_weight) > 0):
+        refuse(self.combination)
+        if self.goal == Price(0.0) and not self._cares:
+            told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
+            raise InputError(told, field="buyer_weight")
+        if self.variance is None and self._cares:
             raise InputError(
                 "variance must be stated when user_weight is not 0: a wrong one would make lying or staying out pay.",
                 field="variance",
@@ -192,11 +160,9 @@ class Terms:
 
     def _check_strata(self) -> None:
         """Bring what is stated about strata into one form; standard errors are one for each of what is estimated."""
-        found = as_strata(self.strata, self.shares, self.contrast, self.each)
-        goal = goal_by_names(self.stated_goal, found, each=self.each, questions=self.survey is not None)
-        object.__setattr__(self, "goal", goal)
-        if not self.each or self.survey is not None:
-            check_targets(self.survey, goal)
+        found = as_strata(self.strata, self.shares, self.contrast)
+        refuse_named_errors(self.stated_goal)
+        check_targets(self.survey, self.stated_goal)
         if found is None:
             return
         object.__setattr__(self, "_strata", found)
@@ -205,35 +171,9 @@ class Terms:
             if getattr(self, name) is not None:
                 object.__setattr__(self, name, weights_of(found))
 
-    def _check_goal(self) -> None:
-        """Refuse what a goal cannot be joined with."""
-        goal, cares = self.stated_goal, bool(np.any(np.asarray(self.user_weight) > 0))
-        varies = bool(np.all(np.asarray(self.stated_variance) > 0.0))
-        if self.stratified is not None and self.strategy.response:
-            raise InputError(NO_STRATA_BY_RESPONSE, field="strata")
-        if self._strata is not None:
-            refuse_with_strata(goal, each=self.each, local=self.strategy.sends_messages, cares=cares, varies=varies)
-        if goal == Price(0.0) and not cares:
-            told = "buyer_weight and user_weight must not all be 0: nobody would care about the estimate."
-            raise InputError(told, field="buyer_weight")
-        if cares and not isinstance(goal, Price):
-            raise InputError(
-                f"user_weight must be 0 beside a {name_of(goal)}: only a buyer_weight weighs what people gain from the"
-                " estimate.",
-                field="user_weight",
-            )
-        if isinstance(goal, (Budget, HardBudget)) and self.strategy.sends_messages:
-            raise InputError(NO_LOCAL_BUDGET, field="goal")
-        if not isinstance(goal, Price) and not varies:
-            raise InputError(f"variance must be positive beside a {name_of(goal)}, got 0.", field="variance")
-
     def _check_cap(self) -> None:
         name = "max_privacy_loss"
-        several = np.ndim(self.max_privacy_loss) > 0  # type: ignore[arg-type]
-        if several and self.strategy.sends_messages and not self.strategy.response:
-            raise InputError(ONE_LOCAL_CAP, field=name)
-        self.require_cap()
-        if several:
+        if np.ndim(self.max_privacy_loss) > 0:  # type: ignore[arg-type]
             object.__setattr__(self, name, as_limits(self.max_privacy_loss, name))
             return
         cap = as_number(self.max_privacy_loss, name)
@@ -247,35 +187,39 @@ class Terms:
                 field=name,
             )
 
-    def require_cap(self) -> None:
-        """Refuse a largest loss of everybody, where it cannot be stated."""
-        name = "max_privacy_loss"
-        self._refuse_caps_with_strata(name)
-        if self.strategy.response:
-            raise InputError(f"{name}{NOT_BY_RESPONSE}", field=name)
-        if self.strategy.sends_messages and not isinstance(self.goal, Price):
-            raise InputError(NO_LOCAL_CAP, field=name)
+    @property
+    def combination(self) -> Combination:
+        """What is stated, as far as it decides whether the market can be offered; people's limits are not yet."""
+        questions: Literal["none", "several", "yes_no"] = "none"
+        if self.survey is not None:
+            questions = "yes_no" if one_yes_no(self.survey) else "several"
+        cap: Literal["none", "one", "each"] = "none"
+        if self.max_privacy_loss is not None:
+            cap = "each" if np.ndim(self.max_privacy_loss) > 0 else "one"
+        return Combination(
+            setting=self.setting,
+            goal=self.stated_goal.kind,  # type: ignore[arg-type]
+            cap=cap,
+            strata=self._strata is not None,
+            questions=questions,
+            correlation=self.max_correlation,
+            variances=isinstance(self.variance, np.ndarray),
+            user_weight=self._cares,
+        )
+
+    @property
+    def _cares(self) -> bool:
+        """Whether somebody but the buyer cares about the estimate."""
+        return bool(np.any(np.asarray(self.user_weight) > 0))
 
     @property
     def takes_cap(self) -> bool:
         """Whether a largest loss of everybody may be stated; else see `hushbid.mechanism.largest_loss`."""
-        try:
-            self.require_cap()
-        except InputError:
-            return False
-        return True
-
-    def _refuse_caps_with_strata(self, name: str) -> None:
-        if self._strata is not None:
-            refuse_caps(name, goal=self.stated_goal, each=self.each, local=self.strategy.sends_messages)
+        return refusal_of(replace(self.combination, cap="one")) is None
 
     def require_limits(self) -> None:
         """Refuse limits that people state themselves, where they cannot be taken."""
-        self._refuse_caps_with_strata("limits")
-        if self.strategy.sends_messages:
-            raise InputError(NO_LOCAL_LIMITS, field="limits")
-        if np.any(np.asarray(self.user_weight) > 0):
-            raise InputError("user_weight must be 0 where people state limits.", field="user_weight")
+        refuse(replace(self.combination, limits=True))
 
     def _limits(self, limits: object, n: int) -> FloatArray:
         """What people accept at most, checked."""
@@ -291,14 +235,6 @@ class Terms:
             raise InputError(
                 f"max_correlation must be from 0 (price and datum unrelated) to 1, got {self.max_correlation:g}.",
                 field="max_correlation",
-            )
-        if self.max_correlation > 0.0 and self.strategy.response:
-            raise InputError(f"max_correlation{NOT_BY_RESPONSE}", field="max_correlation")
-        if self.max_correlation > 0.0 and np.any(np.asarray(self.user_weight) > 0):
-            raise InputError(
-                f"user_weight must be 0 with max_correlation={self.max_correlation:g}: what people believe about the"
-                " relation would enter what staying out is worth to them.",
-                field="user_weight",
             )
         object.__setattr__(self, "population", as_rosters(self.population, self._strata))
         known = np.size(self.stated_variance)
@@ -327,8 +263,8 @@ class Terms:
 
     @property
     def stratified(self) -> Strata | None:
-        """Everybody's stratum, and the combination of their means that is estimated; None where there is not one."""
-        return None if self.each else self._strata
+        """Everybody's stratum, and the combination of their means that is estimated; None without strata."""
+        return self._strata
 
     @property
     def strata_names(self) -> tuple[str, ...]:
@@ -368,7 +304,7 @@ class Terms:
     @property
     def identity_decides(self) -> bool:
         """Whether some of several people with equal virtual costs may be bought from and others not."""
-        return self.strategy.identity_decides(self.stated_variance)
+        return self.strategy.identity_decides
 
     def error_weight(self, n: int) -> float:
         """``A``: what one unit of squared error costs everybody together, for ``n`` people; 0 without a `Price`."""
@@ -405,9 +341,6 @@ class Terms:
     def for_people(self, n: int) -> Population:
         """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
         people = as_count(n, "n", least=1)
-        if self.each:
-            told = "each=True makes a market of its own for each stratum: ask those of by_stratum()."
-            raise InputError(told, field="each")
         return self._population(people, self._groups(people))
 
     def _groups(self, people: int) -> tuple[Group, ...]:
@@ -487,7 +420,7 @@ class Terms:
         if self.survey is not None:
             asked = {"questions": [one.to_dict() for one in self.survey]}
         if self.strata is not None:
-            stated = {"shares": self.shares, "contrast": self.contrast, "each": self.each}
+            stated = {"shares": self.shares, "contrast": self.contrast}
             asked |= {"strata": list(self.strata)} | {name: _plain(value) for name, value in stated.items() if value}
         return {
             "prior": self.prior.to_dict(),

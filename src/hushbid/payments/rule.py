@@ -9,6 +9,7 @@ import numpy as np
 from hushbid.arrays import FloatArray, IndexArray
 
 ROUNDING = 16.0 * np.finfo(float).eps
+_BLOCK = 1 << 15
 _RENT_ROUNDING = 1e-13
 """The losses that rents are integrals of are right to this relative error."""
 
@@ -112,3 +113,37 @@ class RentBounds:
 
     def __iter__(self) -> Iterator[FloatArray]:
         return iter((self[0], self[1]))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class EvenBounds:
+    """The lower and the upper ends of enclosures that are equally wide for everybody who is bought from."""
+
+    rents: FloatArray = field(repr=False)
+    """Everybody's estimate."""
+
+    losses: FloatArray = field(repr=False)
+    """Everybody's privacy loss: who has none has no rent."""
+
+    error: float
+    """How far an estimate may be from the truth."""
+
+    def __len__(self) -> int:
+        return 2
+
+    def __getitem__(self, end: int) -> FloatArray:
+        away = (-self.error, self.error)[end]
+        return np.where(self.losses > 0.0, self.rents + away, 0.0)
+
+    def __iter__(self) -> Iterator[FloatArray]:
+        return iter((self[0], self[1]))
+
+    @property
+    def widest(self) -> float:
+        """The largest distance of an end from its estimate, as both are rounded."""
+        found = 0.0
+        for start in range(0, self.rents.size, _BLOCK):
+            rents = self.rents[start : start + _BLOCK][self.losses[start : start + _BLOCK] > 0.0]
+            ends = (rents + self.error) - rents, rents - (rents - self.error)
+            found = max(found, *(float(one.max(initial=0.0)) for one in ends))
+        return found

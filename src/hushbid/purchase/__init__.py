@@ -11,9 +11,9 @@ writes such a file with a comment for each field, ``people`` reads who bid and w
 runs the market in memory and rounds the money, ``on_engine`` does so where the people are, ``spending`` refuses to pay
 more than a spending limit, ``releasing`` draws the one estimate, also from a record, and ``telling`` says what it came
 to, ``conducting`` is the whole way: read, decide, release, record, report, ``buying`` the two ways to start it;
-``by_stratum`` goes it for each stratum; ``results`` are what it came to, and ``writing`` puts
-them into files. ``reporting`` makes the report page again from a record. ``pricing`` stops after the decisions.
-``sides`` reads one of two campaigns that are compared, and ``comparing`` sets both side by side.
+``by_stratum`` goes it for each stratum, and ``strata_together`` adds them up; ``results`` are what it came to, and
+``writing`` puts them into files. ``reporting`` makes the report page again from a record. ``pricing`` stops after the
+decisions. ``sides`` reads one of two campaigns that are compared, and ``comparing`` sets both side by side.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,10 +1,13 @@
-"""A campaign with an estimate for each stratum: everybody is decided about at once, then each is a purchase of its own.
+"""A campaign with an estimate for each stratum: a loop of ordinary purchases, one market in each stratum.
+
+Everybody is in one stratum, so the sum of the strata's costs is least where each stratum's is: the best purchase is the
+ordinary one in each, which nobody outside it can change.
 
 Whatever can be refused is refused before the first estimate is drawn: an accuracy out of reach in one stratum, payments
-above the spending limit for all together, rows and data that are none, names of which no folder can be made. Then each
-stratum has the ordinary files in a folder of its own, and its estimate is kept under the question, the stratum and its
-people's ids, so that record, release, verification and report know nothing of other strata; a table puts them side by
-side. All files appear together.
+above the spending limit for all together, rows and data that are none, names of which no folder can be made. Each
+stratum has the ordinary files in its folder, and its estimate is kept under the question, the stratum and its people's
+ids, so that record, release, verification and report know nothing of other strata; a table puts them side by side. All
+files appear together.
 """
 
 import unicodedata
@@ -19,17 +22,18 @@ from hushbid.arrays import IndexArray
 from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.once_store import ledger_folder
 from hushbid.disclosure.preparing import prepare
-from hushbid.errors import HushbidError, InputError, NothingDelivered
+from hushbid.errors import HushbidError, InputError, MarketError, NobodyToBuyFrom, NothingDelivered
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.conducting import Bought, Found, asked_of, complete, delivered_in, wanted_by
-from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide
-from hushbid.purchase.on_engine import NO_ENGINE
+from hushbid.purchase.deciding import Decided, Everybody, Step, decide_about, read_everybody
 from hushbid.purchase.people import AT_ONCE, Delivered, People, Reading, rows_of
 from hushbid.purchase.releasing import Place, drawn_from, refuse_unsaid_late
 from hushbid.purchase.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
+from hushbid.purchase.spending import forecast, refuse_above_spending_limit
+from hushbid.purchase.strata_together import DecidedByStratum
 from hushbid.purchase.writing import Names
 from hushbid.staging import Staging, refuse_clashes, refuse_existing
 from hushbid.tables import Raw, is_table, table_writer
@@ -39,6 +43,11 @@ _MOST = 1000
 
 _LONGEST = 200
 """So many bytes may a folder's name have; most systems take 255."""
+
+NO_ENGINE = (
+    "engine must be 'memory' with each = true: an engine makes one purchase, and each stratum is one; for more people"
+    " than memory holds, make a table and a campaign of each stratum."
+)
 
 _RESERVED = {"CON", "PRN", "AUX", "NUL", *(f"{port}{number}" for port in ("COM", "LPT") for number in range(10))}
 """Names of devices on some systems, in any capitals."""
@@ -69,13 +78,14 @@ def run_by_stratum(
     if not force:
         refuse_existing([table])
     with Staging(force=force, folder=wanted.folder) as files:
-        # nobody may be in two strata, or what she loses would add up
-        whole = decide(_wanted(wanted), replace(reading, check_ids="exact"), step)
-        parts = _parts(wanted, whole, wanted.folder)
+        # nobody may be in two strata, or their losses would add up
+        people, _ = read_everybody(wanted_by(wanted), replace(reading, check_ids="exact"), step)
+        step("deciding")
+        parts = _parts(wanted, people, wanted.folder)
         refuse_clashes([table, *(path for part in parts for path in part.campaign.outputs)], wanted.inputs)
         step("releasing")
-        delivered = _delivered(wanted, whole)
-        found = _found(wanted, whole, parts, delivered, None if ledger is None else ledger_folder(ledger))
+        delivered = _delivered(wanted, people, parts)
+        found = _found(wanted, people, parts, delivered, None if ledger is None else ledger_folder(ledger))
         step("recording, attacking and writing")
         bought = {
             part.name: complete(
@@ -92,7 +102,9 @@ def run_by_stratum(
         files.add(table, table_writer(table, _side_by_side(bought)))
     return PurchaseByStratum(
         campaign=wanted,
-        decided=whole,
+        decided=DecidedByStratum(
+            parts={part.name: part.decided for part in parts}, currency=wanted.currency, reading_notes=people.notes
+        ),
         parts=bought,
         strangers=0 if delivered is None else delivered.strangers,
         data_notes=() if delivered is None else delivered.notes,
@@ -121,39 +133,65 @@ class _Part:
         return self.decided.everybody
 
 
-def _wanted(campaign: Campaign) -> Wanted:
-    """What is bought from whom; strata that can have no folders are refused before anything is decided."""
+def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
+    """Decide about each stratum; refused if one cannot be bought in, or if all together cost too much."""
+    assert campaign.strata is not None
+    labels = np.array(people.strata)
+    names = sorted(set(people.strata or ()))
+    folders = folders_of(names)
+    campaign.strata.refuse_terms(campaign.market, names)
+    _refuse_lost_strata(people, names)
+    parts = []
+    for name in names:
+        rows, alone = np.flatnonzero(labels == name), _campaign_of(campaign, name, folder / folders[name], len(names))
+        decided = _decided(alone, name, people.only(rows, name))
+        parts.append(_Part(name=name, folder=folder / folders[name], campaign=alone, decided=decided, rows=rows))
+    refuse_above_spending_limit(
+        sum(part.decided.total_minor for part in parts),
+        campaign.currency,
+        campaign.spending_limit,
+        lambda: forecast([(part.decided.market, part.rows.size) for part in parts], campaign.currency),
+    )
+    return parts
 
-    def market(people: People | None) -> Market:
-        if people is not None:
-            folders_of(sorted(set(people.strata or ())))
-        return campaign.market_for(people)
 
-    return replace(wanted_by(campaign), market=market)
-
-
-def _parts(campaign: Campaign, whole: Decided, folder: Path) -> list[_Part]:
-    everybody = whole.everybody
-    assert everybody is not None
-    people, outcomes = everybody.people, everybody.outcome.by_stratum()
-    folders, labels = folders_of(outcomes), np.array(people.strata)
-    found = []
-    for name, outcome in outcomes.items():
-        rows = np.flatnonzero(labels == name)
-        mine = Everybody.of(people.only(rows, name), outcome, campaign.currency)
-        origin = campaign.prior.origin(mine.people.ids, accepted=campaign.accept_pilot_overlap)
-        alone = replace(
-            campaign,
-            title=f"{campaign.title}, {name}",
-            question=f"{campaign.question}, {name}",
-            folder=folder / folders[name],
-            notices=(_one_of(campaign.title, len(outcomes)), *campaign.notices),
-            strata=None,
-            spending_limit=None,  # it was of all together
+def _refuse_lost_strata(people: People, names: Sequence[str]) -> None:
+    """No stratum may go without a word because its rows were left out."""
+    lost = sorted(set(people.roster_by_stratum or ()) - set(names))
+    if lost:
+        raise InputError(
+            f"{people.source}: the mean of stratum {lost[0]!r} cannot be estimated: no row of it can be priced.",
+            field="strata",
         )
-        decided = Decided.of(mine, campaign.currency, origin)
-        found.append(_Part(name=name, folder=folder / folders[name], campaign=alone, decided=decided, rows=rows))
-    return found
+
+
+def _campaign_of(campaign: Campaign, name: str, folder: Path, count: int) -> Campaign:
+    """The campaign of one stratum."""
+    assert campaign.strata is not None
+    return replace(
+        campaign,
+        title=f"{campaign.title}, {name}",
+        question=f"{campaign.question}, {name}",
+        folder=folder,
+        notices=(_one_of(campaign.title, count), *campaign.notices),
+        market=campaign.strata.of_stratum(campaign.market, name),
+        strata=None,
+        spending_limit=None,  # it was of all together
+    )
+
+
+def _decided(campaign: Campaign, name: str, people: People) -> Decided:
+    """What is decided in one stratum; a problem is named with it."""
+    try:
+        _, everybody = decide_about(people, wanted_by(campaign))
+    except (InputError, MarketError) as problem:
+        raise type(problem)(f"Stratum {name!r}: {problem}", field=problem.field, row=problem.row) from None
+    if everybody.outcome.active == 0:
+        raise NobodyToBuyFrom(
+            f"The mean of stratum {name!r} cannot be estimated: nobody in it reported within the prior's support."
+        )
+    origin = campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
+    return Decided.of(everybody, campaign.currency, origin)
 
 
 def _one_of(campaign: str, count: int) -> str:
@@ -202,19 +240,17 @@ def _escaped(character: str) -> str:
 # -- an estimate for each ----------------------------------------------------------------------------------------------
 
 
-def _delivered(campaign: Campaign, whole: Decided) -> Delivered | None:
+def _delivered(campaign: Campaign, people: People, parts: Sequence[_Part]) -> Delivered | None:
     """Everybody's data, if there are any; refused, before anything is drawn, if they cannot be used."""
     if campaign.data is None:
         return None
-    everybody = whole.everybody
-    assert everybody is not None
-    found = delivered_in(campaign.data, everybody.people, everybody.outcome.market)
-    _refuse_bad_data(campaign, everybody, found)
+    found = delivered_in(campaign.data, people, parts[0].decided.market)
+    _refuse_bad_data(campaign, people, parts, found)
     return found
 
 
 def _found(
-    campaign: Campaign, whole: Decided, parts: Sequence[_Part], delivered: Delivered | None, ledger: Path | None
+    campaign: Campaign, people: People, parts: Sequence[_Part], delivered: Delivered | None, ledger: Path | None
 ) -> list[Found]:
     """The estimate of each stratum."""
     if delivered is None or campaign.data is None:
@@ -227,15 +263,18 @@ def _found(
         if one.answer is not None
         for row in one.answer.late
     ]
-    refuse_unsaid_late(sorted(late), whole.figures.people, campaign.data.late, "data.late")
+    refuse_unsaid_late(sorted(late), len(people), campaign.data.late, "data.late")
     return found
 
 
-def _refuse_bad_data(campaign: Campaign, everybody: Everybody, found: Delivered) -> None:
+def _refuse_bad_data(campaign: Campaign, people: People, parts: Sequence[_Part], found: Delivered) -> None:
     """Name the rows of the file, not of a stratum; nothing is ever drawn from this plan."""
-    market, asked = everybody.outcome.market, asked_of(campaign)
-    plan = ReleasePlan.of(everybody.outcome.privacy_loss, setting=market.setting, **_asked_in(market))
-    with rows_of(everybody.people.source, everybody.people.lines):
+    market, asked = parts[0].decided.market, asked_of(campaign)
+    losses = np.zeros(len(people))
+    for part in parts:
+        losses[part.rows] = part.everybody.outcome.privacy_loss
+    plan = ReleasePlan.of(losses, setting=market.setting, **_asked_in(market))
+    with rows_of(people.source, people.lines):
         prepare(plan, found.data, asked.accept_infinite_loss, simulated=asked.simulated)
 
 

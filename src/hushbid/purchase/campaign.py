@@ -139,7 +139,7 @@ class Campaign:
     @property
     def each(self) -> bool:
         """Whether an estimate for each stratum is wanted."""
-        return bool(self.market.get("each")) or (self.strata is not None and self.strata.each)
+        return self.strata is not None and self.strata.each
 
     @property
     def called(self) -> str:

@@ -25,7 +25,7 @@ from hushbid.purchase.sides import Side, side_of
 from hushbid.wording import at_most, count, figure, number
 
 _ESTIMATED = re.compile(
-    r"question|unit|market\.bounds|strata\.(shares|contrast|each)|questions\.\d+(\.(kind|name|bounds|answers|unit))?"
+    r"question|unit|market\.bounds|strata\.(shares|contrast)|questions\.\d+(\.(kind|name|bounds|answers|unit))?"
 )
 """Settings that say what is estimated, and in which unit."""
 

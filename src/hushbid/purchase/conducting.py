@@ -43,9 +43,9 @@ def conduct(
     # refuse at once what cannot be done or would be lost
     if wanted.each:
         raise InputError(
-            f"{wanted.called}: each asks for an estimate for each stratum: run_by_stratum() buys them for a campaign"
-            " file, and hushbid run; for a market, buy in each of market.by_stratum().",
-            field="each",
+            f"{wanted.called}: strata.each asks for an estimate for each stratum: run_by_stratum() buys them, and"
+            " hushbid run.",
+            field="strata.each",
         )
     if not is_table(wanted.bids.file) and reading.engine == "memory":
         reading = replace(reading, engine="auto")  # it stays where it is, and says itself which engine reads it

@@ -105,10 +105,8 @@ class Everybody:
 
     def columns(self) -> dict[str, Raw]:
         """The table of decisions, one row per person in the order of the bids."""
-        strata = {"stratum": self.people.strata} if self.outcome.market.each and self.people.strata else {}
         return {
             self.people.id_name: self.people.id_column,
-            **strata,
             "privacy_loss": self.outcome.privacy_loss,
             "weight": self.outcome.weights,
             "payment_minor": self.money.payments,
@@ -182,12 +180,7 @@ class Decided:
             facts |= {"rounding_reserve": self.market.goal.reserve}
         if self.everybody is not None and self.everybody.outcome.flags:
             facts |= {"flags": list(self.everybody.outcome.flags)}
-        if self.market.each and self.everybody is not None:
-            parts = self.everybody.outcome.by_stratum().items()
-            facts |= {"strata": [{"stratum": name, **_part_facts(part)} for name, part in parts]}
-            for name in ("standard_error", "worst_standard_error"):  # of no estimate, but of all together
-                del facts[name]
-        elif self.market.survey is not None:
+        if self.market.survey is not None:
             everybody = self.everybody
             errors = (self.question_errors or ()) if everybody is None else everybody.outcome.question_errors()
             facts |= {"questions": [_question_facts(one) for one in errors]}
@@ -208,6 +201,22 @@ class Decided:
 
 def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:
     """Read everybody into memory, run the market on the bids, and round its payments."""
+    people, origin = read_everybody(wanted, reading, step, ids_needed=ids_needed)
+    step("deciding")
+    market, everybody = decide_about(people, wanted)
+    refuse_above_spending_limit(
+        everybody.money.total,
+        wanted.currency,
+        wanted.spending_limit,
+        lambda: forecast([(market, len(people))], wanted.currency),
+    )
+    return Decided.of(everybody, wanted.currency, origin)
+
+
+def read_everybody(
+    wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True
+) -> tuple[People, Mapping[str, Any]]:
+    """Read everybody into memory, and say where the prior comes from; people of its pilot are refused."""
     step("reading the bids")
     people = read_people(
         wanted.bids,
@@ -220,32 +229,10 @@ def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = T
         reading=reading,
         ids_needed=ids_needed,
     )
-    origin = wanted.prior.origin(people.ids, accepted=wanted.accept_pilot_overlap)
-    step("deciding")
-    market, everybody = decide_about(people, wanted)
-    _refuse_lost_strata(market, people)
-    refuse_above_spending_limit(
-        everybody.money.total,
-        wanted.currency,
-        wanted.spending_limit,
-        lambda: forecast(market, len(people), wanted.currency),
-    )
-    return Decided.of(everybody, wanted.currency, origin)
+    return people, wanted.prior.origin(people.ids, accepted=wanted.accept_pilot_overlap)
 
 
-def _refuse_lost_strata(market: Market, people: People) -> None:
-    """Where each stratum has an estimate, none may go without a word because its rows were left out."""
-    lost = sorted(set(people.roster_by_stratum or ()) - set(people.strata or ()))
-    if market.each and lost:
-        raise InputError(
-            f"{people.source}: the mean of stratum {lost[0]!r} cannot be estimated: no row of it can be priced.",
-            field="strata",
-        )
-
-
-_WRITTEN = frozenset(
-    {"stratum", "privacy_loss", "weight", "payment_minor", "payment", "currency", "delivered", "synthetic"}
-)
+_WRITTEN = frozenset({"privacy_loss", "weight", "payment_minor", "payment", "currency", "delivered", "synthetic"})
 """What the columns of results are called."""
 
 
@@ -320,15 +307,6 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
     if math.isinf(facts["largest_privacy_loss"]):
         lines.append("Somebody named no price and would lose all privacy: set max_privacy_loss.")
     return "\n".join(lines)
-
-
-def _part_facts(part: Outcome) -> dict[str, Any]:
-    """What is expected of one stratum's estimate."""
-    facts: dict[str, Any] = {"people": part.bids.size, "bought_from": part.active}
-    if part.market.survey is not None:
-        return {**facts, "questions": [_question_facts(one) for one in part.question_errors()]}
-    errors = {"standard_error": math.sqrt(part.mse), "worst_standard_error": math.sqrt(part.worst_mse)}
-    return {**facts, **errors}
 
 
 def _question_facts(one: QuestionError) -> dict[str, Any]:

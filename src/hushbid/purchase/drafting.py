@@ -149,6 +149,8 @@ class Draft:
         yield "# these shares, contrast = { treated = 1, control = -1 } a difference."
         for name, value in self.strata.wanted.items():
             yield f"{name} = {toml_value(value)}"
+        if self.strata.each:
+            yield "each = true"
         meaning = "How many people of each stratum there are, if more than are in the file."
         yield from _stated("population", self.strata.population, meaning, example="{ north = 4000, south = 6000 }")
 

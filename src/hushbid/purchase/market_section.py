@@ -7,7 +7,6 @@ not go together by the market itself.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -76,25 +75,33 @@ def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource, 
             place, "must stand in the table [strata], a number for each stratum, where there are strata."
         )
         return
-    stated = options["goal"].standard_error if isinstance(options["goal"], Accuracy) else None
-    if strata is not None and isinstance(stated, Mapping):
-        strata = replace(strata, standard_errors=stated)
-    of_strata = {} if strata is None else strata.fields(None, options["max_correlation"])
+    of_strata = {} if strata is None or strata.each else strata.fields(None, options["max_correlation"])
     try:
+        terms = options | of_strata
+        if strata is not None and strata.each:
+            strata.refuse_terms(options)
+            terms = strata.of_stratum(options, _some_stratum(options, strata))
         for one in prior.priors.values():
-            Market(prior=one, **options | of_strata)
+            Market(prior=one, **terms)
     except HushbidError as problem:
         goal = next((name for name in STATED if section.given(name)), "")
         field = problem.field if problem.field in options and section.given(problem.field) else goal
         place = section.field(field) if field else "questions"
-        if problem.field in of_strata:
+        if problem.field in of_strata or (strata is not None and problem.field == "population"):
             place = f"strata.{problem.field}"
         section.problems.add(place, str(problem).removeprefix(f"{place.rpartition('.')[2]} "))
 
 
+def _some_stratum(options: Mapping[str, Any], strata: Stratification) -> str:
+    """The name of a stratum, as far as one is stated."""
+    goal = options["goal"]
+    named = goal.standard_error if isinstance(goal, Accuracy) else None
+    return next(iter(named)) if isinstance(named, Mapping) else strata.known
+
+
 def _one_number(section: Section) -> dict[str, Any]:
     """The range and variance of the one number that is asked for."""
-    bounds, variance = read_bounds(section), section.number("variance", default=None)
+    bounds, variance = read_bounds(section), section.number("variance", default=None, open_low=True)
     if bounds and variance and varies_too_much(variance, bounds):
         section.problems.add(section.field("variance"), TOO_MUCH_VARIANCE)
     return {"bounds": bounds or (0.0, 1.0), "variance": variance}

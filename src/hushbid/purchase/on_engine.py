@@ -1,8 +1,9 @@
 """Decisions about people in tables that need not fit in memory, made and written by an engine.
 
 An engine reads Parquet, files or folders, frames and clusters, and writes Parquet. What is written is counted and
-checked under a temporary name, and only then takes its own. Up to `LARGEST_RECORD` people are priced one by one and can
-be taken here, where the same code as for memory decides about each and makes tables, record and report.
+checked under a temporary name, and only then takes its own. Up to `hushbid.purchase.deciding.LARGEST_RECORD` people can
+be taken here, where the same code as for memory, which sums and prices them as the engine did, makes tables, record and
+bid.
 """
 
 from collections import Counter
@@ -19,18 +20,13 @@ from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import with_rounding
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody, Step, Wanted, decide_about
+from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide_about
 from hushbid.purchase.people import Delivered, People, Reading, rows_of
 from hushbid.purchase.spending import refuse_above_spending_limit
 from hushbid.staging import Staging
 
 PASSES = 10
 """Steps of the progress bar, at most: six to decide, one each for ids, pilot, writing and counting."""
-
-NO_ENGINE = (
-    "engine must be 'memory' with each = true: an engine makes one purchase, and each stratum is one; for more people"
-    " than memory holds, make a table and a campaign of each stratum."
-)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -67,8 +63,6 @@ class OnEngine:
 def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
     """Price everybody where the table is, and look for people of the pilot."""
     market = wanted.market(None)
-    if market.each:
-        raise InputError(NO_ENGINE, field="engine")
     if reading.on_bad_rows == "drop" and market.max_correlation > 0.0 and market.population is None:
         raise InputError(
             "population must be stated where an engine leaves rows out and max_correlation is not 0: whom the mean is"
@@ -87,7 +81,6 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
             engine=reading.engine,
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
-            one_by_one=LARGEST_RECORD,
             accept_rounding=wanted.accept_rounding,
             progress=lambda told: step(told.what),
         )

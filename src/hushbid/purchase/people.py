@@ -118,7 +118,7 @@ class People:
             return None
         if self.ids is None:
             raise InputError(
-                f"{self.source} must have a column of ids: in the local setting, and without variance, identity decides"
+                f"{self.source} must have a column of ids: in the local setting identity decides"
                 " who is bought from among equals."
             )
         if "" in self.ids or len(set(self.ids)) < len(self.ids):

@@ -11,11 +11,6 @@ from hushbid.purchase.releasing import stamps_of
 from hushbid.staging import STREAM, Staging
 from hushbid.tables import table_writer
 
-NO_RECORD = (
-    "record must be left out with each = true: every stratum has a record of its own, which hushbid run writes from a"
-    " campaign file."
-)
-
 
 def steps_of(reading: Reading) -> int:
     """How many steps `price_people` tells of, at most."""
@@ -37,8 +32,6 @@ def price_people(
                 files.add(out, table_writer(out, decided.everybody.columns()))
         else:
             decided = _on_engine(wanted, reading, files, out=out, recorded=record is not None, force=force, step=step)
-        if record is not None and decided.market.each:
-            raise InputError(NO_RECORD, field="record")
         if record is not None and decided.everybody is not None:
             whole = record_of(decided.everybody, decided.origin, None, stamps=stamps_of(decided))
             files.add(record, record_writer(whole))

@@ -20,6 +20,7 @@ from hushbid.money import amounts_due, in_units
 from hushbid.notebook import WITHHELD, Table, card, pretty
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody
+from hushbid.purchase.strata_together import DecidedByStratum
 from hushbid.purchase.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record
 from hushbid.report import AuditLine
@@ -195,8 +196,8 @@ class PurchaseByStratum:
     campaign: Campaign
     """What was wanted."""
 
-    decided: Decided
-    """What was decided about everybody."""
+    decided: DecidedByStratum
+    """What was decided in all strata together."""
 
     parts: Mapping[str, Purchase]
     """The purchase of each stratum, by its name."""
@@ -246,7 +247,7 @@ class PurchaseByStratum:
             lines.append(strangers_text(self.strangers))
         lines.append(f"Written to {campaign.folder}: {self.table.name}, and a folder for each stratum.")
         if campaign.data is None and campaign.path is not None:
-            lines.append(_next_step(campaign.path, campaign.title, self.decided.market, on_engine=False))
+            lines.append(_next_step(campaign.path, campaign.title, self.decided.some_part.market, on_engine=False))
         return "\n".join(lines)
 
 

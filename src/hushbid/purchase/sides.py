@@ -152,7 +152,7 @@ def _settings(market: Market) -> Iterator[tuple[str, Any]]:
         yield from ((f"questions.{row}.{name}", value) for name, value in question.items())
     for name in ("prior", "goal", "strata", "tolerance"):
         plain.pop(name, None)
-    of_strata = ("shares", "contrast", "each", *(["population"] if market.strata is not None else []))
+    of_strata = ("shares", "contrast", *(["population"] if market.strata is not None else []))
     for name, value in plain.items():
         yield f"{'strata' if name in of_strata else 'market'}.{name}", value
 

@@ -1,8 +1,7 @@
 """What a campaign costs before anybody has bid, and the spending limit above which nothing is bought."""
 
 import math
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,21 +27,21 @@ def refuse_above_spending_limit(
         )
 
 
-def forecast(market: Market, people: int, currency: Currency) -> str:
-    """What such a campaign costs, in a sentence: expected, in 95 of 100 cases and at worst."""
+def forecast(markets: Sequence[tuple[Market, int]], currency: Currency) -> str:
+    """What campaigns in these markets cost together, each with so many people, in a sentence.
+
+    Expected, in 95 of 100 cases and at worst.
+    """
+    people = sum(count for _, count in markets)
     times, rng = max(20, min(200, _SIMULATED_BIDS // people)), np.random.default_rng(1)
-    if not market.each:
-        rounded = market.for_people(people).goal
-        return Spending.of(_simulated(market, people, times, rng), rounded).text(currency)
-    # markets of their own, whose campaigns add up
-    counts = Counter(market.strata)
-    found = [_simulated(one, counts[name], times, rng) for name, one in market.by_stratum().items()]
+    found = [_simulated(market, count, times, rng) for market, count in markets]
     whole = replace(
         found[0],
         total_payment=np.sum([one.total_payment for one in found], axis=0),
         worst_payment_bound=sum(one.worst_payment_bound for one in found),
     )
-    return Spending.of(whole).text(currency)
+    market, count = markets[0]
+    return Spending.of(whole, market.for_people(count).goal).text(currency)
 
 
 def _simulated(market: Market, people: int, times: int, rng: np.random.Generator) -> Simulation:

@@ -6,12 +6,17 @@ known of people, not told by them. Where a relation is allowed for, the means ar
 the ``population`` that is stated for each stratum.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from hushbid.allocation import Accuracy
 from hushbid.errors import InputError
+from hushbid.mechanism.combinations import Combination, refuse
+from hushbid.mechanism.strata import listed
 from hushbid.purchase.people import People, as_stratum
 from hushbid.purchase.toml_sections import Section, is_number, top_of
 
@@ -27,32 +32,53 @@ class Stratification:
     """The column of everybody's stratum."""
 
     wanted: Mapping[str, Any]
-    """The market's field that says what is wanted, and its value."""
+    """The market's field that says which combination of means is wanted, and its value; empty with ``each``."""
+
+    each: bool = False
+    """Whether an estimate for each stratum is wanted: then each is a market, see `of_stratum`."""
 
     population: Mapping[str, int] | None
     """How many people of each stratum the means are about; None for those in the table."""
-
-    standard_errors: Mapping[str, float] | None = None
-    """One for each stratum, where [market] states them so."""
-
-    @property
-    def each(self) -> bool:
-        """Whether an estimate for each stratum is wanted."""
-        return "each" in self.wanted
 
     def fields(self, people: People | None, relation: float) -> dict[str, Any]:
         """The market's fields for people who are at hand, or, before any are, as far as they are known."""
         counts = self.population if people is None or self.population else people.roster_by_stratum
         return {
             **self.wanted,
-            "strata": self._nobody if people is None else people.strata,
+            "strata": [] if people is None else people.strata,
             **({"population": counts} if relation > 0.0 and counts is not None else {}),
         }
 
+    def of_stratum(self, terms: Mapping[str, Any], name: str) -> dict[str, Any]:
+        """The terms of the market of one stratum, from those of the campaign, where each has an estimate."""
+        goal = terms["goal"]
+        if isinstance(goal, Accuracy) and isinstance(goal.standard_error, Mapping):
+            goal = Accuracy(goal.standard_error[name])
+        counts = self.population if terms["max_correlation"] > 0.0 else None
+        return {**terms, "goal": goal, "population": None if counts is None else counts[name]}
+
+    def refuse_terms(self, terms: Mapping[str, Any], names: Iterable[str] | None = None) -> None:
+        """Refuse terms that markets of single strata cannot have, or that name other strata than there are.
+
+        Before people are read there are no ``names``: then the strata that the terms name must be the same.
+        """
+        goal = terms["goal"]
+        cares = bool(np.any(np.asarray(terms["user_weight"]) > 0.0))
+        refuse(Combination(setting=terms["setting"], goal=goal.kind, each=True, user_weight=cares))
+        stated = {}
+        if isinstance(goal, Accuracy) and isinstance(goal.standard_error, Mapping):
+            stated["standard_error"] = list(goal.standard_error)
+        if self.population is not None and terms["max_correlation"] > 0.0:
+            stated["population"] = list(self.population)
+        there = sorted(names or next(iter(stated.values()), []))
+        for field, given in stated.items():
+            if sorted(given) != there:
+                raise InputError(f"{field} must name each stratum, {listed(there)}, and no other.", field=field)
+
     @property
-    def _nobody(self) -> list[str]:
-        """Labels before people are read: none, but for a mean of every stratum, which somebody must have a name for."""
-        return list(self.standard_errors or self.population or ["everybody"]) if self.each else []
+    def known(self) -> str:
+        """The name of some stratum, as far as one is known before people are read."""
+        return next(iter(self.population or ()), "everybody")
 
     @property
     def people(self) -> int:
@@ -81,7 +107,7 @@ def read_strata(top: Section) -> Stratification | None:
     shares, contrast = numbers_by_stratum(section, "shares"), numbers_by_stratum(section, "contrast")
     each, population = section.flag("each"), _counts(section)
     section.finish()
-    stated = {"shares": shares, "contrast": contrast, "each": each or None}
+    stated: dict[str, Any] = {"shares": shares, "contrast": contrast, "each": each or None}
     given = [name for name in stated if section.given(name)]
     if not given:
         section.problems.add(section.name, f"must state what is wanted of the strata: {_ONE_OF}.")
@@ -92,7 +118,8 @@ def read_strata(top: Section) -> Stratification | None:
         section.wrong("each", "true, or left out")
     if len(top.problems) > before:
         return None
-    return Stratification(column=column, wanted={given[0]: stated[given[0]]}, population=population)
+    wanted = {} if each else {given[0]: stated[given[0]]}
+    return Stratification(column=column, wanted=wanted, each=each, population=population)
 
 
 def numbers_by_stratum(section: Section, name: str) -> dict[str, float] | None:

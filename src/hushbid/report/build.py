@@ -176,11 +176,7 @@ def build_report(
     account of whoever keeps one: who delivered, what is owed and paid; ``conduct`` likewise what was asked, when, and
     who took no part. ``notices`` are shown above all else. ``language`` is that of the page, "en" or "de"; what the
     caller words stays as it is, but for notices of our own.
-    Where strata have a mean each, each has a report of its own: that of an outcome of ``by_stratum()``.
     """
-    if outcome.market.each:
-        told = "outcome must be that of one stratum where each=True: make a report for each of outcome.by_stratum()."
-        raise InputError(told, field="outcome")
     if not 0.0 < as_number(level, "level") < 1.0:
         raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
     named = Currency.of(currency) if isinstance(currency, str) else currency

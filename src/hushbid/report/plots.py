@@ -78,8 +78,6 @@ def schedule(
     if show not in ("privacy_loss", "payment"):
         raise InputError(f"show must be 'privacy_loss' or 'payment', got {show!r}.", field="show")
     axes = _axes(ax)
-    if outcome.market.each:
-        return _sentence(axes, "Each stratum has a schedule of its own:\ndraw those of outcome.by_stratum().")
     curves = curves_of(outcome, menu)
     if not curves and too_few(fewest(outcome)):
         return _sentence(axes, FEW_IN_STRATUM if outcome.market.strata else _FEW)
@@ -106,8 +104,7 @@ def losses(outcome: Outcome, *, ax: "Axes | None" = None) -> "Axes":
     """How many people lose how much privacy, of those bought from: bars of round width with at least 5 people each."""
     _must_be(outcome, Outcome, "outcome")
     axes = _axes(ax)
-    parts = outcome.by_stratum().values() if outcome.market.each else (outcome,)
-    if outcome.market.strata and any(too_few(fewest(one)) for one in parts):
+    if outcome.market.strata and too_few(fewest(outcome)):
         return _sentence(axes, FEW_IN_STRATUM)
     found = histogram(outcome.privacy_loss[outcome.privacy_loss > 0.0])
     if found is None:

@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Budget, Price
-from hushbid.arrays import FloatArray, IndexArray, rows_text
+from hushbid.arrays import FloatArray, rows_text
 from hushbid.estimation import Strata
 from hushbid.verification.findings import Check, Figure, distance, judged
 from hushbid.verification.menu_by_quadrature import MenuFound
@@ -58,8 +58,6 @@ def optimality(facts: Facts) -> Check:
         return _conditions_under_caps(facts, facts.strata)
     if facts.capped or facts.strata is not None:
         return _once_more(facts)
-    if not facts.variance.any():
-        return _cheapest_alone(facts)
     if not facts.central:
         return _once_more(facts)
     return _central_conditions(facts) if isinstance(facts.goal, Price) else _level_conditions(facts)
@@ -73,7 +71,7 @@ def _central_conditions(facts: Facts) -> Check:
         problems = []
         if costs[endless].any() or losses[~endless].any():
             problems.append("Without noise only people whose privacy costs nothing may be used, and only they")
-        if (endless != (costs == 0.0))[facts.variance > 0.0].any() and facts.variance[endless].all():
+        if (endless != (costs == 0.0)).any():
             problems.append("Somebody whose privacy costs nothing is left out")
         return judged(name, problems, "No noise is added, and only people whose privacy costs nothing are used")
     # case 2: S balances noise against money, and one marginal cost for everybody bought from
@@ -197,30 +195,6 @@ def shares_of_the_menu(facts: Facts, menu: MenuFound) -> Check:
         largest_difference=float(off.max()),
         difference_allowed=_SHARES,
     )
-
-
-def _not_the_cheapest(facts: Facts, rows: IndexArray) -> list[str]:
-    """Those bought from must come first by cost, and among equals in the order that does not look at bids."""
-    dearest = max(zip(facts.costs[rows].tolist(), facts.order[rows].tolist(), strict=True))
-    rest = np.flatnonzero(~facts.bought)
-    cheaper = (facts.costs[rest] < dearest[0]) | ((facts.costs[rest] == dearest[0]) & (facts.order[rest] < dearest[1]))
-    if not cheaper.any():
-        return []
-    skipped_over = np.zeros(facts.people, dtype=bool)
-    skipped_over[rest[cheaper]] = True
-    return [f"Somebody cheaper, or earlier among equals, was passed over in {rows_text(skipped_over)}"]
-
-
-def _cheapest_alone(facts: Facts) -> Check:
-    """Nobody's data vary: all is bought from the cheapest person."""
-    rows = np.flatnonzero(facts.bought)
-    problems = _not_the_cheapest(facts, rows)
-    cost = float(facts.costs[rows[0]])
-    expected = math.inf if cost == 0.0 else (4.0 * facts.error_weight / cost) ** (1.0 / 3.0)
-    gap = float(distance(facts.losses[rows[0]], expected))
-    if rows.size != 1 or not gap <= CLOSE:
-        problems.append("Where data do not vary, all must be bought from the cheapest person")
-    return judged("optimality", problems, "Data do not vary, and all is bought from the cheapest", residual=gap)
 
 
 def _once_more(facts: Facts) -> Check:

@@ -52,9 +52,6 @@ def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
     except ArithmeticError:
         yield judged("content", ["The market's numbers are too large to compute with"], "")
         return
-    if facts.capped and not facts.variance.all():
-        yield judged("content", ["Under a cap there is no outcome for people whose data do not vary"], "")
-        return
     yield _key(record)
     yield _totals(record)
     released = (release_checks, answer_checks)

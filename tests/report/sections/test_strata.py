@@ -7,7 +7,6 @@ import pytest
 
 from hushbid import Accuracy, Market, Outcome, Price, Uniform
 from hushbid.disclosure import release_synthetic
-from hushbid.errors import InputError
 from hushbid.mechanism.releasing import plan_of
 from hushbid.purchase.telling import estimate_text
 from hushbid.report import Report, build_report, render_report
@@ -95,10 +94,3 @@ def test_what_moves_the_estimate_is_unevenness_inside_strata(panel: Report) -> N
     # the worst data of standard deviation 5 that have the same mean in every stratum, as the weights would have them
     worst = 5.0 * (outcome.weights - even) / np.std(outcome.weights - even)
     assert panel.selection.shift_per_correlation == pytest.approx(float(outcome.weights @ worst))
-
-
-def test_a_mean_for_each_stratum_has_a_report_for_each() -> None:
-    outcome = decided(each=True)
-    with pytest.raises(InputError, match="by_stratum"):
-        build_report(outcome)
-    assert build_report(outcome.by_stratum()["old"], comparison="omit").people == 30

@@ -14,6 +14,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
+from hushbid.server.store.database import Database
 from tests.server.support import PASSWORD, Installation
 
 PATIENCE = 120
@@ -102,8 +103,14 @@ def refused_beside_a_running_server(*options: str) -> None:
     assert "Another server is running" in restoring.stderr
 
 
-def test_beside_a_running_server_accounts_are_made_and_no_second_server_starts(installation: Installation) -> None:
+def test_beside_a_running_server_accounts_are_made_and_no_second_server_starts(
+    installation: Installation, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = where(installation)
+    # this server is not dying, so commands of this process need not wait for its end
+    defaults = Database.__init__.__kwdefaults__
+    assert defaults is not None
+    monkeypatch.setitem(defaults, "patience", installation.patience)
     with served("--quiet", *options) as (process, url):
         refused_beside_a_running_server(*options)
         token = token_of_ann(*options)

@@ -102,6 +102,7 @@ def test_times_are_the_same_in_every_zone() -> None:
         ({"variance": 26.0}, "variance"),
         ({"variance": [1.0]}, "variance"),
         ({"variance": -1.0}, "variance"),
+        ({"variance": 0.0}, "variance"),
         ({"currency": "euro"}, "currency"),
         ({"decimals": 7}, "decimals"),
         ({"participation_fee": -1}, "participation_fee"),
@@ -217,7 +218,7 @@ def test_a_campaign_opened_before_the_floor_of_five_ends_as_for_too_few(tmp_path
 @pytest.mark.parametrize("people", [4, 6])
 def test_everybody_else_is_shown_a_margin_only_where_five_people_are_behind_it(people: int) -> None:
     losses = [20.0] * people + [0.0]
-    plan = ReleasePlan.of(losses, setting="central", bounds=(0, 10), variance=0.0, label=f"few {people}")
+    plan = ReleasePlan.of(losses, setting="central", bounds=(0, 10), variance=0.01, label=f"few {people}")
     shown = shown_release(release_plan(plan, [5.0] * people + [None]))
     assert shown["staff"]["delivered_half_width"]["value"] is not None
     assert (shown["half_width"]["value"] is None) == (people < 5)

@@ -18,7 +18,7 @@ from hushbid.allocation.capped.near import CHUNK, Present, in_step
 from hushbid.allocation.capped.parts import Parts
 from hushbid.allocation.capped.price import explore
 from hushbid.allocation.capped.strata import Divided
-from hushbid.allocation.contrast.problem import limited
+from hushbid.allocation.central_problem import limited
 from hushbid.allocation.problem import Problem
 from hushbid.allocation.reply_rules import DirectReplies, Replies
 from hushbid.arrays import FloatArray, IndexArray

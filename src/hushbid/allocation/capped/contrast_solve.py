@@ -10,8 +10,9 @@ from hushbid.allocation.capped.contrast import Outline, begin, best_seen
 from hushbid.allocation.capped.parts import Lines, Parts
 from hushbid.allocation.capped.price import explore
 from hushbid.allocation.capped.strata import Divided
-from hushbid.allocation.contrast.solve import solve_contrast
+from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.problem import Allocation, Problem
+from hushbid.allocation.uncapped import solve_uncapped
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
 
@@ -64,7 +65,7 @@ class Optimum:
 def solve_capped_contrast(problem: Problem, caps: float | FloatArray, strata: Strata) -> Allocation:
     """The global optimum of the central problem with strata, for a price, under caps."""
     # if nobody's loss is too large without caps, that is best under them
-    uncapped = solve_contrast(problem, strata)
+    uncapped = solve_uncapped(CentralProblem.of(problem, strata))
     if bool((uncapped.privacy_loss <= caps).all()):
         return uncapped
     divided = Divided.of(problem, caps, strata)

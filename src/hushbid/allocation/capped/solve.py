@@ -23,10 +23,10 @@ import numpy as np
 from hushbid.allocation.capped.full import FullCaps
 from hushbid.allocation.capped.optimum import SELECT_ABOVE, level_optimum, price_optimum
 from hushbid.allocation.capped.problem import Scaled, free_losses, free_people
-from hushbid.allocation.central import CUBE_ROOT_4, contenders, solve_central
+from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Price
-from hushbid.allocation.levels import Buyable, Equation, find_level, solve_level
 from hushbid.allocation.problem import Allocation, Problem
+from hushbid.allocation.uncapped import solve_uncapped
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.errors import MarketError
 
@@ -42,19 +42,13 @@ def solve_capped(problem: Problem, caps: float | FloatArray) -> Allocation:
     """The global optimum of the central problem under caps."""
     scaled = Scaled.of(problem, caps)
     # if nobody's loss is too large without caps, that is best under them
-    if scaled.costs.size > SELECT_ABOVE and scaled.alike and scaled.base > 0.0:
-        uncapped = _point_without(problem, scaled)
-        if uncapped is not None and uncapped[2] * (1.0 - 1e-12) <= float(scaled.caps_of(np.zeros(1, dtype=int))[0]):
-            uncapped = None
-        scaled = scaled if uncapped is None else replace(scaled, uncapped=uncapped[:2])
-    if scaled.uncapped is None:
-        try:
-            found = solve_central(problem) if isinstance(problem.goal, Price) else solve_level(problem)
-            if bool((found.privacy_loss <= caps).all()):
-                return found
-            scaled = replace(scaled, uncapped=_point_of(scaled, found))
-        except MarketError:  # not even without caps: what is refused, and how it is told, depends on them
-            pass
+    try:
+        found = solve_uncapped(CentralProblem.of(problem))
+        if bool((found.privacy_loss <= caps).all()):
+            return found
+        scaled = replace(scaled, uncapped=_point_of(scaled, found))
+    except MarketError:  # not even without caps: what is refused, and how it is told, depends on them
+        pass
     full = FullCaps.of(problem, caps) if scaled.costs.size <= SELECT_ABOVE else None
     if full is not None:
         return _allocation(problem, scaled, scaled.buyable, full.losses[scaled.buyable], 1.0)
@@ -63,22 +57,6 @@ def solve_capped(problem: Problem, caps: float | FloatArray) -> Allocation:
     rows, losses = rows[active], losses[active] / math.sqrt(scaled.unit)
     np.minimum(losses, caps if isinstance(caps, float) else caps[rows], out=losses)  # not by a last digit more
     return _allocation(problem, scaled, rows, losses, worth)
-
-
-def _point_without(problem: Problem, scaled: Scaled) -> tuple[float, float, float] | None:
-    """Without caps: the rate, the sum of all losses and the largest; for people who differ in their costs only."""
-    if scaled.aim.kind == "price":
-        best = contenders(scaled.costs, None, scale=scaled.scale)[1]
-        total = CUBE_ROOT_4 / best.root
-        return 0.5 * total * total, total, total * float(best.weights(np.zeros(1), 1.0)[0])
-    equation, base = Equation(problem.goal, scaled.unit), problem.cheapest
-    try:
-        level, rows = find_level(equation, Buyable(scaled.costs, scaled.unit), base)
-    except MarketError:
-        return None
-    below = level - (scaled.costs[rows] - base)
-    rate = math.sqrt(2.0 / float((below * scaled.costs[rows]).sum()))
-    return rate, rate * float(below.sum()), rate * level
 
 
 def _point_of(scaled: Scaled, found: Allocation) -> tuple[float, float] | None:

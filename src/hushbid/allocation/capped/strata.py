@@ -9,8 +9,7 @@ from hushbid.allocation.capped.crowds import Variants
 from hushbid.allocation.capped.parts import Parts
 from hushbid.allocation.capped.price import PRICE
 from hushbid.allocation.capped.problem import Scaled
-from hushbid.allocation.contrast.problem import Scaled as Contrast
-from hushbid.allocation.contrast.problem import limited
+from hushbid.allocation.central_problem import CentralProblem, limited
 from hushbid.allocation.problem import LEAST, MOST, Problem
 from hushbid.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata, best_contrast
@@ -49,7 +48,7 @@ class Divided:
     @classmethod
     def of(cls, problem: Problem, caps: float | FloatArray, strata: Strata) -> "Divided":
         """These people in these strata; refused where a stratum has nobody to buy from."""
-        whole = Contrast.of(problem, strata)
+        whole = CentralProblem.of(problem, strata).form
         limits = LEAST * whole.scale, MOST * whole.scale
         costs = limited(problem.costs, limits)
         order = np.argsort(strata.codes, kind="stable")

@@ -1,7 +1,8 @@
 /** Keeps the monitor up to date: numbers in place, and the page anew when the campaign has moved on. */
 const monitor = document.getElementById("monitor");
 const { pulse, state, job } = monitor.dataset;
-const every = 2000;
+const slowest = 2000;
+let every = job === "running" ? 125 : slowest; // most steps take a moment: look soon, then less and less often
 
 async function look() {
   try {
@@ -19,6 +20,7 @@ async function look() {
   } catch {
     // the server may be starting again: ask later
   }
+  every = Math.min(2 * every, slowest);
   setTimeout(look, every);
 }
 

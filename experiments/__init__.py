@@ -1,0 +1,1 @@
+"""What is not part of the product: the paper's algorithms and figures, in `paper_figures`."""

@@ -1,0 +1,98 @@
+"""What no central purchase without caps can beat, found without looking at one.
+
+Price: the second-order bound of `hushbid.allocation.branch_and_bound` on every interval of the path. Past the last
+``T`` that is looked at the expense alone, with the error of everybody's data without noise, is too much.
+
+Accuracy and budget: for any water levels ``τ_g`` Cauchy's inequality gives
+
+    η·τ̄ = Σ τ_g ε_i ≤ C + √(Σ V ε²)·√H,      τ̄ = Σ λ_g τ_g,      H = Σ u (τ_g − ψ)⁺²,
+
+so an error of ``r²`` costs at least ``√(2(τ̄²/r² − H))``, and nothing for ``B`` has an error below ``τ̄²/(B²/2 + H)``.
+As these problems are convex, the levels that belong to one ``T`` make both tight at the best ``T``.
+"""
+
+import math
+
+import numpy as np
+
+from hushbid.allocation.branch_and_bound import Bounded, Figures, least_along_paths
+from hushbid.allocation.central_problem import CentralProblem
+from hushbid.allocation.cut import below, propose, reach
+from hushbid.allocation.pieces import Pieces, free_error, strata_of
+from hushbid.arrays import FloatArray, IndexArray
+
+TOLERANCE = 2e-10
+GRID = 48
+_ROUNDING = 1e-11
+
+
+def uncapped_lower_bound(problem: CentralProblem) -> float:
+    """Return a number that no purchase's objective is below, within 1e-9 of the best; caps are not looked at."""
+    problem.refuse_changed()
+    problem = problem.with_lower_costs()
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+        bound = _convex_bound(problem) if problem.form.target.unimodal else _price_bound(problem)
+    return float(problem.form.objective(np.asarray(bound * (1.0 - _ROUNDING))))
+
+
+def _price_bound(problem: CentralProblem) -> float:
+    """Return the bound for a price, in normal units."""
+    cuts, rows = propose(problem)
+    while True:
+        strata = strata_of(problem, rows)
+        pieces, last, free = Pieces.of(strata), reach(problem, strata, cuts), free_error(strata)
+        if not pieces.mean[-1] > 0.0:  # nobody asks for anything
+            return free
+        grid = _grid(problem, pieces, free, min(last, 1e300))
+        found = least_along_path(pieces, grid, attained=free, at_zero=free)
+        beyond = problem.least_error + float(pieces.figures(grid[-1:]).expense[0])
+        if beyond >= found.value[0] * (1.0 - TOLERANCE) or last == math.inf:
+            return min(float(found.bound[0]), beyond)
+        cuts = np.full(cuts.size, math.inf)
+        rows = below(problem, cuts)
+
+
+def least_along_path(pieces: Pieces, grid: FloatArray, *, attained: float, at_zero: float) -> Bounded:
+    """Return the bound for one population; ``at_zero`` is not a number where ``T`` below the grid is not asked for."""
+
+    def evaluate(_: IndexArray, at: FloatArray) -> Figures:
+        return pieces.figures(at)
+
+    return least_along_paths(
+        evaluate, grid[None, :], np.array([attained]), tolerance=TOLERANCE, at_zero=np.array([at_zero])
+    )
+
+
+def _grid(problem: CentralProblem, pieces: Pieces, free: float, last: float) -> FloatArray:
+    """Return ``T`` at which to look first: up to where the expense alone is too much, or to the last one."""
+    # where everybody is active and all costs are equal T³ = 2M
+    high = min(float(np.cbrt(2.0 * pieces.mean[-1])), last)
+    attained = pieces.figures(np.array([high]))
+    value = min(float((attained.mse + attained.expense)[0]), free)
+    while high < last and problem.least_error + float(pieces.figures(np.array([high])).expense[0]) < value:
+        high = min(4.0 * high, last)
+    low = pieces.base / value if pieces.base > 0.0 else 1e-6 * high
+    return np.geomspace(min(max(low, 1e-300), 0.5 * high), high, GRID)
+
+
+def _convex_bound(problem: CentralProblem) -> float:
+    """Return the bound for an accuracy or a budget, in normal units."""
+    target = problem.form.target
+    strata = strata_of(problem, np.flatnonzero(problem.costs < math.inf))
+    pieces, free = Pieces.of(strata), free_error(strata)
+    if free < math.inf and target.satisfied_for_free(np.asarray(free), np.asarray(0.0)):
+        return 0.0
+    j = pieces.candidates(target)
+    at = float(target.root(pieces.mean[j], pieces.spread[j], pieces.floor[j])[0])
+    if not at < math.inf and target.kind == "budget":  # nobody asks for anything
+        return problem.least_error
+    if not at < math.inf:
+        raise problem.impossible()
+    # the bound holds at every T: sums over people, not differences of sums
+    level = squares = 0.0
+    for one in strata:
+        above = one.level(at) - one.offset
+        active = above > 0.0
+        level += one.size * (one.base + one.level(at))
+        squares += float((one.mass[active] * above[active] * above[active]).sum())
+    return target.dual_bound(level, squares)

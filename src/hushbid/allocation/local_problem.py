@@ -1,0 +1,263 @@
+"""The local problem in normal form: what a privacy loss supplies, and what precision is wanted.
+
+Divide losses by ``V^{-1/2}``, precisions by ``1/V`` and costs by a scale. Person i supplies ``q(y_i)`` for ``ψ_i·y_i``
+and may lose at most the cap ``e``, infinite if there is none. A goal is a demand for the sum ``Λ = Σ q(y_i)``, at the
+price ``P`` per unit of precision:
+
+    wanted(P) = T·P^{-s}            price of the error: T = 1, s = 1/2        accuracy r: T = V/r², s = 0
+
+so that the error is ``V/wanted(P)``, and no objective is below ``∫wanted dP + Σ min(ψ_i·y − P·q(y))``, for any ``P``.
+Both goals, both curves (`local_curves`) and every cap are these numbers.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hushbid.allocation.local_curves import Curve, curve_of
+from hushbid.allocation.problem import LEAST, MOST, TINY, Problem
+from hushbid.arrays import FloatArray, as_number
+from hushbid.errors import InputError, Unreachable
+
+ONE_LOCAL_CAP = (
+    "max_privacy_loss must be one number in the local setting: with one per person the optimum is NP-hard to find."
+)
+
+_INVISIBLE = 1e-100
+"""A variance below this share of the error that noise alone makes is lifted to it: nobody could see the difference."""
+
+_LEAST_CAP = 1e-70
+"""A smaller cap in normal form would make prices that are no numbers."""
+
+_LARGEST = 1e170
+"""For a price, whoever costs more than this in normal form is never bought from: somebody is cheaper than 2e150."""
+
+
+@dataclass(frozen=True, slots=True)
+class Supply:
+    """What people supply who reply to a price as best they can on the concave branch of their curve, up to a cap."""
+
+    curve: Curve
+    cap: float
+    """The most that anybody may lose; infinite if there is no cap."""
+
+    top: float
+    """The precision at the cap."""
+
+    turn: float
+    """Where the concave branch begins: at the inflection, or at a cap below it."""
+
+    turn_precision: float
+    """The precision there."""
+
+    best_loss: float
+    """Where precision per loss, ``q(y)/y``, is largest."""
+
+    best_precision: float
+    """The precision there: whoever is worth their cost supplies at least this much."""
+
+    @classmethod
+    def up_to(cls, curve: Curve, cap: float) -> "Supply":
+        """The supply of people on this curve with this cap."""
+        best = min(float(curve.loss(np.array(curve.enough))), cap)
+        losses = np.array([cap, min(curve.turn, cap), best])
+        top, low, most = curve.precision(losses).tolist()
+        return cls(curve, cap, top, float(losses[1]), low, best, most)
+
+    @property
+    def worthwhile(self) -> float:
+        """A person is worth their cost at the price ``P`` if it is at most ``P`` times this, the largest ``q(y)/y``."""
+        return self.best_precision / self.best_loss
+
+    @property
+    def corner(self) -> float:
+        """The ratio of cost to price at which a reply reaches the cap; 0 if none does, or all are at it."""
+        inside = self.turn < self.cap and self.top < 1.0
+        return 1.0 / float(self.curve.steepness(np.array(self.top))[0]) if inside else 0.0
+
+    @property
+    def turn_elasticity(self) -> float:
+        """``y·q'/q`` at the turn: the least on the convex branch."""
+        steep, _ = self.curve.steepness(np.array(self.turn_precision))
+        return self.turn / (self.turn_precision * float(steep))
+
+    def reply(self, ratio: FloatArray) -> FloatArray:
+        """The best loss, for a cost of ``ratio`` times the price."""
+        root = self.curve.high_root(np.minimum(np.maximum(ratio, TINY), self.curve.steepest))
+        y: FloatArray = np.minimum(np.maximum(root, self.turn), self.cap)
+        return y
+
+    def terms(self, ratio: FloatArray) -> FloatArray:
+        """How much that reply falls short of the cap, what it costs over ``P``, and ``dq/d ln P``, in three rows."""
+        y = self.reply(ratio)
+        found = np.empty((3, *y.shape))
+        below = y < self.cap
+        found[0] = np.where(below, self.curve.missing(y) - self.curve.missing(np.array(self.cap)), 0.0)
+        np.multiply(ratio, y, out=found[1])
+        found[2] = np.where(below & (y > self.turn), self.curve.change(y), 0.0)
+        return found
+
+
+@dataclass(frozen=True, slots=True)
+class Demand:
+    """The precision that is wanted at a price, ``T·P^{-s}``."""
+
+    amount: float
+    """``T``."""
+
+    elasticity: float
+    """``s``, below 1."""
+
+    error: float
+    """The mean squared error at the price 1."""
+
+    weight: float
+    """What squared error is worth at the price 1."""
+
+    def wanted(self, price: FloatArray) -> FloatArray:
+        """The precision wanted at a price."""
+        found: FloatArray = self.amount * price**-self.elasticity
+        return found
+
+    @property
+    def most(self) -> float:
+        """What is wanted if precision costs nothing."""
+        return math.inf if self.elasticity > 0.0 else self.amount
+
+    @property
+    def least(self) -> float:
+        """What is wanted at any price."""
+        return 0.0 if self.elasticity > 0.0 else self.amount
+
+    @property
+    def surplus(self) -> float:
+        """``∫wanted dP`` less ``P·wanted``, over ``P·wanted``."""
+        return self.elasticity / (1.0 - self.elasticity)
+
+    def price_ratio(self, factor: FloatArray) -> FloatArray:
+        """By what factor the price is lower where so many times as much is wanted."""
+        power = 1.0 / self.elasticity if self.elasticity > 0.0 else math.inf
+        with np.errstate(over="ignore"):
+            found: FloatArray = factor**power
+        return found
+
+    def mse(self, price: FloatArray) -> FloatArray:
+        """The mean squared error, in the caller's units."""
+        found: FloatArray = self.error * price**self.elasticity
+        return found
+
+    def error_weight(self, price: float) -> float:
+        """What one unit of squared error is worth at a price, in the caller's units."""
+        return float(self.weight * self.amount**2 * price ** (1.0 - 2.0 * self.elasticity))
+
+
+@dataclass(frozen=True, slots=True)
+class NormalForm:
+    """A local problem in normal form, and how to get back."""
+
+    supply: Supply
+    demand: Demand
+    scale: float
+    """What costs are divided by."""
+
+    root: float
+    """``√V``, what losses are multiplied by."""
+
+    max_loss: float
+    """The cap in the caller's units."""
+
+    least: float
+    """Positive costs below this are lifted to it: nobody could see the difference."""
+
+    most: float
+    """Nobody is bought from at a cost above this."""
+
+    def refuse_unreachable(self, people: int) -> None:
+        """Refuse a demand that so many people cannot meet at any price."""
+        precision = people * self.supply.top
+        if not precision > self.demand.least:
+            noise = "without any noise" if self.max_loss == math.inf else f"at a max_privacy_loss of {self.max_loss:g}"
+            raise Unreachable(
+                f"standard_error must be above {self.root / math.sqrt(precision):.6g}, the error of these {people}"
+                f" people's data {noise}, got {math.sqrt(self.demand.error):g}.",
+                field="standard_error",
+            )
+
+    def losses(self, y: FloatArray) -> FloatArray:
+        """Losses in the caller's units."""
+        found: FloatArray = np.minimum(y / self.root, self.max_loss)
+        return found
+
+    def money(self, value: FloatArray) -> FloatArray:
+        """An objective in the caller's units."""
+        found: FloatArray = value * (self.scale / self.root)
+        return found
+
+
+def normal_form(problem: Problem, max_loss: float = math.inf) -> NormalForm:
+    """Bring a problem with a price or an accuracy into normal form; refused where its numbers are too extreme."""
+    assert isinstance(problem.variance, float)
+    number, scale = problem.goal.number, 1.0
+    if problem.goal.kind == "price":
+        # the cheapest alone, without variance, would make this error
+        noise = 2.0 * (0.25 * problem.cheapest) ** (2.0 / 3.0) / number ** (2.0 / 3.0)
+        variance = _visible(problem, noise)
+        demand, scale = Demand(1.0, 0.5, variance, number), problem.scale(variance)
+        least, most = TINY * scale, _LARGEST * scale
+    else:
+        variance = _visible(problem, number**2)
+        demand = Demand(variance / number**2, 0.0, number**2, variance**-1.5)
+        problem.confine()
+        least, most = LEAST, MOST
+    root = math.sqrt(variance)
+    if max_loss * root < _LEAST_CAP:
+        raise InputError(
+            f"max_privacy_loss must be at least {_LEAST_CAP / root:g} for these numbers, got {max_loss:g}: what a"
+            " smaller loss tells is too little to compute with.",
+            field="max_privacy_loss",
+        )
+    supply = Supply.up_to(curve_of(problem), max_loss * root)
+    return NormalForm(supply, demand, scale, root, max_loss, least, most)
+
+
+def _visible(problem: Problem, error: float) -> float:
+    """The variance, lifted where it could not be seen next to the ``error``; with randomised response it is fixed."""
+    assert isinstance(problem.variance, float)
+    least = _INVISIBLE * error
+    if problem.response and problem.variance < least:
+        raise InputError(
+            f"virtual_costs must not all be so high for this error_weight, got {problem.cheapest:g} as the smallest:"
+            " the best privacy losses would be too small to compute with.",
+            field="virtual_costs",
+        )
+    return max(problem.variance, least)
+
+
+def as_local_cap(max_loss: ArrayLike, problem: Problem) -> float:
+    """Return the one positive cap for all, infinite for none; refused with a goal or a cap that is not offered."""
+    if problem.goal.kind not in ("price", "accuracy"):
+        raise InputError(
+            "goal must be a Price or an Accuracy in the local setting: there privacy can be a Giffen good, of which a"
+            " budget buys more from somebody who asks for more, and no payments make such a rule truthful.",
+            field="goal",
+        )
+    if np.ndim(max_loss) > 0:
+        raise InputError(ONE_LOCAL_CAP, field="max_privacy_loss")
+    cap = as_number(max_loss, "max_privacy_loss")
+    if not cap > 0.0:
+        raise InputError(f"max_privacy_loss must be positive, got {cap:g}.", field="max_privacy_loss")
+    if cap < math.inf and problem.goal.kind != "price":
+        raise InputError(
+            "max_privacy_loss must be left out for an accuracy in the local setting: the cheapest purchase under both"
+            f" is not known to be found exactly, got {cap:g}; a Price takes a max_privacy_loss.",
+            field="max_privacy_loss",
+        )
+    if cap < math.inf and problem.response:
+        raise InputError(
+            "max_privacy_loss must be left out with randomised response: the best purchase under both has not been"
+            " proved.",
+            field="max_privacy_loss",
+        )
+    return cap

@@ -1,0 +1,152 @@
+"""How the optimum answers to one person's cost, of strata known through sums.
+
+The people asked about are imagined: each is somebody of one stratum, now at a given cost. Who is active is found from
+guess to guess as in :mod:`hushbid.allocation.rule`. What follows is computed from changes only: with the
+sums of each stratum taken about its present mean ``m``, people who come and go change ``(U, m, Q)`` by
+
+    δU = d₀,    δm = d₁/(U + d₀),    δQ = d₂ − d₁²/(U + d₀),        d_j = Σ ±(ψ − m)^j,
+
+and values by what these changes make of them. Of very many people one's share would be lost in the digits of the whole.
+"""
+
+import math
+
+import numpy as np
+
+from hushbid.allocation.budget_integral import budget_values
+from hushbid.allocation.deviations import Deviations, Sums, Surroundings
+from hushbid.allocation.from_sums import SummedOptimum
+from hushbid.allocation.pieces import Stratum
+from hushbid.allocation.reply_rules import Replies
+from hushbid.allocation.targets import Change, Present
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
+
+def _change(size: float, total: float, d0: FloatArray, d1: FloatArray, d2: FloatArray) -> Change:
+    """Of one stratum of λ ``size`` and present mass ``total``."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        after = total + d0
+        return Change(size * d1 / after, d2 - d1 * d1 / after, -size * size * d0 / (total * after))
+
+
+class SummedRules:
+    """The optimum as a function of the cost of one person, of any stratum."""
+
+    def __init__(self, summed: SummedOptimum) -> None:
+        self.summed = summed
+        self._all, self._each = _elsewhere(summed)
+        self._views: dict[int, tuple[Surroundings, list[FloatArray]]] = {}
+
+    def of(self, stratum: int, costs: FloatArray) -> "SummedRule":
+        """Return the rule of imagined people of one stratum, who are now at ``costs`` below its level."""
+        if stratum not in self._views:
+            summed = self.summed
+            view = Surroundings.of(summed.people, summed.pieces, stratum)
+            terms = _outward(summed.people[stratum], summed.counts[stratum], summed.moments[stratum][1])
+            self._views[stratum] = view, terms
+        return SummedRule(self.summed, stratum, costs, *self._views[stratum], self._all, self._each[stratum])
+
+
+class SummedRule:
+    """The optimum as a function of the cost of each of some imagined people of one stratum."""
+
+    def __init__(
+        self,
+        summed: SummedOptimum,
+        stratum: int,
+        costs: FloatArray,
+        view: Surroundings,
+        terms: list[FloatArray],
+        everywhere: Change,
+        hers: Change,
+    ) -> None:
+        self._summed, self._form, self._own_stratum = summed, summed.form, summed.people[stratum]
+        self._now = Present(summed.mean, summed.spread, summed.floor, summed.at)
+        self._view, self._terms, self._all, self._hers = view, terms, everywhere, hers
+        self._lowest = summed.strata[stratum].lowest
+        self._total, self._mean, _ = summed.moments[stratum]
+        self._own = (costs - self._lowest) / summed.form.scale
+        offset, mass = self._own_stratum.offset, self._own_stratum.mass
+        # whoever is listed by herself is no neighbour of hers; the others are among those who are not listed
+        last = np.maximum(offset.searchsorted(self._own, side="right") - 1, 0)
+        listed = (offset[last] == self._own) & (mass[last] == 1.0)
+        self._place = np.where(listed, last, -1)
+        self._rank = np.where(listed, last, np.maximum(offset.searchsorted(self._own) - 1, 0))
+
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
+        """The optimum if person ``rows[j]`` had cost ``costs[j]``, not below her own (``inf``: were not there).
+
+        Values count from the present one.
+        """
+        pairs = Deviations(
+            view=self._view,
+            mass=np.ones(rows.size),
+            own=self._own[rows],
+            to=(costs - self._lowest) / self._form.scale,
+            place=self._place[rows],
+            rank=self._rank[rows],
+        )
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            # those who do not settle go to and fro between neighbours by rounding
+            at, level, found, _ = pairs.follow(self._form.target, self._now.at)
+            lost = ~(at < math.inf)
+            value, loss, mse = self._answers(pairs, at, level, found, lost)
+        return Replies(np.where(lost, math.inf, value), np.where(lost, 0.0, loss), np.where(lost, math.inf, mse))
+
+    def _answers(
+        self, pairs: Deviations, at: FloatArray, level: FloatArray, found: Sums, lost: BoolArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        form, now, target = self._form, self._now, self._form.target
+        change, above = self._changes(pairs, at, level, found)
+        mean, spread, floor = now.mean + change.mean, now.spread + change.spread, now.floor + change.floor
+        new = target.root(mean, spread, floor)
+        if target.kind == "budget":
+            value = budget_values(form, pairs, level, found, lost)
+        else:
+            value = form.objective(target.value_change(now, change, new))
+        strength = 1.0 / (target.step(new, self._summed.paid + change.paid(now, new)) * math.sqrt(form.unit))
+        total, moved = above
+        # how far her stratum's level is above her cost
+        over = self._mean - pairs.to + (moved + self._own_stratum.size * new) / total
+        loss = np.where(pairs.to < math.inf, np.maximum(over, 0.0), 0.0) * strength
+        return value, loss, target.reported_error(form.factor * (floor + mean / new))
+
+    def _changes(
+        self, pairs: Deviations, at: FloatArray, level: FloatArray, found: Sums
+    ) -> tuple[Change, tuple[FloatArray, FloatArray]]:
+        """Of all strata together; and the mass and the first moment of hers, about its present mean."""
+        gone, present = (pairs.own < level).astype(float), found.present.astype(float)
+        own, to = pairs.own - self._mean, np.where(found.present, pairs.to - self._mean, 0.0)
+        d0, d1, d2 = (terms[found.count] - gone * own**j + present * to**j for j, terms in enumerate(self._terms))
+        hers = _change(self._own_stratum.size, self._total, d0, d1, d2)
+        k = np.maximum(self._own_stratum.key.searchsorted(at), 1)
+        parts = (
+            getattr(hers, name) + getattr(self._all, name)[found.piece] - getattr(self._hers, name)[k]
+            for name in ("mean", "spread", "floor")
+        )
+        return Change(*parts), (self._total + d0, d1)
+
+
+def _outward(stratum: Stratum, count: int, mean: float) -> list[FloatArray]:
+    """``d₀, d₁, d₂`` if the first 0, 1, 2, … entries are active instead of the first ``count``."""
+    distance, found = stratum.offset - mean, []
+    for power in range(3):
+        terms = stratum.mass * distance**power
+        before = -terms[:count][::-1].cumsum()[::-1]
+        found.append(np.concatenate([before, [0.0], terms[count:].cumsum()]))
+    return found
+
+
+def _elsewhere(summed: SummedOptimum) -> tuple[Change, list[Change]]:
+    """The changes of all strata together in each piece, and of each if its first 0, 1, 2, … entries are active."""
+    each = []
+    for one, count, (total, mean, _) in zip(summed.people, summed.counts, summed.moments, strict=True):
+        each.append(_change(one.size, total, *_outward(one, count, mean)))
+    order = np.argsort(np.concatenate([one.key for one in summed.people]), kind="stable")
+    present = sum(summed.counts)
+    together = []
+    for name in ("mean", "spread", "floor"):
+        # what each entry changes; the first of a stratum is always there
+        steps = np.concatenate([np.append(0.0, np.diff(getattr(one, name)[1:])) for one in each])[order]
+        together.append(np.append(-steps[1:present][::-1].cumsum()[::-1], np.append(0.0, steps[present:].cumsum())))
+    return Change(*together), each

@@ -1,0 +1,288 @@
+"""The goal as one equation on the path of efficient purchases, in normal units.
+
+Along the path parameter ``T`` the squared error ``N`` falls and the expense ``C`` rises. With the water levels' mean
+``τ̄`` and ``W = Σ u ψ (τ − ψ)⁺`` (`hushbid.allocation.pieces`) a goal chooses the ``T`` at which its *excess* turns
+positive:
+
+    price     T⁴ − 2W        the sum N + C falls where this is negative; it may change its sign several times
+    accuracy  r²·T − τ̄       N = τ̄/T
+    budget    W − B²/2       C = √(2W)
+
+On a piece of the path ``W = M·T − Q`` and ``τ̄ = M + c·T``, so each has its root in closed form or by Newton's method.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from hushbid.arrays import BoolArray, FloatArray
+
+if TYPE_CHECKING:
+    from hushbid.allocation.deviations import Sums
+
+
+@dataclass(frozen=True, slots=True)
+class Present:
+    """The sums of the present optimum, and its ``T``."""
+
+    mean: float
+    spread: float
+    floor: float
+    at: float
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Change:
+    """By how much ``M``, ``Q`` and ``c`` differ from the present."""
+
+    mean: FloatArray
+    spread: FloatArray
+    floor: FloatArray
+
+    def paid(self, now: Present, at: FloatArray) -> FloatArray:
+        """Return by how much ``W = M·T − Q`` differs at the changed ``T``."""
+        return self.mean * at + now.mean * (at - now.at) - self.spread
+
+
+@dataclass(frozen=True, slots=True)
+class Target(ABC):
+    """What a purchase aims at."""
+
+    number: float
+    """The price of an error (1), the squared error or the budget."""
+
+    error_factor: float
+    """What a unit of squared error adds to the objective, in the caller's units."""
+
+    expense_factor: float
+    """What a unit of expense adds to it."""
+
+    kind: ClassVar[str]
+    """``"price"``, ``"accuracy"`` or ``"budget"``."""
+
+    unimodal: ClassVar[bool] = True
+    """Whether the objective has one local minimum along the path, whatever the costs."""
+
+    def reported_error(self, mse: FloatArray) -> FloatArray:
+        """Return the squared error in the caller's units, exactly what was stated where one was."""
+        return mse
+
+    def objective(self, mse: float, expense: float) -> float:
+        """Return what is minimised, in the caller's units."""
+        return self.error_factor * mse + self.expense_factor * expense
+
+    @abstractmethod
+    def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:
+        """Return the excess at ``T``, from ``τ̄`` and ``W`` there."""
+
+    @abstractmethod
+    def root(self, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
+        """Return the ``T`` without excess on the piece with ``M``, ``Q`` and ``c``; infinite where there is none."""
+
+    def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
+        """Return the same from exact sums, rounded once where it is a quotient."""
+        terms = (np.array([float(one)]) for one in (mean, spread, floor))
+        return float(self.root(*terms)[0])
+
+    @abstractmethod
+    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
+        """Return by how much the objective changes with the sums, in normal units, without taking differences of it.
+
+        ``at`` is the root of the changed sums.
+        """
+
+    def turning_point(self, mean: FloatArray) -> FloatArray:
+        """Return the ``T`` at which the excess of a piece is least; not a number where it rises throughout."""
+        return np.full(mean.shape, math.nan)
+
+    @abstractmethod
+    def value(self, at: FloatArray, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
+        """Return the objective at a root ``T``, in normal units."""
+
+    @abstractmethod
+    def step(self, at: FloatArray, paid: FloatArray) -> FloatArray:
+        """Return ``σ`` at a root, what the differences of levels and costs are divided by to give losses."""
+
+    @abstractmethod
+    def satisfied_for_free(self, floor: FloatArray, value: FloatArray) -> BoolArray:
+        """Return whether zero-cost people are enough, whose error without noise is ``floor``.
+
+        ``value`` is the best objective with other people.
+        """
+
+    @abstractmethod
+    def free_total(self, floor: FloatArray) -> FloatArray:
+        """Return the sum of all losses where zero-cost people are enough."""
+
+    @abstractmethod
+    def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
+        """Return ``U(τ − ψ) = λT − U_o·d`` of a person whose cost was replaced, at the root ``T`` of their piece.
+
+        Where ``T`` is a quotient the terms that cancel are left out.
+        """
+
+    def dual_bound(self, level: float, squares: float) -> float:
+        """Return what no objective is below, from ``τ̄`` and ``Σ u (τ − ψ)⁺²`` at any water levels.
+
+        For a price, whose problem is not convex, they say nothing.
+        """
+        return 0.0
+
+    def price_of_error(self, implied: float) -> float:
+        """Return the price of an error at which the same is bought; ``implied`` is the one that the path has there."""
+        return implied
+
+
+@dataclass(frozen=True, slots=True)
+class PriceTarget(Target):
+    """The least ``N + C``."""
+
+    kind: ClassVar[str] = "price"
+    unimodal: ClassVar[bool] = False
+
+    def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:
+        square = at * at
+        return square * square - 2.0 * paid
+
+    def root(self, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
+        """Return the larger root of ``T⁴ − 2MT + 2Q``, or where the quartic is least if it has none.
+
+        Newton's method from the right, where it is monotone.
+        """
+        at = np.cbrt(2.0 * mean)
+        lowest = np.cbrt(0.5 * mean)
+        for _ in range(80):
+            cube = at * at * at
+            slope = 4.0 * cube - 2.0 * mean
+            rising = slope > 0.0
+            step = np.where(rising, at * (cube - 2.0 * mean) + 2.0 * spread, 0.0) / np.where(rising, slope, 1.0)
+            at = np.maximum(at - step, lowest)
+            if not (np.abs(step) > 1e-15 * at).any():
+                break
+        return at
+
+    def turning_point(self, mean: FloatArray) -> FloatArray:
+        return np.cbrt(0.5 * mean)
+
+    def value(self, at: FloatArray, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
+        """Return ``c + T²/2 + 2M/T − Q/T²``: an error in ``T`` enters by its square only."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            noise = 0.5 * at * at + 2.0 * mean / at - spread / at / at
+        return np.where(at > 0.0, floor + noise, math.inf)
+
+    def step(self, at: FloatArray, paid: FloatArray) -> FloatArray:
+        return 0.5 * at * at
+
+    def satisfied_for_free(self, floor: FloatArray, value: FloatArray) -> BoolArray:
+        return np.asarray(floor <= value)
+
+    def free_total(self, floor: FloatArray) -> FloatArray:
+        return np.full(np.shape(floor), math.inf)
+
+    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
+        both = at * now.at
+        moved = 0.5 * (at + now.at) - 2.0 * now.mean / both + now.spread * (at + now.at) / (both * both)
+        return change.floor + 2.0 * change.mean / at - change.spread / (at * at) + (at - now.at) * moved
+
+    def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
+        return size * at - sums.others * sums.away
+
+    def price_of_error(self, implied: float) -> float:
+        return self.error_factor
+
+
+@dataclass(frozen=True, slots=True)
+class AccuracyTarget(Target):
+    """The least ``C`` with ``N`` at most the number."""
+
+    squared_error: float
+    """What was stated, in the caller's units."""
+
+    kind: ClassVar[str] = "accuracy"
+
+    def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:
+        return self.number * at - level
+
+    def root(self, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
+        spare = self.number - floor
+        return np.where(spare > 0.0, mean / np.where(spare > 0.0, spare, 1.0), math.inf)
+
+    def value(self, at: FloatArray, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
+        return np.sqrt(2.0 * np.maximum(mean * at - spread, 0.0))
+
+    def step(self, at: FloatArray, paid: FloatArray) -> FloatArray:
+        return np.sqrt(0.5 * paid)
+
+    def satisfied_for_free(self, floor: FloatArray, value: FloatArray) -> BoolArray:
+        return np.asarray(floor <= self.number)
+
+    def free_total(self, floor: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.sqrt(2.0 / np.maximum(self.number - floor, 0.0))
+
+    def reported_error(self, mse: FloatArray) -> FloatArray:
+        return np.where(mse < math.inf, self.squared_error, math.inf)
+
+    def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
+        spare = Fraction(self.number) - floor
+        return float(mean / spare) if spare > 0 else math.inf
+
+    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
+        paid = now.mean * now.at - now.spread
+        further = (change.mean + now.at * change.floor) / (self.number - now.floor - change.floor)  # of T
+        more = change.mean * at + now.mean * further - change.spread
+        return 2.0 * more / (np.sqrt(2.0 * (paid + more)) + math.sqrt(2.0 * paid))
+
+    def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
+        spare = sums.others * (self.number - sums.floor_without) - size * size
+        return (size * sums.mean_at - sums.away * spare) / (self.number - sums.floor)
+
+    def dual_bound(self, level: float, squares: float) -> float:
+        return math.sqrt(max(2.0 * (level * level / self.number - squares), 0.0))
+
+
+@dataclass(frozen=True, slots=True)
+class BudgetTarget(Target):
+    """The least ``N`` with ``C`` at most the number."""
+
+    kind: ClassVar[str] = "budget"
+
+    def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:
+        return paid - self.half
+
+    @property
+    def half(self) -> float:
+        """``B²/2``, what ``W`` is at the wanted point."""
+        return 0.5 * self.number * self.number
+
+    def root(self, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
+        return np.where(mean > 0.0, (self.half + spread) / np.where(mean > 0.0, mean, 1.0), math.inf)
+
+    def value(self, at: FloatArray, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
+        return floor + mean / at
+
+    def step(self, at: FloatArray, paid: FloatArray) -> FloatArray:
+        return np.full(np.shape(at), 0.5 * self.number)
+
+    def satisfied_for_free(self, floor: FloatArray, value: FloatArray) -> BoolArray:
+        """Never: what zero-cost people leave of the error can be reduced by paying others."""
+        return np.zeros(np.shape(floor), dtype=bool)
+
+    def free_total(self, floor: FloatArray) -> FloatArray:
+        return np.full(np.shape(floor), math.inf)
+
+    def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
+        return float((Fraction(self.half) + spread) / mean) if mean > 0 else math.inf
+
+    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
+        return change.floor + (change.mean * now.at - now.mean * (at - now.at)) / (at * now.at)
+
+    def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
+        return (size * (self.half + sums.spread_without) - sums.others * sums.mean_at * sums.away) / sums.mean
+
+    def dual_bound(self, level: float, squares: float) -> float:
+        return level * level / (self.half + squares)

@@ -1,0 +1,178 @@
+"""Very many people in memory, by the passes that an engine makes over a table: they are one batch.
+
+The first pass says below which virtual cost in each stratum everybody is who can matter. If these are few, they are a
+market by themselves; if they are many, they are bought from by sums and curves.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hushbid.allocation import Accuracy, Budget, Price
+from hushbid.allocation.histogram import COARSE, Histogram
+from hushbid.allocation.windows import Listing, Refine, Refined, Window
+from hushbid.arrays import FloatArray, IndexArray, IntArray
+from hushbid.mechanism.many import MANY, WINDOW, Priced, SummedPurchase, purchase_of, rows_by_stratum
+from hushbid.mechanism.population import Population
+from hushbid.mechanism.summed import Located, locate, solve
+
+_AT_LEAST = 64
+"""So many of the cheapest of each stratum belong to the few."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Counted:
+    """One stratum, counted."""
+
+    histogram: Histogram
+    lowest: float
+    lowest_bid: Mapping[int, float]
+
+    @property
+    def dearest(self) -> float:
+        """No finite virtual cost is above this."""
+        return self.histogram.cut_after(self.histogram.people)
+
+
+@dataclass(frozen=True, slots=True)
+class _Passes:
+    """Passes over the costs of each stratum."""
+
+    costs: Sequence[FloatArray]
+    window: int = WINDOW
+
+    def refine(self, jobs: Sequence[Refine]) -> list[Refined]:
+        """Place finer buckets in each stratum."""
+        return [job.of(costs) for job, costs in zip(jobs, self.costs, strict=True)]
+
+    def listed(self, jobs: Sequence[Listing]) -> list[Window]:
+        """Add up exactly, and list the costs of a window in each stratum."""
+        return [job.of(costs) for job, costs in zip(jobs, self.costs, strict=True)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class ManyPeople:
+    """People in memory after the first pass."""
+
+    population: Population
+    bids: FloatArray
+    costs: FloatArray
+    groups: IntArray | None
+    """Everybody's group, where there are several."""
+
+    parts: Sequence[FloatArray]
+    """The finite virtual costs of each stratum."""
+
+    counted: Sequence[_Counted]
+    located: Sequence[Located]
+
+    @classmethod
+    def of(cls, population: Population, bids: FloatArray, costs: FloatArray) -> "ManyPeople | None":
+        """Count everybody; None for what sums are no use for: few people, another setting or goal."""
+        known = isinstance(population.goal, (Price, Accuracy, Budget)) and population.setting.name == "central"
+        smallest, largest = float(np.min(population.variance)), float(np.max(population.variance))
+        estimate = population.outside_option == "estimate" and population.cares
+        if population.people <= MANY or not known or not smallest > 0.0:
+            return None
+        if estimate and (np.ndim(population.user_weight) > 0 or smallest < largest):
+            return None
+        groups, costs = _group_codes(population), costs + 0.0  # no negative zero: bit patterns order the costs
+        rows: list[slice | IndexArray] = [slice(None)]
+        if population.strata is not None:
+            rows = list(rows_by_stratum(population.strata.codes, population.strata.count))
+        parts = [_finite(costs[one]) for one in rows]
+        if not all(part.size for part in parts):
+            return None
+        counted = [
+            _Counted(
+                histogram=Histogram.of(part, COARSE),
+                lowest=float(part.min()),
+                lowest_bid=_lowest_bids(bids[one], None if groups is None else groups[one], len(population.groups)),
+            )
+            for part, one in zip(parts, rows, strict=True)
+        ]
+        return cls(
+            population=population,
+            bids=bids,
+            costs=costs,
+            groups=groups,
+            parts=parts,
+            counted=counted,
+            located=locate(population, counted, variance=(smallest, largest)),
+        )
+
+    def few(self) -> tuple[Population, IndexArray] | None:
+        """Return those who can matter as a market, in which the buyer carries the others' weight; None if not few.
+
+        Not where caps make room for the dearest, or where people outside have the estimate made without them.
+        """
+        population = self.population
+        if population.has_caps or (population.outside_option == "estimate" and population.cares):
+            return None
+        cuts = np.array(
+            [
+                max(cut, one.histogram.cut_after(min(_AT_LEAST, one.histogram.people)))
+                for cut, one in zip(self.located[0].cuts, self.counted, strict=True)
+            ]
+        )
+        below = sum(one.histogram.below(cut) for one, cut in zip(self.counted, cuts.tolist(), strict=True))
+        if not cuts.max() < math.inf or below > max(population.people // 2, MANY):
+            return None
+        strata = population.strata
+        rows = np.flatnonzero(self.costs <= (cuts[0] if strata is None else cuts[strata.codes]))
+        weights = np.broadcast_to(population.user_weight, population.people)
+        goal = population.goal
+        if isinstance(goal, Price) and population.cares:
+            goal = Price(population.total_weight - float(weights[rows].sum()))
+        codes = np.zeros(rows.size, dtype=np.int64) if self.groups is None else self.groups[rows]
+        groups = [replace(one, who=np.flatnonzero(codes == code)) for code, one in enumerate(population.groups)]
+        few = replace(
+            population,
+            people=rows.size,
+            goal=goal,
+            groups=tuple(one for one in groups if one.size),
+            user_weight=_taken(population.user_weight, rows),
+            own_error=_taken(population.own_error, rows),
+            cap=_taken(population.cap, rows),
+            strata=None if strata is None else strata.of(rows),
+        )
+        return few, rows
+
+    def buy(self) -> tuple[SummedPurchase, Priced] | None:
+        """Buy by sums and curves; None if few are bought from, a cap may bind, or sums cannot tell the purchase."""
+        population = self.population
+        if isinstance(population.own_error, np.ndarray) or min(one.found.below for one in self.located) <= MANY:
+            return None
+        solved = solve(self.located, self.counted, _Passes(self.parts))
+        least_cap = float(np.min(population.cap))
+        if solved is None or (least_cap < math.inf and not solved[0].bracket.most_lost < least_cap):
+            return None
+        found = purchase_of(population, self.counted, [group.prior for group in population.groups], solved)
+        strata = None if population.strata is None else population.strata.codes
+        return found, found.priced(self.bids, self.costs, self.groups, strata)
+
+
+def _finite(costs: FloatArray) -> FloatArray:
+    return costs if costs.max(initial=0.0) < math.inf else costs[costs < math.inf]
+
+
+def _taken(value: float | FloatArray, rows: IndexArray) -> float | FloatArray:
+    return value[rows] if isinstance(value, np.ndarray) else value
+
+
+def _group_codes(population: Population) -> IntArray | None:
+    """Everybody's group, where there are several."""
+    if len(population.groups) == 1:
+        return None
+    codes = np.zeros(population.people, dtype=np.int64)
+    for code, group in enumerate(population.groups):
+        codes[group.rows] = code
+    return codes
+
+
+def _lowest_bids(bids: FloatArray, groups: IntArray | None, count: int) -> dict[int, float]:
+    if groups is None:
+        return {0: float(bids.min())}
+    return {code: float(bids.min(initial=math.inf, where=groups == code)) for code in range(count)}
