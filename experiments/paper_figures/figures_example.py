@@ -132,7 +132,7 @@ def schedule(quick: bool = False) -> PaperFigure:
     others = np.linspace(1.0, 2.0, 41)[1::2]
     truth = 1.2
     bids = np.linspace(1.0, 2.0, 41 if quick else 201)
-    table: dict[str, FloatArray] = {"report": bids}
+    table: dict[str, FloatArray] = {"bid": bids}
     for setting in STYLES:
         market = Market(prior=PRIOR, setting=setting, user_weight=0.0, buyer_weight=2000.0)  # type: ignore[arg-type]
         loss, payment = market.acquire([truth, *others]).schedule(user=0).at(bids)

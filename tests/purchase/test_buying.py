@@ -158,8 +158,9 @@ def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
     assert again.release is not None
     assert drawn.release.summed is not None
     assert again.release.to_dict() == drawn.release.to_dict()
-    with pytest.raises(AlreadyReleased, match="drawn by an engine"):  # its last digits are others
-        run_campaign(file, bids=columns(), audit=False, force=True)
+    in_memory = run_campaign(file, bids=columns(), audit=False, force=True)
+    assert in_memory.release is not None
+    assert in_memory.release.estimate == drawn.release.estimate  # the same losses to the last bit, hence the same draw
 
 
 def test_a_new_ledger_does_not_draw_again_what_a_summary_holds(

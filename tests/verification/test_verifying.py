@@ -684,11 +684,20 @@ def test_what_was_hashed_counts_and_not_what_was_put_in_its_place() -> None:
     assert verify(dataclasses.replace(record, hash="0" * 64)).failed == ("hash",)
 
 
-CERTIFICATE = {"lower_bounds", "problem", "sums", "goals"}
-"""The modules of the allocation that hold the certificate, what it takes, and what a buyer can state."""
+CERTIFICATE = {
+    *("lower_bounds", "problem", "goals"),
+    *("central_bounds", "branch_and_bound", "central_problem", "targets", "pieces", "cut"),
+    *("local_problem", "local_curves"),
+}
+"""The modules of the allocation that hold the certificate, what it takes, and what a buyer can state.
+
+The bound for a price evaluates the path of efficient purchases where the solver does; it finds no root on it."""
 
 
-CERTIFYING = {"least_objective", "_caps", "_is_local", "as_caps", "as_local_cap", "least_expense", "least_error"}
+CERTIFYING = {
+    *("least_objective", "least_local", "strata_of", "_bound_of", "_is_local", "as_caps", "as_local_cap"),
+    *("Strata", "Stratum"),
+}
 """What else the certificate takes: how its bound is chosen, and how its input is read."""
 
 

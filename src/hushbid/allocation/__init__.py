@@ -10,7 +10,7 @@ In reading order:
 - `cut`: who can be left out of very many, before anything is sorted
 - `uncapped`: the central optimum without caps, as an allocation
 - `branch_and_bound`, `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
-- `deviations`, `rule`: the optimum as a function of one person's cost, for many people at once
+- `deviation_sums`, `deviations`, `rule`: the optimum as a function of one person's cost, for many people at once
 - `budget_integral`: the integral of one person's loss under a budget
 - `capped`: the central optimum when nobody may lose more than a cap
 - `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response

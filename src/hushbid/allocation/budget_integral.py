@@ -19,7 +19,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.central_problem import NormalForm
-from hushbid.allocation.deviations import Deviations, Sums
+from hushbid.allocation.deviation_sums import Sums
+from hushbid.allocation.deviations import Deviations
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _SERIES = 0.02

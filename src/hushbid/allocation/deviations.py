@@ -10,10 +10,11 @@ stratum, ``u`` the person's mass and ``d`` their cost less ``m_o``,
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.pieces import Pieces, Stratum
 from hushbid.allocation.targets import Target
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
@@ -70,68 +71,6 @@ class Surroundings:
         spread = np.maximum(pieces.spread[piece] - own.spread[k], 0.0)
         floor = np.maximum(pieces.floor[piece] - own.floor[k], 0.0)
         return piece, self.base + slope, spread, floor
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Sums:
-    """The sums of a guess, for each deviation."""
-
-    piece: IndexArray
-    """Where ``T`` lies among all keys."""
-
-    count: IndexArray
-    """How many of the stratum, as it is, are below the level."""
-
-    present: BoolArray
-    """Whether the person is, at the new cost."""
-
-    others: FloatArray
-    """``U_o``."""
-
-    away: FloatArray
-    """``d``, 0 where the person is not present or nobody else is active in the stratum."""
-
-    mean_at: FloatArray
-    """``M`` if the person cost ``m_o``."""
-
-    spread_without: FloatArray
-    """``Q`` without the person."""
-
-    floor_without: FloatArray
-    """``c`` of the other strata."""
-
-    total: FloatArray
-    """``U``."""
-
-    centre: FloatArray
-    """``m``, counted from the base of the stratum."""
-
-    mean: FloatArray
-    """``M``."""
-
-    spread: FloatArray
-    """``Q``."""
-
-    floor: FloatArray
-    """``c``."""
-
-    def take(self, which: IndexArray | BoolArray) -> "Sums":
-        """Return some of the deviations' sums."""
-        return Sums(*(getattr(self, one.name)[which] for one in fields(self)))
-
-    def put(self, which: IndexArray, new: "Sums") -> None:
-        """Write over some of the deviations' sums."""
-        for one in fields(self):
-            getattr(self, one.name)[which] = getattr(new, one.name)
-
-    def same(self, other: "Sums") -> BoolArray:
-        """Return whether both guesses have the same people active."""
-        same: BoolArray = (self.piece == other.piece) & (self.count == other.count) & (self.present == other.present)
-        return same
-
-    def level(self, size: float, at: FloatArray) -> FloatArray:
-        """Return the water level of the stratum at ``T`` if exactly these people are active."""
-        return np.asarray(self.centre + size * at / self.total)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -19,7 +19,8 @@ import numpy as np
 from hushbid.allocation.branch_and_bound import Figures, least_along_paths
 from hushbid.allocation.budget_integral import budget_values
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.deviations import Deviations, Sums, Surroundings
+from hushbid.allocation.deviation_sums import Sums
+from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
 from hushbid.allocation.reply_rules import Replies
 from hushbid.allocation.targets import Target

@@ -14,7 +14,8 @@ import math
 import numpy as np
 
 from hushbid.allocation.budget_integral import budget_values
-from hushbid.allocation.deviations import Deviations, Sums, Surroundings
+from hushbid.allocation.deviation_sums import Sums
+from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.from_sums import SummedOptimum
 from hushbid.allocation.pieces import Stratum
 from hushbid.allocation.reply_rules import Replies

@@ -15,14 +15,12 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
 import numpy as np
 
+from hushbid.allocation.deviation_sums import Sums
 from hushbid.arrays import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    from hushbid.allocation.deviations import Sums
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +117,7 @@ class Target(ABC):
         """Return the sum of all losses where zero-cost people are enough."""
 
     @abstractmethod
-    def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
+    def surplus(self, at: FloatArray, size: float, sums: Sums) -> FloatArray:
         """Return ``U(τ − ψ) = λT − U_o·d`` of a person whose cost was replaced, at the root ``T`` of their piece.
 
         Where ``T`` is a quotient the terms that cancel are left out.
@@ -188,7 +186,7 @@ class PriceTarget(Target):
         moved = 0.5 * (at + now.at) - 2.0 * now.mean / both + now.spread * (at + now.at) / (both * both)
         return change.floor + 2.0 * change.mean / at - change.spread / (at * at) + (at - now.at) * moved
 
-    def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
+    def surplus(self, at: FloatArray, size: float, sums: Sums) -> FloatArray:
         return size * at - sums.others * sums.away
 
     def price_of_error(self, implied: float) -> float:
@@ -237,7 +235,7 @@ class AccuracyTarget(Target):
         more = change.mean * at + now.mean * further - change.spread
         return 2.0 * more / (np.sqrt(2.0 * (paid + more)) + math.sqrt(2.0 * paid))
 
-    def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
+    def surplus(self, at: FloatArray, size: float, sums: Sums) -> FloatArray:
         spare = sums.others * (self.number - sums.floor_without) - size * size
         return (size * sums.mean_at - sums.away * spare) / (self.number - sums.floor)
 
@@ -281,7 +279,7 @@ class BudgetTarget(Target):
     def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
         return change.floor + (change.mean * now.at - now.mean * (at - now.at)) / (at * now.at)
 
-    def surplus(self, at: FloatArray, size: float, sums: "Sums") -> FloatArray:
+    def surplus(self, at: FloatArray, size: float, sums: Sums) -> FloatArray:
         return (size * (self.half + sums.spread_without) - sums.others * sums.mean_at * sums.away) / sums.mean
 
     def dual_bound(self, level: float, squares: float) -> float:

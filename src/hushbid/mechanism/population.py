@@ -39,7 +39,7 @@ from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_bids
 
 OutsideOption = Literal["own_data", "estimate"]
-_LEAST_VARIANCE = 1e-300
+_LEAST_VARIANCE = 1e-60
 """A variance that is less of the squared range is taken for this: it cannot be seen there."""
 
 _FREE = 1e-100
