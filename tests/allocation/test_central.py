@@ -668,3 +668,24 @@ def test_what_cannot_be_bought_is_refused_in_one_sentence(
     assert str(refusal.value).endswith(".")
     with pytest.raises(kind, match=message):
         allocate(**arguments)
+
+
+@pytest.mark.parametrize("strata", [1, 3])
+def test_a_rule_finds_the_same_piece_by_piece_and_by_bounds(strata: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(41)
+    for _ in range(12):
+        n = int(rng.integers(strata, 9)) + strata
+        costs = np.exp(rng.uniform(-6, 6, n)) * 10.0 ** rng.uniform(-3, 3)
+        codes = np.append(np.arange(strata), rng.integers(0, strata, n - strata))
+        weights = rng.uniform(0.2, 2.0, strata)
+        rows = np.repeat(np.arange(n), 12)
+        moved = costs[rows] * np.exp(rng.uniform(-4, 4, rows.size))
+        found = []
+        for dense in (1 << 18, 0):
+            monkeypatch.setattr("hushbid.allocation.rule._DENSE", dense)
+            rule = replies(
+                costs, setting="central", goal=Price(50.0 * costs.mean()), strata=Strata(codes=codes, weights=weights)
+            )
+            found.append(rule.at(rows, moved))
+        np.testing.assert_allclose(found[0].value, found[1].value, rtol=1e-11)
+        np.testing.assert_allclose(found[0].loss, found[1].loss, rtol=1e-8, atol=1e-10 * found[1].loss.max())

@@ -196,6 +196,27 @@ class Deviations:
                 break
         return at, level, sums, unsolved
 
+    def breakpoints(self) -> tuple["Deviations", FloatArray, FloatArray]:
+        """Return where each path's pieces end, one pair after the other: the pairs repeated, ``T`` and the level.
+
+        Pieces end where a person of the stratum enters, the moved one included, or one of another stratum; the last
+        is past everybody. Ends before anybody is active are at 0.
+        """
+        own, pairs = self.view.own, self.to.size
+        to = np.where(self.to < math.inf, self.to, 0.0)[:, None]
+        past = 2.0 * np.maximum(to, float(own.offset[-1])) + 1.0
+        level = np.hstack([np.broadcast_to(own.offset, (pairs, own.offset.size)), to, past])
+        every = self.take(np.repeat(np.arange(pairs), level.shape[1]))
+        sums = every.sums(np.zeros(level.size), level.ravel())
+        at = sums.total * (level.ravel() - sums.centre) / self.size
+        at = np.where(sums.total > 0.0, np.maximum(at, 0.0), 0.0).reshape(pairs, -1)
+        if self.view.own_pieces is not self.view.pieces:
+            keys = np.broadcast_to(self.view.pieces.key, (pairs, self.view.pieces.key.size))
+            there = self.take(np.repeat(np.arange(pairs), keys.shape[1])).levels(keys.ravel()).reshape(keys.shape)
+            at, level = np.hstack([at, keys]), np.hstack([level, there])
+            every = self.take(np.repeat(np.arange(pairs), level.shape[1]))
+        return every, at.ravel(), level.ravel()
+
     def levels(self, at: FloatArray) -> FloatArray:
         """Return the water level of the stratum at ``T`` for each: Newton's method on a convex function."""
         own, least = self.view.own, np.nextafter(self.lowest(), math.inf)

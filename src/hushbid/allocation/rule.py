@@ -7,7 +7,8 @@ are tangents of a convex function, so the guesses fall towards the only answer a
 For a price what is found is a local minimum, perhaps not the best. Raising a cost raises the objective at every ``T``.
 So the best ``T`` lies where the incumbent's objective is at most the value found, in an interval that its pieces give.
 If ``T⁴ − 2W`` increases on all of it, which ``4T³ > 2M`` at its ends shows, there is no other minimum. Where that
-fails, and for lowered costs, the second-order bound of `hushbid.allocation.branch_and_bound` finds the best.
+fails, and for lowered costs, every piece of the pair's path is looked at if there are few, and otherwise the
+second-order bound of `hushbid.allocation.branch_and_bound` finds the best.
 """
 
 import math
@@ -32,6 +33,9 @@ _CHUNK = 1 << 13
 _PRICE_ROUNDS = 16
 _LOST_DIGITS = 1e-6
 """Where ``W`` is a smaller share of ``M·T``, or a cost of the least, differences of sums lose their digits."""
+
+_DENSE = 1 << 18
+"""Up to so many pieces of all pairs together are looked at one by one, which takes less than bounding them."""
 
 _GRID = 24
 _TOLERANCE = 1e-12
@@ -174,7 +178,9 @@ class AllocationRule:
         )
         if unsure.size:
             some = people.take(unsure)
-            best, start = self._search(some, value[unsure], free[unsure])
+            few = unsure.size * (self._pieces.key.size + 2) <= _DENSE
+            search = self._search_pieces if few else self._search
+            best, start = search(some, value[unsure], free[unsure])
             moved = np.flatnonzero(start > 0.0)  # not a number where the minimum that was known is best
             which = unsure[moved]
             at[which], level[which], found, unsettled = some.take(moved).follow(
@@ -209,6 +215,34 @@ class AllocationRule:
             evaluate, grid, np.fmin(known, free), tolerance=_TOLERANCE, at_zero=np.where(cheapest > 0.0, math.inf, free)
         )
         return found.value, found.at
+
+    def _search_pieces(self, people: Deviations, known: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return the same as `_search`, from the root of every piece of every pair's path."""
+        target, pairs = self._problem.form.target, known.size
+        every, end, level = people.breakpoints()
+        sums = every.sums(end, level)
+        order = np.argsort(end.reshape(pairs, -1), axis=1)
+        high, mean, spread, floor = (
+            np.take_along_axis(one.reshape(pairs, -1), order, axis=1)
+            for one in (end, sums.mean, sums.spread, sums.floor)
+        )
+        low = np.hstack([np.zeros((pairs, 1)), high[:, :-1]])
+        high[:, -1] = math.inf  # past everybody
+        # what is bought falls to the left of a minimum and rises to its right, perhaps within one piece
+        turn = np.clip(target.turning_point(mean), low, high)
+        rising = (high == math.inf) | (target.excess(high, mean, mean * high - spread) >= -1e-9 * high**4)
+        falling = target.excess(turn, mean, mean * turn - spread) <= 1e-9 * turn**4
+        pair, piece = np.nonzero(rising & falling)
+        terms = mean[pair, piece], spread[pair, piece], floor[pair, piece]
+        root = target.root(*terms)
+        inside = (root >= low[pair, piece] * (1.0 - 1e-9)) & (root <= high[pair, piece] * (1.0 + 1e-9))
+        value = np.where(inside, target.value(root, *terms), math.inf)
+        least, at = np.full(pairs, math.inf), np.full(pairs, math.nan)
+        np.fmin.at(least, pair, value)
+        best = np.flatnonzero(value == least[pair])
+        at[pair[best]] = root[best]
+        known = np.fmin(known, free)
+        return np.fmin(known, least), np.where(least < known * (1.0 - 1e-14), at, math.nan)
 
     # -- zero-cost people ----------------------------------------------------------------------------------------------
 
