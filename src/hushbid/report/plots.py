@@ -72,7 +72,7 @@ def schedule(
     of the four largest from which at least 20 people are bought from.
 
     As in a report: read off at round bids, from at least 20 people bought from; with fewer, from ``menu``, made by
-    ``market.menu``, which nobody's report is behind.
+    ``market.menu``, which nobody's bid is behind.
     """
     _must_be(outcome, Outcome, "outcome")
     if show not in ("privacy_loss", "payment"):
