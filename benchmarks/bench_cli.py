@@ -106,7 +106,7 @@ def from_parquet(folder: Path) -> list[Row]:
 
 
 def people(folder: Path) -> None:
-    """Reports and, in another order, data."""
+    """Bids and, in another order, data."""
     rng = np.random.default_rng(1)
     ids = np.char.add("person-", np.arange(PEOPLE).astype(str))
     order = rng.permutation(PEOPLE)

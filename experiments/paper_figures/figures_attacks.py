@@ -2,7 +2,7 @@
 
 All in one market: a hundred people, data between 0 and 1 of variance 1/4, sensitivities uniform on [1, 2], a buyer to
 whom one squared unit of error is worth 10,000 (to halve a standard error of 0.1 is worth 75), and people who do not
-care about the estimate. Reports stand at equally spaced quantiles unless drawn.
+care about the estimate. Bids stand at equally spaced quantiles unless drawn.
 """
 
 from typing import TYPE_CHECKING
@@ -38,7 +38,7 @@ def market_in(setting: str, *, prior: Uniform = PRIOR, cap: float | None = None)
 
 
 def quantiles(n: int) -> FloatArray:
-    """Reports at the middles of n equal parts of the distribution."""
+    """Bids at the middles of n equal parts of the distribution."""
     return np.asarray(1.0 + (np.arange(n) + 0.5) / n)
 
 
@@ -120,7 +120,7 @@ def wrong_prior(quick: bool = False) -> PaperFigure:
 
     return PaperFigure(
         name="wrong-prior",
-        title="A wrong prior costs money or accuracy, never the truth: people still do best to report it.",
+        title="A wrong prior costs money or accuracy, never the truth: people still do best to bid truthfully.",
         table=table,
         draw=draw,
         size=(8.6, 5.2),
@@ -212,7 +212,7 @@ def _best_collusion(market: Market, n: int, *, points: int) -> tuple[float, floa
 
 
 def _joint_gain(market: Market, bids: FloatArray, rows: IndexArray, points: int) -> float:
-    """What the best joint report on a refined grid adds to the honest surplus of two people."""
+    """What the best joint bid on a refined grid adds to the honest surplus of two people."""
     truth = bids[rows]
     honest = group_surplus(market, bids, rows, truth, truth)
     best, place = honest, truth

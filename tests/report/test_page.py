@@ -331,7 +331,7 @@ def test_an_unlimited_loss_is_said() -> None:
 
 def test_a_prior_fitted_on_participants_is_said(few: Outcome) -> None:
     text = words(page_of(few, prior_from_participants=True, notices=["Bids are simulated."]))
-    assert "fitted on people who also report in this campaign" in text
+    assert "fitted on people who also bid in this campaign" in text
     assert "Bids are simulated." in text
 
 

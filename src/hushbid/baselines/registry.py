@@ -1,7 +1,7 @@
 """Which baselines there are: ours, in the order of tables, and those of one's own, after them.
 
 A baseline of one's own is a subclass of `Baseline`. `compare` takes its class as it is; once it is registered, every
-comparison has it, on the command line and in bids too, under its name.
+comparison has it, on the command line and in reports too, under its name.
 """
 
 from dataclasses import is_dataclass

@@ -14,9 +14,6 @@ from hushbid.errors import HushbidError
 BY_FILES = "hushbid.by_files"
 """Set in a context's ``meta`` where files state the market: then names without a value are the files' fields."""
 
-_OTHER_NAMES = {("bid", "question"): "question"}
-"""What a command calls a field otherwise than Python, by command and field."""
-
 _FIELDS_OF_FILES = frozenset({"accept_infinite_loss", "accept_pilot_overlap", "each", "max_correlation", "user_weight"})
 """What a message may advise with a value, and a campaign file states."""
 
@@ -29,9 +26,9 @@ def in_options(problem: HushbidError, command: click.Command, *, by_files: bool 
     told = _ASSIGNED.sub(lambda found: _assigned(found, options), str(problem))
     if by_files or "." in (problem.field or ""):
         return told
-    field = _OTHER_NAMES.get((command.name or "", problem.field or ""), problem.field)
+    field = problem.field
     if field in options and options[field] not in told:
-        told = re.sub(rf"(?<![\w-]){problem.field} (?=must|is|cannot|needs)", f"{options[field]} ", told, count=1)
+        told = re.sub(rf"(?<![\w-]){field} (?=must|is|cannot|needs)", f"{options[field]} ", told, count=1)
     # a name of several words is never English, so it can be told from the words around it
     several = "|".join(sorted((name for name in options if "_" in name), key=len, reverse=True))
     if several:

@@ -1,6 +1,6 @@
 """Markets, outcomes and plans as a notebook shows them: what their summaries say, and nothing that is one person's.
 
-Of an outcome, sums and errors are left out that fewer than `FEWEST_PEOPLE` are behind, as bids do: a notebook is
+Of an outcome, sums and errors are left out that fewer than `FEWEST_PEOPLE` are behind, as in reports: a notebook is
 sent to others more easily than an outcome.
 """
 

@@ -59,7 +59,7 @@ def menu_level(precisions: Precisions, amount: float) -> float:
 
 
 def expected_expense(prior: Prior, level: float) -> float:
-    """``E[ψ(τ − ψ)⁺]`` at the level ``τ``, for bids drawn from the prior."""
+    """``E[ψ(τ − ψ)⁺]`` at the level ``τ``, for costs drawn from the prior."""
     return _expense_of(prior)(level)
 
 

@@ -56,7 +56,7 @@ class Group:
     """What the group is called; empty if there are no groups."""
 
     prior: Prior
-    """What is believed about their bids."""
+    """What is believed about their costs."""
 
     who: IndexArray | int
     """Who they are, ascending, or how many, where it is everybody; none where people are counted, but not listed."""
@@ -355,7 +355,7 @@ class Population:
         return self._by_group(lambda prior, part: np.asarray(prior.quantile(part)), levels)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """One bid per person."""
+        """One cost per person."""
         return self._by_group(lambda prior, part: prior.sample(part.size, rng=rng), np.empty(self.people))
 
     def per_person(self, number: Callable[[Prior], float]) -> FloatArray:

@@ -70,7 +70,7 @@ class Kind:
     """People who differ by nothing but their bids."""
 
     prior: Prior
-    """What is believed about their bids."""
+    """What is believed about their costs."""
 
     people: float
     """How many they are expected to be."""

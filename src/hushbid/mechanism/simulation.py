@@ -69,10 +69,10 @@ class Simulation:
     """The largest privacy loss of anybody."""
 
     below_support: FloatArray
-    """Share of the people whose bid lies below the market's prior; they bid its lowest value."""
+    """Share of the people whose cost lies below the market's prior; they bid its lowest value."""
 
     above_support: FloatArray
-    """Share of the people whose bid lies above the market's prior; they are never bought from."""
+    """Share of the people whose cost lies above the market's prior; they are never bought from."""
 
     worst_payment_found: float
     """The largest total payment among these campaigns and some extreme ones: the worst case is at least this."""

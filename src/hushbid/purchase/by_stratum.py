@@ -188,7 +188,7 @@ def _decided(campaign: Campaign, name: str, people: People) -> Decided:
         raise type(problem)(f"Stratum {name!r}: {problem}", field=problem.field, row=problem.row) from None
     if everybody.outcome.active == 0:
         raise NobodyToBuyFrom(
-            f"The mean of stratum {name!r} cannot be estimated: nobody in it reported within the prior's support."
+            f"The mean of stratum {name!r} cannot be estimated: nobody in it bid within the prior's support."
         )
     origin = campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
     return Decided.of(everybody, campaign.currency, origin)

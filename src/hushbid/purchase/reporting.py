@@ -1,6 +1,6 @@
 """The report page again, from a record: what the page of the purchase said, as far as the record knows it.
 
-A record holds the decisions, the payments, the release, and in its notes the campaign's name, its question, its wave
+A record holds the decisions, the payments, the release, and in its notes the campaign's title, its question, its wave
 and its notices. It does not hold the unit of the data, the date, the spending limit, how sure the interval was to be,
 what the audits found, nor what a server knows of payments made. Whoever asks for the page states the first four, and
 the audits are run again.

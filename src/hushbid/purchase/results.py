@@ -65,7 +65,7 @@ class Purchase:
     def __repr__(self) -> str:
         figures, released = self.decided.figures, self.answer is not None
         return (
-            f"Purchase(name={self.campaign.title!r}, people={figures.people}, active={figures.active},"
+            f"Purchase(title={self.campaign.title!r}, people={figures.people}, active={figures.active},"
             f" released={released}, files={len(self.files)})"
         )
 
@@ -212,7 +212,7 @@ class PurchaseByStratum:
     """Where the strata stand side by side."""
 
     def __repr__(self) -> str:
-        return f"PurchaseByStratum(name={self.campaign.title!r}, parts={self.parts!r})"
+        return f"PurchaseByStratum(title={self.campaign.title!r}, parts={self.parts!r})"
 
     @property
     def failed(self) -> int:

@@ -63,7 +63,7 @@ class Report:
     """Where noise is added."""
 
     people: int
-    """How many reported."""
+    """How many bid."""
 
     bought_from: int
     """How many of them give up privacy."""

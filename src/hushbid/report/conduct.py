@@ -1,7 +1,7 @@
 """How a server's campaign was carried out: what was asked and when, and who took no part in it, or left.
 
 Small numbers are told together with others (`hushbid.report.suppression`). How many took no part in all follows from
-how many were invited and how many reported, which everybody may know. Of those bought from, who left is counted where
+how many were invited and how many bid, which everybody may know. Of those bought from, who left is counted where
 it is told how many delivered (`hushbid.report.sections.cost`).
 """
 
@@ -30,7 +30,7 @@ class Conduct:
     released_at: datetime | None
 
     fee: float
-    """For everybody whose report counts, in units of the currency."""
+    """For everybody whose bid counts, in units of the currency."""
 
     invited: int
     silent: int
@@ -62,10 +62,10 @@ class ConductFacts:
     """What happened when, in UTC."""
 
     fee: float
-    """For everybody whose report counts."""
+    """For everybody whose bid counts."""
 
     invited: int
-    reported: int
+    bids: int
     apart: tuple[tuple[str, int], ...]
     """Why others took no part, small numbers told together."""
 
@@ -90,7 +90,7 @@ def conduct_facts(conduct: Conduct, material: Material) -> ConductFacts:
         dates=tuple((name, _utc(moment)) for name, moment in moments if moment is not None),
         fee=conduct.fee,
         invited=conduct.invited,
-        reported=int(outcome.bids.size),
+        bids=int(outcome.bids.size),
         apart=told_together(
             {
                 say("did not answer"): conduct.silent,
@@ -112,7 +112,7 @@ def table(facts: ConductFacts, currency: Currency | None) -> Table:
     rows = [
         *facts.dates,
         (say("People invited"), count(facts.invited)),
-        (say("named a price that counts"), count(facts.reported)),
+        (say("named a price that counts"), count(facts.bids)),
         *((name, count(people)) for name, people in facts.apart),
         *((say("bought from, and {name}", name=name), count(people)) for name, people in facts.left or ()),
     ]

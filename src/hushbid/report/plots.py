@@ -26,7 +26,7 @@ from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart, fewest,
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-# the colours of bids
+# the colours of reports
 _OURS, _OTHERS, _QUIET = "#0072b2", "#e69f00", "#8a919c"
 _LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7")
 _STYLES = ("-", "--", ":", "-.")
@@ -72,7 +72,7 @@ def schedule(
     of the four largest from which at least 20 people are bought from.
 
     As in a report: read off at round bids, from at least 20 people bought from; with fewer, from ``menu``, made by
-    ``market.menu``, which nobody's report is behind.
+    ``market.menu``, which nobody's bid is behind.
     """
     _must_be(outcome, Outcome, "outcome")
     if show not in ("privacy_loss", "payment"):

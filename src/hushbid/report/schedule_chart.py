@@ -2,7 +2,7 @@
 
 Where people differ by nothing but their bids one curve prices everybody; under a prior for each group there is one
 curve per group, and where strata are combined one per stratum. It is evaluated on an even grid, so that it shows no
-report. Where variances, limits or user weights differ from person to person, averages over neighbouring bids take
+bid. Where variances, limits or user weights differ from person to person, averages over neighbouring bids take
 its place.
 """
 
@@ -58,7 +58,7 @@ class Curve:
     """At each bid."""
 
     compensation: tuple[float, ...]
-    """Report times privacy loss."""
+    """Bid times privacy loss."""
 
     rent: tuple[float, ...]
     """Information rent."""
@@ -129,7 +129,7 @@ def _exact(outcome: Outcome, group: Group) -> Curve:
 def _averages(outcome: Outcome, group: Group) -> Curve:
     order = group.rows[np.argsort(outcome.bids[group.rows], kind="stable")]
     parts = np.array_split(order, max(2, min(_AVERAGES, order.size // max(SMALLEST_CELL, 1))))
-    # not the mean report times the mean loss: what they differ by would look like a payment for something else
+    # not the mean bid times the mean loss: what they differ by would look like a payment for something else
     compensation = outcome.bids * outcome.privacy_loss
     columns = (outcome.bids, outcome.privacy_loss, compensation, outcome.information_rent, outcome.payments)
     bids, loss, paid, rent, payment = (np.array([column[part].mean() for part in parts]) for column in columns)
@@ -180,7 +180,7 @@ def loss_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
         name="schedule-loss",
         title=say("The more a person asks, the less is bought from her"),
         description=say(
-            "Privacy loss against the reported price: from {loss} at {price}, falling with what is asked.",
+            "Privacy loss against the price asked: from {loss} at {price}, falling with what is asked.",
             loss=number(first.privacy_loss[0]),
             price=number(first.bids[0]),
         ),
@@ -207,7 +207,7 @@ def payment_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
     return Chart(
         name="schedule-payment",
         title=say("What she is paid, and what for"),
-        description=say("Payment against the reported price: compensation, and information rent on top of it."),
+        description=say("Payment against the price asked: compensation, and information rent on top of it."),
         draw=lambda width: _payments(curves, currency, width),
         table=_table(curves),
     )

@@ -1,6 +1,6 @@
 """What may be said about people without saying anything about a person.
 
-A privacy loss or a payment tells what somebody reported, so a report that leaves the house holds none. Five rules:
+A privacy loss or a payment tells what somebody bid, so a report that leaves the house holds none. Five rules:
 
 1. A chart or a list of quantiles is drawn from at least `SMALLEST_CHART` people, or not at all.
 2. A bar of a histogram stands for at least `SMALLEST_CELL` people, bars with fewer are joined to their neighbours; and
@@ -72,7 +72,7 @@ class GroupRow:
     """The group's name, or that of the pool."""
 
     people: int
-    """How many reported."""
+    """How many bid."""
 
     bought_from: int
     """How many have a positive privacy loss."""

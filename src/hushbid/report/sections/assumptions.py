@@ -64,9 +64,7 @@ def assumptions_of(
         _relation(market),
         Assumption(
             title=say("Data cannot be faked, prices can"),
-            text=say(
-                "People deliver their true datum. They may report any price for privacy, and are expected to try."
-            ),
+            text=say("People deliver their true datum. They may name any price for privacy, and are expected to try."),
             if_wrong=say("False data bias the estimate; nothing here would notice."),
         ),
         _prior(market, prior_from_participants),
@@ -98,13 +96,13 @@ def assumptions_of(
             else say("Whoever can predict a coin knows the true answer."),
         ),
         Assumption(
-            title=say("Reports stay confidential"),
+            title=say("Bids stay confidential"),
             text=say(
-                "ε limits what the estimate tells about data. It does not protect the reported prices: a person's"
-                " payment and privacy loss reveal what she reported, so only she and whoever runs or audits the"
+                "ε limits what the estimate tells about data. It does not protect bids: a person's"
+                " payment and privacy loss reveal what she bid, so only she and whoever runs or audits the"
                 " campaign may see them."
             ),
-            if_wrong=say("Whoever sees decisions learns reported prices, and whatever those tell about data."),
+            if_wrong=say("Whoever sees decisions learns people's bids, and whatever those tell about data."),
         ),
     )
 
@@ -236,7 +234,7 @@ def _prior(market: Market, from_participants: bool) -> Assumption:
     if from_participants:
         return Assumption(
             title=say("A prior fitted on participants"),
-            text=text + say(" It was fitted on people who also report in this campaign, against the rules."),
+            text=text + say(" It was fitted on people who also bid in this campaign, against the rules."),
             if_wrong=say("It is wrong already: a person's bid moved her own price, so the truth need not pay best."),
         )
     return Assumption(

@@ -68,7 +68,7 @@ def facts_of(material: Material) -> tuple[AuditLine, ...]:
 
 
 def audit_lines(audits: Iterable[object], *, noise_share: float, people: int | None = None) -> tuple[AuditLine, ...]:
-    """One line per audit result; failures first. ``people``, if known, is how many reported."""
+    """One line per audit result; failures first. ``people``, if known, is how many bid."""
     lines = [_line(audit, noise_share, people) for audit in audits]
     return tuple(sorted(lines, key=lambda line: ("failed", "weak", "clear").index(line.verdict)))
 
@@ -201,7 +201,7 @@ def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
     else:
         finding = say(
             "No misreport that was tried gained more than {gain} ({stated} is stated), joining never cost anything, no"
-            " privacy loss rose with a report, and payments agree with what the privacy losses imply.",
+            " privacy loss rose with a bid, and payments agree with what the privacy losses imply.",
             gain=number(at_most(max(audit.largest_gain, 0.0)), 2),
             stated=number(at_most(audit.stated_error), 2),
         )

@@ -252,7 +252,7 @@ def arithmetic(facts: SelectionFacts, people: int, unit: str, *, strata: bool = 
         head=(say("Bias = n · cov(weight, datum)"), say("Value")),
         rows=(
             (say("Standard deviation of the data (declared)"), with_unit(number(facts.spread), unit)),
-            (say("People reporting, n"), count(people)),
+            (say("People bidding, n"), count(people)),
             (
                 say(
                     "People as if all counted the same, {formula}", formula="(Σ |w|)² / Σ w²" if strata else "1 / Σ w²"

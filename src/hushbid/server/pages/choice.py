@@ -2,7 +2,7 @@
 
 Nobody knows what one unit of privacy loss costs her. So the page asks for the price of a concrete step ε: somebody who
 gives her value even odds could become at most e^ε/(1 + e^ε) sure. Costs are proportional to ε in the model, so a price
-p for that step is a bid of p/ε per unit, which is what is bid.
+p for that step is a bid of p/ε per unit, which is what is sent.
 
 What an answer leads to is read from the menu that was computed when the campaign opened: averages over simulated
 bids of the others. Between its points loss, chance and *rent* are taken to be straight. The rent is what is paid

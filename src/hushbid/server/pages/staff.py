@@ -108,7 +108,7 @@ def _attacks(request: Request) -> Attacks:
 
 
 @router.get("/campaigns/{campaign}/report")
-async def bid(request: Request, campaign: str) -> Response:
+async def report(request: Request, campaign: str) -> Response:
     """The report for buyers and regulators: a page of its own, which loads and runs nothing."""
     visit = await staff(request)
     found = require_id(campaign)
