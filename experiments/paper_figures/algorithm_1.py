@@ -15,7 +15,7 @@ i is chosen by argmax. :func:`algorithm_1` repairs both, and three siblings keep
 can show what each does (docs/explanation/errata.md, errata 1 and 2).
 
 It is a faithful baseline, hence without what :mod:`hushbid.allocation` adds: no centred moments (close virtual costs
-cancel), no zero virtual costs, no zero variance, no unequal variances, no certificate, and a full sort.
+cancel), no zero virtual costs, no unequal variances, no certificate, and a full sort.
 """
 
 from dataclasses import dataclass

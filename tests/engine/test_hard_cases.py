@@ -73,6 +73,14 @@ def test_a_cap_that_limits_nobody_takes_no_pass_and_changes_nothing(goal: Goal) 
     assert low.summary.method == "gathered"  # others might lose more than that if somebody stayed away
 
 
+@pytest.mark.parametrize("goal", [Price(5.0), Accuracy(0.5), Budget(5.0)], ids=lambda goal: str(goal.kind))
+def test_a_variance_in_a_column_that_is_next_to_nothing_is_priced_as_in_memory(goal: Goal) -> None:
+    bids, spread = np.array([1.5, 1.2, 1.3]), np.array([1e-300, 0.25, 0.25])
+    market = Market(prior=Uniform(1, 2), goal=goal)
+    priced = price(table(bids, spread=spread), market, variance="spread")
+    assert_same(priced.frame.sort_by("id"), priced, replace(market, variance=spread).acquire(bids))
+
+
 def test_an_error_weight_and_a_variance_whose_product_is_ordinary_are_priced_as_in_memory() -> None:
     market = Market(prior=Uniform(3e-279, 6e-278), variance=1e-225, buyer_weight=1e60, user_weight=0.0)
     bids = np.linspace(4e-279, 5e-278, 30)

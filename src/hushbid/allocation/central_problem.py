@@ -27,7 +27,7 @@ from hushbid.estimation import Strata
 _PRICE_LIMITS, _LIMITS = (1e-200, 1e150), (1e-140, 1e140)
 """Positive costs in normal units are moved between these: fourth powers of ``T``, or squares of costs, are numbers."""
 
-_LEAST_VARIANCE = 1e-60
+LEAST_VARIANCE = 1e-60
 """A variance below this is counted as this: in data of range 1 it cannot be seen beside any noise."""
 
 _LEAST_SCALE = 1e-280
@@ -148,7 +148,7 @@ class CentralProblem:
         if strata.codes.shape != costs.shape:
             told = f"strata must have one code per person ({costs.size}), got shape {strata.codes.shape}."
             raise InputError(told, field="strata")
-        variances = np.broadcast_to(np.maximum(problem.variance, _LEAST_VARIANCE), costs.shape)
+        variances = np.broadcast_to(np.maximum(problem.variance, LEAST_VARIANCE), costs.shape)
         # of people who can be bought from
         unit = float(variances.min() if costs.max() < math.inf else variances[costs < math.inf].min())
         form = NormalForm.of(strata.weights, unit, problem.goal)

@@ -11,7 +11,6 @@ import numpy as np
 from hushbid.allocation.problem import HUGE, MOST
 from hushbid.arrays import FloatArray, IndexArray
 
-_KAPPA = 1.5 * 4.0 ** (1.0 / 3.0)
 _WORTHWHILE = 1.0 / (2.0 * math.sqrt(2.0))
 _WORTHWHILE_RESPONSE, _ENOUGH_RESPONSE = 0.5825829083651485, 0.6342344133498707
 _MOST_WORTHWHILE = 0.6

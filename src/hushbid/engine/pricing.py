@@ -9,9 +9,10 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hushbid.allocation import HardBudget, Price
+from hushbid.allocation import HardBudget
+from hushbid.allocation.central_problem import LEAST_VARIANCE
 from hushbid.allocation.from_sums import SummedOptimum
-from hushbid.allocation.goals import Budget, name_of
+from hushbid.allocation.goals import Budget
 from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.engine.adapter import Batch, Engine, Frame
@@ -301,8 +302,6 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
     if least_cap < math.inf and census.people <= gather:
         return _everybody(run, population, census)
     variance = _planned_variances(run, population, census)
-    if not variance[0] > 0.0:  # somebody without variance: one by one
-        return _one_by_one(run, population, census, (math.inf,) * len(census.parts))
     # by sums if many are below the bracket's top, else one by one
     located = locate(population, census.parts, variance=variance)
     if run.people.variance is None and min(one.found.below for one in located) > gather:
@@ -351,11 +350,7 @@ def _planned_variances(run: Run, population: Population, census: Census) -> tupl
     """The smallest and the largest variance that the purchase is planned with, on a range of width 1."""
     if run.people.variance is None:
         return float(population.variance), float(population.variance)
-    smallest, largest = (one / population.unit for one in census.variance)
-    if not isinstance(population.goal, Price) and not smallest > 0.0:
-        raise InputError(
-            f"variance must be positive beside a {name_of(population.goal)}, got 0.", field=run.people.variance
-        )
+    smallest, largest = (max(one / population.unit, LEAST_VARIANCE) for one in census.variance)
     more = population.roster * population.bias
     return smallest + more, largest + more
 

@@ -137,12 +137,12 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     else:
         scale = normal_scale(population.error_weight, variance)
         few = math.inf
-        if census.lowest > 0.0 and variance > 0.0:
+        if census.lowest > 0.0:
             each = _least_supply(population.largest_cap, variance)
             few = math.sqrt(LAPLACE.worthwhile * scale / census.lowest) / each + 2.0
     most = int(min(4.0 * few + _AT_LEAST, MOST))
     # the bound exceeds what the driver takes, and so many are there
-    if 2.0 * few > most and census.histogram.people > most and variance > 0.0:
+    if 2.0 * few > most and census.histogram.people > most:
         raise MarketError(
             f"More than {MOST} of the cheapest people could matter: the accuracy or the error weight is too large, or"
             " the smallest virtual cost too small, for the local setting at this size."

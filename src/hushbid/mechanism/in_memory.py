@@ -74,7 +74,7 @@ class ManyPeople:
         known = isinstance(population.goal, (Price, Accuracy, Budget)) and population.setting.name == "central"
         smallest, largest = float(np.min(population.variance)), float(np.max(population.variance))
         estimate = population.outside_option == "estimate" and population.cares
-        if population.people <= MANY or not known or not smallest > 0.0:
+        if population.people <= MANY or not known:
             return None
         if estimate and (np.ndim(population.user_weight) > 0 or smallest < largest):
             return None

@@ -29,6 +29,7 @@ from hushbid.allocation import (
     least_objective,
     replies,
 )
+from hushbid.allocation.central_problem import LEAST_VARIANCE
 from hushbid.arrays import FloatArray, IndexArray, counted_repr
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
@@ -39,9 +40,6 @@ from hushbid.priors import Grouped, Prior
 from hushbid.priors.inputs import to_bids
 
 OutsideOption = Literal["own_data", "estimate"]
-_LEAST_VARIANCE = 1e-60
-"""A variance that is less of the squared range is taken for this: it cannot be seen there."""
-
 _FREE = 1e-100
 """Next to nothing: solvers need not tell it from zero where a bound is all that is wanted."""
 TieKey = Sequence[Any] | NDArray[Any] | None
@@ -166,7 +164,7 @@ class Population:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))
         # of a yes or no it is 1/4 to the last bit
         own = WORST_VARIANCE if self.setting.response else self.own_error / self.unit
-        own = np.maximum(own, _LEAST_VARIANCE) if isinstance(own, np.ndarray) else max(own, _LEAST_VARIANCE)
+        own = np.maximum(own, LEAST_VARIANCE) if isinstance(own, np.ndarray) else max(own, LEAST_VARIANCE)
         object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
         if isinstance(self.goal, Budget) and self.goal.reserve is None:
             reserve = reserve_for(

@@ -38,9 +38,6 @@ class Setting(ABC):
     sends_messages: ClassVar[bool]
     """Whether people deliver messages that carry their noise already, not data."""
 
-    one_variance: ClassVar[bool]
-    """Whether everybody's variance must be the same."""
-
     identity_decides: ClassVar[bool]
     """Whether some of several people with equal virtual costs may be bought from and others not."""
 
@@ -87,7 +84,6 @@ class Central(Setting):
     name: ClassVar[SettingName] = "central"
     noise_power: ClassVar[int] = 2
     sends_messages: ClassVar[bool] = False
-    one_variance: ClassVar[bool] = False
     identity_decides: ClassVar[bool] = False
     loss_rounding: ClassVar[float] = 1e-12
 
@@ -107,7 +103,6 @@ class Local(Setting):
     name: ClassVar[SettingName] = "local"
     noise_power: ClassVar[int] = 1
     sends_messages: ClassVar[bool] = True
-    one_variance: ClassVar[bool] = True
     identity_decides: ClassVar[bool] = True
     loss_rounding: ClassVar[float] = 1e-10  # losses come from a Newton step of 4e-6
 

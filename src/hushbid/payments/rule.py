@@ -79,7 +79,7 @@ def rounding(
     # what she would sell alone; what she saves the others; the optimality condition
     alone = min(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * top ** (2.0 / 3.0), cap * top)
     without = objective / (1.0 - largest_weight) ** 2 if largest_weight < 1.0 else np.inf
-    price = without * (without / (2.0 * error_weight * variance)) if variance > 0.0 else np.inf
+    price = without * (without / (2.0 * error_weight * variance))
     most: float = loss_rounding * (min(alone, price) + care) + _RENT_ROUNDING * min(alone, without)
     return most
 

@@ -3,7 +3,7 @@
 An engine reads Parquet, files or folders, frames and clusters, and writes Parquet. What is written is counted and
 checked under a temporary name, and only then takes its own. Up to `hushbid.purchase.deciding.LARGEST_RECORD` people can
 be taken here, where the same code as for memory, which sums and prices them as the engine did, makes tables, record and
-bid.
+report.
 """
 
 from collections import Counter

@@ -19,7 +19,6 @@ Computed = Callable[[IndexArray], Integrals]
 """Numbers of some rows, and how far each may be off."""
 
 _FIRST = 17
-_FEW = 32
 _BLOCK = 256
 """The worst suspects are computed so many at a time: once some are found wrong, the rest need not be."""
 
