@@ -15,7 +15,7 @@ from importlib import import_module
 from pathlib import Path
 
 from benchmarks.harness import Row
-from hushbid.disclosure.once_store import VARIABLE
+from hushbid.disclosure.ledger.store import VARIABLE
 
 HERE = Path(__file__).parent
 HEADINGS = ("measured", "against", "ours", "theirs", "ratio", "limit", "")

@@ -343,8 +343,8 @@ def pytest_runtest_setup() -> None:
     place = Path(_STORES.name) / str(next(_number))
     os.environ["HUSHBID_LEDGER"], os.environ["HUSHBID_STORE"] = str(place), f"{place}-values"
     for module, memory in (("once", "_drawn"), ("once", "_asked")):
-        if f"hushbid.disclosure.{module}" in sys.modules:
-            getattr(sys.modules[f"hushbid.disclosure.{module}"], memory).clear()
+        if f"hushbid.disclosure.ledger.{module}" in sys.modules:
+            getattr(sys.modules[f"hushbid.disclosure.ledger.{module}"], memory).clear()
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

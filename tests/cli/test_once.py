@@ -22,7 +22,8 @@ from click.testing import CliRunner
 
 import hushbid
 from hushbid.cli import main
-from hushbid.disclosure import once_marks, once_question
+from hushbid.disclosure.ledger import marks as ledger_marks
+from hushbid.disclosure.ledger import question as ledger_question
 from hushbid.errors import AlreadyReleased, InputError
 
 N = 12
@@ -93,8 +94,8 @@ def refused(folder: Path, *arguments: object, code: int = 5) -> str:
 
 def forget() -> None:
     """What a process remembers is gone, as in a new one."""
-    hushbid.disclosure.once._drawn.clear()
-    hushbid.disclosure.once._asked.clear()
+    hushbid.disclosure.ledger.once._drawn.clear()
+    hushbid.disclosure.ledger.once._asked.clear()
 
 
 def everything(folder: Path) -> dict[str, bytes | None]:
@@ -405,21 +406,21 @@ def test_names_tell_nothing_and_the_key_is_its_owners(home: Path, store: Path) -
     assert stat.S_IMODE(store.stat().st_mode) == 0o700
     [claim] = store.glob("*.json")
     assert re.fullmatch(r"ids-[0-9a-f]{32}-[0-9a-f]{32}-1", claim.stem)
-    ask = once_question.Ask(
+    ask = ledger_question.Ask(
         question="mean sleep",
         wave=1,
         by_ids=True,
         setting="central",
         bounds=(0.0, 12.0),
-        tally=once_question.tallied(
-            once_question.person_digests([f"p{k}" for k in range(N)]),
+        tally=ledger_question.tallied(
+            ledger_question.person_digests([f"p{k}" for k in range(N)]),
             np.ones(N),
             2.0,
-            once_question.Forms(rows=[None] * N),
+            ledger_question.Forms(rows=[None] * N),
         ),
     )
     for secret, same in ((key.read_bytes(), True), (bytes(32), False)):
-        marks = once_marks.Marks.of(ask, once_marks.Keyed(secret), date(2026, 5, 3), answers=False)
+        marks = ledger_marks.Marks.of(ask, ledger_marks.Keyed(secret), date(2026, 5, 3), answers=False)
         assert (marks.name == claim.stem) is same
     content = claim.read_text()
     assert not any(f'"p{k}"' in content or repr(SLEEP[k]) in content for k in range(N))
@@ -619,7 +620,7 @@ def test_a_claim_that_is_whole_but_no_claim_is_refused_with_a_sentence(what: str
     run(home)
     [path] = store.glob("*.json")
     forged = FORGED[what](json.loads(path.read_text())["drawing"])
-    path.write_bytes(hushbid.disclosure.once_files._sealed(forged))
+    path.write_bytes(hushbid.disclosure.ledger.files._sealed(forged))
     forget()
     assert re.search(
         r"(entry|stored release) of this version|is damaged|other people|must have format|fields of its version",

@@ -15,8 +15,8 @@ from hushbid.disclosure.contrast_from_sums import (
     prepare_summed_contrast,
     prepare_summed_survey_contrast,
 )
-from hushbid.disclosure.once import release_summed
-from hushbid.disclosure.once_question import Ask, person_digests, tallied
+from hushbid.disclosure.ledger.once import release_summed
+from hushbid.disclosure.ledger.question import Ask, person_digests, tallied
 from hushbid.disclosure.preparing import answer_forms, planned_errors, with_rows
 from hushbid.disclosure.preparing_from_sums import SummedPlan
 from hushbid.disclosure.promises import strata_terms

@@ -14,7 +14,7 @@ from hushbid.audit import check_accuracy
 from hushbid.disclosure import Relation, Release, ReleasePlan, privatize, release_once, release_plan
 from hushbid.disclosure.central import weigh
 from hushbid.disclosure.error import published_half_width
-from hushbid.disclosure.once_files import stored
+from hushbid.disclosure.ledger.files import stored
 from hushbid.disclosure.preparing import planned_error
 from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prepare_summed
 from hushbid.disclosure.relation import Unevenness, bias_of

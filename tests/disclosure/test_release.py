@@ -16,13 +16,12 @@ from hushbid.disclosure import (
     central,
     local,
     noise,
-    once,
-    once_files,
     privatize,
     release_plan,
     simulate_plan,
 )
 from hushbid.disclosure.error import error_model, published_errors
+from hushbid.disclosure.ledger import files, once
 from hushbid.errors import (
     AlreadyReleased,
     DataError,
@@ -378,7 +377,7 @@ def test_a_drawing_that_could_not_be_stored_may_only_be_completed_where_its_draf
     plan = plan_of([1.0])
     for step in ("create", "sync"):  # before and after the draft is complete
         with monkeypatch.context() as broken:
-            broken.setattr(once_files, step, full)
+            broken.setattr(files, step, full)
             with pytest.raises(Unwritable, match="No space left"):
                 release_plan(plan, [0.1], folder=tmp_path)
         for elsewhere in (None, tmp_path / "other"):

@@ -12,7 +12,7 @@ import pytest
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import id_texts
-from hushbid.disclosure.once_question import Forms, person_digests, tallied
+from hushbid.disclosure.ledger.question import Forms, person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine
 from hushbid.engine.delivered import data_columns

@@ -14,8 +14,8 @@ import hushbid
 from hushbid.allocation import Price
 from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.disclosure import release_synthetic as drawn_in_memory
-from hushbid.disclosure.once_files import _sealed
-from hushbid.disclosure.once_question import person_digests, tallied
+from hushbid.disclosure.ledger.files import _sealed
+from hushbid.disclosure.ledger.question import person_digests, tallied
 from hushbid.disclosure.preparing import answer_forms
 from hushbid.disclosure.preparing_from_sums import Sums
 from hushbid.engine import price, release

@@ -13,7 +13,7 @@ from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
 from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure import survey
 from hushbid.disclosure.grid import DATA_BITS
-from hushbid.disclosure.once_question import person_digests, tallied
+from hushbid.disclosure.ledger.question import person_digests, tallied
 from hushbid.disclosure.preparing import answer_forms
 from hushbid.disclosure.survey_from_sums import SurveySums
 from hushbid.engine import Priced, price, release

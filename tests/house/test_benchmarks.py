@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks import run
 from benchmarks.harness import Row, memory_ratio, time_ratio
-from hushbid.disclosure.once_store import account
+from hushbid.disclosure.ledger.store import account
 
 
 @pytest.mark.parametrize("path", sorted(run.HERE.glob("bench_*.py")), ids=lambda path: path.stem)

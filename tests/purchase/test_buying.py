@@ -15,7 +15,7 @@ from click.testing import CliRunner
 import hushbid
 from hushbid import money
 from hushbid.cli import main
-from hushbid.disclosure import once
+from hushbid.disclosure.ledger import once
 from hushbid.errors import AlreadyReleased, BidError, DataError, InputError, OutputExists
 from hushbid.mechanism import Population
 from hushbid.priors import Uniform

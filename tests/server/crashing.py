@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hushbid.disclosure.once_files import stored
+from hushbid.disclosure.ledger.files import stored
 from hushbid.documents import parsed
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState

@@ -110,7 +110,7 @@ LEDGER = click.option(
 @contextmanager
 def announced_ledger(given: Path | None) -> Iterator[None]:
     """Say on standard error that a release ledger was created: an estimate drawn elsewhere is not in it."""
-    from hushbid.disclosure.once_store import is_ledger, ledger_folder
+    from hushbid.disclosure.ledger.store import is_ledger, ledger_folder
 
     try:
         folder = ledger_folder(given)

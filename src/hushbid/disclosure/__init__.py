@@ -13,16 +13,15 @@ a notebook, ``central`` and ``local`` are the two settings. A survey's ``answers
 ``survey_local`` are the settings for it,
 ``survey_message`` is what a device sends; a single yes/no question is sent by randomised response, ``response_local``,
 as a ``response_message``. ``preparing`` checks everything and leaves only the drawing, ``preparing_from_sums``,
-``survey_from_sums`` and ``contrast_from_sums`` do so where an engine added up. That it is drawn once: ``once_files``
-are the files of one drawing, ``once_question`` says what is asked of whom and ``once_marks`` says it under a key,
-``once_store`` is the release ledger, which keeps what was ever drawn, and ``once`` answers.
+``survey_from_sums`` and ``contrast_from_sums`` do so where an engine added up. That it is drawn once is
+the business of the ``ledger``.
 """
 
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import PromiseCheck
+from hushbid.disclosure.ledger.once import Answer, release_once, release_plan, release_synthetic
 from hushbid.disclosure.local import privatize, simulate_privatized
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.once import Answer, release_once, release_plan, release_synthetic
 from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation

@@ -18,10 +18,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, first_row, rows_text
-from hushbid.disclosure import noise, once_files
+from hushbid.disclosure import noise
 from hushbid.disclosure.contrast import level_of, local_shares, signs_of
 from hushbid.disclosure.error import ErrorModel, error_model
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
+from hushbid.disclosure.ledger.files import drawn_once, stored
 from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
 from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid
@@ -63,14 +64,14 @@ def privatize(
         raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.", field="store")
     # what a stored message must have been made with
     terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
-    kept = once_files.stored(path.parent, path.name)
+    kept = stored(path.parent, path.name)
     if kept is None:
         column = _as_datum(value)  # refused before anything is written
 
         def draw() -> dict[str, Any]:
             return {**terms, "message": draw_messages(column, loss, bounds)[0].to_dict()}
 
-        kept = once_files.drawn_once(path.parent, path.name, draw)
+        kept = drawn_once(path.parent, path.name, draw)
     if {name: kept.get(name) for name in terms} != terms:
         raise ReleaseError(f"{path}.json holds what was privatized with another privacy loss or other bounds.")
     return PrivatizedValue.from_dict(kept["message"])

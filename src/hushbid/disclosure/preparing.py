@@ -1,6 +1,6 @@
 """From a plan and data to a release that only has to be drawn, and to simulations that never are one.
 
-That it is drawn once is the business of `hushbid.disclosure.once`.
+That it is drawn once is the business of `hushbid.disclosure.ledger.once`.
 """
 
 import math
@@ -18,8 +18,8 @@ from hushbid.disclosure.answers import YES_NO, as_answers
 from hushbid.disclosure.contrast import blend_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
+from hushbid.disclosure.ledger.question import Forms
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.once_question import Forms
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release, Summed, versions
 from hushbid.disclosure.response_message import RandomisedResponse

@@ -19,11 +19,12 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray, first_row, rows_text
-from hushbid.disclosure import noise, once_files
+from hushbid.disclosure import noise
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.contrast import level_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
+from hushbid.disclosure.ledger.files import drawn_once, stored
 from hushbid.disclosure.local import (
     as_loss,
     check_messages,
@@ -97,14 +98,14 @@ def privatize_answers(
         "parts": [group.parts for group in shared.groups],
         "epsilon": [str(part) for part in as_ratio(loss)],
     }
-    kept = once_files.stored(path.parent, path.name)
+    kept = stored(path.parent, path.name)
     if kept is None:
         row = _one_row(answers, asked)  # refused before anything is written
 
         def draw() -> dict[str, Any]:
             return {**terms, "message": made(row).to_dict()}
 
-        kept = once_files.drawn_once(path.parent, path.name, draw)
+        kept = drawn_once(path.parent, path.name, draw)
     if {name: kept.get(name) for name in terms} != terms:
         told = f"{path}.json holds what was privatized with another privacy loss or for other questions."
         raise ReleaseError(told)

@@ -23,9 +23,9 @@ from hushbid.disclosure.contrast_from_sums import (
     prepare_summed_contrast,
     prepare_summed_survey_contrast,
 )
+from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
+from hushbid.disclosure.ledger.question import Ask, Forms, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.once import refuse_real_sums, release_summed
-from hushbid.disclosure.once_question import Ask, Forms, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.preparing import answer_forms, message_form, prepare, without_rows
 from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prepare_summed
 from hushbid.disclosure.promises import strata_terms, survey_terms

@@ -11,7 +11,7 @@ import numpy as np
 from hushbid.allocation import HardBudget
 from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure import Release, ReleasePlan, release_once
-from hushbid.disclosure.once import simulate_synthetic
+from hushbid.disclosure.ledger.once import simulate_synthetic
 from hushbid.errors import NothingDelivered
 from hushbid.mechanism.market import OUTCOME_VERSION, Outcome
 

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.arrays import as_count, as_number
-from hushbid.disclosure.once_store import ledger_folder
+from hushbid.disclosure.ledger.store import ledger_folder
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.money import NO_CURRENCY, Currency

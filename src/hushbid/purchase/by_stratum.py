@@ -20,7 +20,7 @@ import numpy as np
 
 from hushbid.arrays import IndexArray
 from hushbid.disclosure import ReleasePlan
-from hushbid.disclosure.once_store import ledger_folder
+from hushbid.disclosure.ledger.store import ledger_folder
 from hushbid.disclosure.preparing import prepare
 from hushbid.errors import HushbidError, InputError, MarketError, NobodyToBuyFrom, NothingDelivered
 from hushbid.mechanism import Market

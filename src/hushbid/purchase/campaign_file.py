@@ -7,7 +7,7 @@ that is not there, a column that the file does not have.
 from pathlib import Path
 from typing import Any
 
-from hushbid.disclosure.once_question import LAST_WAVE
+from hushbid.disclosure.ledger.question import LAST_WAVE
 from hushbid.errors import HushbidError, InputError
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.purchase.campaign import BidsSource, Campaign, DataSource

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushbid.disclosure import Answer
-from hushbid.disclosure.once import named
+from hushbid.disclosure.ledger.once import named
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of

@@ -17,9 +17,9 @@ import numpy as np
 from hushbid import wording
 from hushbid.arrays import FloatArray, id_texts, rows_text
 from hushbid.disclosure import Answer, release_once, release_synthetic
-from hushbid.disclosure.once import Named
-from hushbid.disclosure.once_question import LAST_WAVE, as_question
-from hushbid.disclosure.once_store import ledger_folder, refuse_former
+from hushbid.disclosure.ledger.once import Named
+from hushbid.disclosure.ledger.question import LAST_WAVE, as_question
+from hushbid.disclosure.ledger.store import ledger_folder, refuse_former
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.documents import parsed
 from hushbid.errors import AlreadyReleased, InputError, RecordError

@@ -8,7 +8,7 @@
     keys/data/          one key per campaign to people's values (`hushbid.server.vault`), or one for everybody's answers
                         (`hushbid.server.answer_keys`), and one to where they are paid, until each is destroyed; and a
                         mark for each decision and release that stands in claims/
-    claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.once_files`)
+    claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.ledger.files`)
     privacy-cap         the most that anybody may give up over all campaigns, if there is a limit
     lock                held by the server that runs here
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
-from hushbid.disclosure.once_files import stored
+from hushbid.disclosure.ledger.files import stored
 from hushbid.documents import parsed
 from hushbid.errors import Conflict
 from hushbid.record import Record

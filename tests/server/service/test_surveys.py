@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.disclosure.once_files import stored
+from hushbid.disclosure.ledger.files import stored
 from hushbid.documents import parsed
 from hushbid.errors import DataError
 from hushbid.questions import Choice, Number, Question, YesNo

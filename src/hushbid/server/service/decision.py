@@ -14,7 +14,7 @@ import numpy as np
 
 from hushbid.allocation import tie_keys
 from hushbid.arrays import FloatArray
-from hushbid.disclosure.once_files import drawn_once
+from hushbid.disclosure.ledger.files import drawn_once
 from hushbid.errors import CampaignError, Conflict, DivergentPayment, NobodyToBuyFrom, Unreachable
 from hushbid.record import Record
 from hushbid.server.domain import rules

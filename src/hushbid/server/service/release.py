@@ -16,7 +16,7 @@ from typing import Any
 
 from hushbid.disclosure import Release, release_plan
 from hushbid.disclosure.error import FEWEST_PEOPLE, ErrorModel, published_half_width
-from hushbid.disclosure.once_files import stored
+from hushbid.disclosure.ledger.files import stored
 from hushbid.errors import CampaignError, Conflict, NothingDelivered
 from hushbid.mechanism.releasing import plan_of
 from hushbid.receipts.merkle import Tree

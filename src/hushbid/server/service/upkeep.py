@@ -16,7 +16,7 @@ not start.
 from datetime import datetime, timedelta
 from functools import partial
 
-from hushbid.disclosure.once_files import stored
+from hushbid.disclosure.ledger.files import stored
 from hushbid.server.domain.entities import Campaign
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import JobView

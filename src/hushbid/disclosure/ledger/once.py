@@ -2,7 +2,7 @@
 
 `release_once` and `release_summed` know a question and whom it is asked, and keep what they draw in the release ledger;
 `release_plan` leaves it to the caller under which key an estimate is drawn once: a campaign server takes the campaign's
-name. Whatever is drawn goes through `hushbid.disclosure.once_files`, and through `draw_first`, which remembers what
+name. Whatever is drawn goes through `hushbid.disclosure.ledger.files`, and through `draw_first`, which remembers what
 this process has drawn, so that a second ledger does not draw again either. `release_synthetic` and `simulate_releases`
 draw as often as they are called, and refuse what the ledger knows from a real release.
 """
@@ -17,9 +17,9 @@ from pathlib import Path
 import numpy as np
 
 from hushbid.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
-from hushbid.disclosure.once_files import drawn_once, stored
-from hushbid.disclosure.once_marks import Keyed, Marks, refuse_alike
-from hushbid.disclosure.once_question import (
+from hushbid.disclosure.ledger.files import drawn_once, stored
+from hushbid.disclosure.ledger.marks import Keyed, Marks, refuse_alike
+from hushbid.disclosure.ledger.question import (
     Ask,
     Forms,
     as_question,
@@ -28,7 +28,7 @@ from hushbid.disclosure.once_question import (
     person_digests,
     tallied,
 )
-from hushbid.disclosure.once_store import Settled, is_ledger, ledger_folder, refuse_former, refuse_released, settle
+from hushbid.disclosure.ledger.store import Settled, is_ledger, ledger_folder, refuse_former, refuse_released, settle
 from hushbid.disclosure.preparing import Prepared, prepare, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
 from hushbid.disclosure.release import FORMAT, Release

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from hushbid.disclosure.once_question import Ask, as_question
+from hushbid.disclosure.ledger.question import Ask, as_question
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import AlreadyReleased
 

@@ -1,6 +1,6 @@
 """Drawn once, whatever dies: processes killed at every step between claiming and showing, and many asking at once.
 
-Each child process replaces one step of ``hushbid.disclosure.once_files`` by its own death (SIGKILL, which nothing can
+Each child process replaces one step of ``hushbid.disclosure.ledger.files`` by its own death (SIGKILL, which nothing can
 catch), so that the library itself needs no hook for it.
 """
 
@@ -16,12 +16,14 @@ from pathlib import Path
 import pytest
 
 from hushbid import durable
-from hushbid.disclosure import ReleasePlan, once_files, privatize, release_plan
+from hushbid.disclosure import ReleasePlan, privatize, release_plan
+from hushbid.disclosure.ledger import files
 from hushbid.errors import ReleaseError, Unwritable
 
 RELEASE = """
 import os, signal, sys
-from hushbid.disclosure import ReleasePlan, once_files, noise, release_plan
+from hushbid.disclosure import ReleasePlan, noise, release_plan
+from hushbid.disclosure.ledger import files
 
 def die(*_, **__):
     os.kill(os.getpid(), signal.SIGKILL)
@@ -50,14 +52,14 @@ print(release.estimate, draws, flush=True)
 
 DEATHS = {
     "after the claim, before the noise": "before_draw = die",
-    "after the noise, before a byte is written": "once_files.create = die",
+    "after the noise, before a byte is written": "files.create = die",
     "in the middle of writing": """
 def torn(path, content):
     real_write(path, content[: len(content) // 2])
     die()
-real_write, once_files.create = once_files.create, torn
+real_write, files.create = files.create, torn
 """,
-    "after writing, before it is durable": "once_files.sync = lambda path: die() if path.suffix == '.draft' else None",
+    "after writing, before it is durable": "files.sync = lambda path: die() if path.suffix == '.draft' else None",
     "after the draft, before the final name": "os.link = die",
     "after the final name, before the draft is gone": """
 def link_and_die(*arguments):
@@ -69,7 +71,7 @@ real_link, os.link = os.link, link_and_die
 def store_and_die(*arguments):
     real_store(*arguments)
     die()
-real_store, once_files._store = once_files._store, store_and_die
+real_store, files._store = files._store, store_and_die
 """,
 }
 DRAWN_BEFORE_DEATH = list(DEATHS)[3:]  # from here on a complete drawing is on disk and must be the one that is shown
@@ -92,7 +94,7 @@ def finish(process: "subprocess.Popen[str]") -> tuple[float, int]:
 def on_disk(folder: Path) -> set[float]:
     """Every complete drawing that anybody could find in the folder."""
     paths = [path for path in folder.iterdir() if path.suffix in {".json", ".draft"}]
-    return {drawing["estimate"] for path in paths if (drawing := once_files._read(path)) is not None}
+    return {drawing["estimate"] for path in paths if (drawing := files._read(path)) is not None}
 
 
 @pytest.mark.parametrize("moment", DEATHS)
@@ -154,7 +156,7 @@ def finish_with_line(process: "subprocess.Popen[str]") -> tuple[float, int]:
 def test_a_privatized_value_survives_a_crash_before_it_is_sent(tmp_path: Path) -> None:
     script = """
 import os, signal, sys
-from hushbid.disclosure import once_files, privatize
+from hushbid.disclosure import privatize
 if len(sys.argv) > 2:
     os.link = lambda *_: os.kill(os.getpid(), signal.SIGKILL)
 print(privatize(0.5, 1.0, (0, 1), store=sys.argv[1] + "/mine").value)
@@ -169,7 +171,7 @@ print(privatize(0.5, 1.0, (0, 1), store=sys.argv[1] + "/mine").value)
 
 def test_files_are_for_the_operator_only(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "claims"
-    once_files.drawn_once(folder, "name", lambda: {"estimate": 1.0})
+    files.drawn_once(folder, "name", lambda: {"estimate": 1.0})
     assert folder.stat().st_mode & 0o077 == 0
     assert [path.name for path in sorted(folder.iterdir())] == ["name.claim", "name.json"]
     assert all(path.stat().st_mode & 0o077 == 0 for path in folder.iterdir())
@@ -188,14 +190,14 @@ def test_the_claim_is_durable_before_anything_is_drawn(tmp_path: Path, monkeypat
         return {"estimate": 1.0}
 
     monkeypatch.setattr(os, "fsync", fsync)
-    once_files.drawn_once(tmp_path, "name", draw)
+    files.drawn_once(tmp_path, "name", draw)
     assert synced[2:] == ["name.draft", tmp_path.name, "name.claim", tmp_path.name]
 
 
 def test_a_folder_that_cannot_be_used_is_a_clear_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(Unwritable, match="cannot be used"):
-        once_files.drawn_once(tmp_path / "file", "name", lambda: {"estimate": 1.0})
+        files.drawn_once(tmp_path / "file", "name", lambda: {"estimate": 1.0})
 
 
 @pytest.mark.parametrize("below", ["", "sub"])
@@ -247,11 +249,11 @@ def test_a_failed_link_is_reported_and_the_draft_is_used_next_time(
     with monkeypatch.context() as broken:
         broken.setattr(os, "link", refuse)
         with pytest.raises(Unwritable, match="Operation not permitted"):
-            once_files.drawn_once(tmp_path, "name", lambda: {"estimate": 1.0})
-    assert once_files.drawn_once(tmp_path, "name", lambda: {"estimate": 2.0}) == {"estimate": 1.0}
+            files.drawn_once(tmp_path, "name", lambda: {"estimate": 1.0})
+    assert files.drawn_once(tmp_path, "name", lambda: {"estimate": 2.0}) == {"estimate": 1.0}
 
 
 def test_systems_without_locks_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(durable, "fcntl", None)
     with pytest.raises(ReleaseError, match="POSIX file locks"):
-        once_files.drawn_once(tmp_path, "name", lambda: {"estimate": 1.0})
+        files.drawn_once(tmp_path, "name", lambda: {"estimate": 1.0})

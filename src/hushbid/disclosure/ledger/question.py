@@ -5,7 +5,7 @@ the data of those who delivered, each hashed with the id it belongs to: whole ro
 itself, so that a column is recognised whatever is asked beside it. Losses are two plain sums, one of them weighted
 by the person's hash: engines differ in the last bits, which a sum forgives, and a loss that moves from one person to
 another moves the weighted one. Variances are two sums of the same kind; strata, which are whole numbers, are a sum of
-hashes with ids as data are. Nothing here is keyed or stored: `hushbid.disclosure.once_marks` keys what is kept.
+hashes with ids as data are. Nothing here is keyed or stored: `hushbid.disclosure.ledger.marks` keys what is kept.
 """
 
 import hashlib

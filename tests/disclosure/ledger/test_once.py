@@ -8,24 +8,24 @@ import numpy as np
 import pytest
 
 import hushbid
-from hushbid.disclosure import once_store
+from hushbid.disclosure.ledger import store
 from hushbid.errors import AlreadyReleased, InputError
 
 
 def forget() -> None:
     """What a process remembers is gone, as in a new one."""
-    hushbid.disclosure.once._drawn.clear()
-    hushbid.disclosure.once._asked.clear()
+    hushbid.disclosure.ledger.once._drawn.clear()
+    hushbid.disclosure.ledger.once._asked.clear()
 
 
 def test_the_store_is_the_accounts_own_unless_it_is_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("HUSHBID_LEDGER")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert once_store.account() == tmp_path / "hushbid" / "ledger"
+    assert store.account() == tmp_path / "hushbid" / "ledger"
     for unset in ("", "relative"):
         monkeypatch.setenv("XDG_STATE_HOME", unset)
         monkeypatch.setenv("HOME", "/home/somebody")
-        assert once_store.account() == Path("/home/somebody/.local/state/hushbid/ledger")
+        assert store.account() == Path("/home/somebody/.local/state/hushbid/ledger")
 
 
 OUTCOME = hushbid.Market(prior=hushbid.Uniform(1, 2), bounds=(0, 1), buyer_weight=50, user_weight=0).acquire(

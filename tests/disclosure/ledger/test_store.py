@@ -13,8 +13,9 @@ import numpy as np
 import pytest
 
 import hushbid
-from hushbid.disclosure import ReleasePlan, once, once_marks, release_once, release_synthetic
-from hushbid.disclosure.once_question import ColumnTally, Forms, Tally, person_digests, tallied
+from hushbid.disclosure import ReleasePlan, release_once, release_synthetic
+from hushbid.disclosure.ledger import marks, once
+from hushbid.disclosure.ledger.question import ColumnTally, Forms, Tally, person_digests, tallied
 from hushbid.disclosure.preparing import answer_forms
 from hushbid.errors import AlreadyReleased, InputError, ReleaseError, Unwritable
 from hushbid.questions import Choice, Number, Question, YesNo
@@ -199,11 +200,11 @@ def test_with_ids_no_fingerprint_of_values_alone_is_kept(tmp_path: Path, monkeyp
         slow.append(password)
         return real(password, **more)
 
-    monkeypatch.setattr(once_marks.hashlib, "scrypt", counted)
+    monkeypatch.setattr(marks.hashlib, "scrypt", counted)
     ask(plan, answers, "smokes", ledger=tmp_path)
     assert len(slow) == 1  # a column, never a row
-    stored, key = everything_in(tmp_path), once_marks.Keyed((tmp_path / "ledger.key").read_bytes())
-    fast = once_marks.Keyed((tmp_path / "ledger.key").read_bytes(), slow=False)
+    stored, key = everything_in(tmp_path), marks.Keyed((tmp_path / "ledger.key").read_bytes())
+    fast = marks.Keyed((tmp_path / "ledger.key").read_bytes(), slow=False)
     people = person_digests(IDS)
     for guess in itertools.product((0.0, 1.0), repeat=N):
         table = np.array(guess)[:, np.newaxis]

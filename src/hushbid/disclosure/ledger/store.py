@@ -1,6 +1,6 @@
 """The release ledger: every estimate that was ever drawn, each under what was asked of whom.
 
-In its folder there are, beside the three files of each entry (`hushbid.disclosure.once_files`)::
+In its folder there are, beside the three files of each entry (`hushbid.disclosure.ledger.files`)::
 
     ledger.format   which format and version it is; another one is refused by name
     ledger.key      32 random bytes, made once: names and fingerprints are hashes under it
@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.codec import header_problem
-from hushbid.disclosure.once_files import (
+from hushbid.disclosure.ledger.files import (
     drawing_of,
     drawn_once,
     locked_file,
@@ -34,8 +34,8 @@ from hushbid.disclosure.once_files import (
     usable,
     was_drawn,
 )
-from hushbid.disclosure.once_marks import SUMS, Earlier, Keyed, Marks
-from hushbid.disclosure.once_question import LAST_WAVE, Ask
+from hushbid.disclosure.ledger.marks import SUMS, Earlier, Keyed, Marks
+from hushbid.disclosure.ledger.question import LAST_WAVE, Ask
 from hushbid.durable import make_folder, write_whole
 from hushbid.errors import AlreadyReleased, InputError, LedgerError
 
