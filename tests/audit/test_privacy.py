@@ -13,9 +13,9 @@ from scipy import stats
 from hushbid.audit import PrivacyAudit, check_privacy
 from hushbid.audit.privacy import Mechanism, _log_ratio_bound, granularity
 from hushbid.disclosure import ReleasePlan, noise, simulate_plan
-from hushbid.disclosure.central import weigh
 from hushbid.disclosure.grid import exact_sum
 from hushbid.errors import InputError
+from tests.disclosure.support import weigh
 
 LOSSES = np.array([0.3, 0.5, 1.0])
 PLAN = ReleasePlan.of(LOSSES, setting="central", bounds=(0.0, 1.0))
@@ -50,8 +50,9 @@ def no_clamping(data: np.ndarray, repetitions: int) -> np.ndarray:
 
 def one_wrong_weight(data: np.ndarray, repetitions: int) -> np.ndarray:
     summed = weigh(PLAN, LOSSES > 0)
-    wrong = replace(summed, weights=summed.weights * np.array([1, 1, 2]))
-    return np.array(summed.estimates([wrong.total(data)] * repetitions))
+    wrong = replace(summed.people, losses=summed.people.losses * np.array([1, 1, 2]))
+    [[total]] = summed.summed.totals_of(wrong.sums(data[:, np.newaxis]))
+    return np.array(summed.estimates([total] * repetitions))
 
 
 def numpy_noise(data: np.ndarray, repetitions: int) -> np.ndarray:

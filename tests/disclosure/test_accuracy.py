@@ -8,10 +8,11 @@ import pytest
 
 from hushbid.audit import check_accuracy
 from hushbid.disclosure import ReleasePlan, simulate_plan, simulate_privatized
-from hushbid.disclosure.central import planned_error, weigh
-from hushbid.disclosure.error import error_model, published_half_width
+from hushbid.disclosure.delivery import planned_error
+from hushbid.disclosure.error import published_half_width
 from hushbid.errors import InputError
 from hushbid.estimation import best_weights
+from tests.disclosure.support import error_model, weigh
 
 PLANS = {
     "one person": ReleasePlan.of([1.0], setting="central", bounds=(0, 1)),
@@ -69,9 +70,7 @@ def test_local_intervals_cover(losses: list[float]) -> None:
     weights = best_weights(losses, setting="local", variance=0.25).weights
     data = (rng.random((3000, n)) < 0.5).astype(np.float64)
     estimates = simulate_privatized(data.ravel(), np.tile(losses, 3000), (0, 1)).reshape(3000, n) @ weights
-    model = error_model(
-        weights=weights, variance=plan.variance, width=1.0, noise=weights / np.array(losses), rounding=0.0
-    )
+    model = error_model(weights=weights, variance=plan.variance, noise=weights / np.array(losses))
     for level in (0.8, 0.95):
         coverage = np.mean(np.abs(estimates - 0.5) <= model.half_width(level))
         assert coverage >= level - 5 * math.sqrt(level * (1 - level) / 3000)
@@ -94,9 +93,7 @@ def test_intervals_are_valid_without_being_absurdly_wide() -> None:
         model = error_model(
             weights=np.full(people, 1 / people),
             variance=np.full(people, variance),
-            width=1.0,
             noise=np.array([1 / total]),
-            rounding=0.0,
         )
         return model.half_width(0.95) / math.sqrt(model.mse)
 

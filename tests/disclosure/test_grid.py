@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hushbid.disclosure import grid, noise
-from hushbid.disclosure.grid import check_promises, exact_sum, integer_weights, to_grid
+from hushbid.disclosure.grid import check_promises, exact_sum, exponent_of, integer_weights, to_grid
 from hushbid.errors import ReleaseError
 
 
@@ -19,14 +19,16 @@ def test_data_are_clamped_and_rounded_down_onto_the_grid() -> None:
 
 def test_weights_are_exact_floors() -> None:
     losses = np.array([0.1, 1.0, 2.5, 0.0, 5e-324])
-    weights, exponent = integer_weights(losses)
+    exponent = exponent_of(losses)
+    weights = integer_weights(losses, exponent)
     assert weights.tolist() == [math.floor(Fraction(float(loss)) * Fraction(2) ** exponent) for loss in losses]
     assert exponent == grid.LARGEST_EXPONENT
 
 
 @pytest.mark.parametrize("losses", [np.full(1000, 1e300), np.array([1.7e308] * 3), np.array([1e-10, 1e200])])
 def test_enormous_losses_still_fit_in_sixty_bits(losses: np.ndarray) -> None:
-    weights, exponent = integer_weights(losses)
+    exponent = exponent_of(losses)
+    weights = integer_weights(losses, exponent)
     assert 0 < int(weights.astype(object).sum()) <= 2**60
     assert exponent < 0
     assert all(
@@ -35,7 +37,8 @@ def test_enormous_losses_still_fit_in_sixty_bits(losses: np.ndarray) -> None:
 
 
 def test_the_total_weight_uses_its_sixty_bits() -> None:
-    weights, _ = integer_weights(np.full(10**6, 1.0))
+    losses = np.full(10**6, 1.0)
+    weights = integer_weights(losses, exponent_of(losses))
     assert 2**58 <= int(weights.sum()) <= 2**60
 
 
@@ -64,14 +67,16 @@ def test_a_float_floor_would_break_promises_that_ours_keeps() -> None:
             Fraction(w) * sum(map(Fraction, losses)) > Fraction(resolution) * Fraction(e)
             for w, e in zip(careless.tolist(), losses.tolist(), strict=True)
         )
-        weights, exponent = integer_weights(losses)
+        exponent = exponent_of(losses)
+        weights = integer_weights(losses, exponent)
         assert check_promises(weights, exponent, losses).people_in_fractions == 2
     assert overshoots > 50
 
 
 def test_one_unit_too_much_for_one_person_is_refused() -> None:
     losses = np.array([0.1, 0.7, 1.3])
-    weights, exponent = integer_weights(losses)
+    exponent = exponent_of(losses)
+    weights = integer_weights(losses, exponent)
     check_promises(weights, exponent, losses)
     for row in range(3):
         spoiled = weights.copy()
@@ -102,7 +107,8 @@ def test_a_negative_weight_is_refused() -> None:
 
 def test_above_ten_thousand_people_a_random_sample_is_checked_with_fractions() -> None:
     losses = np.full(10_001, 0.3)
-    weights, exponent = integer_weights(losses)
+    exponent = exponent_of(losses)
+    weights = integer_weights(losses, exponent)
     check = check_promises(weights, exponent, losses)
     assert (check.people, check.people_in_fractions) == (10_001, 10_000)
     assert 0 < check.people_mapped <= 16

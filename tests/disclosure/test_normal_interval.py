@@ -8,10 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushbid.disclosure import ErrorModel, ReleasePlan, release_plan
-from hushbid.disclosure.error import error_model
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 from hushbid.questions import Choice, Number
+from tests.disclosure.support import error_model
 
 MANY, TIMES = 80, 20_000
 
@@ -20,9 +20,7 @@ def model(people: int, noise: list[float], variance: float) -> ErrorModel:
     return error_model(
         weights=np.full(people, 1.0 / people),
         variance=np.full(people, variance),
-        width=1.0,
         noise=np.array(noise),
-        rounding=0.0,
     )
 
 

@@ -13,14 +13,13 @@ from hushbid.disclosure import (
     PrivatizedValue,
     Release,
     ReleasePlan,
-    central,
-    local,
     noise,
     privatize,
     release_plan,
     simulate_plan,
 )
-from hushbid.disclosure.error import error_model, published_errors
+from hushbid.disclosure.delivery import planned_error
+from hushbid.disclosure.error import published_errors
 from hushbid.disclosure.ledger import files, once
 from hushbid.errors import (
     AlreadyReleased,
@@ -35,6 +34,7 @@ from hushbid.errors import (
 from hushbid.estimation import Setting, best_weights
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
+from tests.disclosure.support import error_model
 
 _labels = count()
 
@@ -218,7 +218,7 @@ def test_public_figures_do_not_single_out_a_bid_even_for_somebody_who_knows_all_
     for bid in np.linspace(1.0, 2.0, 101).tolist():
         outcome = market.acquire([bid, *others])
         plan = ReleasePlan.of(outcome.privacy_loss, setting=setting, bounds=market.bounds, variance=25.0, key="attack")
-        planned = (central if setting == "central" else local).planned_error(plan)
+        planned = planned_error(plan)
         exact.append(planned.mse)
         told.append(json.dumps(published_errors(planned, people=outcome.active)))
     assert len(set(exact)) == 101
@@ -230,7 +230,7 @@ def test_public_figures_do_not_single_out_a_bid_even_for_somebody_who_knows_all_
 def test_public_errors_are_never_below_the_planned_ones_not_even_by_a_last_digit() -> None:
     for variance in (9.610000000001, 0.49, 0.090000000000001):
         spread, noise_scale = np.array([variance]), np.zeros(1)
-        planned = error_model(weights=np.ones(1), variance=spread, width=1.0, noise=noise_scale, rounding=0.0)
+        planned = error_model(weights=np.ones(1), variance=spread, noise=noise_scale)
         public = published_errors(planned, people=10)
         assert public["planned_standard_error"] >= math.sqrt(variance)
 

@@ -24,7 +24,7 @@ from hushbid.disclosure import (
     release_synthetic,
     simulate_plan,
 )
-from hushbid.disclosure.preparing import planned_errors
+from hushbid.disclosure.delivery import planned_errors
 from hushbid.disclosure.response_local import draw_responses
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.estimation import best_weights

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-from dataclasses import asdict
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -20,15 +19,15 @@ from hushbid.disclosure import (
     Relation,
     Release,
     ReleasePlan,
-    preparing,
     release_once,
     release_plan,
     simulate_plan,
-    survey,
 )
 from hushbid.disclosure.answers import as_answers
-from hushbid.disclosure.preparing_from_sums import Above, SummedPlan
-from hushbid.disclosure.survey_from_sums import SummedSurvey, SurveySums, prepare_summed_survey
+from hushbid.disclosure.delivery import planned_error, planned_errors
+from hushbid.disclosure.memory import weigh
+from hushbid.disclosure.sums import part_of
+from hushbid.disclosure.weighing import Weighing, question_errors
 from hushbid.errors import AlreadyReleased, DataError, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.questions import PARTS, Choice, Number, Question, YesNo, layout_of
 
@@ -50,26 +49,26 @@ def plan_of(losses: Any, questions: Any = MIXED, **more: Any) -> ReleasePlan:
 @settings(max_examples=200)
 @given(st.integers(0, 2**60), st.integers(1, PARTS))
 def test_a_part_of_a_weight_is_exact(weight: int, parts: int) -> None:
-    assert int(survey.part_of(np.array([weight]), parts)[0]) == weight * parts >> 30
+    assert int(part_of(np.array([weight]), parts)[0]) == weight * parts >> 30
 
 
 @settings(max_examples=60)
 @given(st.lists(st.floats(1e-9, 50.0), min_size=1, max_size=6), st.lists(st.floats(1e-6, 1e6), min_size=1, max_size=5))
 def test_all_groups_together_cost_nobody_more_than_promised(losses: list[float], weights: list[float]) -> None:
     asked = [YesNo(name=str(row), importance=one) for row, one in enumerate(weights)]
-    summed = survey.weigh(plan_of(losses, [*asked, PARTY]), np.ones(len(losses), dtype=bool))
-    scale = Fraction(summed.summed.noise_scale)
+    people = weigh(plan_of(losses, [*asked, PARTY]), np.ones(len(losses), dtype=bool))
+    scale, split = Fraction(people.sum_plan.noise_scale), [part_of(people.weights, p) for p in people.sum_plan.parts]
     for row, promised in enumerate(losses):
-        lost = sum(Fraction(int(one.weights[row])) for one in summed.groups) / scale
-        assert lost <= Fraction(float(summed.summed.privacy_loss[row])) <= Fraction(promised)
-        assert lost > Fraction(promised) - (len(summed.groups) + 1) / scale  # and no group gives its part away
+        lost = sum(Fraction(int(part[row])) for part in split) / scale
+        assert lost <= Fraction(float(people.privacy_loss[row])) <= Fraction(promised)
+        assert lost > Fraction(promised) - (len(split) + 1) / scale  # and no group gives its part away
 
 
 def test_the_worst_change_of_ones_answers_costs_what_was_promised_and_no_more() -> None:
     """Every pair of answers of every person: the log ratio of probabilities at worst, in rational numbers."""
     losses = [0.7, 0.1, 1.3]
-    summed = survey.weigh(plan_of(losses), np.ones(3, dtype=bool))
-    scale = Fraction(summed.summed.noise_scale)
+    people = weigh(plan_of(losses), np.ones(3, dtype=bool))
+    summed, scale = people.without_data(), Fraction(people.sum_plan.noise_scale)
     domain = list(itertools.product([0.0, 3.3, 10.0], [0, 1], [0, 1, 2], [-1.0, 1.0]))
     middle = np.array([[5.0, 1, 1, 0.25]] * 3)
     for person, promised in enumerate(losses):
@@ -77,15 +76,15 @@ def test_the_worst_change_of_ones_answers_costs_what_was_promised_and_no_more() 
         for answers in domain:
             table = middle.copy()
             table[person] = answers
-            totals.append(summed.totals(table))
+            totals.append(summed.totals_of(people.sums(table)))
         worst = Fraction(0)
         for before, after in itertools.combinations(totals, 2):
             loss = Fraction(0)
-            for one, left, right in zip(summed.groups, before, after, strict=True):
+            for group, left, right in zip(summed.plan.groups, before, after, strict=True):
                 moved = [a - b for a, b in zip(left, right, strict=True)]
                 # what `test_vector_noise` shows a move to cost: a box its largest cell, a choice what is moved
-                size = sum(max(cell, 0) for cell in moved) if one.group.choice else max(map(abs, moved))
-                assert not one.group.choice or sum(moved) == 0
+                size = sum(max(cell, 0) for cell in moved) if group.choice else max(map(abs, moved))
+                assert not group.choice or sum(moved) == 0
                 loss += Fraction(size) / scale
             worst = max(worst, loss)
         assert Fraction(promised) * (1 - Fraction(1, 10**9)) < worst <= Fraction(promised)
@@ -235,9 +234,9 @@ def test_a_target_for_each_question_is_kept() -> None:
     targets = [0.9, 0.2, 0.25, 0.05]
     layout = layout_of(MIXED, targets)
     plan = plan_of([40.0] * 50, layout=layout)
-    errors = survey.planned_errors(plan)
+    errors = planned_errors(plan)
     worst = [math.sqrt(error.mse) / target for error, target in zip(errors, targets, strict=True)]
-    whole = survey.central.planned_error(plan)
+    whole = planned_error(plan)
     assert max(worst) <= math.sqrt(whole.mse) * (1 + 1e-9)  # relative to targets, no question is worse than the whole
 
 
@@ -264,8 +263,8 @@ def test_where_noise_decides_intervals_have_the_coverage_they_state(asked: Any) 
     truth = [0.0, 1.0, 0.0] if asked[0] is PARTY else row
     # the errors of noise alone, without what a person's answers may vary by
     layout = layout_of(asked)
-    alone = survey.Weighing(squares=0.0, largest=0.0, uneven=None, noise=2.0, rounding=0.0)
-    errors = survey.errors_of(asked, layout, None, [alone.share(group) for group in layout.groups])
+    alone = Weighing(squares=0.0, spread=0.0, largest=0.0, noise=2.0)
+    errors = question_errors(asked, layout, None, [alone.share(group) for group in layout.groups])
     for place, error in enumerate(errors):
         off = np.abs(estimates[:, place] - truth[place])
         for factor, right in ((1.0, True), (0.85, False), (1.18, False)):
@@ -277,7 +276,7 @@ def test_where_noise_decides_intervals_have_the_coverage_they_state(asked: Any) 
 def test_intervals_hold_where_sampling_decides_too() -> None:
     rng, people = np.random.default_rng(11), 60
     plan = plan_of([3.0] * people, (YES, PARTY))
-    halves = [one.half_width(0.8) for one in survey.planned_errors(plan)]
+    halves = [one.half_width(0.8) for one in planned_errors(plan)]
     misses = np.zeros(4)
     for _ in range(80):
         table = np.stack([rng.random(people) < 0.5, rng.choice(3, size=people, p=[0.5, 0.3, 0.2])], axis=1)
@@ -296,7 +295,7 @@ def test_simulated_values_stand_in_the_order_of_the_questions() -> None:
 @settings(max_examples=80)
 @given(st.lists(st.floats(-2, 3), min_size=3, max_size=3))
 def test_projected_shares_are_the_nearest_that_can_be(values: list[float]) -> None:
-    error = survey.planned_errors(plan_of([1.0], (PARTY,)))[0]
+    error = planned_errors(plan_of([1.0], (PARTY,)))[0]
     found = QuestionAnswer(question=PARTY, error=error, planned_error=error, values=tuple(values)).projected
     assert min(found) >= 0.0
     assert sum(found) == pytest.approx(1.0)
@@ -381,76 +380,3 @@ def test_answers_that_come_late_are_not_used(tmp_path: Path) -> None:
     later = release_once(plan, ROWS, question="late", ids="abc", ledger=tmp_path)
     assert later.late == (1,)
     assert later.release.answers == first.release.answers
-
-
-# -- from sums ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("related", [False, True])
-def test_sums_in_any_batches_are_those_of_all_people_at_once(related: bool) -> None:
-    rng, n = np.random.default_rng(3), 300
-    losses = np.where(rng.random(n) < 0.2, 0.0, rng.uniform(0.01, 2.0, n))
-    table = np.stack(
-        [rng.uniform(-1, 12, n), rng.integers(2, size=n), rng.integers(3, size=n), rng.uniform(-1, 1, n)], 1
-    )
-    table[rng.random(n) < 0.1] = math.nan
-    layout = layout_of(MIXED)
-    relation = Relation(spread=0.01 * layout.variance, roster=500) if related else None
-    plan = plan_of(losses, from_engine=True, relation=relation)
-    shares = losses / losses.sum()
-    people = SummedPlan(
-        bounds=plan.bounds,
-        active=int(np.count_nonzero(losses)),
-        total_loss=math.fsum(losses),
-        largest_loss=float(losses.max()),
-        largest_variance=layout.variance,
-        mse=preparing.planned_error(plan).mse,
-        squared_weights=float(np.sum(shares**2)),
-        relation=relation,
-    )
-    summed = SummedSurvey(people=people, questions=plan.questions, layout=layout)
-    batches = [(losses[rows], table[rows]) for rows in np.array_split(rng.permutation(n), 4)]
-    sums = sum((SurveySums.of(*one, summed) for one in batches), SurveySums.none(summed))
-    assert sums == SurveySums.of(losses, table, summed)
-    present = (losses > 0) & ~np.isnan(table).any(axis=1)
-    whole = survey.weigh(plan, present)
-    assert sums.weights == tuple(one.total_weight for one in whole.groups)
-    shortened = [
-        list(cells) if group.choice else [cell >> 40 for cell in cells]
-        for group, cells in zip(layout.groups, sums.cells, strict=True)
-    ]
-    assert shortened == whole.totals(table)
-    above = None if relation is None else Above.of(losses, np.where(present, 0.0, math.nan), people, sums.people.weight)
-    found = prepare_summed_survey(summed, sums, above)(f"summed-{related}")
-    expected = release_plan(plan, table)
-    assert found.delivered == expected.delivered
-    assert (found.absent, found.clamped) == (expected.absent, expected.clamped)
-    for one, other in zip(found.answers, expected.answers, strict=True):
-        assert one.question == other.question
-        for mine, theirs in ((one.error, other.error), (one.planned_error, other.planned_error)):
-            assert asdict(mine) == pytest.approx(asdict(theirs), rel=1e-6)
-    assert Release.from_dict(json.loads(json.dumps(found.to_dict()))).answers == found.answers
-    shown = preparing.with_rows(found, plan, present)
-    np.testing.assert_array_equal(shown.privacy_loss, expected.privacy_loss)
-
-
-def test_nothing_is_drawn_from_sums_of_nobody_or_of_losses_that_cannot_be_shared() -> None:
-    def summed(loss: float) -> SummedSurvey:
-        layout = layout_of(MIXED)
-        people = SummedPlan(
-            bounds=(0.0, layout.width),
-            active=3,
-            total_loss=3 * loss,
-            largest_loss=loss,
-            largest_variance=layout.variance,
-            mse=1.0,
-            squared_weights=1 / 3,
-        )
-        return SummedSurvey(people=people, questions=MIXED, layout=layout)
-
-    rows = as_answers(ROWS, MIXED, needed=np.ones(3, dtype=bool))
-    with pytest.raises(NothingDelivered):
-        prepare_summed_survey(summed(1.0), SurveySums.none(summed(1.0)))
-    for loss, told in ((2.0**-53, "too small to share"), (2.0**50, r"at most 2\*\*43")):
-        with pytest.raises(ReleaseError, match=told):
-            prepare_summed_survey(summed(loss), SurveySums.of(np.full(3, loss), rows, summed(loss)))

@@ -9,7 +9,7 @@ import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.engine import price
-from hushbid.engine.releasing import summed_plan
+from hushbid.engine.releasing import sum_plan
 from hushbid.errors import DivergentPayment, InputError, MarketError, Unreachable
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Prior, Uniform
@@ -148,10 +148,10 @@ def test_of_losses_beyond_what_the_best_estimate_uses_only_that_is_used(dear: in
     used = outcome.population.used(outcome.privacy_loss)
     for gather in (10, 1000):
         priced = same(market, bids, gather=gather, method="summed" if gather == 10 else "gathered")
-        plan = summed_plan(priced)
-        assert plan.total_loss == pytest.approx(used.sum(), rel=1e-12)
+        plan = sum_plan(priced)
+        assert plan.losses == pytest.approx([used.sum()], rel=1e-12)
         assert plan.largest_loss == pytest.approx(used.max(), rel=1e-12)
-        assert plan.planned_error().sampling_variance == pytest.approx(0.25 * (outcome.weights**2).sum(), rel=1e-9)
+        assert plan.planned.spread == pytest.approx(0.25 * (outcome.weights**2).sum(), rel=1e-9)
     assert (used.max() < outcome.privacy_loss.max()) == (dear > 0)
 
 

@@ -15,14 +15,12 @@ from hushbid.allocation import Price
 from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.ledger.files import _sealed
+from hushbid.disclosure.ledger.forms import answer_forms
 from hushbid.disclosure.ledger.question import person_digests, tallied
-from hushbid.disclosure.preparing import answer_forms
-from hushbid.disclosure.preparing_from_sums import Sums
 from hushbid.engine import price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due
-from hushbid.engine.releasing import asked_of, release_synthetic, summed_plan
-from hushbid.engine.sums_kernels import SumsKernel
+from hushbid.engine.releasing import asked_of, prepared_sums, release_synthetic
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
@@ -45,12 +43,11 @@ def test_the_integers_below_the_noise_are_the_same_on_every_engine(kind: Kind) -
     sums = []
     for table in (people(), kind.make(people())):
         priced = price(table, MARKET, gather=100, window=50)
-        kernel = SumsKernel(priced._kernel, data_columns(priced, "datum"), summed_plan(priced))
-        sums.append(priced._engine.reduce(kernel, Sums()))
+        sums.append(prepared_sums(priced, data_columns(priced, "datum")).sums)
     assert sums[0] == sums[1]
-    losses = MARKET.acquire(BIDS).privacy_loss
-    assert sums[0].delivered == int((losses > 0).sum())
-    assert sums[0].weighted / 2**40 / sums[0].weight * 20 + 10 == pytest.approx(np.average(DATA, weights=losses))
+    losses, [whole] = MARKET.acquire(BIDS).privacy_loss, sums[0].strata
+    assert whole.delivered == int((losses > 0).sum())
+    assert whole.cells[0][0] / 2**40 / whole.weight * 20 + 10 == pytest.approx(np.average(DATA, weights=losses))
 
 
 def test_a_release_is_drawn_once_and_lies_near_the_mean(tmp_path: Path) -> None:
@@ -258,12 +255,10 @@ def test_no_weight_and_no_sum_overflows_however_unequal_the_losses() -> None:
     market = Market(prior=LogNormal(0, 3), variance=0.25, user_weight=0, buyer_weight=1e9)
     table = pa.table({"id": np.arange(4001), "bid": bids, "datum": rng.random(4001)})
     priced = price(table, market)
-    plan = summed_plan(priced)
-    exponent = plan.exponent
-    kernel = SumsKernel(priced._kernel, data_columns(priced, "datum"), plan)
-    sums = priced._engine.reduce(kernel, Sums())
+    found = prepared_sums(priced, data_columns(priced, "datum"))
+    exponent, [sums] = found.plan.exponent, found.sums.strata
     losses = priced.frame["privacy_loss"].to_pylist()
     weights = [math.floor(Fraction(loss) * 2**exponent) for loss in losses]
     assert sums.weight == sum(weights) <= 2**60
     grid = [math.floor(Fraction(x) * 2**40) for x in table["datum"].to_pylist()]
-    assert sums.weighted == sum(w * x for w, x in zip(weights, grid, strict=True))
+    assert sums.cells[0][0] == sum(w * x for w, x in zip(weights, grid, strict=True))

@@ -11,12 +11,11 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, Goal, Price
 from hushbid.disclosure import privatize
 from hushbid.disclosure import release_synthetic as drawn_in_memory
-from hushbid.disclosure.central import weigh
+from hushbid.disclosure.memory import weigh
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.everybody import everybody
-from hushbid.engine.releasing import summed_contrast, summed_plan
-from hushbid.engine.sums_kernels import StrataSumsKernel
+from hushbid.engine.releasing import prepared_sums
 from hushbid.errors import (
     AlreadyReleased,
     BidError,
@@ -235,17 +234,17 @@ def test_an_engine_draws_from_the_integers_that_memory_draws_from(
 ) -> None:
     kind = make_kind(kind_name, request, tmp_path)
     priced = price(kind.make(people()), LARGE, stratum="region", **options)
-    plan = summed_contrast(priced, summed_plan(priced))
-    sums = priced._engine.reduce(StrataSumsKernel(priced._kernel, data_columns(priced, "datum"), plan), plan.no_sums())
+    found = prepared_sums(priced, data_columns(priced, "datum"))
+    plan, sums = found.plan, found.sums
     outcome = replace(LARGE, strata=WHERE).acquire(BIDS)
     memory = weigh(plan_of(outcome), outcome.privacy_loss > 0.0)
     codes = np.repeat(np.arange(3), 300)
-    for code, one in enumerate(sums.parts):
+    for code, one in enumerate(sums.strata):
         weights = memory.weights[codes == code]
         assert one.weight == pytest.approx(int(weights.sum()), rel=1e-12)
         assert one.delivered == int(np.count_nonzero(weights))
         mean = np.average(DATA[codes == code], weights=weights)
-        assert one.weighted / one.weight / 2**40 == pytest.approx(mean, rel=1e-9)
+        assert one.cells[0][0] / one.weight / 2**40 == pytest.approx(mean, rel=1e-9)
     assert plan.losses == pytest.approx(np.bincount(codes, outcome.privacy_loss).tolist(), rel=1e-12)
 
 

@@ -11,16 +11,14 @@ import pytest
 import hushbid
 from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
 from hushbid.disclosure import release_synthetic as drawn_in_memory
-from hushbid.disclosure import survey
-from hushbid.disclosure.grid import DATA_BITS
+from hushbid.disclosure.ledger.forms import answer_forms
 from hushbid.disclosure.ledger.question import person_digests, tallied
-from hushbid.disclosure.preparing import answer_forms
-from hushbid.disclosure.survey_from_sums import SurveySums
+from hushbid.disclosure.memory import weigh
+from hushbid.disclosure.sums import Sums
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due
-from hushbid.engine.releasing import asked_of, release_synthetic, summed_plan, summed_survey
-from hushbid.engine.sums_kernels import SurveyKernel
+from hushbid.engine.releasing import asked_of, prepared_sums, release_synthetic, sum_plan
 from hushbid.errors import AlreadyReleased, DataError, InputError, MarketError
 from hushbid.mechanism.releasing import plan_of
 from hushbid.money import Currency
@@ -48,10 +46,8 @@ def people(**changes: Any) -> pa.Table:
     return pa.table({**columns, **changes})
 
 
-def sums_of(priced: Priced) -> SurveySums:
-    plan = summed_survey(priced, summed_plan(priced))
-    assert plan is not None
-    return priced._engine.reduce(SurveyKernel(priced._kernel, data_columns(priced, None), plan), SurveySums.none(plan))
+def sums_of(priced: Priced) -> Sums:
+    return prepared_sums(priced, data_columns(priced, None)).sums
 
 
 @pytest.mark.parametrize("kind", [name for name in KINDS if name != "spark"], indirect=True)
@@ -63,15 +59,14 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
     losses = kind.read(there.frame).sort_by("id").column("privacy_loss").to_numpy()
     np.testing.assert_allclose(losses, outcome.privacy_loss, rtol=1e-9, atol=1e-12)
     # the integers: of losses that are the same to the last bit, those of memory
-    memory = SurveySums.of(outcome.privacy_loss, TABLE, summed_survey(here, summed_plan(here)))
+    memory = Sums.of(outcome.privacy_loss, TABLE, np.zeros(N, dtype=int), sum_plan(here))
     assert sums_of(here) == memory
     found = sums_of(there)
     assert found == sums_of(price(people(), MARKET, gather=100, window=50))
-    assert found.people.delivered == memory.people.delivered == int((~OPEN & (outcome.privacy_loss > 0)).sum())
-    for ours, theirs in zip(found.cells, memory.cells, strict=True):
-        assert [one / found.people.weight for one in ours] == pytest.approx(
-            [one / memory.people.weight for one in theirs], rel=1e-9
-        )
+    [ours], [theirs] = found.strata, memory.strata
+    assert ours.delivered == theirs.delivered == int((~OPEN & (outcome.privacy_loss > 0)).sum())
+    for mine, its in zip(ours.cells, theirs.cells, strict=True):
+        assert [one / ours.weight for one in mine] == pytest.approx([one / theirs.weight for one in its], rel=1e-9)
     # what is asked of whom
     asked = asked_of(there, data_columns(there, None), question="work", wave=1)
     forms = answer_forms(TABLE, (plan.promised > 0) & ~OPEN, plan.questions)
@@ -89,14 +84,11 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
 
 
 def test_the_integers_are_those_that_memory_adds_its_noise_to() -> None:
-    plan, found = plan_of(MARKET.acquire(BIDS), from_engine=True), sums_of(price(people(), MARKET))
-    summed = survey.weigh(plan, (plan.promised > 0) & ~OPEN)
-    cells = [
-        list(one) if group.group.choice else [cell >> DATA_BITS for cell in one]
-        for group, one in zip(summed.groups, found.cells, strict=True)
-    ]
-    assert cells == summed.totals(TABLE)
-    assert list(found.weights) == [one.total_weight for one in summed.groups]
+    plan, priced = plan_of(MARKET.acquire(BIDS), from_engine=True), price(people(), MARKET)
+    memory = weigh(plan, (plan.promised > 0) & ~OPEN).prepare(TABLE)
+    engine = prepared_sums(priced, data_columns(priced, None))
+    assert (memory.totals, memory.grid, memory.blends) == (engine.totals, engine.grid, engine.blends)
+    assert (memory.error, memory.errors()[0]) == (engine.error, engine.errors()[0])
 
 
 def test_rows_that_cannot_be_priced_are_left_out_of_a_survey_too() -> None:

@@ -84,6 +84,16 @@ GATES = {
         ("allocation",),
         frozenset({"allocation/__init__.py", "allocation/central_problem.py", "allocation/local_rule.py"}),
     ),
+    "one sum has strata and questions always: only what is promised, released or remembered may lack them": Gate(
+        asks_whether_there_are_strata,
+        ("disclosure",),
+        frozenset(
+            {
+                *("disclosure/promises.py", "disclosure/release.py"),
+                *(f"disclosure/ledger/{name}.py" for name in ("once", "marks", "question")),
+            }
+        ),
+    ),
     "engines work on arrays": Gate(takes_a_number_or_an_array, ("engine",), frozenset({"engine/decisions.py"})),
 }
 

@@ -10,13 +10,13 @@ from hypothesis import strategies as st
 
 from hushbid.allocation import Accuracy, Budget, HardBudget
 from hushbid.disclosure import ReleasePlan
-from hushbid.disclosure.central import weigh
-from hushbid.disclosure.preparing import planned_error
+from hushbid.disclosure.delivery import planned_error
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
 from hushbid.money import Currency
 from hushbid.priors import Grouped, LogNormal, Uniform
+from tests.disclosure.support import weigh
 
 PEOPLE = 60
 BIDS = Uniform(1, 2).sample(PEOPLE, rng=np.random.default_rng(4))

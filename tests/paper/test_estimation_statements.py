@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 
 from hushbid.disclosure import ReleasePlan
-from hushbid.disclosure.central import weigh
 from hushbid.disclosure.noise import loss_bounds
 from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
+from tests.disclosure.support import weigh
 
 WORST = 0.25
 """The largest variance on a range of width 1."""

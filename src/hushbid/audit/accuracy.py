@@ -12,9 +12,9 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure import ErrorModel, Relation, ReleasePlan, simulate_privatized
-from hushbid.disclosure.central import weigh
-from hushbid.disclosure.contrast import level_of, rows_of, weights_of
+from hushbid.disclosure.combination import level_of, rows_of
 from hushbid.disclosure.local import error_of, signed_weights
+from hushbid.disclosure.memory import weigh
 from hushbid.errors import InputError
 from hushbid.estimation import is_central
 
@@ -148,12 +148,12 @@ def check_accuracy(
     needed = plan.delivered > 0
     present = needed & (rng.random(plan.people) >= drop_out)
     # somebody of each stratum must deliver: the one with the largest loss
-    for rows in rows_of(plan.strata):
+    for rows in rows_of(plan.combination):
         if not present[rows].any():
             present[np.arange(plan.people)[rows][int(np.argmax(plan.delivered[rows]))]] = True
     signs = rng.choice([-1.0, 1.0], size=(repetitions, plan.people))
     estimator = _Estimator.of(plan, present)
-    misses = estimator.of_rows(mean + signs * deviation) - level_of(plan.strata) * mean
+    misses = estimator.of_rows(mean + signs * deviation) - level_of(plan.combination) * mean
     squared, half = np.square(misses), estimator.error.half_width(level)
     return AccuracyCheck(
         repetitions=repetitions,
@@ -180,12 +180,14 @@ class _Estimator:
     @classmethod
     def of(cls, plan: ReleasePlan, present: BoolArray) -> "_Estimator":
         if is_central(plan.setting):
-            summed = weigh(plan, present)
-            return cls(
-                weights=summed.shares,
-                error=summed.error,
-                of_rows=lambda rows: np.array(summed.estimates([summed.total(row) for row in rows])),
-            )
+            weighed = weigh(plan, present)
+            summed = weighed.without_data()
+
+            def drawn(rows: FloatArray) -> FloatArray:
+                totals = [summed.totals_of(weighed.sums(row[:, np.newaxis])) for row in rows]
+                return np.array([values[0][0] for values in summed.values(totals)])
+
+            return cls(weights=weighed.shares, error=summed.error, of_rows=drawn)
         people = np.flatnonzero(present)
         losses, signed = plan.delivered[people], signed_weights(plan, people)
 
@@ -212,7 +214,7 @@ def _worst(
     # b ∝ w − 1/N over the whole roster or in each stratum, as large as the relation allows and the range has room for
     shape, squares = np.zeros(plan.people), 0.0
     for rows, count, weight in zip(
-        rows_of(plan.strata), relation.strata or (relation.roster,), weights_of(plan.strata).tolist(), strict=True
+        rows_of(plan.combination), relation.counts, plan.combination.weights.tolist(), strict=True
     ):
         equal = abs(weight) / count
         shape[rows] = math.copysign(1.0, weight) * (estimator.weights[rows] - equal)
@@ -228,7 +230,7 @@ def _worst(
     down, up = _two_points(spread, below, above)
     chance = np.divide(down, down + up, where=down + up > 0.0, out=np.zeros_like(down))
     rises = rng.random((repetitions, plan.people)) < chance
-    misses = estimator.of_rows(expected + np.where(rises, up, -down)) - level_of(plan.strata) * mean
+    misses = estimator.of_rows(expected + np.where(rises, up, -down)) - level_of(plan.combination) * mean
     squared = np.square(misses)
     return WorstCase(
         formula_mse=estimator.error.worst_mse,

@@ -21,9 +21,9 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, IntArray, as_bounds, as_losses
 from hushbid.disclosure import ReleasePlan, simulate_plan
-from hushbid.disclosure.central import planned_weights
-from hushbid.disclosure.contrast import level_of
+from hushbid.disclosure.combination import level_of
 from hushbid.disclosure.local import draw_messages
+from hushbid.disclosure.memory import planned_weights
 from hushbid.errors import InputError
 from hushbid.estimation import is_central
 
@@ -190,7 +190,7 @@ def _check_plan(plan: ReleasePlan, *, user: int, samples: int, confidence: float
         user,
         plan.promised,  # attacked is what was promised, not what is used of it
         plan.bounds,
-        plan.bounds[0] * (level_of(plan.strata) if is_sum else 1.0),
+        plan.bounds[0] * (level_of(plan.combination) if is_sum else 1.0),
         noise_scale=plan.width * (planned_weights(plan)[1] if is_sum else 1.0 / float(losses[user])),
         samples=samples,
         confidence=confidence,

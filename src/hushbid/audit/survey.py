@@ -28,11 +28,15 @@ from hushbid.audit.accuracy import AccuracyCheck
 from hushbid.audit.coin import check_plan_by_coin
 from hushbid.audit.privacy import TOO_LITTLE_NOISE, PrivacyAudit, certain_loss, kolmogorov_p_value
 from hushbid.disclosure import ReleasePlan, simulate_plan
-from hushbid.disclosure.contrast import level_of
+from hushbid.disclosure.combination import level_of
+from hushbid.disclosure.delivery import planned_errors
 from hushbid.disclosure.error import ErrorModel
-from hushbid.disclosure.preparing import planned_errors
-from hushbid.disclosure.survey import SurveySum, bounds_of, in_order, layout_of_plan, weigh
+from hushbid.disclosure.memory import weigh
+from hushbid.disclosure.prepare import PreparedSums
+from hushbid.disclosure.promises import layout_of_plan
+from hushbid.disclosure.sums import part_of
 from hushbid.disclosure.survey_local import draw_messages, grid_bits
+from hushbid.disclosure.weighing import bounds_of, in_order
 from hushbid.errors import InputError
 from hushbid.estimation import WORST_VARIANCE, best_weights, is_central
 from hushbid.questions import Choice, NoiseGroup, Number
@@ -104,16 +108,14 @@ def check_survey_privacy(
 
 def _sums(plan: ReleasePlan, user: int, samples: int) -> tuple[list[_Case], dict[str, Outputs]]:
     """The weighted sums that a platform releases, in steps of the groups' sums."""
-    summed = weigh(plan, plan.delivered > 0)
-    cases = []
-    for one in summed.groups:
-        first = _first(one.group)
-        hers = float(one.weights[user]) * float(
-            one.blend.factors[0 if plan.strata is None else plan.strata.codes[user]]
-        )
-        lowest = one.blend.level * float(one.blend.total) * first
-        highest = lowest + hers * (_second(one.group) - first)
-        cases.append(_Case(group=one.group, lowest=lowest, highest=highest, scale=summed.summed.noise_scale))
+    weighed = weigh(plan, plan.delivered > 0)
+    summed, cases = weighed.without_data(), []
+    for group, blend in zip(summed.plan.groups, summed.blends, strict=True):
+        first, hers = _first(group), int(part_of(weighed.weights[user : user + 1], group.parts)[0])
+        lowest = blend.level * float(blend.total) * first
+        moved = float(hers) * float(blend.factors[plan.combination.codes[user]])
+        highest = lowest + moved * (_second(group) - first)
+        cases.append(_Case(group=group, lowest=lowest, highest=highest, scale=summed.plan.noise_scale))
     raw = {
         place: list(_by_group(summed, simulate_plan(plan, _answers(plan, user, share), samples)))
         for place, share in _PLACES.items()
@@ -163,17 +165,15 @@ def _answers(plan: ReleasePlan, user: int, share: float) -> FloatArray:
     return table
 
 
-def _by_group(summed: SurveySum, outputs: FloatArray) -> Iterator[FloatArray]:
+def _by_group(summed: PreparedSums, outputs: FloatArray) -> Iterator[FloatArray]:
     """Each group's cells, in steps of its weighted sum."""
     ends = np.cumsum([len(one.answers) if isinstance(one, Choice) else 1 for one in summed.plan.questions])
     starts = [0, *ends[:-1].tolist()]
-    for one in summed.groups:
-        columns = [
-            starts[row] + cell for row in one.group.rows for cell in range(one.group.cells if one.group.choice else 1)
-        ]
-        ranges = [bounds_of(summed.plan.questions[row]) for row in one.group.rows]
+    for group, blend in zip(summed.plan.groups, summed.blends, strict=True):
+        columns = [starts[row] + cell for row in group.rows for cell in range(group.cells if group.choice else 1)]
+        ranges = [bounds_of(summed.plan.questions[row]) for row in group.rows]
         low, high = (np.array(ends) for ends in zip(*ranges, strict=True))
-        yield (outputs[:, columns] - one.blend.level * low) / (high - low) * float(one.blend.total)
+        yield (outputs[:, columns] - blend.level * low) / (high - low) * float(blend.total)
 
 
 def _ratio(cases: Sequence[_Case], outputs: Outputs) -> FloatArray:
@@ -231,7 +231,7 @@ def check_survey_accuracy(
     found = draw(answered())
     for row, question in enumerate(questions):
         # a first answer's share is the lower sign's
-        error, truth = errors[row], level_of(plan.strata) * (low[row] + (high[row] - low[row]) / 2.0)
+        error, truth = errors[row], level_of(plan.combination) * (low[row] + (high[row] - low[row]) / 2.0)
         misses = np.array([one[row] for one in found]) - truth
         squared = np.square(misses)
         yield AccuracyCheck(
@@ -259,15 +259,14 @@ def _release_of(plan: ReleasePlan) -> tuple[list[ErrorModel], Callable[[Iterable
     """The errors that a release states, and what releases find from tables of answers: of each question the first
     value."""
     if is_central(plan.setting):
-        summed = weigh(plan, plan.delivered > 0)
+        weighed = weigh(plan, plan.delivered > 0)
+        summed = weighed.without_data()
 
         def drawn(tables: Iterable[FloatArray]) -> list[list[float]]:
-            found = summed.draw([summed.totals(table) for table in tables])
-            return [[values[0] for values in in_order(summed.layout, one)] for one in found]
+            found = summed.values([summed.totals_of(weighed.sums(table)) for table in tables])
+            return [[values[0] for values in in_order(summed.plan.groups, one)] for one in found]
 
-        middle = np.array([sum(bounds_of(one)) / 2.0 if isinstance(one, Number) else 0.0 for one in plan.questions])
-        stated = summed.answers(summed.draw([summed.totals(np.tile(middle, (plan.people, 1)))])[0])
-        return [one.error for one in stated], drawn
+        return summed.errors()[0], drawn
     sizes = [len(one.answers) if isinstance(one, Choice) else 1 for one in plan.questions]
     places = np.cumsum([0, *sizes[:-1]])
     return planned_errors(plan), lambda tables: [simulate_plan(plan, one, 1)[0, places].tolist() for one in tables]

@@ -17,12 +17,12 @@ as a ``response_message``. ``preparing`` checks everything and leaves only the d
 the business of the ``ledger``.
 """
 
+from hushbid.disclosure.delivery import simulate_plan
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.ledger.once import Answer, release_once, release_plan, release_synthetic
 from hushbid.disclosure.local import privatize, simulate_privatized
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.preparing import simulate_plan
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.release import Grid, QuestionAnswer, Release

@@ -4,7 +4,7 @@ The error is ``Σ w_i (x_i − θ) + Laplace noise``: one Laplace term in the ce
 Everything here follows from the plan and from who delivered, nothing from the data. Where price and datum may be
 related, there is a bias besides (`hushbid.disclosure.relation`): the worst mean squared error has its largest square
 more, and an interval is wider by it on either side. Where stratum means are combined, ``w_i`` is everywhere the
-``|ω_i|`` of `hushbid.disclosure.contrast`, and the error ``Σ ω_i (x_i − θ_g(i)) + noise``.
+``|ω_i|`` of `hushbid.disclosure.combination`, and the error ``Σ ω_i (x_i − θ_g(i)) + noise``.
 
 **The interval.** Let L be the Laplace term of largest scale and Y the rest. Chernoff's inequality bounds Y's tail,
 
@@ -42,10 +42,8 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import FloatArray, as_number
-from hushbid.disclosure.relation import NO_BIAS, Relation, Unevenness, bias_of
 from hushbid.disclosure.tails import Tail, tail_of
 from hushbid.errors import InputError
-from hushbid.estimation import Strata
 from hushbid.wording import at_most
 
 FEWEST_PEOPLE = 5
@@ -246,37 +244,6 @@ def _normal_cells() -> tuple[FloatArray, FloatArray]:
     return ends, np.diff(below, prepend=0.0)
 
 
-def error_model(
-    *,
-    weights: FloatArray,
-    variance: FloatArray,
-    width: float,
-    noise: FloatArray,
-    rounding: float,
-    relation: Relation | None = None,
-    strata: Strata | None = None,
-) -> ErrorModel:
-    """The model of an estimate with these weights and independent Laplace terms of the scales ``noise``.
-
-    The weights are some people's, in ``strata`` if these are combined, and without signs: no bound here depends on
-    them. Whoever else ``relation`` counts has none.
-    """
-    ascending = np.sort(noise)
-    bias = NO_BIAS if relation is None else bias_of(relation, Unevenness.under(relation, weights, strata), width)
-    first, others = float(ascending[-1]), ascending[:-1]
-    return ErrorModel(
-        sampling_variance=float(np.sum(variance * np.square(weights))),
-        squared_steps=width * width * float(np.sum(np.square(weights))),
-        largest_step=width * float(weights.max()),
-        largest_noise=first,
-        next_noise=float(others[-1]) if others.size else 0.0,
-        other_noise_squared=float(np.sum(np.square(others))),
-        rounding=rounding,
-        squared_bias=bias.squared,
-        largest_bias=bias.largest,
-    )
-
-
 def published_errors(planned: ErrorModel, *, people: int) -> dict[str, Any]:
     """The errors planned for so many people, as anybody may see them.
 
@@ -310,8 +277,8 @@ def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: f
     twofold (`docs/explanation/privacy.md` says what it tells beyond that).
 
     >>> def noise(total_loss: float) -> ErrorModel:
-    ...     scale = np.array([1.0 / total_loss])
-    ...     return error_model(weights=np.ones(1), variance=np.zeros(1), width=1.0, noise=scale, rounding=0.0)
+    ...     no = dict(sampling_variance=0.0, squared_steps=1.0, largest_step=1.0, next_noise=0.0)
+    ...     return ErrorModel(**no, largest_noise=1.0 / total_loss, other_noise_squared=0.0, rounding=0.0)
     >>> [published_half_width(planned=noise(80), delivered=noise(rest), width=1.0, level=0.95) for rest in (80, 41, 39)]
     [0.076, 0.076, 0.152]
     """

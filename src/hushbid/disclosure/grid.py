@@ -11,8 +11,8 @@ since the floor of a double is a double, the loss delivered is itself an exact d
 where it cannot change what anybody loses. (This is the usual ``W_i = floor(G·ε_i/S)`` with noise ``G·M/S``, where S is
 ``Σ ε``, G/S is a power of two and the sum is shortened before the noise, so that ``Σ W_i`` can use all of 60 bits.)
 
-``t`` is as large as ``Σ W_i ≤ 2**60`` and a noise scale of at most ``2**54`` allow. So ``n`` people lose at most
-``n/2**t`` of total weight to rounding: less than a millionth of the noise for a million people at ε = 1.
+``t`` is as large as ``Σ W_i ≤ 2**60`` and a noise scale of at most ``2**54`` allow if all deliver. So ``n`` people lose
+at most ``n/2**t`` of total weight to rounding: less than a millionth of the noise for a million people at ε = 1.
 """
 
 import math
@@ -91,22 +91,22 @@ def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, f
     return level * low + (high - low) * (steps / (1 << ESTIMATE_BITS))
 
 
-def exponent_of(total: float) -> int:
-    """The t of people whose losses add up to this: what an engine takes, which has to know it before it adds up."""
-    return min(TOTAL_BITS - math.frexp(total * (1.0 + 1e-9))[1], LARGEST_EXPONENT)
+def exponent_of(losses: FloatArray) -> int:
+    """Return the t of people whose losses, or sums of losses, these are; finite, one of them positive.
+
+    It follows from what was promised to all: an engine has to know it before it adds up, and memory does the same.
+    """
+    scale = math.frexp(float(losses.max()))[1]
+    with np.errstate(under="ignore"):
+        total = float(np.sum(np.ldexp(losses, -scale)))  # relative to the largest, so that nothing overflows
+    # rounded up, so that the integers' sum surely fits
+    return min(TOTAL_BITS - scale - math.frexp(total * (1.0 + 1e-9))[1], LARGEST_EXPONENT)
 
 
-def integer_weights(losses: FloatArray, exponent: int | None = None) -> tuple[IntArray, int]:
-    """``W_i = floor(ε_i·2**t)``, exactly, and the exponent t. Losses are finite, one of them positive."""
-    if exponent is None:
-        largest = float(losses.max())
-        # the sum rounded up, so that the integers' sum surely fits
-        total_in_largest = float(np.sum(losses / largest)) * (1 + 1e-9)
-        exponent = TOTAL_BITS - math.frexp(largest)[1] - math.frexp(total_in_largest)[1]
-        exponent = min(exponent, LARGEST_EXPONENT)
+def integer_weights(losses: FloatArray, exponent: int) -> IntArray:
+    """``W_i = floor(ε_i·2**t)``, exactly."""
     with np.errstate(under="ignore"):  # what underflows is below 1 and rounds down to 0 anyway
-        weights = np.floor(np.ldexp(losses, exponent)).astype(np.int64)
-    return weights, exponent
+        return np.floor(np.ldexp(losses, exponent)).astype(np.int64)
 
 
 def exact_sum(weights: IntArray, values: IntArray) -> int:

@@ -19,8 +19,8 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, first_row, rows_text
 from hushbid.disclosure import noise
-from hushbid.disclosure.contrast import level_of, local_shares, signs_of
-from hushbid.disclosure.error import ErrorModel, error_model
+from hushbid.disclosure.combination import level_of, local_shares
+from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.ledger.files import drawn_once, stored
 from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
@@ -28,6 +28,7 @@ from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan
 from hushbid.disclosure.release import Grid
 from hushbid.disclosure.response_message import RandomisedResponse
 from hushbid.disclosure.survey_message import PrivatizedAnswers
+from hushbid.disclosure.weighing import Weighing
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 
 M = TypeVar("M", PrivatizedValue, PrivatizedAnswers, RandomisedResponse)
@@ -171,7 +172,7 @@ def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combin
     bits = np.array([message.grid_bits for message in present])
     rounding = 2.0 * float(np.sum(weights * np.ldexp(1.0, -bits))) + 2.0**-ESTIMATE_BITS
     return Combination(
-        estimate=to_data_units(Fraction(share), plan.bounds, level_of(plan.strata)),
+        estimate=to_data_units(Fraction(share), plan.bounds, level_of(plan.combination)),
         privacy_loss=privacy_loss,
         error=error_of(plan, rows, weights, rounding=rounding),
         grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
@@ -187,27 +188,31 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
 
 def weights_of_messages(plan: ReleasePlan, rows: IndexArray) -> FloatArray:
     """How much the messages in ``rows`` count, the most precise most; without signs."""
-    strata = None if plan.strata is None else plan.strata.of(rows)
-    return local_shares(plan.delivered[rows], plan.unit_variance[rows], strata)
+    return local_shares(plan.delivered[rows], plan.unit_variance[rows], plan.combination.of(rows))
 
 
 def signed_weights(plan: ReleasePlan, rows: IndexArray) -> FloatArray:
     """The same with the signs of their strata."""
-    return np.asarray(signs_of(plan.strata, rows) * weights_of_messages(plan, rows))
+    strata = plan.combination.of(rows)
+    return np.asarray(np.sign(strata.weights)[strata.codes] * weights_of_messages(plan, rows))
 
 
 def error_of(plan: ReleasePlan, rows: IndexArray, weights: FloatArray, *, rounding: float = 0.0) -> ErrorModel:
     """How far a mean of the messages in ``rows`` with these weights may lie from the mean; rounding in widths."""
+    return weighing_of(plan, rows, weights, rounding=rounding).error(plan.width, plan.relation)
+
+
+def weighing_of(plan: ReleasePlan, rows: IndexArray, weights: FloatArray, *, rounding: float = 0.0) -> Weighing:
+    """How the weights of the messages in ``rows`` are spread, each with noise of its own."""
     with np.errstate(over="ignore"):
-        scales = plan.width * weights / plan.delivered[rows]
-    return error_model(
-        weights=weights,
+        scales = weights / plan.delivered[rows]
+    return Weighing.of(
+        weights,
         variance=plan.variance[rows],
-        width=plan.width,
         noise=scales,
-        rounding=plan.width * rounding,
+        rounding=rounding,
         relation=plan.relation,
-        strata=None if plan.strata is None else plan.strata.of(rows),
+        strata=plan.combination.of(rows),
     )
 
 

@@ -2,14 +2,15 @@
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
-from hushbid.disclosure.contrast import Combined, planned_losses
+from hushbid.arrays import BoolArray, FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
+from hushbid.disclosure.combination import Combined, losses_left, one_stratum, planned_losses
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Setting, Strata, is_central
@@ -51,8 +52,7 @@ class ReleasePlan:
     """Identifies the one release that may ever be drawn from this plan."""
 
     from_engine: bool = False
-    """Whether an engine decided: then the integer grid follows from the promises, not from who delivers, and promises
-    are compared by their sums, as their last bits may be others."""
+    """Whether an engine decided: then promises are compared by their sums, as their last bits may be others."""
 
     relation: Relation | None = None
     """How closely price and datum may be related, among how many people; None: not at all. Of a survey, the spread is
@@ -177,7 +177,35 @@ class ReleasePlan:
     @property
     def combined(self) -> Combined | None:
         """Which combination of stratum means is estimated, from how many people of each; None where it is one mean."""
-        return Combined.of(self.strata, self.delivered > 0.0)
+        return None if self.strata is None else Combined.of(self.strata, self.delivered > 0.0)
+
+    @property
+    def combination(self) -> Strata:
+        """Everybody's stratum; a mean is a combination of one stratum."""
+        return one_stratum(self.people) if self.strata is None else self.strata
+
+    @property
+    def unlimited(self) -> BoolArray:
+        """Whose data may be used without noise; with strata all that is promised may be used where some drop out."""
+        return np.asarray((self.delivered if self.strata is None else self.promised) == math.inf)
+
+    def losses_used(self, present: BoolArray) -> FloatArray:
+        """What is used of everybody's loss if only some deliver.
+
+        If the planned losses are what the best estimate of all uses, those present are what it uses of theirs: with
+        fewer people the best estimator listens to nobody less. Where stratum means are combined they may not suffice in
+        each, and the best contrast of what was promised to those present is used.
+        """
+        if self.strata is None:
+            return np.where(present, self.delivered, 0.0)
+        return losses_left(self.promised, self.delivered, present, self.unit_variance, self.strata)
+
+
+def layout_of_plan(plan: ReleasePlan) -> Layout:
+    """How the questions of a survey's plan share everybody's loss."""
+    if plan.layout is None:
+        raise InputError("The plan is about one number, not about a survey's questions.", field="questions")
+    return plan.layout
 
 
 def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:

@@ -54,6 +54,11 @@ class Relation:
             )
 
     @property
+    def counts(self) -> tuple[int, ...]:
+        """How many people are in each stratum; a mean has one."""
+        return self.strata or (self.roster,)
+
+    @property
     def variance(self) -> float:
         """``N·γ²·V̄``: by how much weights are chosen as if everybody's variance were larger."""
         return self.roster * self.spread
@@ -70,23 +75,10 @@ class Unevenness:
     """``½·Σ |w_i − 1/N|``, which is what weights above ``1/N`` exceed it by together; with strata ``|ℓ_g|/N_g``."""
 
     @classmethod
-    def of(cls, weights: FloatArray, roster: int) -> "Unevenness":
-        """Of some people's weights, which add up to 1; the others of the roster have none."""
-        equal = 1.0 / roster
-        above = weights - equal
-        others = (roster - weights.size) * equal
-        return cls(
-            squares=roster * float(np.sum(np.square(above))) + others,
-            excess=float(np.sum(above, where=above > 0.0)),
-        )
-
-    @classmethod
-    def under(cls, relation: Relation, weights: FloatArray, strata: Strata | None) -> "Unevenness":
-        """Of some people's weights ``|ω|``, which add up to 1 or, in each stratum, to its ``|ℓ|``."""
-        if strata is None:
-            return cls.of(weights, relation.roster)
+    def under(cls, relation: Relation, weights: FloatArray, strata: Strata) -> "Unevenness":
+        """Of some people's weights ``|ω|``, which add up to each stratum's ``|ℓ|``; others of the roster have none."""
         squares = excess = 0.0
-        for stratum, (count, size) in enumerate(zip(relation.strata, np.abs(strata.weights), strict=True)):
+        for stratum, (count, size) in enumerate(zip(relation.counts, np.abs(strata.weights), strict=True)):
             equal = float(size) / count
             above = weights[strata.codes == stratum] - equal
             squares += float(np.sum(np.square(above))) + (count - above.size) * equal * equal

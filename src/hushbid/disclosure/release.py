@@ -13,7 +13,7 @@ from hushbid.arrays import FloatArray
 from hushbid.codec import Codec, Through
 from hushbid.disclosure import noise
 from hushbid.disclosure.cards import release_card
-from hushbid.disclosure.contrast import Combined
+from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import InputError, RecordError

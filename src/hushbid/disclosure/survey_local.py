@@ -21,7 +21,7 @@ import numpy as np
 from hushbid.arrays import FloatArray, IndexArray, first_row, rows_text
 from hushbid.disclosure import noise
 from hushbid.disclosure.answers import as_answers
-from hushbid.disclosure.contrast import level_of
+from hushbid.disclosure.combination import level_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
 from hushbid.disclosure.ledger.files import drawn_once, stored
@@ -31,15 +31,16 @@ from hushbid.disclosure.local import (
     error_of,
     messages_of,
     signed_weights,
+    weighing_of,
     weights_of_messages,
 )
 from hushbid.disclosure.message import LARGEST_GRID_BITS, as_ratio
-from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ReleasePlan
+from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ReleasePlan, layout_of_plan
 from hushbid.disclosure.release import Grid, QuestionAnswer
 from hushbid.disclosure.response_local import draw_responses
 from hushbid.disclosure.response_message import RandomisedResponse
-from hushbid.disclosure.survey import Weighing, answers_of, bounds_of, errors_of, layout_of_plan
 from hushbid.disclosure.survey_message import PrivatizedAnswers, cut_off
+from hushbid.disclosure.weighing import bounds_of, in_order, question_errors
 from hushbid.errors import DataError, InputError, ReleaseError
 from hushbid.questions import (
     PARTS,
@@ -220,7 +221,7 @@ def combine_answers(plan: ReleasePlan, messages: Sequence[PrivatizedAnswers | No
     rows = np.array([row for row, message in enumerate(messages) if message is not None])
     present = [message for message in messages if message is not None]
     losses, weights = plan.delivered[rows], weights_of_messages(plan, rows)
-    signed, level = signed_weights(plan, rows), level_of(plan.strata)
+    signed, level = signed_weights(plan, rows), level_of(plan.combination)
     bits = np.array([message.grid_bits for message in present])
     rounding = 2.0 * float(np.sum(weights * np.ldexp(1.0, -bits))) + 2.0**-ESTIMATE_BITS
     values = []
@@ -236,7 +237,12 @@ def combine_answers(plan: ReleasePlan, messages: Sequence[PrivatizedAnswers | No
     privacy_loss = np.zeros(plan.people)
     privacy_loss[rows] = losses
     return SurveyCombination(
-        answers=answers_of(plan.questions, layout, values, errors, planned_errors(plan), plan.combined),
+        answers=tuple(
+            QuestionAnswer(question=question, error=error, planned_error=planned, values=tuple(v), strata=plan.combined)
+            for question, error, planned, v in zip(
+                plan.questions, errors, planned_errors(plan), in_order(layout.groups, values), strict=True
+            )
+        ),
         privacy_loss=privacy_loss,
         error=error_of(plan, rows, weights, rounding=rounding),
         grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
@@ -256,7 +262,7 @@ def simulate_answers(plan: ReleasePlan, table: FloatArray, rows: IndexArray, tim
     The noise is the messages' own, drawn on a common fine grid and stretched by ``1/ε`` in floating point.
     """
     layout, losses = layout_of_plan(plan), plan.delivered[rows]
-    weights, level = signed_weights(plan, rows), level_of(plan.strata)
+    weights, level = signed_weights(plan, rows), level_of(plan.combination)
     found = []
     for group in layout.groups:
         draw = noise.draw_choices if group.choice else noise.draw_boxes
@@ -274,17 +280,8 @@ def simulate_answers(plan: ReleasePlan, table: FloatArray, rows: IndexArray, tim
 def _errors(
     plan: ReleasePlan, layout: Layout, rows: IndexArray, weights: FloatArray, rounding: float
 ) -> list[ErrorModel]:
-    with np.errstate(over="ignore"):
-        scales = np.sort(weights / plan.delivered[rows])
-    whole = Weighing.of(
-        weights,
-        noise=float(scales[-1]),
-        rounding=rounding,
-        relation=plan.relation,
-        strata=None if plan.strata is None else plan.strata.of(rows),
-        others=scales[:-1],
-    )
-    return errors_of(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
+    whole = weighing_of(plan, rows, weights, rounding=rounding)
+    return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
 
 
 def _as_loss(privacy_loss: float, accept_infinite_loss: bool, layout: Layout) -> float:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import IntArray
-from hushbid.disclosure.preparing_from_sums import exact_total
+from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns

@@ -13,8 +13,8 @@ from hushbid.allocation import HardBudget
 from hushbid.allocation.central_problem import LEAST_VARIANCE
 from hushbid.allocation.from_sums import SummedOptimum
 from hushbid.allocation.goals import Budget
-from hushbid.disclosure.preparing_from_sums import exact_total
 from hushbid.disclosure.promises import refuse_unreleasable
+from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Engine, Frame
 from hushbid.engine.checks import check_options, people_of, refuse_repeated_ids, refuse_rows
 from hushbid.engine.decisions import Decider, FormulaKernel, Idle, LookupKernel

@@ -17,32 +17,24 @@ import numpy as np
 from hushbid.allocation import HardBudget
 from hushbid.arrays import BoolArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan
-from hushbid.disclosure.contrast_from_sums import (
-    Stratified,
-    SummedContrast,
-    prepare_summed_contrast,
-    prepare_summed_survey_contrast,
-)
+from hushbid.disclosure.combination import Combined
+from hushbid.disclosure.delivery import prepare_release, without_rows
+from hushbid.disclosure.grid import exponent_of
+from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
-from hushbid.disclosure.ledger.question import Ask, Forms, Tally, as_question, as_wave, person_digests, tallied
+from hushbid.disclosure.ledger.question import Ask, Tally, as_question, as_wave, person_digests, tallied
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.preparing import answer_forms, message_form, prepare, without_rows
-from hushbid.disclosure.preparing_from_sums import Above, SummedPlan, Sums, prepare_summed
+from hushbid.disclosure.prepare import PreparedSums, prepare
 from hushbid.disclosure.promises import strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
-from hushbid.disclosure.survey_from_sums import SummedSurvey, SurveySums, prepare_summed_survey
+from hushbid.disclosure.sum_plan import SumPlan
+from hushbid.disclosure.sums import Above, Sums
+from hushbid.disclosure.weighing import Weighing
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns
 from hushbid.engine.pricing import Priced
-from hushbid.engine.sums_kernels import (
-    AboveKernel,
-    StrataAboveKernel,
-    StrataSumsKernel,
-    StrataSurveyKernel,
-    SumsKernel,
-    SurveyKernel,
-)
+from hushbid.engine.sums_kernels import AboveKernel, SumsKernel
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
 from hushbid.mechanism import Market
 
@@ -109,84 +101,62 @@ def _prepared(priced: Priced, data: DataColumns) -> Callable[[str], Release]:
         raise InfiniteLoss("Somebody's privacy loss is infinite: set max_privacy_loss in the market.")
     if priced.market.strategy.sends_messages:
         return _messages_combined(priced, data)
-    plan = summed_plan(priced)
-    survey = summed_survey(priced, plan)
-    if priced._population.strata is not None:
-        return _contrast_prepared(priced, data, summed_contrast(priced, plan), survey)
-    if survey is None:
-        sums = priced._engine.reduce(SumsKernel(priced._kernel, data, plan), Sums())
-        return prepare_summed(plan, sums, _above(priced, data, plan, sums))
-    found = priced._engine.reduce(SurveyKernel(priced._kernel, data, survey), SurveySums.none(survey))
-    return prepare_summed_survey(survey, found, _above(priced, data, plan, found.people))
+    return prepared_sums(priced, data).draw
 
 
-def _above(priced: Priced, data: DataColumns, plan: SummedPlan, sums: Sums) -> Above | None:
-    """Who is above an equal share, where that is needed: known once the weights are added up."""
+def prepared_sums(priced: Priced, data: DataColumns) -> PreparedSums:
+    """Add up what people delivered: one pass, and a second one where price and datum may be related."""
+    plan, engine, kernel = sum_plan(priced), priced._engine, priced._kernel
+    sums = engine.reduce(SumsKernel(kernel, data, plan), Sums.none(plan))
     if plan.relation is None:
-        return None
-    return priced._engine.reduce(AboveKernel(priced._kernel, data, plan, sums.weight), Above())
+        return prepare(plan, sums)
+    # who is above an equal share is known once the weights are added up
+    above = engine.reduce(AboveKernel(kernel, data, plan, sums.weights), Above.none(plan))
+    return prepare(plan, sums, above)
 
 
-def _contrast_prepared(
-    priced: Priced, data: DataColumns, plan: SummedContrast, survey: SummedSurvey | None
-) -> Callable[[str], Release]:
-    """A combination of stratum means: the sums of each stratum."""
-
-    def above(weights: tuple[int, ...]) -> Stratified[Above] | None:
-        if plan.people.relation is None:
-            return None
-        nobody = Stratified(parts=(Above(),) * len(plan.weights))
-        return priced._engine.reduce(StrataAboveKernel(priced._kernel, data, plan, weights), nobody)
-
-    if survey is None:
-        sums = priced._engine.reduce(StrataSumsKernel(priced._kernel, data, plan), plan.no_sums())
-        return prepare_summed_contrast(plan, sums, above(tuple(one.weight for one in sums.parts)))
-    count = len(plan.weights)
-    found = priced._engine.reduce(
-        StrataSurveyKernel(priced._kernel, data, survey, count), Stratified(parts=(SurveySums.none(survey),) * count)
-    )
-    return prepare_summed_survey_contrast(plan, survey, found, above(tuple(one.people.weight for one in found.parts)))
-
-
-def summed_contrast(priced: Priced, people: SummedPlan) -> SummedContrast:
-    """What was promised, in figures about each stratum."""
-    strata, bought = priced._population.strata, priced._kernel.bought_in_strata
-    assert strata is not None
-    return SummedContrast(
-        people=people,
-        weights=tuple(strata.weights.tolist()),
-        losses=tuple(losses for _, losses in bought),
-        active=tuple(count for count, _ in bought),
-        names=strata.names,
-    )
-
-
-def summed_plan(priced: Priced) -> SummedPlan:
-    """What was promised, in figures about everybody."""
-    market, summary, people = priced.market, priced.summary, priced._kernel.people
-    spread = float(np.max(np.asarray(market.stated_variance)))
+def sum_plan(priced: Priced) -> SumPlan:
+    """What was promised, in figures about everybody and about each stratum."""
+    market, summary, kernel = priced.market, priced.summary, priced._kernel
+    bounds, widest = _bounds(market), float(np.max(np.asarray(market.stated_variance)))
     largest, total = summary.largest_privacy_loss, summary.total_privacy_loss
     if isinstance(market.goal, HardBudget):  # a shared menu may promise more than the best estimate uses
-        most, total = priced._kernel.used
+        most, total = kernel.used
         largest = min(largest, most)
-    return SummedPlan(
-        bounds=_bounds(market),
+    combined = _combined(priced)
+    losses: tuple[float, ...] = (total,)
+    if combined is not None:
+        losses = tuple(loss for _, loss in kernel.bought_in_strata)
+    weights = (1.0,) if combined is None else combined.weights
+    noise = max(abs(weight) / loss for weight, loss in zip(weights, losses, strict=True))
+    return SumPlan(
+        bounds=bounds,
+        exponent=exponent_of(np.array([total])),
+        weights=weights,
+        losses=losses,
         active=summary.active,
-        total_loss=total,
         largest_loss=largest,
-        largest_variance=spread if people.variance is None else priced._kernel.idle.largest_outside,
-        mse=summary.mse,
-        squared_weights=summary.squared_weights,
+        largest_variance=widest if kernel.people.variance is None else kernel.idle.largest_outside,
+        planned=Weighing(
+            squares=summary.squared_weights,
+            spread=max(summary.mse - 2.0 * ((bounds[1] - bounds[0]) * noise) ** 2, 0.0),
+            largest=noise * largest,
+            noise=noise,
+        ),
+        survey=market.survey or (),
+        layout=market.layout,
+        combined=combined,
         relation=_relation(priced),
     )
 
 
-def summed_survey(priced: Priced, people: SummedPlan) -> SummedSurvey | None:
-    """The same with the questions of a survey; None where one number is asked for."""
-    market = priced.market
-    if market.survey is None or market.layout is None:
+def _combined(priced: Priced) -> Combined | None:
+    """Which combination of stratum means is published, from how many people; None where it is one mean."""
+    strata = priced._population.strata
+    if strata is None:
         return None
-    return SummedSurvey(people=people, questions=market.survey, layout=market.layout)
+    bought_from = tuple(count for count, _ in priced._kernel.bought_in_strata)
+    return Combined(weights=tuple(strata.weights.tolist()), bought_from=bought_from, names=strata.names)
 
 
 def _bounds(market: Market) -> tuple[float, float]:
@@ -224,8 +194,8 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
         )
 
     sent = [messages.get(place) for place in active.tolist()]
-    prepare(plan_called("checked"), sent)
-    return lambda name: without_rows(prepare(plan_called(name), sent).draw())
+    prepare_release(plan_called("checked"), sent)
+    return lambda name: without_rows(prepare_release(plan_called(name), sent).draw())
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------

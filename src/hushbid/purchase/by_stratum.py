@@ -20,8 +20,8 @@ import numpy as np
 
 from hushbid.arrays import IndexArray
 from hushbid.disclosure import ReleasePlan
+from hushbid.disclosure.delivery import prepare_release
 from hushbid.disclosure.ledger.store import ledger_folder
-from hushbid.disclosure.preparing import prepare
 from hushbid.errors import HushbidError, InputError, MarketError, NobodyToBuyFrom, NothingDelivered
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
@@ -275,7 +275,7 @@ def _refuse_bad_data(campaign: Campaign, people: People, parts: Sequence[_Part],
         losses[part.rows] = part.everybody.outcome.privacy_loss
     plan = ReleasePlan.of(losses, setting=market.setting, **_asked_in(market))
     with rows_of(people.source, people.lines):
-        prepare(plan, found.data, asked.accept_infinite_loss, simulated=asked.simulated)
+        prepare_release(plan, found.data, asked.accept_infinite_loss, simulated=asked.simulated)
 
 
 def _asked_in(market: Market) -> dict[str, Any]:

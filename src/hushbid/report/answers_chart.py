@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from hushbid.disclosure import ErrorModel, QuestionAnswer
-from hushbid.disclosure.preparing import planned_errors
+from hushbid.disclosure.delivery import planned_errors
 from hushbid.mechanism.releasing import plan_of
 from hushbid.questions import Choice, Layout, Number, Question, YesNo
 from hushbid.report.language import combination, fixed, interval, number, percent, say

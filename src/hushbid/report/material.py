@@ -9,8 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.disclosure import ErrorModel, Release
-from hushbid.disclosure.contrast import Combined
-from hushbid.disclosure.preparing import planned_error as error_of_plan
+from hushbid.disclosure.combination import Combined
+from hushbid.disclosure.delivery import planned_error as error_of_plan
 from hushbid.mechanism import Menu, Outcome
 from hushbid.mechanism.releasing import plan_of
 from hushbid.money import Currency, Money
@@ -110,7 +110,8 @@ class Material:
     @property
     def combined(self) -> Combined | None:
         """Which combination of stratum means is estimated; None where it is one mean."""
-        return Combined.of(self.outcome.market.stratified, self.outcome.privacy_loss > 0.0)
+        strata = self.outcome.market.stratified
+        return None if strata is None else Combined.of(strata, self.outcome.privacy_loss > 0.0)
 
 
 def planned_error(outcome: Outcome) -> ErrorModel | None:

@@ -17,11 +17,12 @@ from pathlib import Path
 import numpy as np
 
 from hushbid.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
+from hushbid.disclosure.delivery import Prepared, prepare_release, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.ledger.files import drawn_once, stored
+from hushbid.disclosure.ledger.forms import Forms
 from hushbid.disclosure.ledger.marks import Keyed, Marks, refuse_alike
 from hushbid.disclosure.ledger.question import (
     Ask,
-    Forms,
     as_question,
     as_wave,
     canonical_order,
@@ -29,7 +30,6 @@ from hushbid.disclosure.ledger.question import (
     tallied,
 )
 from hushbid.disclosure.ledger.store import Settled, is_ledger, ledger_folder, refuse_former, refuse_released, settle
-from hushbid.disclosure.preparing import Prepared, prepare, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, LedgerError, RecordError
@@ -93,7 +93,7 @@ def release_plan(
     # a stored one is returned before data are looked at
     found = stored(place, plan.key)
     if found is None:
-        place, draw = place.resolve(), prepare(plan, data, accept_infinite_loss).draw
+        place, draw = place.resolve(), prepare_release(plan, data, accept_infinite_loss).draw
         found = drawn_once(place, plan.key, lambda: draw_first(plan.key, draw, place).held())
     release = Release.from_dict(found)
     was_shown(plan.key)
@@ -120,7 +120,7 @@ def release_once(
 
     ``before_first`` is called if the ledger does not know the question, before anything is drawn; it may refuse.
     """
-    prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)  # refusals come first
+    prepared = prepare_release(plan, data, accept_infinite_loss, simulated=simulated)  # refusals come first
     people, forms = _as_people(ids, plan.people), prepared.forms()
     # stored in an order of its own: the order of rows does not make another question
     exact = _exact(plan)
@@ -186,7 +186,7 @@ def release_synthetic(
 
     People or data that the release ledger knows from a real release are refused.
     """
-    prepared = prepare(plan, data, accept_infinite_loss, simulated=simulated)
+    prepared = prepare_release(plan, data, accept_infinite_loss, simulated=simulated)
     _refuse_real(plan, prepared, ledger, question=question, wave=wave, ids=ids)
     return Answer(release=prepared.draw(), before=False, late=(), waves_before=0)
 
@@ -206,7 +206,7 @@ def simulate_synthetic(
 
     An outcome whose privacy losses were promised in a real release is a real one, whatever its data are.
     """
-    prepared = prepare(plan, synthetic_data, accept_infinite_loss=True, simulated=True)
+    prepared = prepare_release(plan, synthetic_data, accept_infinite_loss=True, simulated=True)
     _refuse_real(plan, prepared, ledger, by_losses=True)
     return simulate_plan(plan, synthetic_data, repetitions)
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, rounded_sum
+from hushbid.disclosure.ledger.forms import Forms
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
@@ -24,24 +25,6 @@ from hushbid.estimation import Setting
 LAST_WAVE = 1_000_000
 _MODULUS = 1 << 256
 _PERSON, _DATUM, _STRATUM = b"hushbid person", b"hushbid datum", b"hushbid stratum"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Forms:
-    """Everybody's data in a form in which two can be compared; None where nothing was asked for or delivered."""
-
-    rows: list[bytes | None]
-    """All that a person delivered."""
-
-    columns: tuple[list[bytes | None], ...] = ()
-    """The same of each question; empty where there is one, or where people sent messages."""
-
-    def without(self, rows: Iterable[int]) -> "Forms":
-        """The same rows as if some people had not delivered; without columns."""
-        rest = list(self.rows)
-        for row in rows:
-            rest[row] = None
-        return Forms(rows=rest)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

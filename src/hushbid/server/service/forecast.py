@@ -17,8 +17,8 @@ import numpy as np
 
 from hushbid.allocation import Budget, Goal
 from hushbid.arrays import FloatArray
+from hushbid.disclosure.delivery import planned_error, planned_errors
 from hushbid.disclosure.error import PUBLIC_LEVEL
-from hushbid.disclosure.preparing import planned_error, planned_errors
 from hushbid.errors import InputError
 from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.decision import Decision

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, ReleasePlan
+from hushbid.disclosure.delivery import prepare_release
 from hushbid.disclosure.local import grid_bits
 from hushbid.disclosure.message import as_ratio
-from hushbid.disclosure.preparing import prepare
 from hushbid.disclosure.survey_local import grid_bits as survey_bits
 from hushbid.disclosure.survey_local import read_answers
 from hushbid.disclosure.survey_message import FORMAT as WITH_NOISE
@@ -48,7 +48,7 @@ def _about_answers(
     plan = ReleasePlan.of([promised], setting="local", questions=settings.questions, layout=layout, key="one")
     try:
         # a single question may have a kind of message of its own, which preparing knows; it takes a little longer
-        read = prepare if len(settings.questions) == 1 else read_answers
+        read = prepare_release if len(settings.questions) == 1 else read_answers
         read(plan, [dict(given)])
         if given.get("format") == WITH_NOISE:
             _require_grid(PrivatizedAnswers.from_dict(given), survey_bits(promised, layout))

@@ -1,4 +1,4 @@
-"""A combination of stratum means from one noisy sum: exact proportions, after which no weight's rounding is left.
+"""Combine stratum means in one noisy sum: exact proportions, after which no weight's rounding is left.
 
 Wanted is ``Σ_g ℓ_g·(mean of stratum g)``, ℓ of any signs. Each stratum's people have integer weights that add up to
 ``W_g``; the mean of one number is one stratum with ``ℓ = 1``. Rounded down, the ``W_g`` are no longer as the ``|ℓ_g|``
@@ -8,13 +8,13 @@ before all are added up and the noise is drawn:
     K = min_g W_g/|ℓ_g|,    f_g = K·|ℓ_g|/W_g ≤ 1,    N = floor(Σ_g sign(ℓ_g)·f_g·T_g / M) + noise,    estimate = N/K.
 
 Without noise and floor that is ``Σ ℓ_g·T_g/(W_g·M)``, the combination of the strata's weighted means and nothing else.
-Another datum of hers moves the sum by at most ``f_g·W_i ≤ W_i``, and the floor by at most ``W_i``, which is whole: the
-promise is what it was. (``f_g`` is 1 but for rounding where losses are planned in proportion.)
+Another datum of one person moves the sum by at most ``f_g·W_i ≤ W_i``, and the floor by at most ``W_i``, an integer:
+the promise is what it was. (``f_g`` is 1 but for rounding where losses are planned in proportion.)
 
-*The answers of a choice* have one sum each, and her other answer must move as much into one as out of another. All but
-the last are rounded down, and the last is what is left of the sum over all answers, ``floor(K·Σℓ)``, which nobody's
-answer changes. If her weight leaves a for b, these change by ``f·W_i`` rounded down or up, and the last one by the
-difference, so that what rises adds up to at most ``W_i``.
+*The answers of a choice* have one sum each, and another answer of one person must move as much into one as out of
+another. All but the last are rounded down, and the last is what is left of the sum over all answers, ``floor(K·Σℓ)``,
+which nobody's answer changes. If their weight leaves a for b, these change by ``f·W_i`` rounded down or up, and the
+last one by the difference, so that what rises adds up to at most ``W_i``.
 """
 
 import math
@@ -80,7 +80,7 @@ class Blend:
         found = [self.floor(one) for one in others]
         return [*found, self.floor([sum(one) for one in cells]) - sum(found)]
 
-    def charged(self, weights: IntArray, strata: Strata | None) -> IntArray:
+    def charged(self, weights: IntArray, strata: Strata) -> IntArray:
         """By how much each person can move the sum at most: ``f·W``, rounded up to an integer that is a double."""
         charged = weights.copy()
         for rows, factor in zip(rows_of(strata), self.factors, strict=True):
@@ -91,49 +91,36 @@ class Blend:
         return charged
 
 
-def rows_of(strata: Strata | None) -> Sequence[IndexArray | slice]:
-    """Who is in each stratum; everybody where there are none."""
-    if strata is None:
+def one_stratum(people: int) -> Strata:
+    """Everybody in one stratum of weight 1: a mean as a combination."""
+    return Strata(codes=np.zeros(people, dtype=np.intp), weights=np.ones(1))
+
+
+def rows_of(strata: Strata) -> Sequence[IndexArray | slice]:
+    """Who is in each stratum."""
+    return rows_by_code(strata.codes, strata.count)
+
+
+def rows_by_code(codes: IndexArray, count: int) -> Sequence[IndexArray | slice]:
+    """The rows of each of so many strata, in their order."""
+    if count == 1:
         return [slice(None)]
-    order = np.argsort(strata.codes, kind="stable")
-    return np.split(order, np.cumsum(np.bincount(strata.codes, minlength=strata.count))[:-1])
+    order = np.argsort(codes, kind="stable")
+    return np.split(order, np.cumsum(np.bincount(codes, minlength=count))[:-1])
 
 
-def weights_of(strata: Strata | None) -> FloatArray:
-    """Each stratum's ``ℓ``: 1 where there are none."""
-    return np.ones(1) if strata is None else strata.weights
-
-
-def level_of(strata: Strata | None) -> float:
+def level_of(strata: Strata) -> float:
     """``Σ ℓ``."""
-    return math.fsum(weights_of(strata).tolist())
+    return math.fsum(strata.weights.tolist())
 
 
-def signs_of(strata: Strata | None, rows: IndexArray | slice = slice(None)) -> FloatArray | float:
-    """The sign with which each person counts."""
-    return 1.0 if strata is None else np.sign(strata.weights)[strata.codes[rows]]
+def sizes_of(strata: Strata) -> FloatArray:
+    """The ``|ℓ|`` of everybody's stratum."""
+    return np.asarray(np.abs(strata.weights)[strata.codes])
 
 
-def blend_of(weights: IntArray, strata: Strata | None) -> Blend:
-    """How the sums of strata become one if people have these integer weights."""
-    totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
-    _refuse_nothing(strata, [total > 0 for total in totals])
-    return Blend.of(totals, weights_of(strata).tolist())
-
-
-def shares_of(amounts: FloatArray | IntArray, strata: Strata | None) -> FloatArray:
-    """Everybody's ``|ω|``, proportional to amounts within each stratum and adding up to its ``|ℓ|``."""
-    shares = np.zeros(amounts.size)
-    for rows, weight in zip(rows_of(strata), weights_of(strata).tolist(), strict=True):
-        found = amounts[rows].astype(np.float64)
-        shares[rows] = found * (abs(weight) / float(amounts[rows].sum()))
-    return shares
-
-
-def local_shares(losses: FloatArray, variance: FloatArray, strata: Strata | None) -> FloatArray:
-    """Everybody's ``|ω|`` in the local setting: within each stratum by the precision of her message."""
-    if strata is None:
-        return best_weights(losses, setting="local", variance=variance).weights
+def local_shares(losses: FloatArray, variance: FloatArray, strata: Strata) -> FloatArray:
+    """Everybody's ``|ω|`` in the local setting: within each stratum by the precision of their message."""
     refuse_empty(strata, losses > 0.0)
     shares = np.zeros(losses.size)
     for rows, weight in zip(rows_of(strata), strata.weights.tolist(), strict=True):
@@ -162,7 +149,7 @@ def losses_left(
 ) -> FloatArray:
     """What is used of whose losses if only some deliver: the best contrast of what was promised to those.
 
-    Whoever is listened to as planned has her planned loss to the last bit.
+    Whoever is listened to as planned has their planned loss to the last bit.
     """
     refuse_empty(strata, present)
     if present[planned > 0.0].all():
@@ -178,23 +165,28 @@ def losses_left(
 def _large_enough(losses: FloatArray, strata: Strata) -> FloatArray:
     """Losses without those that no integer weight can hold."""
     found = np.where(losses >= 2.0**-LARGEST_EXPONENT, losses, 0.0)
-    _refuse_nothing(strata, [bool(found[rows].any()) for rows in rows_of(strata)])
+    for stratum, rows in enumerate(rows_of(strata)):
+        if not found[rows].any():
+            raise too_small(f" of stratum {strata.label(stratum)}")
     return found
 
 
-def _refuse_nothing(strata: Strata | None, something: Sequence[bool]) -> None:
-    """Losses that round down to nothing are noise without end."""
-    if not all(something):
-        who = "those" if strata is None else f"those of stratum {strata.label(something.index(False))}"
-        raise ReleaseError(f"The privacy losses of {who} who delivered are too small to release anything.")
+def too_small(whose: str) -> ReleaseError:
+    """Return the refusal of losses that round down to nothing: noise without end."""
+    least = "" if whose else f": one must be at least 2**-{LARGEST_EXPONENT}"
+    return ReleaseError(f"The privacy losses of those{whose} who delivered are too small to release anything{least}.")
+
+
+def nobody_left(stratum: str) -> NothingDelivered:
+    """Return the refusal of a mean of nobody."""
+    return NothingDelivered(f"Nobody of stratum {stratum} is left: its mean cannot be estimated.")
 
 
 def refuse_empty(strata: Strata, there: BoolArray) -> None:
-    """A mean of nobody cannot be estimated."""
+    """Refuse a combination of which a stratum has nobody."""
     counts = np.bincount(strata.codes[there], minlength=strata.count)
     if not counts.all():
-        empty = strata.label(int(np.argmin(counts)))
-        raise NothingDelivered(f"Nobody of stratum {empty} is left: its mean cannot be estimated.")
+        raise nobody_left(strata.label(int(np.argmin(counts))))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,12 +207,14 @@ class Combined:
             raise InputError("strata must have one weight and one count each, and a name each or none.", field="strata")
 
     @classmethod
-    def of(cls, strata: Strata | None, bought: BoolArray) -> "Combined | None":
+    def of(cls, strata: Strata, bought: BoolArray) -> "Combined":
         """Of the strata of those who were bought from."""
-        if strata is None:
-            return None
         counts = np.bincount(strata.codes[bought], minlength=strata.count)
         return cls(weights=tuple(strata.weights.tolist()), bought_from=tuple(counts.tolist()), names=strata.names)
+
+    def label(self, stratum: int) -> str:
+        """What a stratum is called in a message."""
+        return repr(self.names[stratum]) if self.names else str(stratum)
 
     @property
     def are_shares(self) -> bool:

@@ -24,16 +24,18 @@ from hushbid.disclosure import (
     release_synthetic,
     simulate_plan,
 )
-from hushbid.disclosure.central import Sum, planned_error, planned_weights, weigh
-from hushbid.disclosure.contrast import Blend, Combined
+from hushbid.disclosure.combination import Blend, Combined
+from hushbid.disclosure.delivery import planned_error, planned_errors
 from hushbid.disclosure.local import weights_of_messages
-from hushbid.disclosure.preparing import planned_errors
+from hushbid.disclosure.memory import planned_weights
+from hushbid.disclosure.memory import weigh as weigh_survey
 from hushbid.disclosure.relation import Unevenness, bias_of
-from hushbid.disclosure.survey import LEAST_EXPONENT
-from hushbid.disclosure.survey import weigh as weigh_survey
+from hushbid.disclosure.sum_plan import LEAST_EXPONENT, SumPlan
+from hushbid.disclosure.sums import part_of
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered, ReleaseError
 from hushbid.estimation import Setting, Strata, best_contrast, best_weights
 from hushbid.questions import Choice, Number, Question, YesNo
+from tests.disclosure.support import weigh
 
 CODES = np.array([0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2])
 STRATA = Strata(codes=CODES, weights=[0.5, -1.25, 0.3], names=("young", "old", "new"))
@@ -173,9 +175,9 @@ def test_the_audit_attacks_a_contrast_and_a_noise_that_is_a_tenth_too_small_is_f
         return _fit(simulate_plan(plan, np.full(12, 2.0), 50_000) - lowest, scale)
 
     assert fit() > 1e-6
-    right = Sum.noise_scale.fget
+    right = SumPlan.noise_scale.fget
     assert right is not None
-    monkeypatch.setattr(Sum, "noise_scale", property(lambda self: 0.9 * right(self)))
+    monkeypatch.setattr(SumPlan, "noise_scale", property(lambda self: 0.9 * right(self)))
     assert fit() < 1e-4
 
 
@@ -357,7 +359,7 @@ def test_all_answers_of_a_survey_are_contrasts_with_the_same_weights(setting: Se
     table = np.stack([rng.uniform(2, 12, 12), rng.integers(0, 2, 12), rng.integers(0, 3, 12)], axis=1)
     found = simulate_plan(plan, table, 400 if setting == "central" else 300)
     if setting == "central":
-        shares = weigh_survey(plan, np.ones(12, dtype=bool)).summed.shares
+        shares = weigh_survey(plan, np.ones(12, dtype=bool)).shares
     else:
         shares = weights_of_messages(plan, np.arange(12))
     signed = np.sign(STRATA.weights)[CODES] * shares
@@ -388,11 +390,11 @@ def test_only_weights_that_are_shares_make_shares() -> None:
 
 def test_the_groups_of_a_survey_together_keep_every_promise() -> None:
     summed = weigh_survey(made("groups", questions=QUESTIONS), np.ones(12, dtype=bool))
-    assert summed.summed.exponent is not None
-    assert summed.summed.exponent >= LEAST_EXPONENT
-    charged = sum(one.weights for one in summed.groups)
+    assert summed.exponent is not None
+    assert summed.exponent >= LEAST_EXPONENT
+    charged = sum(part_of(summed.weights, parts) for parts in summed.sum_plan.parts)
     for row in range(12):
-        assert Fraction(int(charged[row]), 2**summed.summed.exponent) <= Fraction(float(LOSSES[row]))
+        assert Fraction(int(charged[row]), 2**summed.exponent) <= Fraction(float(LOSSES[row]))
 
 
 # -- once, and what is shown -------------------------------------------------------------------------------------------

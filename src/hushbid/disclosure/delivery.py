@@ -3,9 +3,6 @@
 That it is drawn once is the business of `hushbid.disclosure.ledger.once`.
 """
 
-import math
-import struct
-import unicodedata
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -13,20 +10,21 @@ from typing import Any
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
-from hushbid.disclosure import central, local, response_local, survey, survey_local
-from hushbid.disclosure.answers import YES_NO, as_answers
-from hushbid.disclosure.contrast import blend_of
+from hushbid.disclosure import local, memory, response_local, survey_local
+from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.combination import Blend, rows_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
-from hushbid.disclosure.ledger.question import Forms
+from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.promises import ReleasePlan
+from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
 from hushbid.disclosure.release import Release, Summed, versions
 from hushbid.disclosure.response_message import RandomisedResponse
+from hushbid.disclosure.sums import clamped_in
 from hushbid.disclosure.survey_message import PrivatizedAnswers
+from hushbid.disclosure.weighing import in_order, question_errors
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import is_central
-from hushbid.questions import Choice, Number, Question
 
 _BLOCK = 200_000
 
@@ -50,14 +48,19 @@ def planned_error(plan: ReleasePlan) -> ErrorModel:
     """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
     if plan.response:
         return response_local.planned_error(plan, width=plan.width)
-    return central.planned_error(plan) if is_central(plan.setting) else local.planned_error(plan)
+    if is_central(plan.setting):
+        return memory.planned_weighing(plan).error(plan.width, plan.relation)
+    return local.planned_error(plan)
 
 
 def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
     """The same of each question of a survey, in their order."""
     if plan.response:
         return [response_local.planned_error(plan, width=1.0)]
-    return survey.planned_errors(plan) if is_central(plan.setting) else survey_local.planned_errors(plan)
+    if not is_central(plan.setting):
+        return survey_local.planned_errors(plan)
+    layout, whole = layout_of_plan(plan), memory.planned_weighing(plan)
+    return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
 
 
 def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
@@ -73,12 +76,15 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     """
     if repetitions < 0:
         raise InputError(f"repetitions must not be negative, got {repetitions}.", field="repetitions")
-    if plan.questions:
-        return _simulate_survey(plan, data, repetitions)
-    column, present = _who_delivered(plan, data)
+    table, present = _who_delivered(plan, data)
     if is_central(plan.setting):
-        summed = central.weigh(plan, present)
-        return np.array(summed.estimates([summed.total(column)] * repetitions), dtype=np.float64)
+        prepared = memory.weigh(plan, present).prepare(table)
+        found = [in_order(prepared.plan.groups, one) for one in prepared.values([prepared.totals] * repetitions)]
+        flat = np.array([value for by_question in found for one in by_question for value in one], dtype=np.float64)
+        return flat.reshape(repetitions, sum(group.cells for group in prepared.plan.groups)) if plan.questions else flat
+    if plan.questions:
+        return _simulate_survey(plan, table, present, repetitions)
+    column = table[:, 0]
     rows = np.flatnonzero(present)
     losses, values = plan.delivered[rows], column[rows]
     weights = local.signed_weights(plan, rows)
@@ -92,15 +98,9 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     return np.concatenate(estimates) if estimates else np.empty(0)
 
 
-def _simulate_survey(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
-    table, present = _who_answered(plan, data)
-    layout = survey.layout_of_plan(plan)
+def _simulate_survey(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
+    layout = layout_of_plan(plan)
     values = sum(group.cells for group in layout.groups)
-    if is_central(plan.setting):
-        summed = survey.weigh(plan, present)
-        drawn = [survey.in_order(layout, one) for one in summed.draw([summed.totals(table)] * repetitions)]
-        flat = [value for by_question in drawn for one in by_question for value in one]
-        return np.array(flat, dtype=np.float64).reshape(repetitions, values)
     rows = np.flatnonzero(present)
     if plan.response:
         return response_local.simulate_responses(plan, table[rows, 0], rows, repetitions)[:, np.newaxis]
@@ -108,75 +108,47 @@ def _simulate_survey(plan: ReleasePlan, data: object, repetitions: int) -> Float
     at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
     for start in range(0, repetitions, at_once):
         cells = survey_local.simulate_answers(plan, table, rows, min(at_once, repetitions - start))
-        found.append(np.stack([one for by_question in survey.in_order(layout, cells) for one in by_question], axis=1))
+        found.append(np.stack([one for by_question in in_order(layout.groups, cells) for one in by_question], axis=1))
     return np.concatenate(found)
 
 
-def prepare(
+def prepare_release(
     plan: ReleasePlan, data: object, accept_infinite_loss: bool = False, *, simulated: bool = False
 ) -> Prepared:
     """Validate everything and check every promise; what is returned only has to draw.
 
     ``simulated`` data are numbers in the local setting too, to which the noise of a device is added when drawing.
     """
-    # without any noise only if somebody says so; with strata all that is promised may be used where some drop out
-    unlimited = (plan.delivered if plan.strata is None else plan.promised) == math.inf
+    # without any noise only if somebody says so
+    unlimited = plan.unlimited
     if unlimited.any() and not accept_infinite_loss:
         raise InfiniteLoss(
             f"The privacy loss is infinite for {rows_text(unlimited)}: pass accept_infinite_loss=True to use such"
             " people's data without any noise."
         )
-    if plan.questions:
-        return _prepare_survey(plan, data, simulated=simulated)
     if is_central(plan.setting):
         return _prepare_central(plan, data)
+    if plan.questions:
+        return _prepare_simulated_survey(plan, data) if simulated else _prepare_local_survey(plan, data)
     return _prepare_simulated(plan, data) if simulated else _prepare_local(plan, data)
 
 
 def _prepare_central(plan: ReleasePlan, data: object) -> Prepared:
-    column, present = _who_delivered(plan, data)
-    summed = central.weigh(plan, present)
-    total = summed.total(column)
-    low, high = plan.bounds
-    used = column[present]
-    facts: dict[str, Any] = {
-        "privacy_loss": summed.privacy_loss,
-        "error": summed.error,
-        "planned_error": central.planned_error(plan),
-        "grid": summed.grid,
-        "check": summed.check,
-        "clamped": int(np.count_nonzero((used < low) | (used > high))),
-        "dropped_out": _dropped_out(plan, present),
-    }
-    return Prepared(
-        draw=lambda: _release(plan, estimate=summed.estimates([total])[0], **facts),
-        present=present,
-        forms=lambda: answer_forms(column[:, np.newaxis], present),
-    )
+    table, present = _who_delivered(plan, data)
+    weighed = memory.weigh(plan, present)
+    prepared = weighed.prepare(table)
 
+    def draw() -> Release:
+        return replace(
+            prepared.draw(plan.key),
+            privacy_loss=weighed.privacy_loss,
+            check=weighed.check,
+            clamped=clamped_in(table[present], prepared.plan.questions),
+            dropped_out=_dropped_out(plan, present),
+            summed=None,
+        )
 
-def _prepare_survey(plan: ReleasePlan, data: object, *, simulated: bool) -> Prepared:
-    if not is_central(plan.setting):
-        return _prepare_simulated_survey(plan, data) if simulated else _prepare_local_survey(plan, data)
-    table, present = _who_answered(plan, data)
-    summed = survey.weigh(plan, present)
-    totals = summed.totals(table)
-    low, high = np.array([survey.bounds_of(one) for one in plan.questions]).T
-    facts: dict[str, Any] = {
-        "privacy_loss": summed.summed.privacy_loss,
-        "error": summed.summed.error,
-        "planned_error": central.planned_error(plan),
-        "grid": summed.summed.grid,
-        "check": summed.check,
-        # a choice's answers are no numbers of a range
-        "clamped": int(np.count_nonzero(((table < low) | (table > high))[present][:, _numbers(plan)])),
-        "dropped_out": _dropped_out(plan, present),
-    }
-    return Prepared(
-        draw=lambda: _release(plan, answers=summed.answers(summed.draw([totals])[0]), **facts),
-        present=present,
-        forms=lambda: answer_forms(table, present, plan.questions),
-    )
+    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present, plan.questions))
 
 
 def _prepare_local_survey(plan: ReleasePlan, data: object) -> Prepared:
@@ -192,8 +164,8 @@ def _prepare_local_survey(plan: ReleasePlan, data: object) -> Prepared:
 
 
 def _prepare_simulated_survey(plan: ReleasePlan, data: object) -> Prepared:
-    table, present = _who_answered(plan, data)
-    layout = survey.layout_of_plan(plan)
+    table, present = _who_delivered(plan, data)
+    layout = layout_of_plan(plan)
 
     def draw() -> Release:
         messages: list[PrivatizedAnswers | RandomisedResponse | None] = [None] * plan.people
@@ -247,16 +219,16 @@ def _received(
 
 
 def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
-    column, present = _who_delivered(plan, data)
+    table, present = _who_delivered(plan, data)
 
     def draw() -> Release:
         messages: list[PrivatizedValue | None] = [None] * plan.people
         for row in np.flatnonzero(present).tolist():
             loss = float(plan.delivered[row])
-            messages[row] = local.privatize(float(column[row]), loss, plan.bounds, accept_infinite_loss=True)
+            messages[row] = local.privatize(float(table[row, 0]), loss, plan.bounds, accept_infinite_loss=True)
         return _prepare_local(plan, messages).draw()
 
-    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(column[:, np.newaxis], present))
+    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present))
 
 
 def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Release:
@@ -264,14 +236,16 @@ def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Releas
     exponent = release.grid.weight_exponent
     losses, check = np.where(present, plan.delivered, 0.0), replace(release.check, people=plan.people)
     if exponent is not None:
-        weights, _ = integer_weights(losses, exponent)
+        weights = integer_weights(losses, exponent)
         if int(weights.sum()) != release.grid.total_weight:
             raise AlreadyReleased(
                 "The estimate was drawn by an engine, which kept no figures of single people, and decided about them"
                 " with other last digits: ask again on an engine."
             )
         # where some are missing, the strata of the others were brought into proportion by their sums
-        weights = blend_of(weights, plan.strata).charged(weights, plan.strata)
+        strata = plan.combination
+        totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
+        weights = Blend.of(totals, strata.weights.tolist()).charged(weights, strata)
         check = check_promises(weights, exponent, plan.promised)
         losses = np.ldexp(weights.astype(np.float64), -exponent)
     gone = _dropped_out(plan, present)
@@ -282,48 +256,6 @@ def without_rows(release: Release) -> Release:
     """A release about some of many people, as if it were made from sums."""
     counts = Summed(delivered=release.delivered, dropped_out=release.absent)
     return replace(release, privacy_loss=np.empty(0), dropped_out=(), summed=counts)
-
-
-def answer_forms(table: FloatArray, present: BoolArray, questions: Sequence[Question] = ()) -> Forms:
-    """Return what those who delivered answered, to the last bit: rows and, of several questions, columns."""
-    columns = tuple(
-        _column_forms(table[:, place], present, questions[place] if questions else None)
-        for place in range(table.shape[1])
-    )
-    if len(columns) == 1:
-        return Forms(rows=columns[0])
-    return Forms(rows=_float_forms(table, present), columns=columns)
-
-
-def _column_forms(column: FloatArray, present: BoolArray, question: Question | None) -> list[bytes | None]:
-    """Numbers, and for a choice the words: listing its answers in another order makes no other data."""
-    if not isinstance(question, Choice):
-        return _float_forms(column[:, np.newaxis], present)
-    words = [_word_form(answer) for answer in question.answers]
-    return [words[int(code)] if there else None for code, there in zip(column, present.tolist(), strict=True)]
-
-
-def _word_form(answer: str) -> bytes:
-    """An answer of a choice; a number, yes and no as where these are asked for."""
-    word = " ".join(unicodedata.normalize("NFC", answer.casefold()).split())
-    try:
-        value = YES_NO[word] if word in YES_NO else float(word)
-    except ValueError:
-        return f"an answer: {word}".encode("utf-8", "surrogatepass")
-    return struct.pack("<d", value + 0.0)
-
-
-def _float_forms(table: FloatArray, present: BoolArray) -> list[bytes | None]:
-    content, size = (table[present] + 0.0).astype("<f8").tobytes(), 8 * table.shape[1]
-    found: list[bytes | None] = [None] * present.size
-    for place, row in enumerate(np.flatnonzero(present).tolist()):
-        found[row] = content[size * place : size * (place + 1)]
-    return found
-
-
-def message_form(message: PrivatizedValue | PrivatizedAnswers | RandomisedResponse | None) -> bytes | None:
-    """A message, however it was written."""
-    return None if message is None else message.to_json().encode()
 
 
 def _release(plan: ReleasePlan, **facts: Any) -> Release:
@@ -338,24 +270,18 @@ def _release(plan: ReleasePlan, **facts: Any) -> Release:
 
 
 def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:
-    """The data as floats, and whose are there and needed. People with a zero loss have nothing to deliver."""
-    column = as_column(data, needed=plan.delivered > 0)
-    present = (plan.delivered > 0) & ~np.isnan(column)
-    _refuse_nobody(plan, present)
-    return column, present
+    """People's answers, people × questions, and whose are all there and needed.
 
-
-def _who_answered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:
-    """The answers to a survey, and whose are all there and needed."""
-    table = as_answers(data, plan.questions, needed=plan.delivered > 0)
-    present = (plan.delivered > 0) & ~np.isnan(table).any(axis=1)
+    People with a zero loss have nothing to deliver.
+    """
+    needed = plan.delivered > 0
+    if plan.questions:
+        table = as_answers(data, plan.questions, needed=needed)
+    else:
+        table = as_column(data, needed=needed)[:, np.newaxis]
+    present = needed & ~np.isnan(table).any(axis=1)
     _refuse_nobody(plan, present)
     return table, present
-
-
-def _numbers(plan: ReleasePlan) -> list[bool]:
-    """Which questions ask for a number."""
-    return [isinstance(one, Number) for one in plan.questions]
 
 
 def _refuse_nobody(plan: ReleasePlan, present: BoolArray) -> None:
