@@ -5,16 +5,14 @@
     >>> release.privacy_loss
     array([0.5, 1. , 0. ])
 
-The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how far; ``relation`` bounds the bias of an
-estimate from people whose prices tell of their data, ``contrast`` makes one sum of strata whose means are combined,
-``promises`` says what is promised, ``grid`` keeps the arithmetic exact, ``error`` says how far off the estimate may be,
-``message`` is what a device sends in the local setting; ``release`` is what comes out, which ``cards`` shows in
-a notebook, ``central`` and ``local`` are the two settings. A survey's ``answers`` become numbers, ``survey`` and
-``survey_local`` are the settings for it,
-``survey_message`` is what a device sends; a single yes/no question is sent by randomised response, ``response_local``,
-as a ``response_message``. ``preparing`` checks everything and leaves only the drawing, ``preparing_from_sums``,
-``survey_from_sums`` and ``contrast_from_sums`` do so where an engine added up. That it is drawn once is
-the business of the ``ledger``.
+The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how far; ``grid`` keeps the arithmetic exact,
+``relation`` bounds the bias of an estimate from people whose prices tell of their data, ``error`` says how far off the
+estimate may be and ``weighing`` how errors follow from weights; ``combination`` makes one sum of strata, ``answers``
+become numbers, ``promises`` says what is promised and ``release`` is what comes out, which ``cards`` shows in a
+notebook. *Central*: ``sum_plan`` says what is added up, ``sums`` adds up in any batches, ``prepare`` leaves only the
+drawing, and ``memory`` is one batch of people who are known. *Local*: ``message``, ``survey_message`` and
+``response_message`` are what devices send, ``local``, ``survey_local`` and ``response_local`` make and weigh them.
+``delivery`` takes a plan and data in either setting, and the ``ledger`` draws once.
 """
 
 from hushbid.disclosure.delivery import simulate_plan
