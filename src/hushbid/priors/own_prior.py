@@ -21,9 +21,9 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import HushbidError, PriorError
-from hushbid.priors.base import ParametricPrior
+from hushbid.priors.continuous import ROUNDING_OF_RATIO, ParametricPrior
 from hushbid.priors.inputs import interval_text, to_finite
-from hushbid.priors.numerical import NumericalPrior
+from hushbid.priors.tables import grid_points
 
 REGISTERED: dict[str, type["OwnPrior"]] = {}
 """Families of one's own by their names; `hushbid.priors.register` adds to it."""
@@ -38,7 +38,7 @@ _CLOSE, _TOLERANCE, _BETWEEN_FLOATS = 1e-8, 1e-6, 1e-3
 _FALL, _TAIL = 1e-9, 1e-8
 
 
-class OwnPrior(ParametricPrior, NumericalPrior):
+class OwnPrior(ParametricPrior):
     """A family of one's own: subclass it as a frozen dataclass of numbers.
 
     Needed are ``family``, `support`, `distribution` and `density`; `regular`, `survival` and `check` may be overridden.
@@ -46,6 +46,8 @@ class OwnPrior(ParametricPrior, NumericalPrior):
 
     regular: ClassVar[bool] = False
     """Whether the virtual cost is known to be nondecreasing for all parameters. If not said, it is looked at."""
+
+    _noise_share: ClassVar[float] = ROUNDING_OF_RATIO
 
     @abstractmethod
     def distribution(self, c: FloatArray) -> FloatArray:
@@ -144,6 +146,9 @@ class OwnPrior(ParametricPrior, NumericalPrior):
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         return self._quantile(rng.random(n))
+
+    def _grid(self) -> FloatArray:
+        return grid_points(self, every=4)
 
     def _virtual_cost(self, c: FloatArray) -> FloatArray:
         # regular ones too: the table smooths rounding
