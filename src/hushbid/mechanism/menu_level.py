@@ -38,7 +38,7 @@ Precisions = tuple[tuple[Prior, float], ...]
 @lru_cache(maxsize=256)
 def menu_level(precisions: Precisions, amount: float) -> float:
     """The level ``τ`` at which the expected virtual expense of ``ε = (2u/B)(τ − ψ)⁺`` is the amount ``B``."""
-    expenses = [(precision, _expense_of(prior)) for prior, precision in precisions]
+    expenses = [(precision, expected_expense(prior)) for prior, precision in precisions]
     # precisions beyond all floats when squared are scaled away
     target = 0.5 * amount * (amount / max(precision for _, precision in precisions))
     scale = max(precision for _, precision in precisions)
@@ -58,13 +58,8 @@ def menu_level(precisions: Precisions, amount: float) -> float:
     return _root(excess, low, high)
 
 
-def expected_expense(prior: Prior, level: float) -> float:
-    """``E[ψ(τ − ψ)⁺]`` at the level ``τ``, for costs drawn from the prior."""
-    return _expense_of(prior)(level)
-
-
-def _expense_of(prior: Prior) -> Callable[[float], float]:
-    """How one prior's expense depends on the level."""
+def expected_expense(prior: Prior) -> Callable[[float], float]:
+    """Return ``E[ψ(τ − ψ)⁺]`` as a function of the level ``τ``, for costs drawn from the prior."""
     return _stepped(prior) if is_stepped(prior) else _smooth(prior)
 
 
