@@ -33,11 +33,11 @@ class Idle:
 
     def payments(self, rows: Rows) -> FloatArray:
         """For every row."""
-        outside: float | FloatArray | None = self.outside if self.outside is not None else rows.variance
-        assert outside is not None
         if self.user_weight == 0.0:
             return np.zeros(rows.bids.size)
-        return np.broadcast_to(self.user_weight * (self.mse - outside), rows.bids.shape).copy()
+        outside = rows.variance if self.outside is None else np.full(rows.bids.size, self.outside)
+        assert outside is not None
+        return self.user_weight * (self.mse - outside)
 
     @property
     def largest_payment(self) -> float:

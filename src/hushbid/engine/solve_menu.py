@@ -41,14 +41,13 @@ class Menu:
 
     people: People
     population: Population
+    goal: HardBudget
     level: float
     strength: float
 
     @classmethod
-    def of(cls, run: Run, population: Population, census: Census) -> "Menu":
+    def of(cls, run: Run, population: Population, goal: HardBudget, census: Census) -> "Menu":
         """The menu for everybody whom the first pass counted."""
-        goal = population.goal
-        assert isinstance(goal, HardBudget)
         refuse_too_small(goal, census.people)
         precision = 1.0 / float(population.variance)
         sums = tuple(
@@ -57,18 +56,16 @@ class Menu:
             if census.sizes.get(code)
         )
         level = menu_level(sums, goal.amount)
-        return cls(people=run.people, population=population, level=level, strength=2.0 / goal.amount * precision)
+        strength = 2.0 / goal.amount * precision
+        return cls(people=run.people, population=population, goal=goal, level=level, strength=strength)
 
     def listed(self, rows: Rows) -> tuple[SharedMenu, Listed]:
         """What the menu offers the good rows of a batch."""
-        size, population = rows.bids.size, self.population
+        size = rows.bids.size
         codes = np.zeros(size, dtype=np.int64) if rows.groups is None else rows.groups
-        groups = (replace(group, who=np.flatnonzero(codes == code)) for code, group in enumerate(population.groups))
-        goal = population.goal
-        assert isinstance(goal, HardBudget)
         menu = SharedMenu(
-            population=replace(population, people=size, groups=tuple(one for one in groups if one.size)),
-            goal=goal,
+            population=replace(self.population, people=size, groups=self.population.groups_with(codes)),
+            goal=self.goal,
             level=self.level,
             strength=np.full(size, self.strength),
         )
@@ -278,10 +275,9 @@ class SharedOut:
     """In squared data units: no purchase as dear has a smaller error, at worst."""
 
 
-def solve_menu(run: Run, population: Population, census: Census) -> SharedOut | None:
+def solve_menu(run: Run, population: Population, goal: HardBudget, census: Census) -> SharedOut | None:
     """Everybody's share; None if limits clip somebody's, or nothing is bought."""
-    menu, goal = Menu.of(run, population, census), population.goal
-    assert isinstance(goal, HardBudget)
+    menu = Menu.of(run, population, goal, census)
     sums = run.reduce("adding up the menu", MenuSumsKernel(menu), ExactSums({}))
     shares = Shares(menu=menu, total=float(sums.about(0.0)[0]), paid=sums.count)
     promised = run.reduce("sharing the budget", PromisedKernel(shares, goal.coin), Promised())

@@ -132,6 +132,11 @@ class Market(Terms):
         fields = {name: getattr(found, name) for name in Decision.__slots__}
         return Outcome(market=self.with_reserve(population), **fields | {"limits": stated_limits})
 
+    @property
+    def keeps_for_rounding(self) -> bool:
+        """Whether part of a budget is kept for rounding payments up to coins."""
+        return isinstance(self.goal, Budget) and self.goal.coin > 0.0
+
     def with_reserve(self, population: Population) -> "Market":
         """The market whose budget states what is kept for rounding, as computed for a population."""
         if not isinstance(self.goal, Budget):

@@ -30,7 +30,7 @@ from hushbid.allocation import (
     replies,
 )
 from hushbid.allocation.central_problem import LEAST_VARIANCE
-from hushbid.arrays import FloatArray, IndexArray, counted_repr
+from hushbid.arrays import FloatArray, IndexArray, IntArray, counted_repr
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
@@ -231,6 +231,15 @@ class Population:
         """``α``, in money per squared data unit; 0 where the goal is not a price."""
         return self.goal.buyer_weight if isinstance(self.goal, Price) else 0.0
 
+    def goal_at(self, buyer_weight: float) -> Goal:
+        """Return the goal, with this weight of the error where it is a price."""
+        return Price(buyer_weight) if isinstance(self.goal, Price) else self.goal
+
+    @property
+    def hard_budget(self) -> HardBudget | None:
+        """The hard budget, if that is the goal."""
+        return self.goal if isinstance(self.goal, HardBudget) else None
+
     @property
     def error_weight(self) -> float:
         """``A``, for a range of width 1."""
@@ -306,17 +315,26 @@ class Population:
         """What everybody's own datum is worth, in squared data units."""
         return np.broadcast_to(np.asarray(self.own_error, dtype=float), (self.people,))
 
+    @property
+    def group_codes(self) -> IntArray:
+        """Everybody's place among the groups."""
+        codes = np.zeros(self.people, dtype=np.int64)
+        for code, group in enumerate(self.groups):
+            codes[group.rows] = code
+        return codes
+
+    def groups_with(self, codes: IntArray) -> tuple[Group, ...]:
+        """Return the groups of other people, given everybody's place among the groups here; only those with people."""
+        found = (replace(group, who=np.flatnonzero(codes == code)) for code, group in enumerate(self.groups))
+        return tuple(group for group in found if group.size)
+
     def take(self, rows: IndexArray) -> "Population":
         """These people alone, each as often as she is named; the buyer's weight is as before."""
-        alone = len(self.groups) == 1
-        kept = (
-            replace(group, who=rows.size if alone else np.flatnonzero(np.isin(rows, group.rows)))
-            for group in self.groups
-        )
+        alone = (replace(self.groups[0], who=rows.size),)
         return replace(
             self,
             people=rows.size,
-            groups=tuple(group for group in kept if group.size),
+            groups=alone if len(self.groups) == 1 else self.groups_with(self.group_codes[rows]),
             user_weight=_taken(self.user_weight, rows),
             own_error=_taken(self.own_error, rows),
             cap=_taken(self.cap, rows),
