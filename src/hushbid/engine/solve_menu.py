@@ -14,7 +14,6 @@ loss between. The estimate's error, and a bound on that of any purchase as dear,
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -24,8 +23,8 @@ from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.windows import Window
 from hushbid.arrays import FloatArray
 from hushbid.disclosure.promises import refuse_unreleasable
-from hushbid.engine.adapter import Batch, Fields
-from hushbid.engine.decisions import PRICED, Decided, Idle, columns_of
+from hushbid.engine.adapter import Batch
+from hushbid.engine.decisions import Decided, Decider, Idle
 from hushbid.engine.passes import Census, SolvingPasses
 from hushbid.engine.people import People, Rows, Run
 from hushbid.errors import MarketError
@@ -199,7 +198,7 @@ class LossWindowKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MenuKernel:
+class MenuKernel(Decider):
     """From a row to her share of the menu."""
 
     shares: Shares
@@ -218,28 +217,9 @@ class MenuKernel:
         return self.shares.menu.people
 
     @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.people.columns
-
-    @property
-    def fields(self) -> Fields:
-        """The columns to append."""
-        return PRICED
-
-    def __call__(self, batch: Batch) -> list[Any]:
-        rows = self.people.read(batch)
-        return columns_of(rows, *self.decide(batch, rows))
-
-    @property
     def used(self) -> tuple[float, float]:
         """What the best estimate uses of anybody's loss at most, and of all together."""
         return self.most_used, self.total_used
-
-    @property
-    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and their losses together; empty without strata."""
-        return ()
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""

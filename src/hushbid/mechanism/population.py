@@ -390,29 +390,22 @@ class Population:
 
     def allocation(self, costs: FloatArray, tie_key: TieKey = None, *, error_weight: float | None = None) -> Allocation:
         """The optimal allocation for given virtual costs, caps included; its error is with the planned variance."""
-        return allocate(
-            costs,
-            setting=self.setting.name,
-            variance=self.variance,
-            goal=self.aim if error_weight is None else Price(error_weight),
-            max_loss=self.cap,
-            tie_key=tie_key,
-            strata=self.strata,
-            response=self.setting.response,
-        )
+        return allocate(costs, tie_key=tie_key, **self._problem(error_weight))
 
     def rule(self, costs: FloatArray, tie_key: TieKey = None, *, error_weight: float | None = None) -> ReplyRule:
         """How the optimum answers to one person's virtual cost."""
-        return replies(
-            costs,
-            setting=self.setting.name,
-            variance=self.variance,
-            goal=self.aim if error_weight is None else Price(error_weight),
-            max_loss=self.cap,
-            tie_key=tie_key,
-            strata=self.strata,
-            response=self.setting.response,
-        )
+        return replies(costs, tie_key=tie_key, **self._problem(error_weight))
+
+    def _problem(self, error_weight: float | None = None) -> dict[str, Any]:
+        """Return the terms in which `hushbid.allocation` states the problem."""
+        return {
+            "setting": self.setting.name,
+            "variance": self.variance,
+            "goal": self.aim if error_weight is None else Price(error_weight),
+            "max_loss": self.cap,
+            "strata": self.strata,
+            "response": self.setting.response,
+        }
 
     @property
     def largest_cap(self) -> float:
@@ -485,16 +478,7 @@ class Population:
                 precision = 1.0 / np.broadcast_to(self.variance, costs.shape)[costs == 0.0]
                 return (1.0 / float(precision.sum()) - self.bias) * self.unit
             aim = Budget(float(costs[paid].dot(losses[paid])))
-        bound = least_objective(
-            costs,
-            setting=self.setting.name,
-            variance=self.variance,
-            goal=aim,
-            max_loss=self.cap,
-            strata=self.strata,
-            response=self.setting.response,
-        )
-        return self.certified(bound)
+        return self.certified(least_objective(costs, **self._problem() | {"goal": aim}))
 
     def certified(self, bound: float) -> float:
         """An objective, or a bound on it, from the one with the planned variance on a range of width 1."""

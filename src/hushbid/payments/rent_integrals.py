@@ -38,11 +38,8 @@ def rents(
     """
     if rows.size == 0:
         return Rents(lower=np.zeros(0), upper=np.zeros(0), estimate=np.zeros(0), evaluations=0)
-    top = prior.support[1]
-    steps = prior.flat_parts
-    # ψ a step function: a finite sum
-    if steps and steps[0][0] <= prior.support[0] and _contiguous(steps, top):
-        return _finite_sum(rule, steps, rows, bids, cap, alike)
+    if prior.is_stepped:
+        return _finite_sum(rule, prior.flat_parts, rows, bids, cap, alike)
     besides = np.zeros(rows.size) if paid_besides is None else paid_besides
     # else by integration, once for all who have the same bid and face the same rule
     one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(bids, alike)
@@ -250,11 +247,6 @@ def _crossing(
         low[unsolved], high[unsolved] = edges[here, count], edges[here, count + 1]
         unsolved = unsolved[high[unsolved] - low[unsolved] < 0.9 * before]  # until no number lies between
     return low, high, evaluations
-
-
-def _contiguous(steps: tuple[tuple[float, float, float], ...], top: float) -> bool:
-    ends = np.array([(left, right) for left, right, _ in steps])
-    return bool(ends[-1, 1] >= top and np.all(ends[1:, 0] <= ends[:-1, 1]))
 
 
 def _finite_sum(

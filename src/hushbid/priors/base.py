@@ -14,6 +14,7 @@ nondecreasing, the *ironed* virtual cost takes its place (see `hushbid.priors.ir
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from itertools import pairwise
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -99,6 +100,14 @@ class Prior(ABC):
     def slope(self) -> float | None:
         """The slope of the virtual cost if it is affine, else None."""
         return None
+
+    @property
+    def is_stepped(self) -> bool:
+        """Whether the virtual cost is a step function on the whole support."""
+        parts, (low, high) = self.flat_parts, self.support
+        if not parts or parts[0][0] > low or parts[-1][1] < high:
+            return False
+        return all(one[1] >= after[0] for one, after in pairwise(parts))
 
     # -- what everybody calls -----------------------------------------------------------------------------------------
 

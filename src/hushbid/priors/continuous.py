@@ -19,13 +19,11 @@ import numpy as np
 from hushbid.arrays import BoolArray, FloatArray
 from hushbid.priors.base import Prior, finite, number_text, plain_number
 from hushbid.priors.ironing import FlatPart, Ironed, iron
-from hushbid.priors.tables import IncreasingTable, grid_points, increasing_root
+from hushbid.priors.tables import IncreasingTable, grid_points, increasing_root, integrals
 
 _SMALLEST_MASS, _SMALL_MASS, _DIGITS_LEFT = 1e-280, 1e-6, 1e-9
 _POWERS = 2.0 ** np.arange(-1000.0, 1000.0)
 _DESCENT = 2.0 ** -np.arange(0.0, 120.0, 0.125)
-_GAUSS_POINTS, _GAUSS_WEIGHTS = (0.5 * part for part in np.polynomial.legendre.leggauss(10))
-_GAUSS_POINTS = _GAUSS_POINTS + 0.5
 
 ROUNDING_OF_RATIO = 1e-13
 """The rounding error of a markup that is computed from F and f alone, as a share of a typical cost."""
@@ -119,11 +117,9 @@ class ContinuousPrior(Prior):
     def _bottom(self) -> float:
         """The cost below which F has lost its digits and F/f is continued in proportion."""
         low = self.support[0]
-        # the integral of f from the low end, by Gauss's rule on geometric cells
+        # the integral of f from the low end, on geometric cells
         edges = low + self._typical * _DESCENT
-        starts, widths = edges[1:, None], -np.diff(edges)[:, None]
-        density = np.exp(self._log_pdf(np.ravel(starts + widths * _GAUSS_POINTS)))
-        pieces = np.sum(density.reshape(-1, _GAUSS_POINTS.size) * _GAUSS_WEIGHTS, axis=1) * widths[:, 0]
+        pieces = integrals(self._pdf, edges[1:], edges[:-1])
         integral = np.cumsum(pieces[::-1])[::-1]
         mass = self._cdf(edges[:-1])
         # where F disagrees with it, though tiny, or is about to underflow
