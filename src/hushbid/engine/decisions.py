@@ -1,4 +1,4 @@
-"""The kernels of the writing pass: from a row to her privacy loss, weight and payment, by lookup or by formula."""
+"""The kernels of the writing pass: from a row to privacy loss, weight and payment, by lookup or by formula."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass

@@ -2,7 +2,7 @@
 
 One number, or one message, has a column. A survey has one for each question, and they are read as numbers, as
 `hushbid.disclosure.answers` writes them: yes is 1, an answer of a choice its place, and whoever left a question open
-has dropped out of the whole, so her row is all NaN.
+has dropped out of the whole, so their row is all NaN.
 """
 
 import math

@@ -101,7 +101,7 @@ class Everybody:
     """What everybody bid."""
 
     limits: FloatArray | None
-    """What everybody accepts at most, infinite where she named no limit; None if no column was named."""
+    """What everybody accepts at most, infinite where they named no limit; None if no column was named."""
 
     data: list[Any] | FloatArray | None
     """Everybody's datum, message or row of answers, if columns of them were named."""

@@ -157,7 +157,7 @@ def price(
     window: int = WINDOW,
     accept_rounding: bool = False,
 ) -> Priced:
-    """Decide how much privacy each person in a table gives up and what she is paid, wherever the table lives.
+    """Decide how much privacy each person in a table gives up and what they are paid, wherever the table lives.
 
     Parameters
     ----------

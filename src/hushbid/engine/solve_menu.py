@@ -1,7 +1,7 @@
 """A hard budget at any size: everybody's share of one menu, from exact sums.
 
 The menu of :mod:`hushbid.mechanism.shared_menu` is fixed before anybody bids, so what it would pay each person is a
-function of her own bid. Her share of it takes two numbers more, ``Σ t₀`` and how many are paid: one pass of exact
+function of their own bid. Their share of it takes two numbers more, ``Σ t₀`` and how many are paid: one pass of exact
 sums. A second one adds up what everybody is promised, confirms the budget in whole coins and finds whether the best
 estimate uses all of every loss. If not, it uses ``min(ε, κ)`` with
 
@@ -199,7 +199,7 @@ class LossWindowKernel:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MenuKernel(Decider):
-    """From a row to her share of the menu."""
+    """From a row to the person's share of the menu."""
 
     shares: Shares
     idle: Idle

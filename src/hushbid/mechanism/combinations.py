@@ -178,7 +178,7 @@ REFUSALS = (
         applies=lambda one: one.local and one.goal in ("budget", "hard_budget"),
         field="goal",
         sentence="a budget cannot be the goal in the local setting: there a person who asks more can be bought more"
-        " from, so no payment makes the truth her best bid; state a standard_error or a buyer_weight, or choose the"
+        " from, so no payment makes the truth their best bid; state a standard_error or a buyer_weight, or choose the"
         " central setting.",
         reason="privacy can be a [Giffen good](../explanation/levels.md#not-in-the-local-setting)",
     ),

@@ -1,6 +1,6 @@
 """The people of a market, in the form in which the mechanism works on them: the internal problem.
 
-A `hushbid.mechanism.market.Market` is what a user states: her units, a prior or one per group, a cap or none. A
+A `hushbid.mechanism.market.Market` is what a user states: their units, a prior or one per group, a cap or none. A
 `Population` is that market for a number of people: a data range of width 1, where ``V → V/R²`` and ``A → A·R²``; no cap
 is an infinite one; one entry per group of people who share a prior; numbers of one person only where people differ.
 Whoever prices, plans, simulates, verifies or draws works on this.
@@ -122,14 +122,14 @@ class Population:
     """``N``: how many people the mean is about."""
 
     cap: float | FloatArray
-    """Nobody's privacy loss is larger: one number, or one per person, her own limit included; infinite if there is no
+    """Nobody's privacy loss is larger: one number, or one per person, stated limits included; infinite if there is no
     cap."""
 
     user_weight: float | FloatArray
     """``β``, in money per squared data unit: one number, or one per person."""
 
     own_error: float | FloatArray
-    """The variance in squared data units: what somebody's own datum is worth to her."""
+    """The variance in squared data units: what a person's own datum is worth to them."""
 
     outside_option: OutsideOption
     """What somebody who stays out has."""
@@ -329,7 +329,7 @@ class Population:
         return tuple(group for group in found if group.size)
 
     def take(self, rows: IndexArray) -> "Population":
-        """These people alone, each as often as she is named; the buyer's weight is as before."""
+        """These people alone, each as often as they are named; the buyer's weight is as before."""
         alone = (replace(self.groups[0], who=rows.size),)
         return replace(
             self,
@@ -367,7 +367,7 @@ class Population:
         return self._by_group(lambda prior, part: np.asarray(prior.virtual_cost(part)), bids)
 
     def quantile(self, levels: FloatArray) -> FloatArray:
-        """Each person's quantile at her entry of ``levels``."""
+        """Return each person's quantile at their entry of ``levels``."""
         return self._by_group(lambda prior, part: np.asarray(prior.quantile(part)), levels)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
@@ -500,13 +500,13 @@ class Population:
                     f"outside_option='estimate' needs somebody else who cares about the error, but one person's weight"
                     f" {value:g} is all of the error weight."
                 )
-            # without her nobody weighs the error for her
+            # without them nobody weighs the error for them
             rows = np.flatnonzero(weight == value)
             outside[rows] = self._errors_without(rows, costs, self.total_weight - value)
         return outside
 
     def outside_error_of(self, costs: FloatArray, row: int) -> float:
-        """What error person ``row`` would live with outside; her own bid does not matter."""
+        """What error person ``row`` would live with outside; their own bid does not matter."""
         if self.outside_option == "own_data":
             return float(self.own_errors()[row])
         weight = float(self.user_weights()[row])

@@ -1,7 +1,7 @@
 """What every prior offers.
 
-A prior F is the platform's belief about a person's privacy cost c, her cost per unit of privacy loss. With
-density f on a support [low, high] within [0, inf), the mechanism needs her *virtual cost*
+A prior F is the platform's belief about a person's privacy cost c, the cost per unit of privacy loss. With
+density f on a support [low, high] within [0, inf), the mechanism needs the *virtual cost*
 
     ψ(c) = c + F(c)/f(c)        on the support,        ψ(c) = inf        above it.
 
