@@ -90,8 +90,21 @@ class Uniform(ParametricPrior):
         return self.low + 0.5 * (x - self.low)
 
 
+class _RegularFromZero(ParametricPrior):
+    """A regular family on [0, inf)."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [0, inf)."""
+        return (0.0, math.inf)
+
+    @property
+    def _always_regular(self) -> bool:
+        return True
+
+
 @dataclass(frozen=True)
-class Exponential(ParametricPrior):
+class Exponential(_RegularFromZero):
     """Costs in [0, inf) with mean ``scale``; ψ(c) = c + scale·(exp(c/scale) − 1).
 
     >>> Exponential(0.5).support
@@ -104,15 +117,6 @@ class Exponential(ParametricPrior):
 
     def __post_init__(self) -> None:
         self._set(scale=to_positive(self.scale, "scale"))
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The interval [0, inf)."""
-        return (0.0, math.inf)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
 
     @property
     def expectation(self) -> float:
@@ -140,7 +144,7 @@ class Exponential(ParametricPrior):
 
 
 @dataclass(frozen=True)
-class LogNormal(ParametricPrior):
+class LogNormal(_RegularFromZero):
     """Costs whose logarithm is normal; ψ(c) = c·(1 + sd_log·Φ(z)/φ(z)), z = (log c − mean_log)/sd_log.
 
     >>> LogNormal(0, 1).quantile(0.5)
@@ -154,15 +158,6 @@ class LogNormal(ParametricPrior):
 
     def __post_init__(self) -> None:
         self._set(mean_log=to_finite(self.mean_log, "mean_log"), sd_log=to_positive(self.sd_log, "sd_log"))
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The interval [0, inf)."""
-        return (0.0, math.inf)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
 
     @property
     def expectation(self) -> float:
@@ -208,7 +203,7 @@ class LogNormal(ParametricPrior):
 
 
 @dataclass(frozen=True)
-class Gamma(ParametricPrior):
+class Gamma(_RegularFromZero):
     """Costs in [0, inf) with mean shape·scale and standard deviation √shape·scale.
 
     >>> Gamma(2, 0.5).expectation
@@ -222,15 +217,6 @@ class Gamma(ParametricPrior):
 
     def __post_init__(self) -> None:
         self._set(shape=to_positive(self.shape, "shape"), scale=to_positive(self.scale, "scale"))
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The interval [0, inf)."""
-        return (0.0, math.inf)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
 
     @property
     def expectation(self) -> float:
