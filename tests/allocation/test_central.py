@@ -441,6 +441,14 @@ def test_losses_under_a_budget_are_known_without_value_functions(monkeypatch: py
         _ = found.value
 
 
+def test_an_integral_under_a_budget_that_does_not_end_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushbid.allocation.budget_integral._MOST_PER_KEY", 0)
+    monkeypatch.setattr("hushbid.allocation.budget_integral._MOST_BESIDES", 1)
+    found = replies(np.linspace(1.0, 2.0, 20), setting="central", goal=Budget(5.0)).at(np.arange(3), np.full(3, 1.2))
+    with pytest.raises(MarketError, match="its integral did not end"):
+        _ = found.value
+
+
 def loss_by_search(costs: np.ndarray, variance: np.ndarray, strata: Strata, goal: Goal, row: int) -> float:
     """A person's loss by one search over T and one for each level: nothing of it is the package's."""
     sizes = np.abs(strata.weights)

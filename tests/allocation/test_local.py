@@ -451,12 +451,15 @@ def test_under_a_local_budget_privacy_can_be_a_giffen_good() -> None:
 TWO = Strata(codes=np.array([0, 1]), weights=np.array([0.5, 0.5]))
 REFUSED = {
     "no variance": ({"error_weight": 9.0, "variance": 0.0, "max_loss": 1.0}, "variance must be above 0"),
-    "a budget": ({"goal": Budget(2.434)}, "Giffen good"),
+    "a budget": ({"goal": Budget(2.434)}, "a budget cannot be the goal in the local setting"),
     "a cap each": ({"error_weight": 9.0, "max_loss": [1.0, 2.0]}, r"one number in the local setting: .* NP-hard"),
-    "an accuracy with a cap": ({"goal": Accuracy(0.45), "max_loss": 1.0}, "must be left out for an accuracy"),
+    "an accuracy with a cap": ({"goal": Accuracy(0.45), "max_loss": 1.0}, "cannot be joined with a standard_error"),
     "no positive cap": ({"error_weight": 9.0, "max_loss": 0.0}, "must be positive, got 0"),
     "randomised response with a cap": ({"error_weight": 1.0, "response": True, "max_loss": 1.0}, "has not been proved"),
-    "an accuracy with strata": ({"goal": Accuracy(0.45), "strata": TWO}, "goal must be a Price with strata"),
+    "an accuracy with strata": (
+        {"goal": Accuracy(0.45), "strata": TWO},
+        "cannot be the goal for a combination of strata",
+    ),
     "strata of others": (
         {"error_weight": 9.0, "strata": Strata(codes=np.array([0]), weights=np.array([1.0]))},
         "one code per person",

@@ -40,5 +40,5 @@ def test_local_strata_are_separate_markets(cap: float) -> None:
 
 def test_for_another_goal_strata_are_refused() -> None:
     strata = Strata(codes=[0, 1, 1], weights=[1.0, -1.0])
-    with pytest.raises(InputError, match="goal must be a Price with strata"):
+    with pytest.raises(InputError, match="cannot be the goal for a combination of strata"):
         allocate([1.0, 1.0, 1.0], strata=strata, setting="local", goal=Accuracy(0.9))

@@ -11,6 +11,7 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.engine import price
 from hushbid.engine.everybody import everybody
+from hushbid.engine.pricing import count
 from hushbid.errors import BidError, InputError, MarketError, Unreachable
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior, Uniform
@@ -102,7 +103,7 @@ def test_a_limit_that_is_no_positive_number_is_a_bad_row_and_a_missing_one_is_no
     priced = price(spoilt, MARKET, limit="most", on_bad_rows="drop")
     kept, limits = [1.1, 1.2, 1.3, 1.5], [0.5, 0.0, np.inf, np.inf]
     assert_same(priced.frame, priced, MARKET.acquire(kept, limits=limits))
-    found = everybody(priced)
+    found = everybody(count(spoilt, MARKET, {"bid": "bid", "id": "id", "limit": "most"}, on_bad_rows="drop"))
     assert found.limits is not None
     assert found.limits.tolist() == limits
     with pytest.raises(InputError, match="Column 'most' must hold numbers, not texts"):

@@ -15,7 +15,13 @@ from hushbid.disclosure.memory import weigh
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.everybody import everybody
+<<<<<<< HEAD
 from hushbid.engine.releasing import prepared_sums
+=======
+from hushbid.engine.pricing import count
+from hushbid.engine.releasing import summed_contrast, summed_plan
+from hushbid.engine.sums_kernels import StrataSumsKernel
+>>>>>>> priors
 from hushbid.errors import (
     AlreadyReleased,
     BidError,
@@ -285,7 +291,7 @@ def test_a_stratum_of_which_nobody_delivers_is_named(tmp_path: Any) -> None:
 
 
 def test_everybody_is_taken_to_the_driver_with_her_stratum() -> None:
-    found = everybody(price(people(), LARGE, stratum="region", **SUMMED))
+    found = everybody(count(people(), LARGE, {"bid": "bid", "id": "id", "stratum": "region"}))
     assert found.strata is not None
     named = dict(zip(found.ids.to_pylist(), found.strata, strict=True))
     assert [named[one] for one in (np.arange(900) * 7 + 3).tolist()] == WHERE.tolist()

@@ -75,9 +75,10 @@ GATES = {
     "the kind of a goal is asked for by nobody who gets it as a number": Gate(
         asks_for_the_kind_of_goal,
         (
-            *("payments", "disclosure", "estimation.py", "priors", "questions.py"),
+            *("payments", "disclosure", "estimation.py", "priors", "questions.py", "engine"),
             *(f"allocation/{name}.py" for name in CENTRAL),
         ),
+        frozenset({"engine/releasing.py"}),
     ),
     "solvers always have strata: only the border of the package turns None into one stratum": Gate(
         asks_whether_there_are_strata,
@@ -94,7 +95,7 @@ GATES = {
             }
         ),
     ),
-    "engines work on arrays": Gate(takes_a_number_or_an_array, ("engine",), frozenset({"engine/decisions.py"})),
+    "engines work on arrays": Gate(takes_a_number_or_an_array, ("engine",)),
 }
 
 

@@ -303,7 +303,7 @@ def test_the_expected_expense_is_the_mean_of_virtual_costs_bought(prior):
     costs = np.asarray(prior.virtual_cost(prior.quantile((np.arange(50_000) + 0.5) / 50_000)))
     for level in (1.2 * float(prior.virtual_cost(prior.quantile(0.2))) + 0.1, 30.0):
         mean = float((costs * np.maximum(level - costs, 0.0)).mean())
-        assert expected_expense(prior, level) == pytest.approx(mean, rel=1e-4)
+        assert expected_expense(prior)(level) == pytest.approx(mean, rel=1e-4)
 
 
 def test_on_average_the_menu_itself_costs_the_budget():

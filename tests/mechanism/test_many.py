@@ -109,6 +109,38 @@ def test_very_many_people_are_decided_about_as_one_by_one(name: str, monkeypatch
     assert_within_both_bounds(found, market.acquire(bids))
 
 
+ZEROS: dict[str, Market] = {
+    **{f"log-normal, {goal.kind}": Market(prior=LogNormal(0, 0.5), goal=goal) for goal in GOALS},
+    "strata, accuracy": Market(prior=LogNormal(0, 0.5), goal=Accuracy(0.0085), strata=STRATA, shares=SHARES),
+    "uniform from 0, price": Market(prior=Uniform(0, 1), goal=Price(3e7)),
+}
+
+
+@pytest.mark.parametrize("zeros", [1, 30])
+@pytest.mark.parametrize("name", ZEROS)
+def test_zero_cost_people_among_very_many_are_bought_from_by_sums(
+    name: str, zeros: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    market = ZEROS[name]
+    bids = bids_of(market)
+    bids[np.random.default_rng(92).permutation(N)[:zeros]] = 0.0
+    many = ManyPeople.of(market.for_people(N), bids, np.asarray(market.prior.virtual_cost(bids)))
+    assert many is not None
+    assert many.buy() is not None
+    found = market.acquire(bids)
+    for module in ("in_memory", "decision"):
+        monkeypatch.setattr(f"hushbid.mechanism.{module}.MANY", 10**9)
+    assert_within_both_bounds(found, market.acquire(bids))
+
+
+def test_where_zero_cost_people_are_enough_nobody_else_is_bought_from() -> None:
+    market = Market(prior=Uniform(0, 1), variance=0.2, goal=Accuracy(0.02))
+    bids = np.concatenate([np.zeros(600), Uniform(0, 1).sample(N - 600, rng=np.random.default_rng(93))])
+    found = market.acquire(bids)
+    assert set(np.flatnonzero(found.privacy_loss)) == set(range(600))
+    assert found.total_payment == 0.0
+
+
 @pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.kind)
 def test_memory_and_engines_decide_to_the_last_bit_alike(goal: Goal) -> None:
     market = Market(prior=LogNormal(0, 0.5), goal=goal)

@@ -32,6 +32,11 @@ def test_a_curve_over_one_point_is_that_point() -> None:
     assert curve(np.array([0.5, 1.0, 1.5])).tolist() == [math.e] * 3
 
 
+def test_a_curve_that_starts_at_zero_has_a_value_there() -> None:
+    curve = fit(np.exp, [0.0, 1.0], allowed=lambda: (1e-12, 1e-12))
+    np.testing.assert_allclose(curve(np.array([0.0, 5e-324, 1e-300, 0.5])), [1.0, 1.0, 1.0, math.exp(0.5)], rtol=1e-11)
+
+
 def test_a_curve_is_no_closer_than_what_is_known_of_the_function() -> None:
     rng, points = np.random.default_rng(5), []
 

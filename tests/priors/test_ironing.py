@@ -8,7 +8,7 @@ from scipy.optimize import isotonic_regression
 
 from hushbid.mechanism import Market
 from hushbid.priors import Beta, Exponential, Gamma, LogNormal, Mixture, TruncatedNormal, Uniform, from_scipy
-from hushbid.priors.base import ContinuousPrior
+from hushbid.priors.continuous import ContinuousPrior
 
 GAP = Mixture([Uniform(0, 1), Uniform(2, 3)], [0.3, 0.7])
 OVERLAP = Mixture([Uniform(0, 2), Uniform(1, 3)], [0.5, 0.5])

@@ -131,3 +131,10 @@ def test_people_s_values_are_described_and_not_shown():
     assert "1.2" not in prior_words(Mixture([TWO_HILLS, Uniform(0, 1)], [1, 1]))
     assert "1.2" not in repr(TWO_HILLS)
     assert Empirical([1]).family not in prior_words(TWO_HILLS)
+
+
+def test_far_above_the_sample_nothing_is_left_and_nothing_is_undefined():
+    far = np.array([1e150, 1e200, 1e300])
+    np.testing.assert_allclose(TWO_HILLS.cdf(far), 1.0, rtol=1e-15)
+    np.testing.assert_array_equal(TWO_HILLS.pdf(far), 0.0)
+    np.testing.assert_array_equal(TWO_HILLS.virtual_cost(far), np.inf)

@@ -21,6 +21,7 @@ from click.testing import CliRunner
 
 from hushbid import staging
 from hushbid.cli import main
+from hushbid.engine.pricing import CountedTable
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 
@@ -226,6 +227,18 @@ def test_a_campaign_runs_on_an_engine_and_its_estimate_is_drawn_once(engine: str
     assert list(payments) == ["id", "payment_minor", "payment", "currency", "delivered"]
     assert payments["delivered"].count("yes") == first["bought_from"]
     assert sum(payments["payment_minor"]) == first["total_payment_minor"]
+
+
+def test_people_who_are_recorded_are_decided_about_once(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the engine priced people who are decided about in memory")
+
+    monkeypatch.setattr(CountedTable, "price", refuse)
+    run = succeeds("run", "sleep.toml", "--engine", "polars", "--no-audit", cwd=home)
+    call = ("--engine", "polars", "--out", "out.parquet", "--record", "record.json")
+    priced = succeeds("price", "people", *MARKET, *call, cwd=home)
+    assert run["people"] == priced["people"] == N
+    assert run["passes"] == 3  # counting, looking for repeated ids, taking everybody here
 
 
 def test_memory_and_an_engine_show_one_estimate_and_neither_draws_again(home: Path) -> None:

@@ -4,6 +4,7 @@ In reading order:
 
 - `goals`: what a buyer states: a price for the error, an accuracy, a budget, a budget that is never exceeded
 - `problem`: what is minimised, in which units; its solution, `Allocation`; who comes first among equals
+- `unsolved`: what no solver takes, in the words of the table of refusals
 - `targets`: the goal as one equation on the path of efficient central purchases
 - `central_problem`: the central problem in normal form, with any strata; one mean is one stratum
 - `pieces`: that path without caps, in pieces with a root in closed form, and the point that the goal chooses

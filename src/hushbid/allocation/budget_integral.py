@@ -22,9 +22,13 @@ from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.errors import MarketError
 
 _SERIES = 0.02
 """Below this the logarithm is left to its series."""
+
+_MOST_PER_KEY, _MOST_BESIDES = 8, 64
+"""An integral has at most so many pieces for each person's key, and so many besides."""
 
 
 def budget_values(form: NormalForm, people: Deviations, level: FloatArray, sums: Sums, lost: BoolArray) -> FloatArray:
@@ -42,7 +46,7 @@ def budget_values(form: NormalForm, people: Deviations, level: FloatArray, sums:
     value[sole & ~sole_seller & lost] = math.inf
     unsolved = np.flatnonzero(sums.present & (people.to < level) & ~lost & ~sole_seller)
     state = _State(people.take(unsolved), people.to[unsolved], sums.piece[unsolved], sums.count[unsolved])
-    for _ in range(8 * (people.view.pieces.key.size + own.offset.size) + 64):
+    for _ in range(_MOST_PER_KEY * (people.view.pieces.key.size + own.offset.size) + _MOST_BESIDES):
         if unsolved.size == 0:
             break
         piece = _Piece.of(state, half)
@@ -55,6 +59,8 @@ def budget_values(form: NormalForm, people: Deviations, level: FloatArray, sums:
         going = np.flatnonzero(count >= 0)
         unsolved = unsolved[going]
         state = _State(state.people.take(going), end[going], after[going], count[going])
+    if unsolved.size:
+        raise MarketError("A payment under this budget cannot be computed: the pieces of its integral did not end.")
     return value
 
 

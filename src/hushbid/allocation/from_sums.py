@@ -144,6 +144,9 @@ class SummedOptimum:
         """Whether the optimum is unique and every level in its window, whoever's cost is raised."""
         if not 0.0 < self.at < math.inf or not self.bracket.high < math.inf:
             return False
+        # zero-cost people alone, at T = 0, must not be enough
+        if not self.bracket.low > 0.0 and min(one.lowest for one in self.strata) == 0.0:
+            return False
         scale = self.form.scale
         inside = all(
             (one.window[0] <= low * scale * (1.0 + 1e-12) or one.window[0] <= one.lowest)

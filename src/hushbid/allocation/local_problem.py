@@ -18,12 +18,9 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation.local_curves import Curve, curve_of
 from hushbid.allocation.problem import LEAST, MOST, TINY, Problem
+from hushbid.allocation.unsolved import CAPPED_RESPONSE, LOCAL_BUDGET, LOCAL_CAPPED_ACCURACY, LOCAL_CAPS
 from hushbid.arrays import FloatArray, as_number
 from hushbid.errors import InputError, Unreachable
-
-ONE_LOCAL_CAP = (
-    "max_privacy_loss must be one number in the local setting: with one per person the optimum is NP-hard to find."
-)
 
 _INVISIBLE = 1e-100
 """A variance below this share of the error that noise alone makes is lifted to it: nobody could see the difference."""
@@ -236,28 +233,16 @@ def _visible(problem: Problem, error: float) -> float:
 
 
 def as_local_cap(max_loss: ArrayLike, problem: Problem) -> float:
-    """Return the one positive cap for all, infinite for none; refused with a goal or a cap that is not offered."""
+    """Return the one positive cap for all, infinite for none; refused with a goal or a cap that is not solved."""
     if problem.goal.kind not in ("price", "accuracy"):
-        raise InputError(
-            "goal must be a Price or an Accuracy in the local setting: there privacy can be a Giffen good, of which a"
-            " budget buys more from somebody who asks for more, and no payments make such a rule truthful.",
-            field="goal",
-        )
+        raise LOCAL_BUDGET.error()
     if np.ndim(max_loss) > 0:
-        raise InputError(ONE_LOCAL_CAP, field="max_privacy_loss")
+        raise LOCAL_CAPS.error()
     cap = as_number(max_loss, "max_privacy_loss")
     if not cap > 0.0:
         raise InputError(f"max_privacy_loss must be positive, got {cap:g}.", field="max_privacy_loss")
     if cap < math.inf and problem.goal.kind != "price":
-        raise InputError(
-            "max_privacy_loss must be left out for an accuracy in the local setting: the cheapest purchase under both"
-            f" is not known to be found exactly, got {cap:g}; a Price takes a max_privacy_loss.",
-            field="max_privacy_loss",
-        )
+        raise LOCAL_CAPPED_ACCURACY.error()
     if cap < math.inf and problem.response:
-        raise InputError(
-            "max_privacy_loss must be left out with randomised response: the best purchase under both has not been"
-            " proved.",
-            field="max_privacy_loss",
-        )
+        raise CAPPED_RESPONSE.error()
     return cap

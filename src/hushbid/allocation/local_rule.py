@@ -17,6 +17,7 @@ from hushbid.allocation.local_problem import as_local_cap
 from hushbid.allocation.merit_order import Deviations
 from hushbid.allocation.problem import Allocation, Problem, workable
 from hushbid.allocation.reply_rules import Replies
+from hushbid.allocation.unsolved import LOCAL_STRATA
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
@@ -55,11 +56,7 @@ def strata_of(problem: Problem, strata: Strata | None) -> list[Stratum]:
     if strata is None:
         return [Stratum(problem)]
     if problem.goal.kind != "price":
-        raise InputError(
-            "goal must be a Price with strata in the local setting: for another goal the strata do not separate, and"
-            " the optimum is not known.",
-            field="goal",
-        )
+        raise LOCAL_STRATA.error()
     if strata.codes.shape != problem.costs.shape:
         raise InputError(
             f"strata must have one code per person ({problem.costs.size}), got shape {strata.codes.shape}.",

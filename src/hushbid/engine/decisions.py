@@ -1,7 +1,8 @@
-"""The kernels of the writing pass: from a row to her privacy loss, weight and payment, by lookup or by formula."""
+"""The kernels of the writing pass: from a row to privacy loss, weight and payment, by lookup or by formula."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,11 +34,11 @@ class Idle:
 
     def payments(self, rows: Rows) -> FloatArray:
         """For every row."""
-        outside: float | FloatArray | None = self.outside if self.outside is not None else rows.variance
-        assert outside is not None
         if self.user_weight == 0.0:
             return np.zeros(rows.bids.size)
-        return np.broadcast_to(self.user_weight * (self.mse - outside), rows.bids.shape).copy()
+        outside = rows.variance if self.outside is None else np.full(rows.bids.size, self.outside)
+        assert outside is not None
+        return self.user_weight * (self.mse - outside)
 
     @property
     def largest_payment(self) -> float:
@@ -45,8 +46,54 @@ class Idle:
         return self.user_weight * max(self.mse, self.largest_outside) if self.user_weight else 0.0
 
 
+class Decider(ABC):
+    """A kernel of the writing pass: by lookup and by formula here, by a menu in `hushbid.engine.solve_menu`."""
+
+    idle: Idle
+    """What people are paid who are not bought from."""
+
+    @property
+    @abstractmethod
+    def people(self) -> People:
+        """Which columns say what."""
+
+    @property
+    @abstractmethod
+    def largest_payment(self) -> float:
+        """About the largest payment, whoever pays."""
+
+    @property
+    @abstractmethod
+    def used(self) -> tuple[float, float]:
+        """What the best estimate uses of anybody's loss at most, and of all together."""
+
+    @abstractmethod
+    def decide(self, batch: Batch, rows: Rows) -> Decided:
+        """Return the decisions for the good rows of a batch."""
+
+    @property
+    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and their losses together; empty without strata."""
+        return ()
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns
+
+    @property
+    def fields(self) -> Fields:
+        """The columns to append."""
+        return PRICED
+
+    def __call__(self, batch: Batch) -> list[Any]:
+        """Return the columns that pricing appends to a batch."""
+        rows = self.people.read(batch)
+        return columns_of(rows, *self.decide(batch, rows))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class LookupKernel:
+class LookupKernel(Decider):
     """People priced on the driver are found by their keys; all others are idle."""
 
     gather: GatherKernel
@@ -87,15 +134,6 @@ class LookupKernel:
         return max(float(np.abs(self.payment).max(initial=0.0)), self.idle.largest_payment)
 
     @property
-    def fields(self) -> Fields:
-        """The columns to append."""
-        return PRICED
-
-    def __call__(self, batch: Batch) -> list[Any]:
-        rows = self.people.read(batch)
-        return columns_of(rows, *self.decide(batch, rows))
-
-    @property
     def used(self) -> tuple[float, float]:
         """What the best estimate uses of anybody's loss at most, and of all together."""
         some = self.weight > 0.0
@@ -129,7 +167,7 @@ class LookupKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FormulaKernel:
+class FormulaKernel(Decider):
     """Losses by the optimum's formula, rents and outside errors by curves in the bid, per stratum and group."""
 
     people: People
@@ -137,23 +175,9 @@ class FormulaKernel:
     purchase: SummedPurchase
 
     @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.people.columns
-
-    @property
     def largest_payment(self) -> float:
         """About the largest payment, whoever pays."""
         return self.purchase.largest_price + self.idle.largest_payment
-
-    @property
-    def fields(self) -> Fields:
-        """The columns to append."""
-        return PRICED
-
-    def __call__(self, batch: Batch) -> list[Any]:
-        rows = self.people.read(batch)
-        return columns_of(rows, *self.decide(batch, rows))
 
     @property
     def used(self) -> tuple[float, float]:
@@ -176,51 +200,6 @@ class FormulaKernel:
         if found.outside.size:  # the estimate without them, where they would have mattered
             payment -= self.idle.user_weight * found.outside
         return found.loss, found.weight, payment
-
-
-class Decider(Protocol):
-    """A kernel of the writing pass: here, or `hushbid.engine.solve_menu.MenuKernel`."""
-
-    @property
-    def people(self) -> People:
-        """Which columns say what."""
-        ...
-
-    @property
-    def idle(self) -> Idle:
-        """What people are paid who are not bought from."""
-        ...
-
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        ...
-
-    @property
-    def fields(self) -> Fields:
-        """The columns to append."""
-        ...
-
-    @property
-    def largest_payment(self) -> float:
-        """About the largest payment, whoever pays."""
-        ...
-
-    @property
-    def used(self) -> tuple[float, float]:
-        """What the best estimate uses of anybody's loss at most, and of all together."""
-        ...
-
-    @property
-    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and their losses together; empty without strata."""
-        ...
-
-    def __call__(self, batch: Batch) -> list[Any]: ...
-
-    def decide(self, batch: Batch, rows: Rows) -> Decided:
-        """The decisions for the good rows of a batch."""
-        ...
 
 
 def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:

@@ -2,7 +2,7 @@
 
 One number, or one message, has a column. A survey has one for each question, and they are read as numbers, as
 `hushbid.disclosure.answers` writes them: yes is 1, an answer of a choice its place, and whoever left a question open
-has dropped out of the whole, so her row is all NaN.
+has dropped out of the whole, so their row is all NaN.
 """
 
 import math
@@ -16,7 +16,7 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray, first_row, rows_te
 from hushbid.disclosure.answers import words_of
 from hushbid.engine.adapter import Batch
 from hushbid.engine.people import floats_of
-from hushbid.engine.pricing import Priced
+from hushbid.engine.pricing import CountedTable, Priced
 from hushbid.errors import DataError, InputError
 from hushbid.questions import Number, Question
 from hushbid.tables import word_of
@@ -58,9 +58,9 @@ class DataColumns:
         return np.isnan(self.read(batch, None)[:, 0])
 
 
-def data_columns(priced: Priced, data: DataNames) -> DataColumns:
-    """The columns that were named; refused if the table lacks one, or if there is not one for each question."""
-    survey, there = priced.market.survey, priced._engine.names
+def data_columns(table: Priced | CountedTable, data: DataNames) -> DataColumns:
+    """Return the columns that were named; refused if the table lacks one, or has not one for each question."""
+    survey, there = table.market.survey, table._engine.names
     if data is None and survey is not None:
         data = [one.name for one in survey]
     names = () if data is None else (data,) if isinstance(data, str) else tuple(data)
@@ -72,7 +72,7 @@ def data_columns(priced: Priced, data: DataNames) -> DataColumns:
         if name not in there:
             told = f"There is no column {name!r}; the columns are {', '.join(map(repr, there))}."
             raise InputError(told, field=name)
-    return DataColumns(names=names, questions=survey or (), messages=priced.market.strategy.sends_messages)
+    return DataColumns(names=names, questions=survey or (), messages=table.market.strategy.sends_messages)
 
 
 def _answered(column: Any, name: str, question: Question, start: int | None) -> FloatArray:

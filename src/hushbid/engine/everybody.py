@@ -1,4 +1,4 @@
-"""Everybody of a priced table on the driver: who they are, what they bid and delivered, for a record of them."""
+"""Everybody of a table on the driver: who they are, what they bid and delivered, to decide about them in memory."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray, id_texts
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.engine.delivered import DataColumns
 from hushbid.engine.people import People
-from hushbid.engine.pricing import Priced
+from hushbid.engine.pricing import CountedTable
 from hushbid.errors import InputError, MarketError
 
 
@@ -86,7 +86,7 @@ def _data_of(data: DataColumns, batch: Batch, start: int | None, good: BoolArray
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class Everybody:
-    """Everybody who was priced, in the order of the table; by id where it has none."""
+    """Everybody who can be priced, in the order of the table; by id where it has none."""
 
     ids: Any
     """An Arrow array, as they stand in the table."""
@@ -101,30 +101,30 @@ class Everybody:
     """What everybody bid."""
 
     limits: FloatArray | None
-    """What everybody accepts at most, infinite where she named no limit; None if no column was named."""
+    """What everybody accepts at most, infinite where they named no limit; None if no column was named."""
 
     data: list[Any] | FloatArray | None
     """Everybody's datum, message or row of answers, if columns of them were named."""
 
 
-def everybody(priced: Priced, *, group: str | None = None, data: DataColumns | None = None) -> Everybody:
+def everybody(table: CountedTable, *, group: str | None = None, data: DataColumns | None = None) -> Everybody:
     """Take everybody to the driver, from one pass, with columns of groups and of data."""
-    people, names = priced._kernel.people, priced._engine.names
+    people, names = table._run.people, table._engine.names
     if group is not None and group not in names:
         told = f"There is no column {group!r}; the columns are {', '.join(map(repr, names))}."
         raise InputError(told, field=group)
     if people.id is None:
         raise InputError("id must name a column: decisions are written beside it.", field="id")
-    taking = TakingKernel(people, group, data)
-    parts, order = list(priced._engine.reduce(taking, Taken()).parts), None
+    taken = table._run.reduce("taking everybody to one place", TakingKernel(people, group, data), Taken())
+    parts, order = list(taken.parts), None
     if all(part.start is not None for part in parts):
         parts.sort(key=lambda part: part.start or 0)
     else:
         order = np.argsort(np.array(id_texts(one for part in parts for one in part.ids)), kind="stable")
     bids: FloatArray = np.concatenate([part.bids for part in parts])
-    if bids.size != priced.summary.people:
-        raise MarketError("The table changed while it was priced.")
-    kind = priced._engine.kind(people.id)
+    if bids.size != table.people:
+        raise MarketError("The table changed while it was read.")
+    kind = table._engine.kind(people.id)
     pa = pyarrow()
     return Everybody(
         ids=pa.array(

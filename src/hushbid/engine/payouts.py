@@ -23,7 +23,7 @@ _SYNTHETIC: Fields = (("synthetic", "string"),)
 
 @dataclass(frozen=True, slots=True)
 class DecisionsKernel:
-    """From a row to her privacy loss, weight and payment in minor units, rounded in her favour."""
+    """From a row to privacy loss, weight and payment in minor units, rounded in the person's favour."""
 
     kernel: Decider
     currency: str
@@ -50,7 +50,7 @@ class DecisionsKernel:
 
 @dataclass(frozen=True, slots=True)
 class DueKernel:
-    """From a row to what she is due once data were delivered or not: nothing if she was asked and did not deliver."""
+    """From a row to what a person is due once data were delivered or not: nothing if asked and not delivered."""
 
     kernel: Decider
     data: DataColumns
@@ -135,7 +135,7 @@ def decisions(priced: Priced, currency: Currency, *, synthetic: bool = False) ->
 
 
 def due(priced: Priced, data: DataNames, currency: Currency, *, mse: float, synthetic: bool = False) -> Frame:
-    """The ids with what everybody is due after a release of error ``mse``, and whether she delivered."""
+    """The ids with what everybody is due after a release of error ``mse``, and whether they delivered."""
     idle = priced._kernel.idle
     extra = idle.user_weight * (mse - priced.summary.mse) if idle.user_weight else 0.0
     columns = data_columns(priced, data)

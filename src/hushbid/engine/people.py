@@ -36,8 +36,8 @@ class Rows:
     groups: IntArray | None
     variance: FloatArray | None
     limit: FloatArray | None
-    """The most that each may lose: her own limit, or the cap set for her if that is lower; infinite for neither, and 0
-    for whoever sells nothing, whose virtual cost is infinite."""
+    """The most that each may lose: their own limit, or the cap set for them if that is lower; infinite for neither, and
+    0 for people who sell nothing, whose virtual cost is infinite."""
 
     strata: IntArray | None = None
     problem: NDArray[np.int8] | None
@@ -110,7 +110,7 @@ class People:
         return list(self.priors.values())
 
     def read(self, batch: Batch) -> Rows:
-        """Everybody who can be priced, with her virtual cost."""
+        """Everybody who can be priced, with their virtual cost."""
         bids = floats_of(batch.column(self.bid), self.bid)
         groups = None if self.group is None else _codes(batch.column(self.group), self.priors)
         strata = None if self.stratum is None else _codes(batch.column(self.stratum), self.strata)
@@ -230,7 +230,7 @@ def lookup_keys(
     ties: HashArray | None,
     salt: int,
 ) -> HashArray:
-    """A number for each person by which her decision is found again; ``salt`` gives others where two are equal.
+    """A number for each person by which their decision is found again; ``salt`` gives others where two are equal.
 
     ``codes`` and ``numbers`` are what people may differ in beside the bid: groups and strata, variances and limits.
     """

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -12,7 +12,11 @@ import numpy as np
 from hushbid.allocation import HardBudget
 from hushbid.allocation.central_problem import LEAST_VARIANCE
 from hushbid.allocation.from_sums import SummedOptimum
+<<<<<<< HEAD
 from hushbid.allocation.goals import Budget
+=======
+from hushbid.disclosure.preparing_from_sums import exact_total
+>>>>>>> priors
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Engine, Frame
@@ -103,12 +107,6 @@ class Priced:
         """Write a frame that was made of this table, where the table's engine writes."""
         self._engine.write(frame, str(place))
 
-    def overlap(self, pilots: Iterable[Pilot]) -> int:
-        """How many people took part in any of these pilots, from one more pass that hashes every id."""
-        if self._kernel.people.id is None:
-            raise InputError("id must name a column: by their ids people of a pilot are recognised.", field="id")
-        return self._engine.reduce(OverlapKernel(self._kernel.people.id, tuple(pilots)), 0)
-
     def __repr__(self) -> str:
         return f"Priced({self.summary!r})"
 
@@ -164,7 +162,7 @@ def price(
     window: int = WINDOW,
     accept_rounding: bool = False,
 ) -> Priced:
-    """Decide how much privacy each person in a table gives up and what she is paid, wherever the table lives.
+    """Decide how much privacy each person in a table gives up and what they are paid, wherever the table lives.
 
     Parameters
     ----------
@@ -211,20 +209,104 @@ def price(
     >>> round(priced.summary.total_payment, 3)
     3.925
     """
-    check_options(market, on_bad_rows, check_ids, stratum=stratum, variance=variance, limit=limit, cap=cap)
-    opened = open_engine(population, engine, connection=connection)
-    people = people_of(
+    columns = {"bid": bid, "id": id, "group": group, "stratum": stratum}
+    columns |= {"variance": variance, "limit": limit, "cap": cap}
+    table = count(
+        population,
         market,
-        opened,
-        bid=bid,
-        id=id,
-        group=group,
-        stratum=stratum,
-        variance=variance,
-        limit=limit,
-        cap=cap,
+        columns,
+        engine=engine,
+        connection=connection,
+        on_bad_rows=on_bad_rows,
+        check_ids=check_ids,
         tie_seed=tie_seed,
+        progress=progress,
+        window=window,
+        accept_rounding=accept_rounding,
     )
+    return table.price(gather=gather)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class CountedTable:
+    """A table after the first pass: who is in it, with nothing decided yet."""
+
+    market: Market
+    """The market for the people who were asked; a budget paid in coins also states what is kept of it for rounding."""
+
+    _population: Population
+    _run: Run
+    _census: Census
+
+    @property
+    def people(self) -> int:
+        """How many people can be priced."""
+        return self._census.people
+
+    @property
+    def dropped(self) -> int:
+        """How many rows are left out because they cannot be priced."""
+        return self._census.bad
+
+    @property
+    def passes(self) -> int:
+        """How often the rows were read so far."""
+        return self._run.passes
+
+    @property
+    def _engine(self) -> Engine:
+        return self._run.engine
+
+    def overlap(self, pilots: Iterable[Pilot]) -> int:
+        """Return how many people took part in any of these pilots, from one more pass that hashes every id."""
+        id = self._run.people.id
+        if id is None:
+            raise InputError("id must name a column: by their ids people of a pilot are recognised.", field="id")
+        return self._engine.reduce(OverlapKernel(id, tuple(pilots)), 0)
+
+    def price(self, *, gather: int = GATHER) -> Priced:
+        """Decide about everybody; the rows are read once more when the frame of the result is."""
+        run, census = self._run, self._census
+        kernel, summary = _decide(run, self._population, census, gather)
+        if self.market.layout is not None and summary.active:
+            refuse_unreleasable(summary.largest_privacy_loss, self.market.layout)
+        priced = Priced(
+            frame=run.engine.map(kernel, drop=census.bad > 0),
+            summary=replace(summary, passes=run.passes, dropped=census.bad),
+            market=self.market,
+            _population=self._population,
+            _engine=run.engine,
+            _kernel=kernel,
+            _drop=census.bad > 0,
+        )
+        if not run.engine.in_memory:
+            return priced
+        return replace(priced, summary=replace(priced.summary, total_payment=priced.total_payment()))
+
+
+def count(
+    population: Any,
+    market: Market,
+    columns: Mapping[str, str | None],
+    *,
+    engine: str = "auto",
+    connection: Any = None,
+    on_bad_rows: Literal["fail", "drop"] = "fail",
+    check_ids: Literal["exact", "off"] = "off",
+    tie_seed: bytes = b"",
+    progress: Callable[[Progress], object] | None = None,
+    window: int = WINDOW,
+    accept_rounding: bool = False,
+) -> CountedTable:
+    """Open a table and read it once: refuse rows that cannot be priced, and count the others.
+
+    ``columns`` name what `price` calls bid, id, group, stratum, variance, limit and cap; so do the other arguments.
+    """
+    own = {name: columns.get(name) for name in ("stratum", "variance", "limit", "cap")}
+    check_options(market, on_bad_rows, check_ids, **own)
+    opened = open_engine(population, engine, connection=connection)
+    bid, id, group = columns["bid"] or "bid", columns.get("id"), columns.get("group")
+    people = people_of(market, opened, bid=bid, id=id, group=group, tie_seed=tie_seed, **own)
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
     refuse_rows(run, census, on_bad_rows)
@@ -232,27 +314,13 @@ def price(
     refuse_rounding(counted.goal, counted.roster, accepted=accept_rounding)
     if check_ids == "exact":
         refuse_repeated_ids(run, census)
-    # solving; the writing pass comes when the frame is read
-    kernel, summary = _decide(run, counted, census, gather)
-    if market.layout is not None and summary.active:
-        refuse_unreleasable(summary.largest_privacy_loss, market.layout)
-    priced = Priced(
-        frame=opened.map(kernel, drop=census.bad > 0),
-        summary=replace(summary, passes=run.passes, dropped=census.bad),
-        market=_asked(market, census).with_reserve(counted),
-        _population=counted,
-        _engine=opened,
-        _kernel=kernel,
-        _drop=census.bad > 0,
-    )
-    if not opened.in_memory:
-        return priced
-    return replace(priced, summary=replace(priced.summary, total_payment=priced.total_payment()))
+    asked = _asked(market, census).with_reserve(counted)
+    return CountedTable(market=asked, _population=counted, _run=run, _census=census)
 
 
 def _roster(market: Market, census: Census) -> int | None:
     """How many people were asked where rounding is reserved for them: every row, also those that cannot be priced."""
-    return census.rows if isinstance(market.goal, Budget) and market.goal.coin > 0.0 else None
+    return census.rows if market.keeps_for_rounding else None
 
 
 def _asked(market: Market, census: Census) -> Market:
@@ -296,8 +364,8 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
     if population.setting is LOCAL:  # the cheapest few √n
         cuts, most = cheapest_few_of_strata(population, census)
         return _gathered(run, population, census, cuts, most)
-    if isinstance(population.goal, HardBudget):  # everybody shares in it
-        return _shared_out(run, population, census, gather)
+    if population.hard_budget is not None:  # everybody shares in it
+        return _shared_out(run, population, population.hard_budget, census, gather)
     least_cap = min(population.largest_cap, census.lowest_limit)
     if least_cap < math.inf and census.people <= gather:
         return _everybody(run, population, census)
@@ -355,10 +423,12 @@ def _planned_variances(run: Run, population: Population, census: Census) -> tupl
     return smallest + more, largest + more
 
 
-def _shared_out(run: Run, population: Population, census: Census, gather: int) -> tuple[Decider, Summary]:
+def _shared_out(
+    run: Run, population: Population, goal: HardBudget, census: Census, gather: int
+) -> tuple[Decider, Summary]:
     """A hard budget: by sums if people are many, unless limits or variances of their own take them one by one."""
     if census.people > gather and run.people.variance is None:
-        found = solve_menu(run, population, census)
+        found = solve_menu(run, population, goal, census)
         if found is not None:
             return found.kernel, _summary_of_menu(run, population, census, found)
     return _everybody(run, population, census)

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Goal, Price
 from hushbid.allocation.local_curves import LAPLACE
 from hushbid.allocation.problem import normal_scale
 from hushbid.arrays import HashArray
@@ -107,7 +106,7 @@ def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, Has
 
 def price_nobody(run: Run, population: Population) -> LookupKernel:
     """Every bid is above the support: nothing is bought, and nobody is paid if nobody cares about the estimate."""
-    if isinstance(population.goal, Accuracy):
+    if population.goal.kind == "accuracy":
         refuse_unreachable(population, 0, math.inf)
     if population.cares:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
@@ -132,7 +131,7 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     many are taken, for the dual bound too.
     """
     variance = float(population.variance)
-    if isinstance(population.aim, Accuracy):
+    if population.goal.kind == "accuracy":
         few = _needed_for_accuracy(population, census)
     else:
         scale = normal_scale(population.error_weight, variance)
@@ -152,14 +151,11 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
 
 def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tuple[float, ...], int]:
     """The same for each stratum; for a price strata are separate markets in the local setting."""
-    strata, goal = population.strata, population.goal
-    if strata is None:
-        cut, most = cheapest_few(population, census)
-        return (cut,), most
-    assert isinstance(goal, Price)
+    weights = [1.0] if population.strata is None else population.strata.weights.tolist()
+    goals = (population.goal_at(population.buyer_weight * weight**2) for weight in weights)
     found = [
-        cheapest_few(replace(population, strata=None, rosters=(), goal=Price(goal.buyer_weight * weight**2)), one)
-        for weight, one in zip(strata.weights.tolist(), census.strata, strict=True)
+        cheapest_few(replace(population, strata=None, rosters=(), goal=goal), one)
+        for goal, one in zip(goals, census.parts, strict=True)
     ]
     return tuple(cut for cut, _ in found), max(most for _, most in found)
 
@@ -178,27 +174,17 @@ def _needed_for_accuracy(population: Population, census: Census) -> float:
 
 
 def _population_of(run: Run, population: Population, people: Gathered) -> Population:
-    """The few by themselves: same error weight, rows by group."""
-    size = people.costs.size
-    places = [np.flatnonzero(people.groups == code) for code in range(len(population.groups))]
+    """Return the few by themselves: same error weight, rows by group."""
+    absent = population.people - people.costs.size
     few = replace(
         population,
-        people=size,
-        goal=_weighing(population, population.people - size),
-        groups=tuple(
-            replace(group, who=rows) for group, rows in zip(population.groups, places, strict=True) if rows.size
-        ),
+        people=people.costs.size,
+        goal=population.goal_at(population.buyer_weight + absent * float(population.user_weight)),
+        groups=population.groups_with(people.groups),
         strata=None if population.strata is None else replace(population.strata, codes=people.strata),
     )
     few = few.with_limits(people.limit if run.people.limited else None)
     return few if run.people.variance is None else replace(few, own_error=people.variance)
-
-
-def _weighing(population: Population, absent: int) -> Goal:
-    """The goal, a price together with what so many absent people give for the error."""
-    if not isinstance(population.goal, Price):
-        return population.goal
-    return Price(population.goal.buyer_weight + absent * float(population.user_weight))
 
 
 def _outside_of_idle(run: Run, few: Population, made: Decision, census: Census) -> float | None:
@@ -208,5 +194,5 @@ def _outside_of_idle(run: Run, few: Population, made: Decision, census: Census) 
         return None if run.people.variance is not None else float(few.own_error)
     if census.people == few.people or user_weight == 0.0:
         return 0.0
-    without = replace(few, goal=_weighing(few, -1))
+    without = replace(few, goal=few.goal_at(few.buyer_weight - user_weight))
     return without.allocation(made.virtual_costs).mse * without.unit

@@ -1,7 +1,7 @@
 """A hard budget at any size: everybody's share of one menu, from exact sums.
 
 The menu of :mod:`hushbid.mechanism.shared_menu` is fixed before anybody bids, so what it would pay each person is a
-function of her own bid. Her share of it takes two numbers more, ``Σ t₀`` and how many are paid: one pass of exact
+function of their own bid. Their share of it takes two numbers more, ``Σ t₀`` and how many are paid: one pass of exact
 sums. A second one adds up what everybody is promised, confirms the budget in whole coins and finds whether the best
 estimate uses all of every loss. If not, it uses ``min(ε, κ)`` with
 
@@ -14,7 +14,6 @@ loss between. The estimate's error, and a bound on that of any purchase as dear,
 import math
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -24,8 +23,8 @@ from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.windows import Window
 from hushbid.arrays import FloatArray
 from hushbid.disclosure.promises import refuse_unreleasable
-from hushbid.engine.adapter import Batch, Fields
-from hushbid.engine.decisions import PRICED, Decided, Idle, columns_of
+from hushbid.engine.adapter import Batch
+from hushbid.engine.decisions import Decided, Decider, Idle
 from hushbid.engine.passes import Census, SolvingPasses
 from hushbid.engine.people import People, Rows, Run
 from hushbid.errors import MarketError
@@ -41,14 +40,13 @@ class Menu:
 
     people: People
     population: Population
+    goal: HardBudget
     level: float
     strength: float
 
     @classmethod
-    def of(cls, run: Run, population: Population, census: Census) -> "Menu":
+    def of(cls, run: Run, population: Population, goal: HardBudget, census: Census) -> "Menu":
         """The menu for everybody whom the first pass counted."""
-        goal = population.goal
-        assert isinstance(goal, HardBudget)
         refuse_too_small(goal, census.people)
         precision = 1.0 / float(population.variance)
         sums = tuple(
@@ -57,18 +55,16 @@ class Menu:
             if census.sizes.get(code)
         )
         level = menu_level(sums, goal.amount)
-        return cls(people=run.people, population=population, level=level, strength=2.0 / goal.amount * precision)
+        strength = 2.0 / goal.amount * precision
+        return cls(people=run.people, population=population, goal=goal, level=level, strength=strength)
 
     def listed(self, rows: Rows) -> tuple[SharedMenu, Listed]:
         """What the menu offers the good rows of a batch."""
-        size, population = rows.bids.size, self.population
+        size = rows.bids.size
         codes = np.zeros(size, dtype=np.int64) if rows.groups is None else rows.groups
-        groups = (replace(group, who=np.flatnonzero(codes == code)) for code, group in enumerate(population.groups))
-        goal = population.goal
-        assert isinstance(goal, HardBudget)
         menu = SharedMenu(
-            population=replace(population, people=size, groups=tuple(one for one in groups if one.size)),
-            goal=goal,
+            population=replace(self.population, people=size, groups=self.population.groups_with(codes)),
+            goal=self.goal,
             level=self.level,
             strength=np.full(size, self.strength),
         )
@@ -202,8 +198,8 @@ class LossWindowKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class MenuKernel:
-    """From a row to her share of the menu."""
+class MenuKernel(Decider):
+    """From a row to the person's share of the menu."""
 
     shares: Shares
     idle: Idle
@@ -221,28 +217,9 @@ class MenuKernel:
         return self.shares.menu.people
 
     @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return self.people.columns
-
-    @property
-    def fields(self) -> Fields:
-        """The columns to append."""
-        return PRICED
-
-    def __call__(self, batch: Batch) -> list[Any]:
-        rows = self.people.read(batch)
-        return columns_of(rows, *self.decide(batch, rows))
-
-    @property
     def used(self) -> tuple[float, float]:
         """What the best estimate uses of anybody's loss at most, and of all together."""
         return self.most_used, self.total_used
-
-    @property
-    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and their losses together; empty without strata."""
-        return ()
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
@@ -278,10 +255,9 @@ class SharedOut:
     """In squared data units: no purchase as dear has a smaller error, at worst."""
 
 
-def solve_menu(run: Run, population: Population, census: Census) -> SharedOut | None:
+def solve_menu(run: Run, population: Population, goal: HardBudget, census: Census) -> SharedOut | None:
     """Everybody's share; None if limits clip somebody's, or nothing is bought."""
-    menu, goal = Menu.of(run, population, census), population.goal
-    assert isinstance(goal, HardBudget)
+    menu = Menu.of(run, population, goal, census)
     sums = run.reduce("adding up the menu", MenuSumsKernel(menu), ExactSums({}))
     shares = Shares(menu=menu, total=float(sums.about(0.0)[0]), paid=sums.count)
     promised = run.reduce("sharing the budget", PromisedKernel(shares, goal.coin), Promised())

@@ -39,7 +39,7 @@ def market_card(market: Terms) -> str:
         worst = "the largest that the range allows" if market.variance is None else _stated(market.variance)
         facts.append(("Variance", worst))
     if np.any(np.asarray(market.user_weight) > 0.0):
-        outside = "her own datum" if market.outside_option == "own_data" else "the estimate made without her"
+        outside = "their own datum" if market.outside_option == "own_data" else "the estimate made without them"
         facts += [("User weight", _stated(market.user_weight)), ("Who stays out has", outside)]
     if market.max_privacy_loss is not None:
         facts.append(("Largest privacy loss allowed", _stated(market.max_privacy_loss)))
@@ -83,7 +83,7 @@ def outcome_card(outcome: Decision, market: Terms, errors: Sequence[ErrorRow]) -
         tables = [_cut("Expected errors (root mean square)", ("estimate", "error"), errors)]
     notes = [FEW] if hidden else [FEW_IN_STRATUM] if small_stratum else []
     if (outcome.payments < 0.0).any():
-        notes.append("Who values the estimate more than giving data costs her pays.")
+        notes.append("People who value the estimate more than giving data costs them pay.")
     if np.isinf(outcome.privacy_loss).any():
         notes.append("Who bid no cost would lose all privacy.")
     if is_less_exact(outcome, market.tolerance):

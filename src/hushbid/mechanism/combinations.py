@@ -4,7 +4,7 @@ Goals, caps, strata, questions and the other terms of a market are parameters of
 has a rule that is proved to be optimal and truthful. Each refused combination is one row of `REFUSALS`: to what it
 applies, the sentence that the user reads, and the reason. Whatever no row applies to is offered. The reference page
 docs/reference/combinations.md is printed from this table (``python -m tools.combinations``), and a test walks all
-combinations.
+combinations. What no solver takes is worded in `hushbid.allocation.unsolved`, where direct calls are refused too.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,6 +12,15 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
+from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
+from hushbid.allocation.unsolved import (
+    BY_RESPONSE,
+    CAPPED_RESPONSE,
+    LOCAL_BUDGET,
+    LOCAL_CAPPED_ACCURACY,
+    LOCAL_CAPS,
+    LOCAL_STRATA,
+)
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
 
@@ -116,12 +125,6 @@ def _words(combination: Combination) -> dict[str, Any]:
     }
 
 
-_BY_RESPONSE = (
-    " cannot be stated where a single yes/no question is asked in the local setting: it is answered by randomised"
-    " response, for which this has not been proved; ask it as a number from 0 to 1, to which devices add Laplace"
-    " noise, or choose the central setting."
-)
-
 REFUSALS = (
     Refusal(
         applies=lambda one: one.questions != "none" and one.user_weight,
@@ -162,9 +165,8 @@ REFUSALS = (
     ),
     Refusal(
         applies=lambda one: one.strata and one.local and one.goal != "price",
-        field="goal",
-        sentence="a standard_error cannot be the goal for a combination of strata in the local setting: the strata do"
-        " not separate there, and the best purchase is not known; state a buyer_weight, or choose the central setting.",
+        field=LOCAL_STRATA.field,
+        sentence=LOCAL_STRATA.sentence,
         reason="the strata do not separate there, and the best purchase is not known",
     ),
     Refusal(
@@ -176,23 +178,20 @@ REFUSALS = (
     ),
     Refusal(
         applies=lambda one: one.local and one.goal in ("budget", "hard_budget"),
-        field="goal",
-        sentence="a budget cannot be the goal in the local setting: there a person who asks more can be bought more"
-        " from, so no payment makes the truth her best bid; state a standard_error or a buyer_weight, or choose the"
-        " central setting.",
+        field=LOCAL_BUDGET.field,
+        sentence=LOCAL_BUDGET.sentence,
         reason="privacy can be a [Giffen good](../explanation/levels.md#not-in-the-local-setting)",
     ),
     Refusal(
         applies=lambda one: one.local and one.variances,
         field="variance",
-        sentence="variance must be one number in the local setting: with one per person the optimum is NP-hard to"
-        " find.",
+        sentence=ONE_LOCAL_VARIANCE,
         reason="variances per person make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)",
     ),
     Refusal(
         applies=lambda one: one.correlation > 0.0 and one.response,
         field="max_correlation",
-        sentence=f"max_correlation{_BY_RESPONSE}",
+        sentence=f"max_correlation{BY_RESPONSE}",
         reason="the bound has not been proved for randomised response",
     ),
     Refusal(
@@ -205,8 +204,7 @@ REFUSALS = (
     Refusal(
         applies=lambda one: one.cap == "each" and one.local and not one.response,
         field="{cap}",
-        sentence="max_privacy_loss must be one number in the local setting: with one per person the optimum is NP-hard"
-        " to find.",
+        sentence=LOCAL_CAPS.sentence,
         reason="caps per person make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)",
     ),
     Refusal(
@@ -220,14 +218,13 @@ REFUSALS = (
     Refusal(
         applies=lambda one: one.cap != "none" and one.response,
         field="{cap}",
-        sentence=f"max_privacy_loss{_BY_RESPONSE}",
+        sentence=CAPPED_RESPONSE.sentence,
         reason="the best purchase under both has not been proved",
     ),
     Refusal(
         applies=lambda one: one.cap != "none" and one.local and one.goal != "price",
         field="{cap}",
-        sentence="max_privacy_loss cannot be joined with a standard_error in the local setting: how the last person is"
-        " bought from there has not been proved; state a buyer_weight, or choose the central setting.",
+        sentence=LOCAL_CAPPED_ACCURACY.sentence,
         reason="how the last person is bought from has not been proved",
     ),
     Refusal(

@@ -50,22 +50,22 @@ class Decision:
     """What one unit of each person's privacy loss costs the platform, rents included."""
 
     privacy_loss: FloatArray
-    """The ε promised to each person: her loss will not exceed it; 0 where nothing is bought."""
+    """The ε promised to each person: their loss will not exceed it; 0 where nothing is bought."""
 
     weights: FloatArray
     """Each person's weight in the estimate; they sum to 1, or with strata to the weight of each."""
 
     payments: FloatArray
-    """What each person is paid. Negative where she values the estimate and pays for it."""
+    """What each person is paid. Negative where they value the estimate and pay for it."""
 
     information_rent: FloatArray
-    """What each person gains over staying out: the integral of her loss over higher bids."""
+    """What each person gains over staying out: the integral of their loss over higher bids."""
 
     rent_bounds: tuple[FloatArray, FloatArray] | RentBounds | EvenBounds
     """A rigorous lower and upper bound on each information rent."""
 
     outside_error: FloatArray
-    """The squared error each person would live with if she stayed out, in squared data units."""
+    """The squared error each person would live with if they stayed out, in squared data units."""
 
     mse: float
     """Mean squared error of the estimate if price and datum are unrelated, in squared data units; infinite if nothing
@@ -85,7 +85,7 @@ class Decision:
     """Everybody's place in the order in which people of equal virtual cost are bought from; None: as listed."""
 
     limits: FloatArray | None = None
-    """The largest loss each person said she accepts, infinite where she named none; None if nobody was asked."""
+    """The largest loss each person said they accept, infinite where they named none; None if nobody was asked."""
 
     @property
     def total_payment(self) -> float:
@@ -150,7 +150,7 @@ def is_less_exact(decision: Decision, tolerance: float) -> bool:
 def decide(
     population: Population, bids: FloatArray, costs: FloatArray | None = None, tie_key: TieKey = None
 ) -> Decision:
-    """How much privacy each person gives up and what she is paid; ``costs`` are the virtual costs, if known."""
+    """How much privacy each person gives up and what they are paid; ``costs`` are the virtual costs, if known."""
     if costs is None:
         costs = population.virtual_costs(bids)
     if isinstance(population.goal, HardBudget):
@@ -164,7 +164,7 @@ def decide(
 
 
 def _nothing_bought(bids: FloatArray, costs: FloatArray) -> Decision:
-    """Everybody's bid is above her prior's support: nobody is bought from, nobody is paid."""
+    """Everybody's bid is above their prior's support: nobody is bought from, nobody is paid."""
     zero = np.zeros(bids.size)
     return Decision(
         bids=bids,
@@ -205,7 +205,7 @@ def _bought_one_by_one(population: Population, bids: FloatArray, costs: FloatArr
     named = bids[bought]
     price = np.zeros(bought.size)
     np.multiply(named, loss[bought], out=price, where=named > 0.0)
-    # β·(MSE − outside): what the estimate is worth to her, as one number where it is everybody's
+    # β·(MSE − outside): what the estimate is worth to them, as one number where it is everybody's
     outside = population.outside_errors(costs)
     share, care = np.zeros(()), 0.0
     if population.cares:
@@ -368,7 +368,7 @@ def _slack(
             error_weight=allocation.error_weight * square,
             variance=float(np.min(population.variance)),
             objective=allocation.objective,
-            # her part of her stratum's weight
+            # their part of their stratum's weight
             largest_weight=_largest(weights) if rows is None else _largest(weights[rows]) / math.sqrt(square),
             top=group.prior.support[1],
             cap=float(np.max(population.cap)),
@@ -384,7 +384,7 @@ def _largest(weights: FloatArray) -> float:
 
 
 def _level_slack(population: Population, costs: FloatArray, rule: ReplyRule, bought: IndexArray) -> float:
-    """The same for an accuracy or a budget: a person is paid at most the top of her support times her largest loss.
+    """The same for an accuracy or a budget: a person is paid at most the top of their support times their largest loss.
 
     Of many people those stand for all who are evenly spaced by cost, and twice their largest loss for everybody's.
     """

@@ -1,9 +1,9 @@
 """What no purchase can do, found before anybody is priced: sentences that say what is missing.
 
 A stratum whose mean is wanted and where nobody sells, an accuracy that nobody's data reach even without noise, and a
-payment without end. The last happens to somebody who is bought from whatever she asks, as nobody can take her place:
-her rent is an integral of her loss up to the top of the prior's support, which converges only for a bounded support or
-a tail light enough for how her loss falls in her cost (`loss_power`, `rent_diverges`).
+payment without end. The last happens to a person who is bought from whatever they ask, as nobody can take their place:
+their rent is an integral of their loss up to the top of the prior's support. It converges only for a bounded support,
+or a tail light enough for how their loss falls in their cost (`loss_power`, `rent_diverges`).
 """
 
 import math
@@ -33,7 +33,7 @@ def refuse_impossible(population: Population, costs: FloatArray) -> None:
             planned = math.inf
         elif strata is not None:
             planned = float(np.sum(np.square(strata.weights) / _precisions(population, strata, finite)))
-        elif population.has_caps or isinstance(population.variance, np.ndarray):  # everybody gives all she may
+        elif population.has_caps or isinstance(population.variance, np.ndarray):  # everybody gives all they may
             planned = population.best_estimate(np.where(finite, population.cap, 0.0))[1]
         else:
             planned = population.variance / count
@@ -49,8 +49,8 @@ def _refuse_divergence(population: Population, costs: FloatArray) -> None:
         prior = population.prior_of(row)
         if rent_diverges(prior, power=loss_power(population)):
             raise DivergentPayment(
-                f"A person's payment would be infinite: under {prior!r} she is bought from at every bid, as"
-                " nobody can take her place; use a prior with bounded support or a lighter tail, or invite more"
+                f"A person's payment would be infinite: under {prior!r} they are bought from at every bid, as"
+                " nobody can take their place; use a prior with bounded support or a lighter tail, or invite more"
                 " people."
             )
 
@@ -93,7 +93,7 @@ def refuse_unreachable(population: Population, count: int, planned: float) -> No
 
 
 def loss_power(population: Population) -> float:
-    """The loss of somebody bought from at every cost falls like one over her cost to this power."""
+    """Return the power: the loss of a person bought from at every cost falls like one over their cost to this power."""
     if isinstance(population.goal, Price):
         return 1.0 / 3.0
     return 0.0 if isinstance(population.goal, Accuracy) else 1.0
@@ -141,7 +141,7 @@ def _indispensable_in_strata(population: Population, strata: Strata, costs: Floa
 
 
 def rent_diverges(prior: Prior, *, power: float = 1.0 / 3.0) -> bool:
-    """Whether the rent of somebody bought from at every bid is infinite: her loss falls like ``ψ^{-power}``.
+    """Whether the rent of a person bought from at every bid is infinite: their loss falls like ``ψ^{-power}``.
 
     The integral converges only if ψ grows faster than the bid to ``1/power``; a loss that stays never does.
     """

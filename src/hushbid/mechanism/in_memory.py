@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Budget, Price
 from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.windows import Listing, Refine, Refined, Window
 from hushbid.arrays import FloatArray, IndexArray, IntArray
@@ -71,14 +70,17 @@ class ManyPeople:
     @classmethod
     def of(cls, population: Population, bids: FloatArray, costs: FloatArray) -> "ManyPeople | None":
         """Count everybody; None for what sums are no use for: few people, another setting or goal."""
-        known = isinstance(population.goal, (Price, Accuracy, Budget)) and population.setting.name == "central"
+        known = population.hard_budget is None and population.setting.name == "central"
         smallest, largest = float(np.min(population.variance)), float(np.max(population.variance))
         estimate = population.outside_option == "estimate" and population.cares
         if population.people <= MANY or not known:
             return None
         if estimate and (np.ndim(population.user_weight) > 0 or smallest < largest):
             return None
-        groups, costs = _group_codes(population), costs + 0.0  # no negative zero: bit patterns order the costs
+        groups, costs = (
+            (population.group_codes if len(population.groups) > 1 else None),
+            costs + 0.0,
+        )  # no negative zero: bit patterns order the costs
         rows: list[slice | IndexArray] = [slice(None)]
         if population.strata is not None:
             rows = list(rows_by_stratum(population.strata.codes, population.strata.count))
@@ -123,21 +125,8 @@ class ManyPeople:
         strata = population.strata
         rows = np.flatnonzero(self.costs <= (cuts[0] if strata is None else cuts[strata.codes]))
         weights = np.broadcast_to(population.user_weight, population.people)
-        goal = population.goal
-        if isinstance(goal, Price) and population.cares:
-            goal = Price(population.total_weight - float(weights[rows].sum()))
-        codes = np.zeros(rows.size, dtype=np.int64) if self.groups is None else self.groups[rows]
-        groups = [replace(one, who=np.flatnonzero(codes == code)) for code, one in enumerate(population.groups)]
-        few = replace(
-            population,
-            people=rows.size,
-            goal=goal,
-            groups=tuple(one for one in groups if one.size),
-            user_weight=_taken(population.user_weight, rows),
-            own_error=_taken(population.own_error, rows),
-            cap=_taken(population.cap, rows),
-            strata=None if strata is None else strata.of(rows),
-        )
+        others = population.total_weight - float(weights[rows].sum())
+        few = replace(population.take(rows), goal=population.goal_at(others))
         return few, rows
 
     def buy(self) -> tuple[SummedPurchase, Priced] | None:
@@ -156,20 +145,6 @@ class ManyPeople:
 
 def _finite(costs: FloatArray) -> FloatArray:
     return costs if costs.max(initial=0.0) < math.inf else costs[costs < math.inf]
-
-
-def _taken(value: float | FloatArray, rows: IndexArray) -> float | FloatArray:
-    return value[rows] if isinstance(value, np.ndarray) else value
-
-
-def _group_codes(population: Population) -> IntArray | None:
-    """Everybody's group, where there are several."""
-    if len(population.groups) == 1:
-        return None
-    codes = np.zeros(population.people, dtype=np.int64)
-    for code, group in enumerate(population.groups):
-        codes[group.rows] = code
-    return codes
 
 
 def _lowest_bids(bids: FloatArray, groups: IntArray | None, count: int) -> dict[int, float]:

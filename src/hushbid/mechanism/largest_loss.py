@@ -9,19 +9,19 @@ seller of the heaviest stratum loses if everybody costs that little.
 
 **A price A of the error, by randomised response.** Whoever loses ``y`` while others supply ``Q`` minimises
 ``AV/(Q + q(y)) + ψ_i·y``. With ``Q = 0`` and with a smaller ``ψ_i`` each further bit of ``y`` brings at least as much
-more, so her best ``y`` is not smaller: nobody loses more than the only seller at the least cost.
+more, so their best ``y`` is not smaller: nobody loses more than the only seller at the least cost.
 
 **A standard error r** (local). Precisions must add up to ``T = V/r²``; an optimum never supplies more. If ``T < 1``
 nobody supplies more than ``T``. Else let ``m`` be the whole part of ``T`` and ``f`` the rest. Only people at finite
-costs count, of whom there are more than ``T``: at least ``m`` beside her. If she supplies ``θ = (1 + f)/2`` or more,
+costs count, of whom there are more than ``T``: at least ``m`` besides them. If they supply ``θ = (1 + f)/2`` or more,
 one of the others supplies at most ``s = (T − θ)/m = 1 − (1 − f)/(2m)``, perhaps nothing. Let that one supply ``δ`` more
-and her ``δ`` less. As this cannot be cheaper, with ``ρ`` the ratio of the largest virtual cost to the least,
+and their ``δ`` less. As this cannot be cheaper, with ``ρ`` the ratio of the largest virtual cost to the least,
 
     y(q) − y(q − δ) ≤ ρ·(y(q_j + δ) − y(q_j)) ≤ ρ·max{y(δ), y(s + δ) − y(s)}        for every δ < 1 − s.
 
 (The slope of ``y`` falls and then rises, so an increment is largest at an end.) For the same reason the left side
 exceeds the right from some ``q`` on, up to 1: a bound for each ``δ``, of which the least is taken. With a largest cost
-that is infinite there is none, for the others could be so dear that she has to supply nearly everything.
+that is infinite there is none, for the others could be so dear that they have to supply nearly everything.
 
 **A standard error for strata** (central) has no useful bound: those who bid may just suffice for it, and then there
 is no telling how much the last of them lose.
@@ -102,7 +102,7 @@ def _most_supplied(curve: Curve, target: float, ratio: float) -> float:
     room = 0.5 * rest / whole  # 1 − s
     step = room * _STEPS
     allowed = ratio * np.maximum(_less(curve, step, step), _less(curve, 1.0 - room + step, step))
-    # she supplies 1 − short: for ever smaller ``short``, beyond the turn of the curve, the left side rises
+    # they supply 1 − short: for ever smaller ``short``, beyond the turn of the curve, the left side rises
     turn = float(curve.precision(np.array(curve.turn)))
     ruled_out, most = np.zeros(step.size), np.minimum(0.5 * rest, 1.0 - turn - step)
     low = np.full(step.size, _SHORTEST)
@@ -115,7 +115,7 @@ def _most_supplied(curve: Curve, target: float, ratio: float) -> float:
 
 
 def _less(curve: Curve, supplied: FloatArray, step: FloatArray) -> FloatArray:
-    """How much less somebody loses if she supplies ``step`` less."""
+    """Return how much less a person loses if they supply ``step`` less."""
     return curve.loss(supplied) - curve.loss(np.maximum(supplied - step, 0.0))
 
 

@@ -1,10 +1,10 @@
 """A market for data: what is bought, from whom one believes to buy, and what an error costs.
 
 A platform wants the mean of a population. Person i's datum lies in public ``bounds`` and has ``variance`` around the
-mean. Her cost is ``β_i·MSE + c_i·ε_i − t_i`` (``β_i`` the *user weight*, ``c_i`` her bid, ``ε_i`` her privacy
-loss, ``t_i`` her payment); if she stays out it is ``β_i·V_i`` (she has her own datum) or ``β_i`` times the error of the
-mechanism run without her. The platform's cost is ``α·MSE + Σ t_i`` (``α`` the *buyer weight*). Among all truthful
-mechanisms that everybody is willing to join, the best one gives, for each bid vector, the privacy losses that
+mean. Their cost is ``β_i·MSE + c_i·ε_i − t_i`` (``β_i`` the *user weight*, ``c_i`` their bid, ``ε_i`` their privacy
+loss, ``t_i`` their payment); if they stay out it is ``β_i·V_i`` (they have their own datum) or ``β_i`` times the error
+of the mechanism run without them. The platform's cost is ``α·MSE + Σ t_i`` (``α`` the *buyer weight*). Among all
+truthful mechanisms that everybody is willing to join, the best one gives, for each bid vector, the privacy losses that
 minimise ``A·MSE + Σ ψ_i ε_i``, ``A = α + Σ β_i``, and pays as in :mod:`hushbid.payments` ([F] Prop. 2).
 
 Units: bounds and variance in data units, weights in money per squared data unit, bids in money per unit of
@@ -100,7 +100,7 @@ class Market(Terms):
         tie_key: TieKey = None,
         accept_rounding: bool = False,
     ) -> "Outcome":
-        """Decide, from everybody's bid, how much privacy each gives up and what she is paid.
+        """Decide, from everybody's bid, how much privacy each gives up and what they are paid.
 
         ``limits`` are the largest losses people accept, stated beside their bids, infinite (in a list also
         None) where somebody named none, and 0 where they sell nothing; NaN is refused. Naming both truthfully is
@@ -132,6 +132,11 @@ class Market(Terms):
         fields = {name: getattr(found, name) for name in Decision.__slots__}
         return Outcome(market=self.with_reserve(population), **fields | {"limits": stated_limits})
 
+    @property
+    def keeps_for_rounding(self) -> bool:
+        """Whether part of a budget is kept for rounding payments up to coins."""
+        return isinstance(self.goal, Budget) and self.goal.coin > 0.0
+
     def with_reserve(self, population: Population) -> "Market":
         """The market whose budget states what is kept for rounding, as computed for a population."""
         if not isinstance(self.goal, Budget):
@@ -157,7 +162,7 @@ class Market(Terms):
         points: int = 33,
         stratum: str | None = None,
     ) -> Menu:
-        """What a person can expect, as a function of her bid, before anybody else of the ``n`` has bid.
+        """What a person can expect, as a function of their bid, before anybody else of the ``n`` has bid.
 
         With strata it is that of somebody in ``stratum``.
         """

@@ -22,10 +22,9 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import MarketError
-from hushbid.mechanism.menu_rents import is_stepped
 from hushbid.priors import Prior
+from hushbid.priors.tables import integrals
 
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _HALVINGS = 0.5 ** np.arange(64.0)
 _PRECISION = 1e-12
 _MOST_ROUNDS = 48
@@ -38,7 +37,7 @@ Precisions = tuple[tuple[Prior, float], ...]
 @lru_cache(maxsize=256)
 def menu_level(precisions: Precisions, amount: float) -> float:
     """The level ``τ`` at which the expected virtual expense of ``ε = (2u/B)(τ − ψ)⁺`` is the amount ``B``."""
-    expenses = [(precision, _expense_of(prior)) for prior, precision in precisions]
+    expenses = [(precision, expected_expense(prior)) for prior, precision in precisions]
     # precisions beyond all floats when squared are scaled away
     target = 0.5 * amount * (amount / max(precision for _, precision in precisions))
     scale = max(precision for _, precision in precisions)
@@ -58,14 +57,9 @@ def menu_level(precisions: Precisions, amount: float) -> float:
     return _root(excess, low, high)
 
 
-def expected_expense(prior: Prior, level: float) -> float:
-    """``E[ψ(τ − ψ)⁺]`` at the level ``τ``, for costs drawn from the prior."""
-    return _expense_of(prior)(level)
-
-
-def _expense_of(prior: Prior) -> Callable[[float], float]:
-    """How one prior's expense depends on the level."""
-    return _stepped(prior) if is_stepped(prior) else _smooth(prior)
+def expected_expense(prior: Prior) -> Callable[[float], float]:
+    """Return ``E[ψ(τ − ψ)⁺]`` as a function of the level ``τ``, for costs drawn from the prior."""
+    return _stepped(prior) if prior.is_stepped else _smooth(prior)
 
 
 def _stepped(prior: Prior) -> Callable[[float], float]:
@@ -108,11 +102,11 @@ def _smooth(prior: Prior) -> Callable[[float], float]:
 def _integral(function: Callable[[FloatArray], FloatArray], edges: FloatArray) -> float:
     """Gauss and Legendre's rule on each interval, halved while both halves together say something else."""
     left, right = edges[:-1], edges[1:]
-    whole = _rule(function, left, right)
+    whole = integrals(function, left, right)
     total, done = float(whole.sum()), 0.0
     for _ in range(_MOST_ROUNDS):
         middle = 0.5 * (left + right)
-        first, second = _rule(function, left, middle), _rule(function, middle, right)
+        first, second = integrals(function, left, middle), integrals(function, middle, right)
         halves = first + second
         total += float((halves - whole).sum())
         settled = (np.abs(halves - whole) <= _PRECISION * np.abs(total) / edges.size) | (middle <= left)
@@ -123,13 +117,6 @@ def _integral(function: Callable[[FloatArray], FloatArray], edges: FloatArray) -
         left, right = np.append(left[going], middle[going]), np.append(middle[going], right[going])
         whole = np.append(first[going], second[going])
     return done + float(whole.sum())
-
-
-def _rule(function: Callable[[FloatArray], FloatArray], left: FloatArray, right: FloatArray) -> FloatArray:
-    half = 0.5 * (right - left)
-    points = (0.5 * (left + right))[:, None] + half[:, None] * _NODES[None, :]
-    found: FloatArray = half * (function(points.ravel()).reshape(points.shape) @ _NODE_WEIGHTS)
-    return found
 
 
 def _root(excess: Callable[[float], float], low: float, high: float) -> float:

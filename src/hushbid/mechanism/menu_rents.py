@@ -12,7 +12,6 @@ in a menu must not move what others are offered, by however little.
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -111,19 +110,11 @@ def menu_rents(prior: Prior, level: float, tolerance: float) -> MenuRents:
 
 
 def _curve_of(prior: Prior, level: float, tolerance: float) -> "_Curve":
-    if is_stepped(prior):
+    if prior.is_stepped:
         return _Steps.of(prior, level)
     if prior.is_linear:
         return _Parabola.of(prior, level)
     return _Nodes.of(prior, level, tolerance)
-
-
-def is_stepped(prior: Prior) -> bool:
-    """Whether the virtual cost is a step function on the whole support."""
-    parts = prior.flat_parts
-    if not parts or parts[0][0] > prior.support[0] or parts[-1][1] < prior.support[1]:
-        return False
-    return all(one[1] >= after[0] for one, after in pairwise(parts))
 
 
 # -- three kinds of curves ---------------------------------------------------------------------------------------------

@@ -1,6 +1,6 @@
 """The people of a market, in the form in which the mechanism works on them: the internal problem.
 
-A `hushbid.mechanism.market.Market` is what a user states: her units, a prior or one per group, a cap or none. A
+A `hushbid.mechanism.market.Market` is what a user states: their units, a prior or one per group, a cap or none. A
 `Population` is that market for a number of people: a data range of width 1, where ``V → V/R²`` and ``A → A·R²``; no cap
 is an infinite one; one entry per group of people who share a prior; numbers of one person only where people differ.
 Whoever prices, plans, simulates, verifies or draws works on this.
@@ -30,7 +30,7 @@ from hushbid.allocation import (
     replies,
 )
 from hushbid.allocation.central_problem import LEAST_VARIANCE
-from hushbid.arrays import FloatArray, IndexArray, counted_repr
+from hushbid.arrays import FloatArray, IndexArray, IntArray, counted_repr
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
@@ -122,14 +122,14 @@ class Population:
     """``N``: how many people the mean is about."""
 
     cap: float | FloatArray
-    """Nobody's privacy loss is larger: one number, or one per person, her own limit included; infinite if there is no
+    """Nobody's privacy loss is larger: one number, or one per person, stated limits included; infinite if there is no
     cap."""
 
     user_weight: float | FloatArray
     """``β``, in money per squared data unit: one number, or one per person."""
 
     own_error: float | FloatArray
-    """The variance in squared data units: what somebody's own datum is worth to her."""
+    """The variance in squared data units: what a person's own datum is worth to them."""
 
     outside_option: OutsideOption
     """What somebody who stays out has."""
@@ -231,6 +231,15 @@ class Population:
         """``α``, in money per squared data unit; 0 where the goal is not a price."""
         return self.goal.buyer_weight if isinstance(self.goal, Price) else 0.0
 
+    def goal_at(self, buyer_weight: float) -> Goal:
+        """Return the goal, with this weight of the error where it is a price."""
+        return Price(buyer_weight) if isinstance(self.goal, Price) else self.goal
+
+    @property
+    def hard_budget(self) -> HardBudget | None:
+        """The hard budget, if that is the goal."""
+        return self.goal if isinstance(self.goal, HardBudget) else None
+
     @property
     def error_weight(self) -> float:
         """``A``, for a range of width 1."""
@@ -306,17 +315,26 @@ class Population:
         """What everybody's own datum is worth, in squared data units."""
         return np.broadcast_to(np.asarray(self.own_error, dtype=float), (self.people,))
 
+    @property
+    def group_codes(self) -> IntArray:
+        """Everybody's place among the groups."""
+        codes = np.zeros(self.people, dtype=np.int64)
+        for code, group in enumerate(self.groups):
+            codes[group.rows] = code
+        return codes
+
+    def groups_with(self, codes: IntArray) -> tuple[Group, ...]:
+        """Return the groups of other people, given everybody's place among the groups here; only those with people."""
+        found = (replace(group, who=np.flatnonzero(codes == code)) for code, group in enumerate(self.groups))
+        return tuple(group for group in found if group.size)
+
     def take(self, rows: IndexArray) -> "Population":
-        """These people alone, each as often as she is named; the buyer's weight is as before."""
-        alone = len(self.groups) == 1
-        kept = (
-            replace(group, who=rows.size if alone else np.flatnonzero(np.isin(rows, group.rows)))
-            for group in self.groups
-        )
+        """These people alone, each as often as they are named; the buyer's weight is as before."""
+        alone = (replace(self.groups[0], who=rows.size),)
         return replace(
             self,
             people=rows.size,
-            groups=tuple(group for group in kept if group.size),
+            groups=alone if len(self.groups) == 1 else self.groups_with(self.group_codes[rows]),
             user_weight=_taken(self.user_weight, rows),
             own_error=_taken(self.own_error, rows),
             cap=_taken(self.cap, rows),
@@ -349,7 +367,7 @@ class Population:
         return self._by_group(lambda prior, part: np.asarray(prior.virtual_cost(part)), bids)
 
     def quantile(self, levels: FloatArray) -> FloatArray:
-        """Each person's quantile at her entry of ``levels``."""
+        """Return each person's quantile at their entry of ``levels``."""
         return self._by_group(lambda prior, part: np.asarray(prior.quantile(part)), levels)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
@@ -372,29 +390,22 @@ class Population:
 
     def allocation(self, costs: FloatArray, tie_key: TieKey = None, *, error_weight: float | None = None) -> Allocation:
         """The optimal allocation for given virtual costs, caps included; its error is with the planned variance."""
-        return allocate(
-            costs,
-            setting=self.setting.name,
-            variance=self.variance,
-            goal=self.aim if error_weight is None else Price(error_weight),
-            max_loss=self.cap,
-            tie_key=tie_key,
-            strata=self.strata,
-            response=self.setting.response,
-        )
+        return allocate(costs, tie_key=tie_key, **self._problem(error_weight))
 
     def rule(self, costs: FloatArray, tie_key: TieKey = None, *, error_weight: float | None = None) -> ReplyRule:
         """How the optimum answers to one person's virtual cost."""
-        return replies(
-            costs,
-            setting=self.setting.name,
-            variance=self.variance,
-            goal=self.aim if error_weight is None else Price(error_weight),
-            max_loss=self.cap,
-            tie_key=tie_key,
-            strata=self.strata,
-            response=self.setting.response,
-        )
+        return replies(costs, tie_key=tie_key, **self._problem(error_weight))
+
+    def _problem(self, error_weight: float | None = None) -> dict[str, Any]:
+        """Return the terms in which `hushbid.allocation` states the problem."""
+        return {
+            "setting": self.setting.name,
+            "variance": self.variance,
+            "goal": self.aim if error_weight is None else Price(error_weight),
+            "max_loss": self.cap,
+            "strata": self.strata,
+            "response": self.setting.response,
+        }
 
     @property
     def largest_cap(self) -> float:
@@ -467,16 +478,7 @@ class Population:
                 precision = 1.0 / np.broadcast_to(self.variance, costs.shape)[costs == 0.0]
                 return (1.0 / float(precision.sum()) - self.bias) * self.unit
             aim = Budget(float(costs[paid].dot(losses[paid])))
-        bound = least_objective(
-            costs,
-            setting=self.setting.name,
-            variance=self.variance,
-            goal=aim,
-            max_loss=self.cap,
-            strata=self.strata,
-            response=self.setting.response,
-        )
-        return self.certified(bound)
+        return self.certified(least_objective(costs, **self._problem() | {"goal": aim}))
 
     def certified(self, bound: float) -> float:
         """An objective, or a bound on it, from the one with the planned variance on a range of width 1."""
@@ -498,13 +500,13 @@ class Population:
                     f"outside_option='estimate' needs somebody else who cares about the error, but one person's weight"
                     f" {value:g} is all of the error weight."
                 )
-            # without her nobody weighs the error for her
+            # without them nobody weighs the error for them
             rows = np.flatnonzero(weight == value)
             outside[rows] = self._errors_without(rows, costs, self.total_weight - value)
         return outside
 
     def outside_error_of(self, costs: FloatArray, row: int) -> float:
-        """What error person ``row`` would live with outside; her own bid does not matter."""
+        """What error person ``row`` would live with outside; their own bid does not matter."""
         if self.outside_option == "own_data":
             return float(self.own_errors()[row])
         weight = float(self.user_weights()[row])

@@ -1,8 +1,8 @@
 """Privacy loss and payment as functions of a bid: for everybody at once, for one person, and before anybody bids.
 
-With a common prior, variance and user weight, a person's loss and payment depend on her own bid alone, given the
-multiset of all bids: one curve prices everybody. It is *not* what one person faces when she changes her bid: then
-the multiset changes with her, and her own curve is ``z ↦ (ε_i, t_i)(z, c_{−i})``.
+With a common prior, variance and user weight, a person's loss and payment depend on their own bid alone, given the
+multiset of all bids: one curve prices everybody. It is *not* what one person faces when they change their bid: then
+the multiset changes with them, and their own curve is ``z ↦ (ε_i, t_i)(z, c_{−i})``.
 """
 
 import math
@@ -58,7 +58,7 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Menu:
-    """What a person can expect as a function of her bid, before anybody has bid."""
+    """What a person can expect as a function of their bid, before anybody has bid."""
 
     bids: FloatArray
     """The bids the menu lists."""
@@ -174,7 +174,7 @@ def expected_menu(
     z = points if isinstance(points, np.ndarray) else even_quantiles(prior, as_count(points, "points", least=2))
     losses, payments = np.empty((repetitions, z.size)), np.empty((repetitions, z.size))
     for k in range(repetitions):
-        # one person asks; her own draw is replaced by every z
+        # one person asks; their own draw is replaced by every z
         bids = population.sample(rng)
         losses[k], payments[k] = _curve(population, bids, population.virtual_costs(bids), row, z)
     root = math.sqrt(repetitions)
@@ -250,7 +250,7 @@ def _curve(
     price = np.zeros(z.size)
     some = (loss > 0.0) & (z > 0.0)
     price[some] = z[some] * loss[some]
-    # the payment: price, rent, and what the estimate is worth to her
+    # the payment: price, rent, and what the estimate is worth to them
     bought = np.flatnonzero(loss > 0.0)
     rent = np.zeros(z.size)
     if bought.size:

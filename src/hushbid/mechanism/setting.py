@@ -61,7 +61,7 @@ class Setting(ABC):
         """What all privacy losses add up to at most, if nobody's virtual cost is below ``cheapest``."""
 
     def sole_loss(self, error_weight: float, cost: float) -> float:
-        """What the only seller loses at this virtual cost; nobody loses more at hers."""
+        """What the only seller loses at this virtual cost; nobody loses more at theirs."""
         return float((4.0 * error_weight / cost) ** (1.0 / 3.0))
 
     def sole_cost(self, error_weight: float, loss: float) -> float:

@@ -4,16 +4,16 @@
 
     ε₀(c) = (2u/B)·(τ − ψ(c))⁺        for        t₀(c) = c·ε₀(c) + ∫ from c of ε₀.
 
-On average it costs the budget ``B``; in a campaign it may cost more. So everybody gets her own share ``s_i`` of it,
+On average it costs the budget ``B``; in a campaign it may cost more. So everybody gets their own share ``s_i`` of it,
 
     s_i = (B − υ·m_i) / (t₀^max_i + Σ_{j≠i} t₀(c_j)),        ε_i = s_i·ε₀(c_i),        t_i = s_i·t₀(c_i),
 
-where ``t₀^max_i`` is what her menu pays at the lowest bid, ``υ`` the coin that payments are rounded up to and
-``m_i`` one more than the number of others who are paid. Her share does not depend on her bid, so the truth is her
+where ``t₀^max_i`` is what their menu pays at the lowest bid, ``υ`` the coin that payments are rounded up to and
+``m_i`` one more than the number of others who are paid. Their share does not depend on their bid, so the truth is their
 best reply; and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B·t₀(c_i)/Σt₀ = B`` on every
 profile. At most the part ``t₀^max/(t₀^max + Σ t₀)`` of the budget, and the coins set aside, is left.
 
-**Limits** ``e_i`` clip after sharing: ``ε_i = min(s_i·ε₀(c_i), e_i)`` and her payment is the envelope's for that.
+**Limits** ``e_i`` clip after sharing: ``ε_i = min(s_i·ε₀(c_i), e_i)`` and their payment is the envelope's for that.
 Shares come from what the others would be paid without limits: whoever states a lower limit is paid less and moves
 nobody.
 """
@@ -167,22 +167,22 @@ class SharedMenu:
     def shares_from(self, listed: Listed, *, total: float, count: int) -> FloatArray:
         """``s_i`` of some people, where the menu would pay ``count`` people ``total`` in all."""
         paid = listed.payment > 0.0
-        # the budget less a coin for everybody who is paid, and for herself if she were
+        # the budget less a coin for everybody who is paid, and for the person themselves if they were
         amount = np.where(paid, self._spendable(count), self._spendable(count + 1))
-        # her own entry is replaced by the largest: added as a difference, so that nothing falls below the total
+        # their own entry is replaced by the largest: added as a difference, so that nothing falls below the total
         together = total + (listed.most - listed.payment)
         share = np.zeros(paid.size)
         np.divide(_SAFE * amount, together, out=share, where=together > 0.0)
         return share
 
     def share_of(self, row: int, bids: FloatArray, costs: FloatArray) -> float:
-        """``s_i`` of one person; her own bid does not matter."""
+        """``s_i`` of one person; their own bid does not matter."""
         return float(self.shares(self.listed(bids, costs))[row])
 
     # -- one person ----------------------------------------------------------------------------------------------------
 
     def curve(self, row: int, share: float, z: FloatArray, limit: float = math.inf) -> tuple[FloatArray, FloatArray]:
-        """Loss and payment of one person at bids ``z``, her share as the others' bids make it."""
+        """Loss and payment of one person at bids ``z``, their share as the others' bids make it."""
         prior = self.population.prior_of(row)
         costs, strength = np.asarray(prior.virtual_cost(z)), share * float(self.strength[row])
         menu = self.rents_of(prior)

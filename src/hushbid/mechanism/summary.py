@@ -28,7 +28,7 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
         lines.append(f"The goal is {market.stated_goal.words}.{_kept_for_rounding(market)}")
     paying = int((outcome.payments < 0.0).sum())
     if paying:
-        who = "1 person pays: she values" if paying == 1 else f"{paying} people pay: they value"
+        who = "1 person pays: they value" if paying == 1 else f"{paying} people pay: they value"
         lines.append(
             f"{who} the estimate more than giving data costs. If that is not wanted, use user_weight=0, under which"
             " no payment is negative."

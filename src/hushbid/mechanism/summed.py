@@ -126,8 +126,7 @@ def _first(form: NormalForm, counted: Sequence[Counted], totals: FloatArray, eve
     """Where the optimum is, from coarse buckets."""
     bounds = []
     for one, size in zip(counted, form.sizes.tolist(), strict=True):
-        least = 5e-324 if form.target.unimodal else 0.0
-        if not least <= one.lowest <= form.limits[1]:
+        if not one.lowest <= form.limits[1]:
             return Bracket.unknown(totals.size, float(totals.sum()))
         with np.errstate(over="ignore", invalid="ignore"):  # squares above the most are not looked at
             levels = one.histogram.levels(form.scale, one.lowest).below(form.limits[1] / form.scale)
@@ -142,8 +141,7 @@ def _bounds(levels: Levels, size: float, dearest: float, evenness: float = 1.0) 
 
 def solve(located: Sequence[Located], counted: Sequence[Counted], passes: Passes) -> list[SummedOptimum] | None:
     """Return the optimum of each problem; None if sums cannot show it to be the only one, or too many people decide."""
-    # sums do not tell who asks for nothing
-    if not all(one.found.high < math.inf for one in located) or not all(one.lowest > 0.0 for one in counted):
+    if not all(one.found.high < math.inf for one in located):
         return None
     below, starts = [ExactSums({})] * len(counted), [0.0] * len(counted)
     # pass 2, if too many people are left to be listed

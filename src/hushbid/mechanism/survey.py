@@ -1,12 +1,12 @@
 """A survey as the market for one number that it comes to, and how large the error of each question is.
 
-Everybody's one loss pays for all of her answers (`hushbid.questions`), and everybody has one weight in all estimates.
+Everybody's one loss pays for all of their answers (`hushbid.questions`), and everybody has one weight in all estimates.
 Question j on a range of width ``R_j`` and with variance ``V_j`` has the error
 
     MSE_j = R_j²·noise_g·n + V_j·Σw²,    at worst  MSE_j + γ²·V_j·(N·Σw² − 1),
 
 ``noise_g`` being that of the group it is in, and ``n`` what the noise comes to: ``1/S²`` with ``S`` the losses that are
-used together (central), or ``Σw²/ε²``, as everybody adds noise of her own (local); where one yes/no question is
+used together (central), or ``Σw²/ε²``, as everybody adds their own noise (local); where one yes/no question is
 answered by randomised response, ``Σw²/(8·sinh²(ε/2))``, what false answers add to the error. With strata ``S`` is the
 losses over ``Σ|ℓ_g|``, and ``N·Σ ℓ_g²/N_g`` takes the place of the 1. So the errors relative to ranges, weighed by
 importance, are those of one number on a range of width `Layout.width`: a price, a budget and a hard budget choose by

@@ -83,7 +83,7 @@ class Terms:
     """What one unit of squared error costs a person: one number, or one per person. Only a `Price` weighs it."""
 
     outside_option: OutsideOption = "own_data"
-    """What somebody who stays out has: her own datum, or the estimate made without her."""
+    """What a person who stays out has: their own datum, or the estimate made without them."""
 
     max_privacy_loss: float | Sequence[float] | FloatArray | None = None
     """A cap on everybody's privacy loss; in the central setting also one per person, infinite (in a list also None)
@@ -382,7 +382,9 @@ class Terms:
         counted: tuple[tuple[int, ...], ...] = (),
     ) -> Population:
         if self.outside_option == "estimate" and people == 1:
-            raise InputError("outside_option='estimate' needs at least two people: without her there is no estimate.")
+            raise InputError(
+                "outside_option='estimate' needs at least two people: without the one there is no estimate."
+            )
         return Population(
             people=people,
             setting=self.strategy,

@@ -2,7 +2,7 @@
 
 What is paid for data (prices and rents) is bounded in three ways, proved in docs/explanation/incentives.md:
 
-1. With ``H`` the largest objective there is, that of everybody at the top of her support, at most ``2H`` (central) or
+1. With ``H`` the largest objective there is, that of everybody at the top of their support, at most ``2H`` (central) or
    ``H`` (local); with a uniform prior ``H`` or ``5H/6``.
 2. The same for what is paid up to some bid, ``H`` being the largest objective if somebody bids at most that, and
    beyond it no more to anybody than the only seller would be paid there. The best of several such bids is taken.
@@ -11,12 +11,12 @@ What is paid for data (prices and rents) is bounded in three ways, proved in doc
 
 The smallest of the three is returned, plus what people may be paid for the error of the estimate. A budget, which is
 at least all virtual payments together, has the third bound; a hard budget is its own bound. Under an accuracy nobody is
-paid more than the top of her support for each unit of her loss, nor more than what the whole purchase costs at most,
-with everybody at the top.
+paid more than the top of their support for each unit of their loss, nor more than what the whole purchase costs at
+most, with everybody at the top.
 
 Under caps all of them hold, ``H`` being that of the capped purchase, with one exception: locally all losses together
-have another bound, ``⅔H`` over the smallest virtual cost. And nobody is paid more than the top of her support times
-her cap, whatever the goal.
+have another bound, ``⅔H`` over the smallest virtual cost. And nobody is paid more than the top of their support times
+their cap, whatever the goal.
 
 With ``G`` strata the first bound is ``G`` times as large, the second is not used, and in the third a stratum's sellers
 are compared with its only seller. Locally, for a price, strata are markets of their own, and their bounds add up.
@@ -127,7 +127,7 @@ def _part_of(population: Population, square: float) -> float:
 
 
 def _with_all_caps(population: Population) -> float:
-    """Everybody's cap, paid for at the top of her support."""
+    """Everybody's cap, paid for at the top of their support."""
     return float(population.caps() @ population.per_person(lambda prior: prior.support[1]))
 
 
@@ -139,7 +139,7 @@ def _within_any_limits(population: Population) -> float:
     """
     cap, target = population.largest_cap, population.aim.number**2
     free = any(float(group.prior.virtual_cost(group.prior.support[0])) == 0.0 for group in population.groups)
-    if cap == math.inf or free:  # who is free gives all she may, and the error may be smaller than asked for
+    if cap == math.inf or free:  # who is free gives all they may, and the error may be smaller than asked for
         return math.inf
     linear = float(np.max(population.variance)) * cap
     top = max(group.prior.support[1] for group in population.groups)
@@ -169,7 +169,7 @@ def _sole_cost(population: Population, loss: float, square: float) -> float:
 
 
 def _dearest_unit(population: Population) -> float:
-    """What somebody is paid at most for each unit of virtual payment: the top of her support over her smallest cost."""
+    """Return the most that is paid per unit of virtual payment: the top of a support over its least cost."""
     dearest = 0.0
     for group in population.groups:
         cheapest, top = float(group.prior.virtual_cost(group.prior.support[0])), group.prior.support[1]
@@ -178,7 +178,7 @@ def _dearest_unit(population: Population) -> float:
 
 
 def _largest_expense(population: Population, *, anybody_missing: bool) -> float:
-    """What an accuracy costs at most, virtual payments for payments: with everybody at the top of her support.
+    """What an accuracy costs at most, virtual payments for payments: with everybody at the top of their support.
 
     If any number of people may be missing, with as few as can still reach it; infinite where that cannot be told.
     """
@@ -252,13 +252,13 @@ def _with_one_in_each(population: Population, strata: Strata, costs: FloatArray)
 
 def _sole_payments(population: Population, group: Group, bids: FloatArray, square: float = 1.0) -> FloatArray:
     """At most what the only seller, of a stratum with this ``ℓ_g²``, is paid at each of these bids; nothing where
-    her virtual cost is infinite."""
+    their virtual cost is infinite."""
     prior, cap = group.prior, population.largest_cap
     if rent_diverges(prior, power=loss_power(population)):
         return np.full(bids.size, math.inf)
     costs = np.asarray(prior.virtual_cost(bids))
     paid, sold = np.zeros(bids.size), np.flatnonzero(costs < math.inf)
-    # her variance does not matter while she is alone
+    # their variance does not matter while they are alone
     aim = population.aim if square == 1.0 else Price(population.error_weight * square)
     rule = replies(np.ones(1), setting=population.setting.name, goal=aim, response=population.setting.response)
     own, rows = bids[sold], np.zeros(sold.size, dtype=np.intp)

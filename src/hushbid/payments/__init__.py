@@ -1,13 +1,13 @@
 """Payments that make the truth a dominant strategy, for any monotone rule.
 
-A rule gives person i the privacy loss ``ε_i(z)`` if she bids ``z`` and the others' bids stay as they are. If that
-is nonincreasing in ``z``, then paying her
+A rule gives person i the privacy loss ``ε_i(z)`` if they bid ``z`` and the others' bids stay as they are. If that
+is nonincreasing in ``z``, then paying them
 
     t_i = β_i·(MSE − outside_i) + c_i·ε_i(c_i) + ∫ from c_i to c̄_i of ε_i(z) dz
 
-makes the truth her best reply whatever the others bid, and leaves her exactly the integral, her *information rent*,
-over staying out ([F] Prop. 1, without its smoothness assumptions). This module computes the integral with a rigorous
-enclosure and knows nothing of how a rule is made:
+makes the truth their best reply whatever the others bid, and leaves them exactly the integral, their *information
+rent*, over staying out ([F] Prop. 1, without its smoothness assumptions). This module computes the integral with a
+rigorous enclosure and knows nothing of how a rule is made:
 
 * `rent_of_rule` takes any rule, only using that it is monotone: lower and upper sums, halved where they differ most;
 * `rents` takes a rule that depends on the bid through a virtual cost ``x = ψ(z)`` and has a *potential*, a function

@@ -117,7 +117,9 @@ def fit(
     tops = np.concatenate([part[0] for part in done])
     order = np.argsort(tops)
     powers, cut = _trimmed(np.concatenate([part[1] for part in done])[order], _TRIMMED * wanted)
-    return Curve(np.concatenate([[np.nextafter(ends[0], -np.inf)], tops[order]]), powers, worst + cut)
+    # the lowest break is a piece of its own, at 0 too wide enough to divide by
+    start = np.nextafter(ends[0], -np.inf) - np.finfo(np.float64).tiny
+    return Curve(np.concatenate([[start], tops[order]]), powers, worst + cut)
 
 
 def _split(low: FloatArray, high: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

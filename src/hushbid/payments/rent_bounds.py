@@ -107,7 +107,7 @@ class Enclosures:
         for round_ in range(41):
             who = parts.who - first
             low, high, best, slack = self._enclose(parts)
-            # whose gap is too wide, and which of her intervals are worth splitting
+            # whose gap is too wide, and which of their intervals are worth splitting
             totals = [np.bincount(who, low, size), np.bincount(who, high, size)]
             wide = totals[1] - totals[0] > allowed
             split = np.flatnonzero(wide[who]) if round_ < 40 and wide.any() else np.zeros(0, dtype=np.intp)
@@ -150,7 +150,7 @@ class Enclosures:
         who = np.arange(self.rows.size)
         node = np.minimum(ladder.z.searchsorted(self.bids, side="left"), ladder.z.size - 1)
         end = np.full(who.size, ladder.z.size - 1)
-        # ψ does not fall from her bid to the node, whatever rounding says
+        # ψ does not fall from their bid to the node, whatever rounding says
         x = np.maximum(ladder.x[node], self.costs)
         (e0, v0), (e1, v1), (e2, v2) = (self._at(who, costs) for costs in (self.costs, x, ladder.x[end]))
         own, z = np.maximum(node - 1, 0), ladder.z[node]

@@ -38,11 +38,8 @@ def rents(
     """
     if rows.size == 0:
         return Rents(lower=np.zeros(0), upper=np.zeros(0), estimate=np.zeros(0), evaluations=0)
-    top = prior.support[1]
-    steps = prior.flat_parts
-    # ψ a step function: a finite sum
-    if steps and steps[0][0] <= prior.support[0] and _contiguous(steps, top):
-        return _finite_sum(rule, steps, rows, bids, cap, alike)
+    if prior.is_stepped:
+        return _finite_sum(rule, prior.flat_parts, rows, bids, cap, alike)
     besides = np.zeros(rows.size) if paid_besides is None else paid_besides
     # else by integration, once for all who have the same bid and face the same rule
     one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(bids, alike)
@@ -58,7 +55,7 @@ def rents(
 
 
 def _one_of_each(bids: FloatArray, alike: NDArray[Any] | None) -> tuple[IndexArray, IndexArray]:
-    """One of all who have the same bid and face the same rule, and who she is for everybody.
+    """Return one of all who have the same bid and face the same rule, and who that is for everybody.
 
     Of many people a sample is asked first whether there are enough equals to be worth looking for.
     """
@@ -83,7 +80,7 @@ def _by_integration(
     besides: FloatArray,
     tolerance: float,
 ) -> Rents:
-    """Each person for herself: people who reach the same bid by a cap do not face the same rule."""
+    """Integrate for each person: people who reach the same bid by a cap do not face the same rule."""
     if cap < np.inf:
         return _capped(rule, prior, rows, bids, cap, besides, tolerance)
     top = prior.support[1]
@@ -123,7 +120,7 @@ def rent_of_rule(
     tolerance: float = 1e-6,
     most_evaluations: int = 200_000,
 ) -> Rents:
-    """One person's rent under any nonincreasing ``loss`` of her own bid, by lower and upper sums.
+    """One person's rent under any nonincreasing ``loss`` of their own bid, by lower and upper sums.
 
     ``breaks`` are bids where the rule is known to jump. The half-width is at most ``tolerance`` times the rent, or
     what ``most_evaluations`` allow.
@@ -219,7 +216,7 @@ def _capped(
 def _crossing(
     rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids: FloatArray, cap: float
 ) -> tuple[FloatArray, FloatArray, int]:
-    """For each person two neighbouring bids: at the lower her loss is at least ``cap`` (or it is her own bid),
+    """For each person two neighbouring bids: at the lower their loss is at least ``cap`` (or it is their own bid),
     at the higher it is not (or it is the top of the support)."""
     top, evaluations = prior.support[1], 0
 
@@ -250,11 +247,6 @@ def _crossing(
         low[unsolved], high[unsolved] = edges[here, count], edges[here, count + 1]
         unsolved = unsolved[high[unsolved] - low[unsolved] < 0.9 * before]  # until no number lies between
     return low, high, evaluations
-
-
-def _contiguous(steps: tuple[tuple[float, float, float], ...], top: float) -> bool:
-    ends = np.array([(left, right) for left, right, _ in steps])
-    return bool(ends[-1, 1] >= top and np.all(ends[1:, 0] <= ends[:-1, 1]))
 
 
 def _finite_sum(

@@ -66,17 +66,18 @@ def rounding(
     cap: float,
     care: float,
 ) -> float:
-    """By how much rounding can change what somebody is paid, whatever she bids; 0 under an unbounded prior.
+    """By how much rounding can change what a person is paid, whatever they bid; 0 under an unbounded prior.
 
     Two bounds on what price and rent come to at any bid z, as ψ(z) ≥ z: ``∫ (4A/z)^{1/3} dz``, since from nobody
-    more is bought than she would sell alone; and the objective ``J`` without her, since by parts price and rent are at
-    most what she saves. ``J ≤ objective/(1 − w)²`` if the others keep what they sell. The price alone is also at most
-    ``A·MSE²/(2V) ≤ J²/(2AV)``: in both settings the optimality condition says so. ``care`` is what the error of the
-    estimate, inside and outside, costs whoever cares most, and losses are right to the relative ``loss_rounding``.
+    more is bought than they would sell alone; and the objective ``J`` without them, since by parts price and rent are
+    at most what they save. ``J ≤ objective/(1 − w)²`` if the others keep what they sell. The price alone is also at
+    most ``A·MSE²/(2V) ≤ J²/(2AV)``: in both settings the optimality condition says so. ``care`` is what the error of
+    the estimate, inside and outside, costs the person who cares most, and losses are right to the relative
+    ``loss_rounding``.
     """
     if not top < np.inf:
         return 0.0  # there the enclosure of the integral is far wider
-    # what she would sell alone; what she saves the others; the optimality condition
+    # what they would sell alone; what they save the others; the optimality condition
     alone = min(1.5 * (4.0 * error_weight) ** (1.0 / 3.0) * top ** (2.0 / 3.0), cap * top)
     without = objective / (1.0 - largest_weight) ** 2 if largest_weight < 1.0 else np.inf
     price = without * (without / (2.0 * error_weight * variance))

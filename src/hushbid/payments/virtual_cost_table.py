@@ -149,7 +149,7 @@ def _without_noise(z: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray
 def tail_of(rule: RuleWithPotential, rows: IndexArray, ladder: "Ladder", top: float) -> FloatArray:
     """At most how much is left beyond the ladder: something only for the one person who sells.
 
-    Her loss goes with ``ψ^{-1/3}``, and ψ grows at least like the power of z that it grew with last.
+    Their loss goes with ``ψ^{-1/3}``, and ψ grows at least like the power of z that it grew with last.
     """
     end = float(ladder.z[-1])
     if end >= top:
@@ -167,7 +167,7 @@ def tail_of(rule: RuleWithPotential, rows: IndexArray, ladder: "Ladder", top: fl
 def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids: FloatArray) -> float:
     """A bid, not much too high, at which nothing is bought from anybody; at most the top of the support.
 
-    The only seller is bought from at every bid: then it is where her virtual cost is beyond all measure.
+    The only seller is bought from at every bid: then it is where their virtual cost is beyond all measure.
     """
     top, highest = prior.support[1], float(bids.max())
 

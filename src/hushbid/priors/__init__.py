@@ -3,13 +3,14 @@
 In reading order:
 
 - `base`: `Prior`, what every prior can do: distribution, virtual cost and its inverse, samples
+- `continuous`: `ContinuousPrior`, what follows from a distribution function and a density alone
 - `families`, `beta`, `truncated_normal`: parametric families (uniform, exponential, log-normal and gamma in `families`)
 - `mixture`, `empirical`, `scipy_prior`: made of other priors, of a sample, of a SciPy distribution
 - `histogram`, `kernel_density`: a density that is constant between edges; a sample, smoothed
-- `own_prior`: what a family of one's own is made from; `numerical`: what follows from F and f alone
+- `own_prior`: `OwnPrior`, the class from which you make a family that Hushbid does not have
 - `grouped`: a prior for each group of people
 - `ironing`: makes a virtual cost nondecreasing where it is not
-- `tables`, `root_finding`, `special_functions`: the numerical methods beneath
+- `tables`, `special_functions`: the numerical methods beneath
 - `inputs`: what may be given to a prior, and a sentence for what may not
 - `forms`: priors as texts and as plain values (``"uniform:1,3"``), and back
 - `fitting`: from a sample to the family that fits it best

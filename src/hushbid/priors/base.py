@@ -1,7 +1,7 @@
 """What every prior offers.
 
-A prior F is the platform's belief about a person's privacy cost c, her cost per unit of privacy loss. With
-density f on a support [low, high] within [0, inf), the mechanism needs her *virtual cost*
+A prior F is the platform's belief about a person's privacy cost c, the cost per unit of privacy loss. With
+density f on a support [low, high] within [0, inf), the mechanism needs the *virtual cost*
 
     ψ(c) = c + F(c)/f(c)        on the support,        ψ(c) = inf        above it.
 
@@ -14,16 +14,14 @@ nondecreasing, the *ironed* virtual cost takes its place (see `hushbid.priors.ir
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import fields
-from functools import cached_property
+from itertools import pairwise
 from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, Numbers
+from hushbid.arrays import FloatArray, Numbers
 from hushbid.priors.inputs import check_sampling, no_nan, to_bids, to_probabilities
-from hushbid.priors.ironing import FlatPart, Ironed, iron
-from hushbid.priors.tables import IncreasingTable, grid_points
+from hushbid.priors.ironing import FlatPart
 
 _BLOCK = 1 << 15
 
@@ -103,6 +101,14 @@ class Prior(ABC):
         """The slope of the virtual cost if it is affine, else None."""
         return None
 
+    @property
+    def is_stepped(self) -> bool:
+        """Whether the virtual cost is a step function on the whole support."""
+        parts, (low, high) = self.flat_parts, self.support
+        if not parts or parts[0][0] > low or parts[-1][1] < high:
+            return False
+        return all(one[1] >= after[0] for one, after in pairwise(parts))
+
     # -- what everybody calls -----------------------------------------------------------------------------------------
 
     @overload
@@ -172,141 +178,18 @@ class Prior(ABC):
 
     def _cdf_everywhere(self, c: FloatArray) -> FloatArray:
         low, high = self.support
-        inside = self._cdf(np.clip(c, low, _finite(high)))
+        inside = self._cdf(np.clip(c, low, finite(high)))
         return np.where(c < low, 0.0, np.where(c >= high, 1.0, np.clip(inside, 0.0, 1.0)))
 
     def _pdf_everywhere(self, c: FloatArray) -> FloatArray:
         low, high = self.support
         outside = (c < low) | (c > high) | (c == np.inf)
-        return np.where(outside, 0.0, self._pdf(np.clip(c, low, _finite(high))))
+        return np.where(outside, 0.0, self._pdf(np.clip(c, low, finite(high))))
 
 
-class ContinuousPrior(Prior):
-    """A prior with a density. A family gives `_cdf`, `_log_pdf`, `_quantile`, `_sample` and its markup F/f.
-
-    Its virtual cost is ironed where it falls, unless the family says that a theorem forbids that (`_always_regular`).
-    """
-
-    @abstractmethod
-    def _log_pdf(self, c: FloatArray) -> FloatArray: ...
-
-    @abstractmethod
-    def _markup(self, c: FloatArray) -> FloatArray:
-        """F/f inside the support: no overflow before the true value does, and its limit, 0, at the low end."""
-
-    @property
-    def _always_regular(self) -> bool:
-        """Whether a theorem says that the raw virtual cost is nondecreasing; else it is looked at numerically.
-
-        A family says so itself: of one that does not, nothing is taken for granted.
-        """
-        return False
-
-    @property
-    def _uses_table(self) -> bool:
-        """Whether virtual costs come from a table that irons them and smooths their rounding."""
-        return not self._always_regular
-
-    @property
-    def is_regular(self) -> bool:
-        """Whether the raw virtual cost is nondecreasing, so that ironing changes nothing."""
-        return self._always_regular or not self._ironed.flat_parts
-
-    @property
-    def flat_parts(self) -> tuple[FlatPart, ...]:
-        """The maximal intervals on which the virtual cost is constant, as (left, right, virtual cost), ascending."""
-        return () if self._always_regular else self._ironed.flat_parts
-
-    def _pdf(self, c: FloatArray) -> FloatArray:
-        return np.exp(self._log_pdf(c))
-
-    def _survival(self, c: FloatArray) -> FloatArray:
-        """1 − F, accurate also where F is close to one, if the family can say so."""
-        return 1.0 - self._cdf(c)
-
-    def _survival_everywhere(self, c: FloatArray) -> FloatArray:
-        low, high = self.support
-        inside = self._survival(np.clip(c, low, _finite(high)))
-        return np.where(c < low, 1.0, np.where(c >= high, 0.0, np.clip(inside, 0.0, 1.0)))
-
-    def _log_pdf_everywhere(self, c: FloatArray) -> FloatArray:
-        low, high = self.support
-        outside = (c < low) | (c > high) | (c == np.inf)
-        return np.where(outside, -np.inf, self._log_pdf(np.clip(c, low, _finite(high))))
-
-    def _raw_virtual_cost(self, c: FloatArray) -> FloatArray:
-        inside, above = self._split(c)
-        return np.where(above, np.inf, inside + self._markup(inside))
-
-    def _virtual_cost(self, c: FloatArray) -> FloatArray:
-        if not self._uses_table:
-            return self._raw_virtual_cost(c)
-        inside, above = self._split(c)
-        # the table rounds bids down a little, and a virtual cost is never below the bid
-        return np.where(above, np.inf, np.maximum(self._ironed.table(inside), inside))
-
-    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
-        # regular priors too: their table is made when first asked for
-        table = self._ironed.table
-        return np.where(x >= table.costs[-1], self.support[1], table.inverse(x))
-
-    def _split(self, c: FloatArray) -> tuple[FloatArray, BoolArray]:
-        """Bids moved into the support where they are above it, and whether they were."""
-        high = self.support[1]
-        return np.minimum(c, _finite(high)), (c > high) | (c == np.inf)
-
-    @property
-    def _noise(self) -> float:
-        """The absolute size of rounding errors in the virtual cost, beside the relative ones."""
-        return 0.0
-
-    @property
-    def _most_branches(self) -> int:
-        """With more rising stretches than this, turns of the virtual cost are taken for rounding, up to a limit."""
-        return 50
-
-    @property
-    def _mass_ends(self) -> tuple[float, ...]:
-        """The right ends of stretches that hold all the mass: of the support, and before every gap inside it."""
-        return (self.support[1],)
-
-    def _grid(self) -> FloatArray:
-        """Points that show every feature of the prior, over the whole support."""
-        return grid_points(self)
-
-    @cached_property
-    def _ironed(self) -> Ironed:
-        points = self._grid()
-        if self._uses_table:
-            return iron(self, points)
-        with np.errstate(all="ignore"):
-            costs = np.maximum.accumulate(self._raw_virtual_cost(points))
-        return Ironed(IncreasingTable(self._raw_virtual_cost, points, costs), ())
-
-
-def _finite(high: float) -> float:
+def finite(high: float) -> float:
+    """Return the largest float where a support has no end."""
     return min(high, float(np.finfo(np.float64).max))
-
-
-class ParametricPrior(ContinuousPrior):
-    """A family that a few named numbers describe: a frozen dataclass whose fields are floats."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back."""
-        return {"family": self.family} | {name: plain_number(getattr(self, name)) for name in self.parameter_names()}
-
-    def to_text(self) -> str:
-        """The prior as a short text that `parse_prior` reads back."""
-        return f"{self.family}:" + ",".join(number_text(getattr(self, name)) for name in self.parameter_names())
-
-    @classmethod
-    def parameter_names(cls) -> tuple[str, ...]:
-        """The names of the parameters, in the order of the constructor and of the text form."""
-        return tuple(field.name for field in fields(cls))  # type: ignore[arg-type]
-
-    def _set(self, **parameters: float) -> None:
-        for name, value in parameters.items():
-            object.__setattr__(self, name, value)
 
 
 def like_input(array: FloatArray) -> float | FloatArray:

@@ -12,12 +12,11 @@ from typing import ClassVar
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.priors.base import ParametricPrior
+from hushbid.priors.continuous import ParametricPrior
 from hushbid.priors.inputs import to_positive, to_support_high, to_support_low
 from hushbid.priors.special_functions import beta_log_density, beta_markup, beta_mass, coarse, special
 
 _CLEARLY_ABOVE_ONE = 1.25
-_POLISHING_STEPS = 8
 
 
 @dataclass(frozen=True)
@@ -87,22 +86,12 @@ class Beta(ParametricPrior):
         return math.inf if near < 1.0 else math.log(far) if near == 1.0 else -math.inf
 
     def _quantile(self, q: FloatArray) -> FloatArray:
-        z = np.asarray(special.betaincinv(self.a, self.b, q), dtype=np.float64)
-        lost = np.isnan(z)
+        found = self.low + self._width * np.asarray(special.betaincinv(self.a, self.b, q), dtype=np.float64)
+        # far in the lower tail SciPy gives up
+        lost = np.isnan(found)
         if np.any(lost):
-            z[lost] = self._lower_tail_quantile(q[lost])
-        return self.low + self._width * z
-
-    def _lower_tail_quantile(self, q: FloatArray) -> FloatArray:
-        """Far in the lower tail, where SciPy gives up: the power law there, and Newton steps on logarithms."""
-        log_z = np.minimum((np.log(q) + math.log(self.a) + special.betaln(self.a, self.b)) / self.a, 0.0)
-        for _ in range(_POLISHING_STEPS):
-            z = np.exp(log_z)
-            excess = np.log(beta_mass(z, 1.0 - z, self.a, self.b)) - np.log(q)
-            # d log F / d log z = z·f/F
-            step = excess * beta_markup(z, 1.0 - z, self.a, self.b, scale=1.0) / z
-            log_z -= np.where(np.isfinite(step), step, 0.0)
-        return np.exp(log_z)
+            found[lost] = super()._quantile(q[lost])
+        return found
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         return self.low + self._width * rng.beta(self.a, self.b, n)

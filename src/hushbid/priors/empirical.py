@@ -12,7 +12,7 @@ A bid in (v_{j−1}, v_j] takes ψ_j, one at or below v_1 takes ψ_1, one above 
 truthful for all real-valued costs, not only for the m values.
 
 The values must come from elsewhere than the bids they will price: a prior estimated from those very bids lets a
-person's bid move her own price.
+person's bid move their own price.
 """
 
 import math

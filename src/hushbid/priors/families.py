@@ -1,4 +1,4 @@
-"""Priors with simple closed forms: `Uniform`, `Exponential` and `LogNormal`.
+"""Priors with simple closed forms: `Uniform`, `Exponential`, `LogNormal` and `Gamma`.
 
 Each is regular, because the logarithm of its distribution function is concave, so that F/f is nondecreasing
 (Bagnoli and Bergstrom, "Log-concave probability and its applications", Economic Theory 26, 2005).
@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushbid.arrays import FloatArray
-from hushbid.priors.base import ParametricPrior
+from hushbid.priors.continuous import ParametricPrior
 from hushbid.priors.inputs import to_finite, to_positive, to_support_high, to_support_low
 from hushbid.priors.special_functions import (
     coarse,
@@ -25,9 +25,6 @@ from hushbid.priors.special_functions import (
 
 _LOG_ROOT_TWO_PI = 0.5 * math.log(2.0 * math.pi)
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
-_ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
-_TINY = float(np.finfo(np.float64).tiny)
-_NEWTON_STEPS = 60
 
 
 @dataclass(frozen=True)
@@ -93,8 +90,21 @@ class Uniform(ParametricPrior):
         return self.low + 0.5 * (x - self.low)
 
 
+class _RegularFromZero(ParametricPrior):
+    """A regular family on [0, inf)."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [0, inf)."""
+        return (0.0, math.inf)
+
+    @property
+    def _always_regular(self) -> bool:
+        return True
+
+
 @dataclass(frozen=True)
-class Exponential(ParametricPrior):
+class Exponential(_RegularFromZero):
     """Costs in [0, inf) with mean ``scale``; ψ(c) = c + scale·(exp(c/scale) − 1).
 
     >>> Exponential(0.5).support
@@ -107,15 +117,6 @@ class Exponential(ParametricPrior):
 
     def __post_init__(self) -> None:
         self._set(scale=to_positive(self.scale, "scale"))
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The interval [0, inf)."""
-        return (0.0, math.inf)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
 
     @property
     def expectation(self) -> float:
@@ -141,17 +142,9 @@ class Exponential(ParametricPrior):
         u = coarse(c / self.scale)
         return np.where(u < 700.0, self.scale * np.expm1(u), times_exp(self.scale, u))
 
-    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
-        # u + exp(u) = 1 + x/scale has the solution u = log ω(1 + x/scale), ω the Wright function; one Newton step
-        # restores the digits that the logarithm loses near u = 0
-        y = np.maximum(x, 0.0) / self.scale
-        u = np.log(special.wrightomega(1.0 + y))
-        u -= (u + np.expm1(u) - y) / (1.0 + np.exp(u))
-        return self.scale * np.where(y < np.inf, u, np.inf)
-
 
 @dataclass(frozen=True)
-class LogNormal(ParametricPrior):
+class LogNormal(_RegularFromZero):
     """Costs whose logarithm is normal; ψ(c) = c·(1 + sd_log·Φ(z)/φ(z)), z = (log c − mean_log)/sd_log.
 
     >>> LogNormal(0, 1).quantile(0.5)
@@ -165,15 +158,6 @@ class LogNormal(ParametricPrior):
 
     def __post_init__(self) -> None:
         self._set(mean_log=to_finite(self.mean_log, "mean_log"), sd_log=to_positive(self.sd_log, "sd_log"))
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The interval [0, inf)."""
-        return (0.0, math.inf)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
 
     @property
     def expectation(self) -> float:
@@ -217,29 +201,9 @@ class LogNormal(ParametricPrior):
         # beyond, Φ(z) is one to the last digit
         return np.where(near, scale * mills(z), times_exp(scale * _ROOT_TWO_PI, 0.5 * z * z))
 
-    def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray:
-        """Newton on log ψ as a function of z, which is increasing and convex: from the right it never overshoots."""
-        sigma = self.sd_log
-        target = np.log(np.maximum(x, _TINY)) - self.mean_log
-        # two upper bounds on the root: ψ >= c, and, right of z = 0, ψ >= F/f >= sd_log·c/(2·φ(z))
-        radicand = sigma * sigma + 2.0 * (target - math.log(sigma * _ROOT_HALF_PI))
-        z = np.minimum(target / sigma, np.maximum(np.sqrt(np.maximum(radicand, 0.0)) - sigma, 0.0))
-        tolerance = 1e-13 + 4e-16 * np.abs(target) / sigma
-        active = np.ones(x.shape, dtype=np.bool_)
-        for _ in range(_NEWTON_STEPS):
-            log_markup = math.log(sigma) + np.where(z < 35.0, np.log(mills(z)), 0.5 * z * z + _LOG_ROOT_TWO_PI)
-            share = special.expit(log_markup)
-            excess = sigma * z + np.logaddexp(0.0, log_markup) - target
-            step = excess / (sigma + sigma * (1.0 - share) + z * share)
-            z = np.where(active, z - step, z)
-            active &= np.abs(step) > tolerance * np.maximum(1.0, np.abs(z))
-            if not np.any(active):
-                break
-        return np.where(x < _TINY, np.maximum(x, 0.0), np.where(x == np.inf, np.inf, self._from_standard(z)))
-
 
 @dataclass(frozen=True)
-class Gamma(ParametricPrior):
+class Gamma(_RegularFromZero):
     """Costs in [0, inf) with mean shape·scale and standard deviation √shape·scale.
 
     >>> Gamma(2, 0.5).expectation
@@ -253,15 +217,6 @@ class Gamma(ParametricPrior):
 
     def __post_init__(self) -> None:
         self._set(shape=to_positive(self.shape, "shape"), scale=to_positive(self.scale, "scale"))
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The interval [0, inf)."""
-        return (0.0, math.inf)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
 
     @property
     def expectation(self) -> float:

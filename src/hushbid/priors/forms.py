@@ -30,8 +30,9 @@ from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar
 
 from hushbid.errors import PriorError, UnknownFamily
-from hushbid.priors.base import ParametricPrior, Prior
+from hushbid.priors.base import Prior
 from hushbid.priors.beta import Beta
+from hushbid.priors.continuous import ParametricPrior
 from hushbid.priors.empirical import Empirical
 from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
 from hushbid.priors.grouped import Grouped

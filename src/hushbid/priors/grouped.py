@@ -95,15 +95,15 @@ class Grouped:
         return self.groups[0][1].slope if self.is_linear else None
 
     def cdf(self, c: Numbers) -> FloatArray:
-        """The probability that each person's cost is at most her entry of ``c``."""
+        """Return the probability that each person's cost is at most their entry of ``c``."""
         return self._each_row(lambda prior, part: prior.cdf(part), no_nan(c, "costs"))
 
     def pdf(self, c: Numbers) -> FloatArray:
-        """Each person's density at her entry of ``c``."""
+        """Return each person's density at their entry of ``c``."""
         return self._each_row(lambda prior, part: prior.pdf(part), no_nan(c, "costs"))
 
     def quantile(self, q: Numbers) -> FloatArray:
-        """Each person's quantile at her entry of ``q``."""
+        """Return each person's quantile at their entry of ``q``."""
         return self._each_row(lambda prior, part: prior.quantile(part), to_probabilities(q))
 
     def sample(self, n: int | None = None, *, rng: np.random.Generator) -> FloatArray:
@@ -124,7 +124,7 @@ class Grouped:
         return self._each_row(lambda prior, part: prior.virtual_cost(part), self._bids(bids))
 
     def virtual_cost_inverse(self, x: Numbers) -> FloatArray:
-        """For each person the largest cost with a virtual cost of at most her entry of ``x``."""
+        """Return each person's largest cost with a virtual cost of at most their entry of ``x``."""
         return self._each_row(lambda prior, part: prior.virtual_cost_inverse(part), no_nan(x, "virtual costs"))
 
     def to_dict(self) -> dict[str, Any]:

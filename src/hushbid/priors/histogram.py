@@ -26,10 +26,11 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray, Numbers, first_row, rows_text
 from hushbid.errors import PriorError
-from hushbid.priors.base import ContinuousPrior, number_text
+from hushbid.priors.base import number_text
+from hushbid.priors.continuous import ContinuousPrior
 from hushbid.priors.empirical import exact_integers
 from hushbid.priors.inputs import to_vector
-from hushbid.priors.ironing import FlatPart, crossing_level, envelope
+from hushbid.priors.ironing import FlatPart, Span, crossing_level, envelope
 from hushbid.priors.tables import grid_points
 
 _ROUNDING = 1e-12
@@ -222,9 +223,6 @@ def _ratio(before: int, weight: int) -> float:
         return np.inf
 
 
-_Branch = tuple[int, int]
-"""The first and the last of neighbouring bins over which the virtual cost does not fall."""
-
 _Place = tuple[int, float]
 """A bin, and a price in it."""
 
@@ -256,7 +254,7 @@ class _Bins:
         """ψ at the right end of a bin."""
         return self.start[j] + 2.0 * (self.right[j] - self.left[j])
 
-    def branches(self) -> list[_Branch]:
+    def branches(self) -> list[Span]:
         """The bins, together as long as ψ does not fall by more than rounding and there is no gap."""
         found, first = [], 0
         for j in range(1, len(self.left)):
@@ -265,13 +263,13 @@ class _Bins:
                 first = j
         return [*found, (first, len(self.left) - 1)]
 
-    def price(self, branch: _Branch, level: float) -> _Place:
+    def price(self, branch: Span, level: float) -> _Place:
         """The largest price on a branch with a virtual cost of at most ``level``; its left end if there is none."""
         first, last = branch
         j = max(bisect_right(self.start, level, first, last + 1) - 1, first)
         return j, min(max(self.left[j] + 0.5 * (level - self.start[j]), self.left[j]), self.right[j])
 
-    def crossing(self, lower: _Branch, upper: _Branch) -> float:
+    def crossing(self, lower: Span, upper: Span) -> float:
         """The level at which the best prices on two branches earn the same."""
         return crossing_level(
             lambda level: self._chord(self.price(lower, level), self.price(upper, level)), self.start[upper[0]]
@@ -306,7 +304,7 @@ class _Chain:
     flat_parts: tuple[FlatPart, ...]
 
     @classmethod
-    def of(cls, bins: _Bins, chosen: list[_Branch], levels: list[float]) -> "_Chain":
+    def of(cls, bins: _Bins, chosen: list[Span], levels: list[float]) -> "_Chain":
         segments: list[tuple[float, float, float, float, float]] = []
         flat: list[FlatPart] = []
         floors, ceilings = [-np.inf, *levels], [*levels, np.inf]

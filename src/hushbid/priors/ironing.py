@@ -18,8 +18,7 @@ Densities may vanish (a gap between the components of a mixture: ψ is infinite 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import Protocol, TypeVar
+from typing import Protocol
 
 import numpy as np
 
@@ -40,8 +39,8 @@ FlatPart = tuple[float, float, float]
 """A maximal interval on which the virtual cost is constant: (left end, right end, virtual cost)."""
 
 
-Branch = TypeVar("Branch")
-"""A stretch on which the virtual cost rises."""
+Span = tuple[int, int]
+"""The first and the last place of a stretch on which the virtual cost rises."""
 
 
 class Distribution(Curve, Protocol):
@@ -74,10 +73,9 @@ def iron(prior: Distribution, points: FloatArray) -> Ironed:
     """The ironed virtual cost of a prior, looked at first in ``points`` (ascending, over the whole support)."""
     with np.errstate(all="ignore"):
         # step 1: branches on which ψ rises
-        branches = _branches(prior, *_without_end(prior, *_refined(prior, points)))
+        rises = _Rises.of(prior, *_without_end(prior, *_refined(prior, points)))
         # steps 2 and 3: the branches on the upper envelope of profits
-        chosen, levels = envelope(branches, partial(_crossing, prior))
-        return _assembled(prior, chosen, levels)
+        return rises.assembled(*envelope(rises.spans, rises.crossing))
 
 
 def _refined(prior: Distribution, points: FloatArray) -> tuple[FloatArray, FloatArray]:
@@ -128,19 +126,77 @@ def _merged(
     return np.concatenate([points, fresh])[order], costs[order]
 
 
-def _branches(prior: Distribution, points: FloatArray, costs: FloatArray) -> list[IncreasingTable]:
-    """The stretches on which the virtual cost rises, falls that may be mere rounding ignored."""
-    noise, spans = _NOISE, _rising_spans(costs.tolist(), _NOISE, prior._noise)
-    # so many turns are rounding: call larger ones noise, up to a limit
-    while len(spans) > prior._most_branches and noise < _LARGEST_NOISE:
-        noise *= 10.0
-        spans = _rising_spans(costs.tolist(), noise, prior._noise)
-    return [
-        IncreasingTable(
-            prior._raw_virtual_cost, points[first : last + 1], np.maximum.accumulate(costs[first : last + 1])
-        )
-        for first, last in spans
-    ]
+@dataclass(frozen=True, slots=True, eq=False)
+class _Rises:
+    """The stretches on which a virtual cost rises, in one table whose costs rise within each."""
+
+    prior: Distribution
+    table: IncreasingTable
+    spans: list[Span]
+
+    @classmethod
+    def of(cls, prior: Distribution, points: FloatArray, costs: FloatArray) -> "_Rises":
+        """Cut at the turns of the virtual cost, falls that may be mere rounding ignored."""
+        noise, spans = _NOISE, _rising_spans(costs.tolist(), _NOISE, prior._noise)
+        # so many turns are rounding: call larger ones noise, up to a limit
+        while len(spans) > prior._most_branches and noise < _LARGEST_NOISE:
+            noise *= 10.0
+            spans = _rising_spans(costs.tolist(), noise, prior._noise)
+        for first, last in spans:
+            costs[first : last + 1] = np.maximum.accumulate(costs[first : last + 1])
+        return cls(prior, IncreasingTable(prior._raw_virtual_cost, points, costs), spans)
+
+    def prices(self, spans: Sequence[Span], levels: Sequence[float]) -> list[float]:
+        """Return the best price on each span at its level: the largest with that virtual cost, or the first point."""
+        firsts, lasts = np.array(spans, dtype=np.intp).reshape(-1, 2).T
+        found = [
+            first + int(np.searchsorted(self.table.costs[first : last + 1], level, side="right")) - 1
+            for (first, last), level in zip(spans, levels, strict=True)
+        ]
+        return list(map(float, self.table.within(np.array(found, dtype=np.intp), np.array(levels), firsts, lasts)))
+
+    def crossing(self, lower: Span, upper: Span) -> float:
+        """Return the level at which the best prices on two spans earn the same."""
+        start = float(self.table.costs[upper[0]])
+        return crossing_level(lambda level: self._chord(*self.prices([lower, upper], [level, level])), start)
+
+    def _chord(self, left: float, right: float) -> float:
+        """Return the slope of the chord of H between two prices; infinite if nobody's cost lies between them."""
+        ends = np.array([left, right])
+        below, above = self.prior._cdf(ends), self.prior._survival(ends)
+        # the mass between, from whichever tail keeps its digits
+        between = above[0] - above[1] if below[0] > 0.5 else below[1] - below[0]
+        return math.inf if between <= 0.0 else float(right + (right - left) * (below[0] / between))
+
+    def assembled(self, chosen: list[Span], levels: list[float]) -> Ironed:
+        """Join the spans on the envelope to one table, with a constant stretch between each and the next."""
+        points = self.table.points
+        # where each span gives way to the next, and where the next begins: flat between
+        rights = [*self.prices(chosen[:-1], levels), float(points[chosen[-1][1]])]
+        lefts = [float(points[chosen[0][0]]), *self.prices(chosen[1:], levels)]
+        pieces = [
+            self._piece(*piece)
+            for piece in zip(chosen, lefts, rights, [-math.inf, *levels], [*levels, math.inf], strict=True)
+        ]
+        # one table; rounding must not let it fall
+        points, first = np.unique(np.concatenate([points for points, _ in pieces]), return_index=True)
+        costs = np.maximum.accumulate(np.concatenate([costs for _, costs in pieces])[first])
+        flat_parts = tuple(zip(rights[:-1], lefts[1:], levels, strict=True))
+        return Ironed(IncreasingTable(self.prior._raw_virtual_cost, points, costs), flat_parts)
+
+    def _piece(
+        self, span: Span, left: float, right: float, floor: float, ceiling: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """Return points and costs of a span between two flat parts, and the first point of the flat part after it."""
+        inside = self.table.points[span[0] : span[1] + 1]
+        points = np.concatenate([[left], inside[(inside > left) & (inside < right)], [right]])
+        costs = np.clip(self.prior._raw_virtual_cost(points), floor, ceiling)
+        if floor > -math.inf:
+            costs[0] = floor
+        if ceiling == math.inf:
+            return points, costs
+        # just above its left end a flat part has its level, even if the virtual cost jumps there
+        return np.append(points, np.nextafter(right, math.inf)), np.append(costs, ceiling)
 
 
 def _rising_spans(values: list[float], relative: float, absolute: float) -> list[tuple[int, int]]:
@@ -161,9 +217,7 @@ def _rising_spans(values: list[float], relative: float, absolute: float) -> list
     return spans
 
 
-def envelope(
-    branches: Sequence[Branch], crossing: Callable[[Branch, Branch], float]
-) -> tuple[list[Branch], list[float]]:
+def envelope(branches: Sequence[Span], crossing: Callable[[Span, Span], float]) -> tuple[list[Span], list[float]]:
     """The branches on the upper envelope of profits, and the levels at which each gives way to the next."""
     chosen, levels = list(branches[:1]), [-math.inf]
     for branch in branches[1:]:
@@ -199,53 +253,3 @@ def crossing_level(chord: Callable[[float], float], start: float) -> float:
         else:
             level = 2.0 * smallest if largest == math.inf else 0.5 * (smallest + largest)
     return level
-
-
-def _crossing(prior: Distribution, lower: IncreasingTable, upper: IncreasingTable) -> float:
-    return crossing_level(
-        lambda level: _chord(prior, _price(lower, level), _price(upper, level)), float(upper.costs[0])
-    )
-
-
-def _price(branch: IncreasingTable, level: float) -> float:
-    return float(branch.inverse(np.array([level]))[0])
-
-
-def _chord(prior: Distribution, left: float, right: float) -> float:
-    """The slope of the chord of H between two prices; infinite if nobody's cost lies between them."""
-    ends = np.array([left, right])
-    below, above = prior._cdf(ends), prior._survival(ends)
-    # the mass between, from whichever tail keeps its digits
-    between = above[0] - above[1] if below[0] > 0.5 else below[1] - below[0]
-    return math.inf if between <= 0.0 else float(right + (right - left) * (below[0] / between))
-
-
-def _assembled(prior: Distribution, chosen: list[IncreasingTable], levels: list[float]) -> Ironed:
-    """One table for all branches on the envelope, with a constant stretch between each and the next."""
-    # where each branch gives way to the next, and where the next begins: flat between
-    rights = [*map(_price, chosen, levels), float(chosen[-1].points[-1])]
-    lefts = [float(chosen[0].points[0]), *map(_price, chosen[1:], levels)]
-    pieces = [
-        _piece(prior, *piece)
-        for piece in zip(chosen, lefts, rights, [-math.inf, *levels], [*levels, math.inf], strict=True)
-    ]
-    # one table; rounding must not let it fall
-    points, first = np.unique(np.concatenate([points for points, _ in pieces]), return_index=True)
-    costs = np.maximum.accumulate(np.concatenate([costs for _, costs in pieces])[first])
-    flat_parts = tuple(zip(rights[:-1], lefts[1:], levels, strict=True))
-    return Ironed(IncreasingTable(prior._raw_virtual_cost, points, costs), flat_parts)
-
-
-def _piece(
-    prior: Distribution, branch: IncreasingTable, left: float, right: float, floor: float, ceiling: float
-) -> tuple[FloatArray, FloatArray]:
-    """The points and costs of one branch between two flat parts, and the first point of the flat part that follows."""
-    inside = branch.points[(branch.points > left) & (branch.points < right)]
-    points = np.concatenate([[left], inside, [right]])
-    costs = np.clip(prior._raw_virtual_cost(points), floor, ceiling)
-    if floor > -math.inf:
-        costs[0] = floor
-    if ceiling == math.inf:
-        return points, costs
-    # just above its left end a flat part has its level, even if the virtual cost jumps there
-    return np.append(points, np.nextafter(right, math.inf)), np.append(costs, ceiling)

@@ -15,17 +15,16 @@ The values must come from elsewhere than the bids they will price, as with `hush
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 
 from hushbid.arrays import FloatArray, Numbers
 from hushbid.errors import PriorError
-from hushbid.priors.base import ContinuousPrior, number_text
+from hushbid.priors.base import number_text
+from hushbid.priors.continuous import ContinuousPrior
 from hushbid.priors.empirical import Empirical
 from hushbid.priors.inputs import to_positive, to_vector
-from hushbid.priors.root_finding import solve_quantile
 from hushbid.priors.special_functions import normal_ratio, special, times_exp
 from hushbid.priors.tables import grid_points
 
@@ -37,8 +36,6 @@ _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 _ROOT_HALF = math.sqrt(0.5)
 _ROOT_HALF_PI = math.sqrt(0.5 * math.pi)
 _FAR = 42.0
-_REACH = 40.0
-_SMALLEST = 1e-305
 _LEAST_BANDWIDTH = 1e-6
 _IQR_OF_NORMAL = 1.34
 
@@ -175,7 +172,8 @@ class KernelDensity(ContinuousPrior):
         values, shares, h = self.values, self._shares, self._bandwidth
         z = (c[:, None] - values) / h
         logs = np.log(shares) - 0.5 * z * z
-        top = np.max(logs, axis=1)
+        # so far out that every logarithm overflows, kernels are 0 and not NaN
+        top = np.maximum(np.max(logs, axis=1), -np.finfo(np.float64).max)
         relative = np.exp(logs - top[:, None])
         # one scaled error function for each kernel
         mills = _ROOT_HALF_PI * special.erfcx(np.abs(z) * _ROOT_HALF)
@@ -199,21 +197,6 @@ class KernelDensity(ContinuousPrior):
             part = order[start : start + rows]
             result[part] = function(c[part])
         return result
-
-    @cached_property
-    def _ladder(self) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Points that bracket every quantile, with what lies below and above each."""
-        top = self.support_of_values[1] + _REACH * self._bandwidth
-        points = np.unique(np.concatenate([[0.0], np.geomspace(_SMALLEST, top, 256), np.linspace(0.0, top, 1025)]))
-        return points, self._cdf(points), self._survival(points)
-
-    def _quantile(self, q: FloatArray) -> FloatArray:
-        points, below, above = self._ladder
-        rung = np.where(
-            q < 0.5, np.searchsorted(below, q, side="right"), np.searchsorted(-above, q - 1.0, side="right")
-        )
-        left, right = points[np.maximum(rung - 1, 0)], points[np.minimum(rung, points.size - 1)]
-        return np.where(q >= 1.0, np.inf, solve_quantile(self._cdf, self._survival, q, left, right))
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         centres = rng.choice(self.values, size=n, p=self._shares)

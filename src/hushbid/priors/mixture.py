@@ -15,8 +15,8 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError
-from hushbid.priors.base import ContinuousPrior, Prior, number_text
-from hushbid.priors.root_finding import solve_quantile
+from hushbid.priors.base import Prior, number_text
+from hushbid.priors.continuous import ContinuousPrior
 
 
 class Mixture(ContinuousPrior):
@@ -148,19 +148,6 @@ class Mixture(ContinuousPrior):
     @property
     def _mass_ends(self) -> tuple[float, ...]:
         return tuple(end for component in self._components for end in component._mass_ends)
-
-    def _quantile(self, q: FloatArray) -> FloatArray:
-        """A root between the smallest and the largest of the components' quantiles, sought on the smaller tail."""
-        # the answer lies between the components' own quantiles
-        quantiles = np.array([component._quantile(q) for component in self._components])
-        quantiles = np.clip(quantiles, *self.support)
-        left, right = np.min(quantiles, axis=0), np.max(quantiles, axis=0)
-        answer = np.where(q <= 0.0, self.support[0], solve_quantile(self._cdf, self._survival, q, left, right))
-        # across a gap the distribution function is flat: the smallest point is the end of a component
-        for end in sorted({end for end in self._mass_ends if end < np.inf}, reverse=True):
-            reached = self._cdf(np.array([end]))[0]
-            answer = np.where((answer > end) & (reached >= q), end, answer)
-        return answer
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         kinds = rng.choice(len(self._components), size=n, p=self._shares)

@@ -21,9 +21,9 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import HushbidError, PriorError
-from hushbid.priors.base import ParametricPrior
+from hushbid.priors.continuous import ROUNDING_OF_RATIO, ParametricPrior
 from hushbid.priors.inputs import interval_text, to_finite
-from hushbid.priors.numerical import NumericalPrior
+from hushbid.priors.tables import grid_points, integrals
 
 REGISTERED: dict[str, type["OwnPrior"]] = {}
 """Families of one's own by their names; `hushbid.priors.register` adds to it."""
@@ -32,13 +32,12 @@ _LARGEST = float(np.finfo(np.float64).max)
 _POWERS = 2.0 ** np.arange(-1000.0, 1000.0)
 _EVEN = np.linspace(0.0, 1.0, 257)
 _LEVELS = np.concatenate([np.logspace(-9, -2, 29), np.linspace(0.01, 0.99, 99)[1:-1], 1.0 - np.logspace(-2, -9, 29)])
-_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
 _ROUNDS, _MOST_CELLS = 48, 4096
 _CLOSE, _TOLERANCE, _BETWEEN_FLOATS = 1e-8, 1e-6, 1e-3
 _FALL, _TAIL = 1e-9, 1e-8
 
 
-class OwnPrior(ParametricPrior, NumericalPrior):
+class OwnPrior(ParametricPrior):
     """A family of one's own: subclass it as a frozen dataclass of numbers.
 
     Needed are ``family``, `support`, `distribution` and `density`; `regular`, `survival` and `check` may be overridden.
@@ -46,6 +45,8 @@ class OwnPrior(ParametricPrior, NumericalPrior):
 
     regular: ClassVar[bool] = False
     """Whether the virtual cost is known to be nondecreasing for all parameters. If not said, it is looked at."""
+
+    _noise_share: ClassVar[float] = ROUNDING_OF_RATIO
 
     @abstractmethod
     def distribution(self, c: FloatArray) -> FloatArray:
@@ -98,7 +99,7 @@ class OwnPrior(ParametricPrior, NumericalPrior):
             last = np.array([high]) if high < np.inf else self._quantile(np.array([1.0 - _TAIL]))
             cells = np.unique(np.concatenate([[low], self._grid(), last]))
             cells = cells[cells <= last]
-            found = float(cells[0] + np.sum(_integrals(self._survival, cells[:-1], cells[1:])))
+            found = float(cells[0] + np.sum(integrals(self._survival, cells[:-1], cells[1:])))
             if high < np.inf:
                 return found
             left = float((last * self._survival(last))[0])
@@ -144,6 +145,9 @@ class OwnPrior(ParametricPrior, NumericalPrior):
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         return self._quantile(rng.random(n))
+
+    def _grid(self) -> FloatArray:
+        return grid_points(self, every=4)
 
     def _virtual_cost(self, c: FloatArray) -> FloatArray:
         # regular ones too: the table smooths rounding
@@ -207,7 +211,7 @@ def _refuse_disagreement(prior: OwnPrior, cells: FloatArray) -> None:
     left, right, told = cells[:-1], cells[1:], ""
     for _ in range(_ROUNDS):
         rise = prior._cdf(right) - prior._cdf(left)
-        summed = _integrals(prior._pdf, left, right)
+        summed = integrals(prior._pdf, left, right)
         off = ~(np.abs(summed - rise) <= _CLOSE * np.abs(rise) + 1e-3 * _CLOSE)
         missing = np.where(np.isfinite(summed), np.abs(summed - rise), rise)
         # between neighbouring floats a density that grows without bound cannot be added up
@@ -215,7 +219,7 @@ def _refuse_disagreement(prior: OwnPrior, cells: FloatArray) -> None:
         open_ = (left < middle) & (middle < right)
         if np.sum(missing[off & open_]) <= _TOLERANCE and np.sum(missing[off & ~open_]) <= _BETWEEN_FLOATS:
             return
-        worst = int(np.argmax(missing))
+        worst = int(np.argmax(missing >= (1.0 - _FALL) * missing.max()))  # the first of equals
         told = told or (
             f"between c={left[worst]:.6g} and c={right[worst]:.6g} the one rises by {rise[worst]:.3g} and the other"
             f" adds up to {summed[worst]:.3g}"
@@ -224,13 +228,6 @@ def _refuse_disagreement(prior: OwnPrior, cells: FloatArray) -> None:
             break
         left, right = (np.concatenate(ends) for ends in ((left[off], middle[off]), (middle[off], right[off])))
     raise PriorError(f"distribution and density of {prior!r} must agree, but {told}")
-
-
-def _integrals(function: Any, left: FloatArray, right: FloatArray) -> FloatArray:
-    """Gauss's rule on each cell."""
-    half = 0.5 * (right - left)
-    points = (left + half)[:, None] + half[:, None] * _NODES
-    return np.asarray(half * (function(points.ravel()).reshape(points.shape) @ _NODE_WEIGHTS))
 
 
 def _refuse_falls(prior: OwnPrior, points: FloatArray) -> None:

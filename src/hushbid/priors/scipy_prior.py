@@ -13,11 +13,11 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import PriorError
-from hushbid.priors.base import ContinuousPrior, number_text, plain_number
+from hushbid.priors.base import number_text, plain_number
 from hushbid.priors.beta import Beta
+from hushbid.priors.continuous import ROUNDING_OF_RATIO, ContinuousPrior
 from hushbid.priors.families import Exponential, Gamma, LogNormal, Uniform
 from hushbid.priors.inputs import to_finite, to_parameter, to_positive
-from hushbid.priors.numerical import NumericalPrior
 from hushbid.priors.tables import grid_points
 from hushbid.priors.truncated_normal import TruncatedNormal
 
@@ -133,10 +133,11 @@ def _closed_form(frozen: Any, shapes: tuple[float, ...], loc: float, scale: floa
     return None
 
 
-class ScipyPrior(NumericalPrior):
+class ScipyPrior(ContinuousPrior):
     """A frozen SciPy distribution as a prior; make one with `from_scipy`."""
 
     family: ClassVar[str] = "scipy"
+    _noise_share: ClassVar[float] = ROUNDING_OF_RATIO
 
     def __init__(self, frozen: Any, shapes: tuple[float, ...], loc: float, scale: float) -> None:
         from scipy import stats

@@ -1,4 +1,4 @@
-"""Nondecreasing functions known at many points and computable in between, and where to place the points."""
+"""Nondecreasing functions: their roots and integrals, tables of them, and where to place the points of a table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,9 +8,49 @@ from typing import Protocol
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
-from hushbid.priors.root_finding import solve_increasing
 
 _STEP = 1e-12
+_TINY = float(np.finfo(np.float64).tiny)
+_ULP = float(np.finfo(np.float64).eps)
+_CLOSEST = 2.0 * float(np.finfo(np.float64).smallest_subnormal)
+_HUGE = 1e300
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(8)
+
+
+def increasing_root(
+    function: Callable[..., FloatArray], left: FloatArray, right: FloatArray, *parameters: FloatArray
+) -> FloatArray:
+    """Return where each nondecreasing ``function(x, *parameters)`` becomes positive between ``left`` and ``right``.
+
+    Values may be infinite and may jump: the answer is the last float found at which the function is not positive, a few
+    units in the last place at most below the first at which it is. Each answer depends on its own row alone. At
+    ``left`` the function counts as negative and at ``right`` as positive, whatever rounding says there.
+    """
+    if left.size == 0:
+        return left
+    from scipy.optimize.elementwise import find_root  # late: slow to import, and many priors need no roots
+
+    def signed(x: FloatArray, start: FloatArray, end: FloatArray, *rest: FloatArray) -> FloatArray:
+        value = np.clip(function(x, *rest), -_HUGE, _HUGE)
+        value = np.where(x <= start, np.minimum(value, -_TINY), value)
+        return np.where(x >= end, np.maximum(value, _TINY), value)
+
+    with np.errstate(all="ignore"):
+        found = find_root(
+            signed,
+            (left, right),
+            args=(left, right, *parameters),
+            tolerances={"xatol": _CLOSEST, "xrtol": 2.0 * _ULP, "fatol": 0.0, "frtol": 0.0},
+        )
+    (below, above), (_, value_above) = found.bracket, found.f_bracket
+    return np.where(value_above <= 0.0, above, below)
+
+
+def integrals(function: Callable[[FloatArray], FloatArray], left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return the integral of a function over each of some intervals, by the rule of Gauss and Legendre."""
+    half = 0.5 * (right - left)
+    points = (left + half)[:, None] + half[:, None] * _NODES
+    return np.asarray(half * (function(points.ravel()).reshape(points.shape) @ _NODE_WEIGHTS))
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,23 +92,24 @@ class IncreasingTable:
 
     def inverse(self, x: FloatArray) -> FloatArray:
         """The largest c with a cost of at most ``x``; the first point if there is none."""
-        found = np.searchsorted(self.costs, x, side="right") - 1
-        answer = self.points[np.maximum(found, 0)]
-        # between two points the function decides
-        open_rows = np.flatnonzero((found >= 0) & (found < self.points.size - 1) & (self.costs[found] < x))
-        if open_rows.size:
-            answer[open_rows] = self._solve(found[open_rows], x[open_rows])
-        return answer
+        return self.within(np.searchsorted(self.costs, x, side="right") - 1, x, 0, self.points.size - 1)
 
-    def _solve(self, cell: IndexArray, x: FloatArray) -> FloatArray:
-        below, above = self.costs[cell], self.costs[cell + 1]
-        return solve_increasing(
-            lambda rows, c: np.clip(self.function(c), below[rows], above[rows]) - x[rows],
-            self.points[cell],
-            self.points[cell + 1],
-            at_left=below - x,
-            at_right=above - x,
-        )
+    def within(self, cell: IndexArray, x: FloatArray, first: IndexArray | int, last: IndexArray | int) -> FloatArray:
+        """Return the largest c between two points with a cost of at most ``x``, given the last point with such a cost.
+
+        Costs need to rise only between those points. If no cost is at most ``x``, the cell is below the first point.
+        """
+        answer = self.points[np.maximum(cell, first)]
+        # between two points the function decides
+        rows = np.flatnonzero((cell >= first) & (cell < last) & (self.costs[cell] < x))
+        inside = cell[rows]
+
+        def excess(c: FloatArray, below: FloatArray, above: FloatArray, level: FloatArray) -> FloatArray:
+            return np.clip(self.function(c), below, above) - level
+
+        ends, costs = (self.points[inside], self.points[inside + 1]), (self.costs[inside], self.costs[inside + 1])
+        answer[rows] = increasing_root(excess, *ends, *costs, x[rows])
+        return answer
 
     @staticmethod
     def _cell(edges: FloatArray, c: FloatArray) -> IndexArray:

@@ -13,7 +13,8 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.errors import PriorError
-from hushbid.priors.base import ParametricPrior, in_blocks
+from hushbid.priors.base import in_blocks
+from hushbid.priors.continuous import ParametricPrior
 from hushbid.priors.inputs import to_finite, to_positive, to_support_high, to_support_low
 from hushbid.priors.special_functions import coarse, coarse_standard, normal_ratio, special
 

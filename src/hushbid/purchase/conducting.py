@@ -82,7 +82,7 @@ class Bought:
     """Everybody's data, if they were read with the bids."""
 
     priced: "Priced | None" = None
-    """The engine's table."""
+    """The table that an engine priced; None where everybody is here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -168,21 +168,18 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
     if reading.engine == "memory":
         return Bought(decided=decide(wanted, reading, step))
 
-    from hushbid.purchase.on_engine import price_on_engine, taken_here, write_decisions
+    from hushbid.purchase.on_engine import count_on_engine, decide_here, price_on_engine, write_decisions
 
-    found = price_on_engine(wanted, reading, step)
-    priced = found.priced
-    if priced.summary.people > LARGEST_RECORD:
-        if names is None:
-            told = (
-                f"folder must be given: decisions about more than {LARGEST_RECORD:,} people are written by the engine."
-            )
-            raise InputError(told, field="folder")
-        paid = write_decisions(priced, files, names.decisions, wanted, step, synthetic=campaign.synthetic)
-        return Bought(decided=found.decided(paid), priced=priced)
-    step("taking everybody to one place")
-    here = taken_here(priced, wanted, None if campaign.data is None else campaign.data.names)
-    return Bought(decided=found.decided(here.paid, here.everybody), delivered=here.delivered, priced=priced)
+    found = count_on_engine(wanted, reading, step)
+    if found.table.people <= LARGEST_RECORD:
+        here = decide_here(found, None if campaign.data is None else campaign.data.names)
+        return Bought(decided=here.decided, delivered=here.delivered)
+    if names is None:
+        told = f"folder must be given: decisions about more than {LARGEST_RECORD:,} people are written by the engine."
+        raise InputError(told, field="folder")
+    priced = price_on_engine(found)
+    paid = write_decisions(priced, files, names.decisions, wanted, step, synthetic=campaign.synthetic)
+    return Bought(decided=found.decided(priced, paid), priced=priced)
 
 
 def _refuse_other_table(campaign: Campaign) -> None:

@@ -2,23 +2,21 @@
 
 An engine reads Parquet, files or folders, frames and clusters, and writes Parquet. What is written is counted and
 checked under a temporary name, and only then takes its own. Up to `hushbid.purchase.deciding.LARGEST_RECORD` people can
-be taken here, where the same code as for memory, which sums and prices them as the engine did, makes tables, record and
-report.
+be taken here instead: the engine then only reads them, and decisions, record and report are made as in memory.
 """
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from hushbid.arrays import id_texts
-from hushbid.engine import Priced, price
 from hushbid.engine.delivered import DataNames, data_columns
 from hushbid.engine.everybody import everybody
 from hushbid.engine.payouts import Paid, checked, decisions
+from hushbid.engine.pricing import CountedTable, Priced, count
 from hushbid.errors import InputError
-from hushbid.mechanism import Market
 from hushbid.money import with_rounding
 from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide_about
 from hushbid.purchase.people import Delivered, People, Reading, rows_of
@@ -31,22 +29,19 @@ PASSES = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class OnEngine:
-    """A table that an engine priced, before anything is written."""
+    """A table that an engine has counted, before anything is decided."""
 
-    priced: Priced
-    market: Market
-    """As it was before anybody bid."""
-
+    table: CountedTable
     origin: Mapping[str, Any]
     """Where the prior comes from."""
 
     wanted: Wanted
 
-    def decided(self, paid: Paid, everybody: Everybody | None = None) -> Decided:
-        """What was decided; what each person has stays with the engine unless everybody was taken here."""
-        summary, currency = self.priced.summary, self.wanted.currency
+    def decided(self, priced: Priced, paid: Paid) -> Decided:
+        """Return what the engine decided; what each person has stays with it."""
+        summary, currency = priced.summary, self.wanted.currency
         return Decided(
-            market=self.market,
+            market=priced.market,
             figures=summary,
             dropped=summary.dropped,
             currency=currency,
@@ -54,14 +49,14 @@ class OnEngine:
             paying=paid.paying,
             incentive_error=with_rounding(summary.incentive_error, currency.decimals),
             origin=self.origin,
-            everybody=everybody,
-            question_errors=self.priced.question_errors() if everybody is None else None,
+            everybody=None,
+            question_errors=priced.question_errors(),
             passes=summary.passes,
         )
 
 
-def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
-    """Price everybody where the table is, and look for people of the pilot."""
+def count_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
+    """Count everybody where the table is, and look for people of the pilot."""
     market = wanted.market(None)
     if reading.on_bad_rows == "drop" and market.max_correlation > 0.0 and market.population is None:
         raise InputError(
@@ -69,15 +64,13 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
             " about must not depend on who can be priced.",
             field="population",
         )
+    group = wanted.group if wanted.prior.is_grouped else None
+    columns = {"bid": wanted.bid, "id": wanted.id, "group": group, "stratum": wanted.stratum, "limit": wanted.limit}
     with rows_of(wanted.source):
-        priced = price(
+        table = count(
             wanted.bids,
             market,
-            bid=wanted.bid,
-            id=wanted.id,
-            group=wanted.group if wanted.prior.is_grouped else None,
-            stratum=wanted.stratum,
-            limit=wanted.limit,
+            columns,
             engine=reading.engine,
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
@@ -87,9 +80,15 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
     counted = None
     if wanted.prior.pilots:
         step("looking for people of the pilot")
-        counted = priced.overlap(wanted.prior.pilots.values())
+        counted = table.overlap(wanted.prior.pilots.values())
     origin = wanted.prior.origin(None, accepted=wanted.accept_pilot_overlap, counted=counted)
-    return OnEngine(priced=priced, market=priced.market, origin=origin, wanted=wanted)
+    return OnEngine(table=table, origin=origin, wanted=wanted)
+
+
+def price_on_engine(found: OnEngine) -> Priced:
+    """Decide about everybody where the table is."""
+    with rows_of(found.wanted.source):
+        return found.table.price()
 
 
 # -- everybody here ----------------------------------------------------------------------------------------------------
@@ -97,26 +96,21 @@ def price_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Here:
-    """Everybody of a table, taken here and decided about as in memory."""
+    """Everybody of a table, taken here and decided about in memory."""
 
+    decided: Decided
     everybody: Everybody
     delivered: Delivered | None
     """The data, if columns of them were named."""
 
-    @property
-    def paid(self) -> Paid:
-        """What the decisions come to."""
-        money, outcome = self.everybody.money, self.everybody.outcome
-        rows = money.payments.size
-        return Paid(rows=rows, total_minor=money.total, paying=self.everybody.paying, bought=outcome.active)
 
-
-def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
+def decide_here(found: OnEngine, data: DataNames = None) -> Here:
     """Take everybody of a table here, with columns of data, and decide about each; refused above the spending limit."""
+    table, wanted = found.table, found.wanted
     with rows_of(wanted.source):
-        columns = None if data is None else data_columns(priced, data)
-        found = everybody(priced, group=wanted.group, data=columns)
-    ids = id_texts(found.ids.to_pylist())
+        columns = None if data is None else data_columns(table, data)
+        taken = everybody(table, group=wanted.group, data=columns)
+    ids = id_texts(taken.ids.to_pylist())
     if "" in ids:
         raise InputError(
             f"{wanted.source}: column {wanted.id!r} must name everybody, but an id is empty.", field=wanted.id
@@ -124,19 +118,20 @@ def taken_here(priced: Priced, wanted: Wanted, data: DataNames = None) -> Here:
     people = People(
         source=wanted.source,
         ids=ids,
-        id_column=found.ids,
-        bids=found.bids,
-        groups=found.labels,
-        strata=found.strata,
-        roster_by_stratum=None if found.strata is None else Counter(found.strata),
-        limits=found.limits,
-        dropped=priced.summary.dropped,
+        id_column=taken.ids,
+        bids=taken.bids,
+        groups=taken.labels,
+        strata=taken.strata,
+        roster_by_stratum=None if taken.strata is None else Counter(taken.strata),
+        limits=taken.limits,
+        dropped=table.dropped,
         id_name=wanted.id,
     )
     _, each = decide_about(people, wanted, from_engine=True)
-    here = Here(everybody=each, delivered=None if data is None else Delivered(data=found.data, strangers=0))
-    _refuse_above_spending_limit(here.paid, wanted)
-    return here
+    decided = replace(Decided.of(each, wanted.currency, found.origin), passes=table.passes)
+    _refuse_above_spending_limit(decided.total_minor, wanted)
+    delivered = None if data is None else Delivered(data=taken.data, strangers=0)
+    return Here(decided=decided, everybody=each, delivered=delivered)
 
 
 # -- writing -----------------------------------------------------------------------------------------------------------
@@ -166,10 +161,10 @@ def write_to_address(priced: Priced, url: str, wanted: Wanted, step: Step, *, fo
 def _counted(place: str | Path, priced: Priced, wanted: Wanted, step: Step) -> Paid:
     step("checking what was written")
     paid = checked(place, priced)
-    _refuse_above_spending_limit(paid, wanted)
+    _refuse_above_spending_limit(paid.total_minor, wanted)
     return paid
 
 
-def _refuse_above_spending_limit(paid: Paid, wanted: Wanted) -> None:
+def _refuse_above_spending_limit(total_minor: int, wanted: Wanted) -> None:
     usual = "What such a campaign costs is told by hushbid plan."
-    refuse_above_spending_limit(paid.total_minor, wanted.currency, wanted.spending_limit, lambda: usual)
+    refuse_above_spending_limit(total_minor, wanted.currency, wanted.spending_limit, lambda: usual)

@@ -5,7 +5,14 @@ from pathlib import Path
 from hushbid.engine.opening import is_url, refuse_existing_address
 from hushbid.errors import InputError
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of, record_writer
-from hushbid.purchase.on_engine import PASSES, price_on_engine, taken_here, write_decisions, write_to_address
+from hushbid.purchase.on_engine import (
+    PASSES,
+    count_on_engine,
+    decide_here,
+    price_on_engine,
+    write_decisions,
+    write_to_address,
+)
 from hushbid.purchase.people import Reading
 from hushbid.purchase.releasing import stamps_of
 from hushbid.staging import STREAM, Staging
@@ -44,18 +51,18 @@ def _on_engine(
     if is_url(out) and not force:
         refuse_existing_address(out, reading.engine)
 
-    found = price_on_engine(wanted, reading, step)
-    priced = found.priced
-    if recorded and priced.summary.people > LARGEST_RECORD:
+    found = count_on_engine(wanted, reading, step)
+    if recorded and found.table.people > LARGEST_RECORD:
         raise InputError(
-            f"A record is written for at most {LARGEST_RECORD:,} people, and there are {priced.summary.people:,}:"
+            f"A record is written for at most {LARGEST_RECORD:,} people, and there are {found.table.people:,}:"
             " leave it out, or read everybody into memory."
         )
-    here = taken_here(priced, wanted) if recorded else None
-    everybody = None if here is None else here.everybody
+    here = decide_here(found) if recorded else None
+    if here is not None and not is_url(out):
+        files.add(out, table_writer(out, here.everybody.columns()))
+        return here.decided
+    priced = price_on_engine(found)
     if is_url(out):
-        return found.decided(write_to_address(priced, out, wanted, step, force=force), everybody)
-    if here is None:
-        return found.decided(write_decisions(priced, files, Path(out), wanted, step))
-    files.add(out, table_writer(out, here.everybody.columns()))
-    return found.decided(here.paid, everybody)
+        paid = write_to_address(priced, out, wanted, step, force=force)
+        return found.decided(priced, paid) if here is None else here.decided
+    return found.decided(priced, write_decisions(priced, files, Path(out), wanted, step))
