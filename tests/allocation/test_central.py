@@ -678,22 +678,53 @@ def test_what_cannot_be_bought_is_refused_in_one_sentence(
         allocate(**arguments)
 
 
+EVERY_PIECE, FOLLOWED, BOUNDED = (1 << 18, 1 << 18, 1 << 18), (0, 0, 1 << 18), (0, 0, 0)
+"""How many pieces a rule looks at one by one: all; those of paths not proved to have one minimum; none."""
+
+
 @pytest.mark.parametrize("strata", [1, 3])
-def test_a_rule_finds_the_same_piece_by_piece_and_by_bounds(strata: int, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_rule_finds_the_same_piece_by_piece_by_following_and_by_bounds(
+    strata: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     rng = np.random.default_rng(41)
     for _ in range(12):
         n = int(rng.integers(strata, 9)) + strata
         costs = np.exp(rng.uniform(-6, 6, n)) * 10.0 ** rng.uniform(-3, 3)
         codes = np.append(np.arange(strata), rng.integers(0, strata, n - strata))
-        weights = rng.uniform(0.2, 2.0, strata)
+        divided, goal = Strata(codes=codes, weights=rng.uniform(0.2, 2.0, strata)), Price(50.0 * costs.mean())
         rows = np.repeat(np.arange(n), 12)
         moved = costs[rows] * np.exp(rng.uniform(-4, 4, rows.size))
         found = []
-        for dense in (1 << 18, 0):
-            monkeypatch.setattr("hushbid.allocation.rule._DENSE", dense)
-            rule = replies(
-                costs, setting="central", goal=Price(50.0 * costs.mean()), strata=Strata(codes=codes, weights=weights)
-            )
-            found.append(rule.at(rows, moved))
-        np.testing.assert_allclose(found[0].value, found[1].value, rtol=1e-11)
-        np.testing.assert_allclose(found[0].loss, found[1].loss, rtol=1e-8, atol=1e-10 * found[1].loss.max())
+        for limits in (EVERY_PIECE, FOLLOWED, BOUNDED):
+            for name, limit in zip(("_SHORT", "_FEW", "_DENSE"), limits, strict=True):
+                monkeypatch.setattr(rule_module, name, limit)
+            found.append(replies(costs, setting="central", goal=goal, strata=divided).at(rows, moved))
+        for other in found[1:]:
+            np.testing.assert_allclose(found[0].value, other.value, rtol=1e-11)
+            np.testing.assert_allclose(found[0].loss, other.loss, rtol=1e-8, atol=1e-10 * other.loss.max())
+        for j in range(0, rows.size, 7):
+            changed = np.where(np.arange(n) == rows[j], moved[j], costs)
+            best = allocate(changed, goal=goal, strata=divided)
+            assert found[0].value[j] == pytest.approx(best.objective, rel=1e-11)
+
+
+@pytest.mark.parametrize("strata", [1, 3])
+def test_who_is_no_contender_is_bought_from_whatever_one_person_costs_nowhere(strata: int) -> None:
+    rng = np.random.default_rng(43)
+    n, left_out = 60, 0
+    for _ in range(6):
+        costs = rng.lognormal(0.0, 2.0, n)
+        divided = Strata(codes=np.arange(n) % strata, weights=rng.uniform(0.2, 2.0, strata))
+        goal = Price(10.0 ** rng.uniform(-1.0, 1.5))
+        rule = replies(costs, setting="central", goal=goal, strata=divided)
+        assert isinstance(rule, rule_module.AllocationRule)
+        left_out += n - sum(one.rows.size for one in rule._strata)
+        rows = rng.integers(0, n, 40)
+        rows[:3] = np.argsort(costs)[:3]  # whose leaving matters most
+        moved = np.where(rng.random(40) < 0.3, np.inf, rng.lognormal(0.0, 2.0, 40))
+        found = rule.at(rows, moved)
+        for j in range(rows.size):
+            best = allocate(np.where(np.arange(n) == rows[j], moved[j], costs), goal=goal, strata=divided)
+            assert found.value[j] == pytest.approx(best.objective, rel=1e-11)
+            assert found.loss[j] == pytest.approx(best.privacy_loss[rows[j]], rel=1e-8, abs=1e-10)
+    assert left_out > n

@@ -163,8 +163,8 @@ def _next(state: _State, piece: _Piece, half: float) -> tuple[FloatArray, IndexA
     rate = (2.0 * piece.curve * (y - piece.centre) - piece.at(y) * piece.slope) / piece.mean(y)
     rises = piece.mass + piece.size * rate
     always = np.ones(y.size, dtype=bool)
-    for possible, leaves in ((rate < 0.0, True), (always, False)):
-        # T meets a key
+    for possible, leaves in ((rate < 0.0, True), (always, False)) if view.other_keys.size else ():
+        # T meets a key of another stratum
         met_key = np.append(key, math.inf)[state.piece + (not leaves)]
         met = piece.centre + _root(
             piece.curve, -met_key * piece.slope, piece.h - met_key * piece.middle, smaller=leaves

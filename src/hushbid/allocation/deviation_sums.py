@@ -3,11 +3,15 @@
 `hushbid.allocation.deviations` computes them; a goal's equation (`hushbid.allocation.targets`) reads them.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
+Elsewhere = tuple[IndexArray, FloatArray, FloatArray, FloatArray]
+"""The piece that ``T`` lies in, and ``M``, ``Q`` and ``c`` of the other strata there."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -53,14 +57,28 @@ class Sums:
     floor: FloatArray
     """``c``."""
 
-    def take(self, which: IndexArray | BoolArray) -> "Sums":
+    def take(self, which: Any) -> "Sums":
         """Return some of the deviations' sums."""
-        return Sums(*(getattr(self, one.name)[which] for one in fields(self)))
+        return Sums(*(getattr(self, name)[which] for name in self.__slots__))
 
     def put(self, which: IndexArray, new: "Sums") -> None:
         """Write over some of the deviations' sums."""
-        for one in fields(self):
-            getattr(self, one.name)[which] = getattr(new, one.name)
+        for name in self.__slots__:
+            getattr(self, name)[which] = getattr(new, name)
+
+    def beside(self, elsewhere: Elsewhere) -> "Sums":
+        """Return the same with the sums of the other strata, where these have none of them."""
+        piece, mean, spread, floor = elsewhere
+        return replace(
+            self,
+            piece=piece,
+            mean_at=self.mean_at + mean,
+            spread_without=self.spread_without + spread,
+            floor_without=self.floor_without + floor,
+            mean=self.mean + mean,
+            spread=self.spread + spread,
+            floor=self.floor + floor,
+        )
 
     def same(self, other: "Sums") -> BoolArray:
         """Return whether both guesses have the same people active."""

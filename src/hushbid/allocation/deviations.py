@@ -11,10 +11,11 @@ stratum, ``u`` the person's mass and ``d`` their cost less ``m_o``,
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.deviation_sums import Sums
+from hushbid.allocation.deviation_sums import Elsewhere, Sums
 from hushbid.allocation.pieces import Pieces, Stratum
 from hushbid.allocation.targets import Target
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
@@ -46,26 +47,31 @@ class Surroundings:
     second: FloatArray
     """Their first and second moments about its base."""
 
+    other_keys: FloatArray
+    """The keys of the other strata, ascending."""
+
     @classmethod
     def of(cls, strata: Sequence[Stratum], pieces: Pieces, stratum: int) -> "Surroundings":
         """Return the view from this stratum."""
         own = strata[stratum]
         base = sum(one.size * one.base for g, one in enumerate(strata) if g != stratum)
         weighted = own.mass * own.offset
-        sums = (np.append(0.0, part.cumsum()) for part in (own.mass, weighted, weighted * own.offset))
-        own_pieces = pieces if len(strata) == 1 else Pieces.of([own])
-        return cls(own, own_pieces, pieces, base, *sums)
+        total, first, second = (np.append(0.0, part.cumsum()) for part in (own.mass, weighted, weighted * own.offset))
+        if len(strata) == 1:
+            return cls(own, pieces, pieces, base, total, first, second, np.zeros(0))
+        keys = np.sort(np.concatenate([one.key for g, one in enumerate(strata) if g != stratum]))
+        return cls(own, Pieces.of([own]), pieces, base, total, first, second, keys)
 
-    def elsewhere(self, at: FloatArray) -> tuple[IndexArray, FloatArray, FloatArray, FloatArray]:
+    def elsewhere(self, at: FloatArray) -> Elsewhere:
         """Return the piece that ``T`` lies in, and ``M``, ``Q`` and ``c`` of the other strata there.
 
-        For one stratum the differences are exactly 0.
+        Of one stratum all are 0.
         """
         pieces, own = self.pieces, self.own_pieces
-        piece = np.maximum(pieces.key.searchsorted(at) - 1, 0)
         if own is pieces:
-            none = np.zeros(piece.shape)
-            return piece, none, none, none
+            none = np.zeros(at.shape)
+            return none.astype(np.intp), none, none, none
+        piece = np.maximum(pieces.key.searchsorted(at) - 1, 0)
         k = np.maximum(own.key.searchsorted(at) - 1, 0)
         slope = np.maximum(pieces.slope[piece] - own.slope[k], 0.0)
         spread = np.maximum(pieces.spread[piece] - own.spread[k], 0.0)
@@ -85,7 +91,10 @@ class Deviations:
     """The present cost, counted from the base; infinite for people who cannot be bought from."""
 
     to: FloatArray
-    """The other cost; infinite for leaving."""
+    """The other cost, counted from the base; infinite for leaving."""
+
+    cost: FloatArray
+    """The same, counted from 0: far below the base the difference has lost its digits."""
 
     place: IndexArray
     """The person's place in the stratum; −1 where nobody there is the person."""
@@ -93,9 +102,9 @@ class Deviations:
     rank: IndexArray
     """The person is among the first so many, and one; the number of people if they are not there."""
 
-    def take(self, which: IndexArray | BoolArray) -> "Deviations":
-        """Return some of them."""
-        return Deviations(self.view, *(getattr(self, name)[which] for name in ("mass", "own", "to", "place", "rank")))
+    def take(self, which: Any) -> "Deviations":
+        """Return some of them, in the shape of the index."""
+        return Deviations(self.view, *(getattr(self, name)[which] for name in self.__slots__[1:]))
 
     @property
     def size(self) -> float:
@@ -127,35 +136,40 @@ class Deviations:
 
     def sums(self, at: FloatArray, level: FloatArray) -> Sums:
         """Return who is active at ``T`` and at the level of the stratum, and their sums."""
+        return self._sums(level, self.view.elsewhere(at))
+
+    def _sums(self, level: FloatArray, elsewhere: Elsewhere) -> Sums:
         view, size = self.view, self.size
-        piece, mean, spread, floor = view.elsewhere(at)
+        piece, mean, spread, floor = elsewhere
         count = view.own.offset.searchsorted(level)
         present = self.to < level
         others, around, inner = self.without_person(count, self.own < level)
         mass = np.where(present, self.mass, 0.0)
         to = np.where(present, self.to, 0.0)
-        away = np.where(present & (others > 0.0), to - around, 0.0)
-        around = np.where(others > 0.0, around, to)  # alone: about the person's own cost
+        some = others > 0.0
+        away = np.where(present & some, to - around, 0.0)
+        # alone: about the person's own cost
+        centred = np.where(some, view.own.base + around, self.cost)
+        around = np.where(some, around, to)
         total = others + mass
-        with np.errstate(divide="ignore", invalid="ignore"):
-            share = mass / total
-            mean_at = mean + size * (view.own.base + around)
-            spread_without = spread + inner
-            return Sums(
-                piece=piece,
-                count=count,
-                present=present,
-                others=others,
-                away=away,
-                mean_at=mean_at,
-                spread_without=spread_without,
-                floor_without=floor,
-                total=total,
-                centre=around + share * away,
-                mean=mean_at + size * share * away,
-                spread=spread_without + others * share * away * away,
-                floor=floor + size * size / total,
-            )
+        part = mass / total * away
+        mean_at = mean + size * centred
+        spread_without = spread + inner
+        return Sums(
+            piece=piece,
+            count=count,
+            present=present,
+            others=others,
+            away=away,
+            mean_at=mean_at,
+            spread_without=spread_without,
+            floor_without=floor,
+            total=total,
+            centre=around + part,
+            mean=mean_at + size * part,
+            spread=spread_without + others * part * away,
+            floor=floor + size * size / total,
+        )
 
     def follow(
         self, target: Target, incumbent: float, *, rounds: int = ROUNDS, start: FloatArray | None = None
@@ -177,45 +191,61 @@ class Deviations:
             level = np.full(lowest.size, own.level(now)) if now < farthest else highest.copy()
         level = np.maximum(level, least)
         sums = self.sums(at, level)
-        unsolved = np.arange(lowest.size)
+        unsolved, some, current = np.arange(lowest.size), self, sums
         for _ in range(rounds):
-            some, current, here = self.take(unsolved), sums.take(unsolved), at[unsolved]
             new = target.root(current.mean, current.spread, current.floor)
-            enough = new < math.inf
+            enough = target.has_root(current.mean, current.floor)
             # too few to have an answer of their own: from everybody on, and if they are too few, none
-            nobody = ~enough & (here >= farthest) & (level[unsolved] >= highest[unsolved])
-            at[unsolved] = np.where(enough, np.maximum(new, 1e-300), np.where(nobody, math.inf, farthest))
+            nobody = ~enough & (at[unsolved] >= farthest) & (level[unsolved] >= highest[unsolved])
+            here = np.where(enough, np.maximum(new, 1e-300), np.where(nobody, math.inf, farthest))
             above = np.where(enough, current.level(self.size, new), highest[unsolved])
-            level[unsolved] = np.maximum(above, least[unsolved])
-            after = some.sums(np.minimum(at[unsolved], farthest), level[unsolved])
+            above = np.maximum(above, least[unsolved])
+            after = some.sums(np.minimum(here, farthest), above)
+            at[unsolved], level[unsolved] = here, above
             # a level that by rounding leaves too few belongs to those before
-            fewer = enough & ~(target.root(after.mean, after.spread, after.floor) < math.inf)
-            sums.put(unsolved[~fewer], after.take(~fewer))
-            unsolved = unsolved[~(after.same(current) & enough | nobody | fewer)]
-            if unsolved.size == 0:
-                break
+            fewer = enough & ~target.has_root(after.mean, after.floor)
+            settled = after.same(current) & enough | nobody
+            if settled.all():  # among the same people all sums are the same
+                return at, level, sums, unsolved[:0]
+            going = ~fewer
+            sums.put(unsolved[going], after.take(going))
+            left = np.flatnonzero(~(settled | fewer))
+            if left.size == 0:
+                return at, level, sums, left
+            unsolved, some, current = unsolved[left], some.take(left), after.take(left)
         return at, level, sums, unsolved
 
-    def breakpoints(self) -> tuple["Deviations", FloatArray, FloatArray]:
-        """Return where each path's pieces end, one pair after the other: the pairs repeated, ``T`` and the level.
+    def paths(self) -> "Paths":
+        """Return the pieces of each pair's path.
 
         Pieces end where a person of the stratum enters, the moved one included, or one of another stratum; the last
         is past everybody. Ends before anybody is active are at 0.
         """
-        own, pairs = self.view.own, self.to.size
-        to = np.where(self.to < math.inf, self.to, 0.0)[:, None]
-        past = 2.0 * np.maximum(to, float(own.offset[-1])) + 1.0
-        level = np.hstack([np.broadcast_to(own.offset, (pairs, own.offset.size)), to, past])
-        every = self.take(np.repeat(np.arange(pairs), level.shape[1]))
-        sums = every.sums(np.zeros(level.size), level.ravel())
-        at = sums.total * (level.ravel() - sums.centre) / self.size
-        at = np.where(sums.total > 0.0, np.maximum(at, 0.0), 0.0).reshape(pairs, -1)
-        if self.view.own_pieces is not self.view.pieces:
-            keys = np.broadcast_to(self.view.pieces.key, (pairs, self.view.pieces.key.size))
-            there = self.take(np.repeat(np.arange(pairs), keys.shape[1])).levels(keys.ravel()).reshape(keys.shape)
-            at, level = np.hstack([at, keys]), np.hstack([level, there])
-            every = self.take(np.repeat(np.arange(pairs), level.shape[1]))
-        return every, at.ravel(), level.ravel()
+        own, keys, pairs = self.view.own, self.view.other_keys, self.to.size
+        every = self.take(np.s_[:, None])
+        to = np.where(every.to < math.inf, every.to, 0.0)
+        level = np.empty((pairs, own.offset.size + 2))
+        level[:, :-2], level[:, -2:-1] = own.offset, to
+        level[:, -1:] = 2.0 * np.maximum(to, float(own.offset[-1])) + 1.0
+        level.sort(axis=1)
+        nobody = np.zeros(level.shape)
+        sums = every._sums(level, (nobody.astype(np.intp), nobody, nobody, nobody))
+        end = np.where(sums.total > 0.0, np.maximum(sums.total * (level - sums.centre) / self.size, 0.0), 0.0)
+        np.maximum.accumulate(end, axis=1, out=end)  # neighbours out of order by rounding would have the wrong people
+        place = np.arange(end.size).reshape(end.shape)
+        if keys.size:
+            end[:, -1] = np.maximum(end[:, -1], 2.0 * float(keys[-1]) + 1.0)
+            end = np.hstack([end, np.broadcast_to(keys, (pairs, keys.size))])
+            order = end.argsort(axis=1, kind="stable")
+            end = np.take_along_axis(end, order, axis=1)
+            # where one of another stratum enters, those of this one are active who are up to their own next end
+            last = level.shape[1] - 1
+            own_end = np.minimum.accumulate(np.minimum(order, last)[:, ::-1], axis=1)[:, ::-1]
+            place = place[:, :1] + own_end
+        start = np.zeros(end.shape)
+        start[:, 1:] = end[:, :-1]
+        end[:, -1] = math.inf
+        return Paths(self.view, start, end, place, sums)
 
     def levels(self, at: FloatArray) -> FloatArray:
         """Return the water level of the stratum at ``T`` for each: Newton's method on a convex function."""
@@ -232,3 +262,37 @@ class Deviations:
             if unsolved.size == 0:
                 break
         return level
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Paths:
+    """The pieces of many paths, a row for each."""
+
+    view: Surroundings
+    low: FloatArray
+    """The ``T`` at which each piece begins, ascending."""
+
+    high: FloatArray
+    """The ``T`` at which it ends."""
+
+    place: IndexArray
+    """Where the piece is among the pieces of the stratum alone."""
+
+    alone: Sums
+    """The sums of those, of the stratum alone."""
+
+    def terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return ``M``, ``Q`` and ``c`` of each piece."""
+        alone = self.alone.mean, self.alone.spread, self.alone.floor
+        if not self.view.other_keys.size:
+            return alone
+        _, *elsewhere = self.view.elsewhere(np.nextafter(self.low, math.inf))
+        mean, spread, floor = (one.take(self.place) + more for one, more in zip(alone, elsewhere, strict=True))
+        return mean, spread, floor
+
+    def sums(self, pieces: IndexArray) -> Sums:
+        """Return the sums of one piece of each path, by their numbers among all."""
+        places = np.unravel_index(self.place.ravel()[pieces], self.alone.mean.shape)
+        start = np.nextafter(self.low.ravel()[pieces], math.inf)  # there the other strata's sums have most digits
+        found = self.alone.take(places)
+        return found.beside(self.view.elsewhere(start)) if self.view.other_keys.size else found

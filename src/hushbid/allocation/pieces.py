@@ -63,9 +63,10 @@ class Stratum:
         cls, rows: IndexArray, size: float, base: float, offset: FloatArray, mass: FloatArray
     ) -> "Stratum":
         """Return people with these offsets, ascending from 0."""
-        total = mass.cumsum()
+        total, key = mass.cumsum(), np.zeros(mass.size)
         with np.errstate(over="ignore"):
-            key = np.append(0.0, (total[:-1] * np.diff(offset)).cumsum()) / size
+            np.cumsum(total[:-1] * (offset[1:] - offset[:-1]), out=key[1:])
+            key /= size
         return cls(rows, size, base, offset, mass, total, key)
 
     def first(self, count: int) -> "Stratum":
@@ -120,19 +121,25 @@ class Pieces:
 
     @classmethod
     def of(cls, strata: Sequence[Stratum]) -> "Pieces":
-        """Return the pieces of these people."""
-        slopes, spreads, drops = [], [], []
-        for one in strata:
-            mean = (one.mass * one.offset).cumsum() / one.total
-            before, mass = one.total[:-1], one.mass[1:]
-            share = mass / one.total[1:]
-            away = np.maximum(one.offset[1:] - mean[:-1], 0.0)
-            slopes.append(np.append(0.0, one.size * share * away))
-            spreads.append(np.append(0.0, share * before * away * away))
-            drops.append(np.append(0.0, one.size**2 * share / before))
-        steps = (np.concatenate(parts) for parts in ([one.key for one in strata], slopes, spreads, drops))
-        least = sum(one.size**2 / float(one.total[-1]) for one in strata)
-        return cls.in_order(sum(one.size * one.base for one in strata), least, *steps)
+        """Return the pieces of these people; what overflows is above every level that matters."""
+        steps = np.zeros((4, sum(one.key.size for one in strata)))
+        first, least = 0, 0.0
+        with np.errstate(over="ignore", invalid="ignore"):
+            for one in strata:
+                mean = (one.mass * one.offset).cumsum() / one.total
+                before = one.total[:-1]
+                share = one.mass[1:] / one.total[1:]
+                away = np.maximum(one.offset[1:] - mean[:-1], 0.0)
+                part = share * away
+                steps[0, first : first + one.key.size] = one.key
+                steps[1:, first + 1 : first + one.key.size] = (
+                    one.size * part,
+                    part * before * away,
+                    one.size**2 * share / before,
+                )
+                first += one.key.size
+                least += one.size**2 / float(one.total[-1])
+            return cls.in_order(sum(one.size * one.base for one in strata), least, *steps)
 
     @classmethod
     def in_order(
@@ -143,8 +150,11 @@ class Pieces:
             order = np.argsort(key, kind="stable")
             key, slope, spread, drop = key[order], slope[order], spread[order], drop[order]
         slope = slope.cumsum()
-        floor = least + np.append(drop[1:], 0.0)[::-1].cumsum()[::-1]
-        paid = base * key + np.append(0.0, (slope[:-1] * np.diff(key)).cumsum())
+        floor, paid = np.zeros(key.size), np.zeros(key.size)
+        np.cumsum(drop[:0:-1], out=floor[-2::-1])
+        floor += least
+        np.cumsum(slope[:-1] * (key[1:] - key[:-1]), out=paid[1:])
+        paid += base * key
         return cls(base, key, slope, spread.cumsum(), floor, paid)
 
     @property
@@ -164,19 +174,22 @@ class Pieces:
 
         Either the excess turns positive in a piece, or it is positive at both ends and negative where it is least.
         """
-        mean = self.mean
-        before = target.excess(self.key, mean + self.floor * self.key, self.paid) <= 0.0
-        before |= self.key == 0.0
-        after = np.append(before[1:], False)
-        crossing = np.flatnonzero(before & ~after)
-        if target.unimodal:
-            return crossing
-        turn = target.turning_point(mean)
-        inside = ~before & ~after & (self.key < turn) & (turn < np.append(self.key[1:], math.inf))
-        some = np.flatnonzero(inside)
-        mean, turn = mean[some], turn[some]
-        dips = target.excess(turn, mean + self.floor[some] * turn, mean * turn - self.spread[some]) < 0.0
-        return np.sort(np.append(crossing, some[dips]))
+        mean, key = self.mean, self.key
+        before = target.excess(key, mean + self.floor * key, self.paid) <= 0.0
+        before |= key == 0.0
+        after = np.zeros(key.size, dtype=bool)
+        after[:-1] = before[1:]
+        holds = before & ~after
+        if not target.unimodal:
+            end = np.full(key.size, math.inf)
+            end[:-1] = key[1:]
+            turn = target.turning_point(mean)
+            some = np.flatnonzero(~(before | after) & (key < turn) & (turn < end))
+            if some.size:
+                mean, turn = mean[some], turn[some]
+                dip = target.excess(turn, mean + self.floor[some] * turn, mean * turn - self.spread[some])
+                holds[some] = dip < 0.0
+        return np.flatnonzero(holds)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -208,8 +221,10 @@ class Point:
 
     def value(self, target: Target) -> float:
         """Return the objective, in normal units."""
+        if self.at == 0.0:
+            return self.floor
         terms = (np.asarray(one) for one in (self.at, self.mean, self.spread, self.floor))
-        return float(target.value(*terms)) if self.at > 0.0 else self.floor
+        return float(target.value(*terms))
 
 
 def free_counts(strata: Sequence[Stratum]) -> tuple[int, ...]:
@@ -225,15 +240,14 @@ def free_error(strata: Sequence[Stratum]) -> float:
     return sum(one.size**2 / float(one.total[k - 1]) for one, k in zip(strata, counts, strict=True))
 
 
-def best_point(target: Target, strata: Sequence[Stratum]) -> Point:
+def best_point(target: Target, strata: Sequence[Stratum], pieces: Pieces) -> Point:
     """Return the point of these people's path that the target chooses: the global optimum, to rounding."""
     with np.errstate(over="ignore", invalid="ignore"):
-        pieces = Pieces.of(strata)
         which = pieces.candidates(target)
         terms = pieces.mean[which], pieces.spread[which], pieces.floor[which]
         at = target.root(*terms)
         value = target.value(at, *terms)
-        best = int(np.argmin(value))
+        best = int(value.argmin())
         free = np.asarray(free_error(strata) if pieces.base == 0.0 else math.inf)
         if free < math.inf and target.satisfied_for_free(free, value[best]):
             return point_of(target, strata, free_counts(strata), paid=False)

@@ -6,20 +6,23 @@ are tangents of a convex function, so the guesses fall towards the only answer a
 
 For a price what is found is a local minimum, perhaps not the best. Raising a cost raises the objective at every ``T``.
 So the best ``T`` lies where the incumbent's objective is at most the value found, in an interval that its pieces give.
-If ``T⁴ − 2W`` increases on all of it, which ``4T³ > 2M`` at its ends shows, there is no other minimum. Where that
-fails, and for lowered costs, every piece of the pair's path is looked at if there are few, and otherwise the
-second-order bound of `hushbid.allocation.branch_and_bound` finds the best.
+There is no other minimum if on both sides of the one found ``T⁴ − 2W`` increases, or ``1 − 2W/T⁴`` does. ``M`` and
+``Q`` increase along the path, so between ``a`` and ``b`` the first is shown by ``4a³ > 2M(b)``. The second is that the
+elasticity ``MT/W`` of ``W = MT − Q`` is below 4, which ``4Q(b) < 3a·M(a)`` shows. Where both fail, for lowered costs
+and wherever there are few pieces, every piece of the pair's path is looked at; if they are very many, the second-order
+bound of `hushbid.allocation.branch_and_bound` finds the best.
 """
 
 import math
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 
 import numpy as np
 
 from hushbid.allocation.branch_and_bound import Figures, least_along_paths
 from hushbid.allocation.budget_integral import budget_values
 from hushbid.allocation.central_problem import CentralProblem
+from hushbid.allocation.cut import contenders
 from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
@@ -34,8 +37,9 @@ _PRICE_ROUNDS = 16
 _LOST_DIGITS = 1e-6
 """Where ``W`` is a smaller share of ``M·T``, or a cost of the least, differences of sums lose their digits."""
 
-_DENSE = 1 << 18
-"""Up to so many pieces of all pairs together are looked at one by one, which takes less than bounding them."""
+_SHORT, _FEW, _DENSE = 16, 1 << 12, 1 << 18
+"""Up to so many pieces of each path, or of all together, are looked at one by one, which takes less than following the
+guesses; and up to so many of all paths that might have several minima, which takes less than bounding them."""
 
 _GRID = 24
 _TOLERANCE = 1e-12
@@ -47,19 +51,29 @@ class AllocationRule:
     def __init__(self, problem: CentralProblem) -> None:
         """Sort everybody once; refused where a stratum has nobody to buy from."""
         self._problem = problem
-        self._strata = strata_of(problem, np.flatnonzero(problem.costs < math.inf))
         target = problem.form.target
+        strata = strata_of(problem, np.flatnonzero(problem.costs < math.inf))
+        pieces = Pieces.of(strata)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._pieces = Pieces.of(self._strata)
-            self._incumbent: Point = best_point(target, self._strata)
+            self._incumbent: Point = best_point(target, strata, pieces)
+            self._strata = strata if target.unimodal else contenders(problem, strata, self._incumbent)
+            fewer = any(one.rows.size < all_.rows.size for one, all_ in zip(self._strata, strata, strict=True))
+            self._pieces = Pieces.of(self._strata) if fewer else pieces
             self._views = [Surroundings.of(self._strata, self._pieces, g) for g in range(len(self._strata))]
-            self._sublevels = None if target.unimodal else _Sublevels(target, self._pieces)
         self._place = np.full(problem.costs.size, -1)
         for one in self._strata:
             self._place[one.rows] = np.arange(one.rows.size)
         free = [float(one.mass[one.offset == 0.0].sum()) if one.base == 0.0 else 0.0 for one in self._strata]
         self._free = np.array(free)
         """The mass of zero-cost people in each stratum."""
+        with np.errstate(divide="ignore"):
+            self._free_errors = np.square(problem.form.sizes) / self._free
+            """Their part of ``c`` if nobody else is active."""
+
+    @cached_property
+    def _sublevels(self) -> "_Sublevels":
+        """Where the incumbent's objective is how low."""
+        return _Sublevels(self._problem.form.target, self._pieces)
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """Return the optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
@@ -68,7 +82,7 @@ class AllocationRule:
         codes = self._problem.codes[rows]
         parts: list[tuple[IndexArray, Callable[[], FloatArray]]] = []
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            for stratum in np.unique(codes).tolist():
+            for stratum in np.flatnonzero(np.bincount(codes)).tolist():
                 mine = np.flatnonzero(codes == stratum)
                 for start in range(0, mine.size, _CHUNK):
                     part = mine[start : start + _CHUNK]
@@ -109,12 +123,15 @@ class AllocationRule:
         mse = target.reported_error(mse)
         value = np.where(enough, target.error_factor * mse, form.objective(value))
         # what has lost its digits is solved by itself
-        far = costs < _LOST_DIGITS * self._strata[stratum].base * form.scale
+        far = (costs < _LOST_DIGITS * self._strata[stratum].base * form.scale) & ~enough & (people.lowest() < math.inf)
         blurred = target.unimodal & ~lost & ~(paid > _LOST_DIGITS * sums.mean * at)
-        again = np.flatnonzero((far | blurred | alone) & ~enough)
+        outweighed = far & (sums.others > 0.0) & (sums.others < _LOST_DIGITS * sums.total)
+        hard = (blurred | alone | outweighed) & ~enough & (people.lowest() < math.inf)
+        again = np.flatnonzero(hard)
         for j in again.tolist():
             value[j], loss[j], mse[j] = self._solved_alone(int(rows[j]), float(costs[j]))
         if target.kind == "budget":
+            again = np.flatnonzero(hard | far)
             return partial(self._budget_values, people, (level, sums, lost), rows, costs, again), loss, mse
         return (lambda: value), loss, mse
 
@@ -124,8 +141,9 @@ class AllocationRule:
         return Deviations(
             view=self._views[stratum],
             mass=problem.masses(rows),
-            own=problem.offsets(problem.costs[rows], cheapest),
+            own=np.where(place < 0, math.inf, problem.offsets(problem.costs[rows], cheapest)),
             to=problem.offsets(costs, cheapest),
+            cost=costs / problem.form.scale,
             place=place,
             rank=np.where(place < 0, one.rows.size, place),
         )
@@ -163,34 +181,62 @@ class AllocationRule:
 
     def _settled(self, people: Deviations, free: FloatArray) -> tuple[FloatArray, FloatArray, Sums, BoolArray]:
         """Return ``T``, level and sums at the global optimum of each pair, and which must be solved by themselves."""
-        target = self._problem.form.target
-        if self._sublevels is None:
+        target, pieces = self._problem.form.target, self._pieces.key.size + 2
+        if target.unimodal:
             at, level, sums, _ = people.follow(
                 target, self._incumbent.at
             )  # by rounding some go to and fro between neighbours
             return at, level, sums, np.zeros(at.size, dtype=bool)
+        if pieces <= _SHORT or people.to.size * pieces <= _FEW:
+            return self._least_piece(people)
         at, level, sums, unsettled = people.follow(target, self._incumbent.at, rounds=_PRICE_ROUNDS)
         at[unsettled] = math.nan
         value = target.value(at, sums.mean, sums.spread, sums.floor)
         alone = np.zeros(at.size, dtype=bool)
-        unsure = np.flatnonzero(
-            ~self._sublevels.is_only_minimum(people, at, sums, value) & (people.lowest() < math.inf)
+        sure = self._sublevels.is_only_minimum(people, at, sums, value)
+        unsure = np.flatnonzero(~sure & (people.lowest() < math.inf))
+        if unsure.size * pieces <= _DENSE:
+            if unsure.size:
+                at[unsure], level[unsure], found, alone[unsure] = self._least_piece(people.take(unsure))
+                sums.put(unsure, found)
+            return at, level, sums, alone
+        some = people.take(unsure)
+        best, start = self._search(some, value[unsure], free[unsure])
+        moved = np.flatnonzero(start > 0.0)  # not a number where the minimum that was known is best
+        which = unsure[moved]
+        at[which], level[which], found, unsettled = some.take(moved).follow(
+            target, self._incumbent.at, start=start[moved]
         )
-        if unsure.size:
-            some = people.take(unsure)
-            few = unsure.size * (self._pieces.key.size + 2) <= _DENSE
-            search = self._search_pieces if few else self._search
-            best, start = search(some, value[unsure], free[unsure])
-            moved = np.flatnonzero(start > 0.0)  # not a number where the minimum that was known is best
-            which = unsure[moved]
-            at[which], level[which], found, unsettled = some.take(moved).follow(
-                target, self._incumbent.at, start=start[moved]
-            )
-            sums.put(which, found)
-            value[which] = target.value(at[which], found.mean, found.spread, found.floor)
-            alone[which[unsettled]] = True
-            alone[unsure] |= ~(value[unsure] <= best * (1.0 + 1e-11)) & (best < free[unsure])
+        sums.put(which, found)
+        value[which] = target.value(at[which], found.mean, found.spread, found.floor)
+        alone[which[unsettled]] = True
+        alone[unsure] |= ~(value[unsure] <= best * (1.0 + 1e-11)) & (best < free[unsure])
         return at, level, sums, alone
+
+    def _least_piece(self, people: Deviations) -> tuple[FloatArray, FloatArray, Sums, BoolArray]:
+        """Return what `_settled` does, from the root of every piece of every pair's path."""
+        target = self._problem.form.target
+        paths = people.paths()
+        mean, spread, floor = paths.terms()
+        low, high = paths.low, paths.high
+        # what is bought falls to the left of a minimum and rises to its right, perhaps within one piece
+        turn = np.minimum(np.maximum(target.turning_point(mean), low), high)
+        falling = target.excess(turn, mean, mean * turn - spread) <= 1e-9 * turn**4
+        rising = (high == math.inf) | (target.excess(high, mean, mean * high - spread) >= -1e-9 * high**4)
+        some = np.flatnonzero(falling & rising)
+        terms = mean.ravel()[some], spread.ravel()[some], floor.ravel()[some]
+        root = target.root(*terms)
+        inside = (root >= low.ravel()[some] * (1.0 - 1e-9)) & (root <= high.ravel()[some] * (1.0 + 1e-9))
+        value = np.where(inside, target.value(root, *terms), math.inf)
+        # the least of each pair; none where nobody is left, or where rounding hides it
+        pairs, pieces = high.shape
+        pair = some // pieces
+        best = np.lexsort((value, pair))
+        best = best[np.diff(pair[best], prepend=-1) > 0]
+        chosen, at = np.arange(0, high.size, pieces), np.full(pairs, math.inf)
+        chosen[pair[best]], at[pair[best]] = some[best], np.maximum(root[best], 1e-300)
+        sums = paths.sums(chosen)
+        return at, sums.level(people.size, at), sums, at == math.inf
 
     def _search(self, people: Deviations, known: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return the least value of each pair along its path, and the ``T`` that has it, if it is not known already."""
@@ -216,43 +262,15 @@ class AllocationRule:
         )
         return found.value, found.at
 
-    def _search_pieces(self, people: Deviations, known: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the same as `_search`, from the root of every piece of every pair's path."""
-        target, pairs = self._problem.form.target, known.size
-        every, end, level = people.breakpoints()
-        sums = every.sums(end, level)
-        order = np.argsort(end.reshape(pairs, -1), axis=1)
-        high, mean, spread, floor = (
-            np.take_along_axis(one.reshape(pairs, -1), order, axis=1)
-            for one in (end, sums.mean, sums.spread, sums.floor)
-        )
-        low = np.hstack([np.zeros((pairs, 1)), high[:, :-1]])
-        high[:, -1] = math.inf  # past everybody
-        # what is bought falls to the left of a minimum and rises to its right, perhaps within one piece
-        turn = np.clip(target.turning_point(mean), low, high)
-        rising = (high == math.inf) | (target.excess(high, mean, mean * high - spread) >= -1e-9 * high**4)
-        falling = target.excess(turn, mean, mean * turn - spread) <= 1e-9 * turn**4
-        pair, piece = np.nonzero(rising & falling)
-        terms = mean[pair, piece], spread[pair, piece], floor[pair, piece]
-        root = target.root(*terms)
-        inside = (root >= low[pair, piece] * (1.0 - 1e-9)) & (root <= high[pair, piece] * (1.0 + 1e-9))
-        value = np.where(inside, target.value(root, *terms), math.inf)
-        least, at = np.full(pairs, math.inf), np.full(pairs, math.nan)
-        np.fmin.at(least, pair, value)
-        best = np.flatnonzero(value == least[pair])
-        at[pair[best]] = root[best]
-        known = np.fmin(known, free)
-        return np.fmin(known, least), np.where(least < known * (1.0 - 1e-14), at, math.nan)
-
     # -- zero-cost people ----------------------------------------------------------------------------------------------
 
     def _free_people(self, stratum: int, people: Deviations, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return ``c`` of zero-cost people alone, infinite where a stratum has none, and the person's share of them."""
-        sizes, own = self._problem.form.sizes, self._strata[stratum]
+        own = self._strata[stratum]
         was = people.there & (own.base + people.own == 0.0)
         mass = self._free[stratum] - people.mass * was + people.mass * (costs == 0.0)
         mass = np.where(mass < 0.5 * float(own.mass.min()), 0.0, mass)
-        rest = np.delete(np.square(sizes) / self._free, stratum).sum()
+        rest = self._free_errors[:stratum].sum() + self._free_errors[stratum + 1 :].sum()
         return rest + people.size**2 / mass, people.size * people.mass / mass
 
 
@@ -291,7 +309,23 @@ class _Sublevels:
 
     def is_only_minimum(self, people: Deviations, at: FloatArray, sums: Sums, value: FloatArray) -> BoolArray:
         """Return whether no other minimum of a pair can be as good as the one found: see the top."""
+        own, size = people.view.own, people.size
         low, high = self.between(value * (1.0 + 1e-12))
-        mean = people.sums(high, sums.level(people.size, high)).mean
-        sure = (people.to >= people.own) & (low <= at) & (at <= high) & (4.0 * low**3 > 2.0 * mean * (1.0 + 1e-9))
+        # with the raised cost the level is higher; as T grows it rises ever less
+        k = np.maximum(own.key.searchsorted(low), 1) - 1
+        before = people.sums(low, own.offset[k] + size * (low - own.key[k]) / own.total[k])
+        after = people.sums(high, sums.level(size, high))
+        left = _excess_increases(low, before.mean, sums.mean, sums.spread)
+        right = _excess_increases(at, sums.mean, after.mean, after.spread)
+        sure = (people.to >= people.own) & (low <= at) & (at <= high) & left & right
         return np.asarray(sure & (people.lowest() < math.inf))
+
+
+def _excess_increases(start: FloatArray, least: FloatArray, most: FloatArray, spread: FloatArray) -> BoolArray:
+    """Return whether ``T⁴ − 2W`` cannot change its sign twice between ``start`` and an end.
+
+    ``M`` is at least ``least`` and at most ``most`` there, and ``Q`` at most ``spread``.
+    """
+    slope = 4.0 * start**3 > 2.0 * most * (1.0 + 1e-9)
+    elasticity = 4.0 * spread * (1.0 + 1e-9) < 3.0 * least * start
+    return np.asarray(slope | elasticity)

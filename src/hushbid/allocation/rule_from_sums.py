@@ -84,6 +84,7 @@ class SummedRule:
             mass=np.ones(rows.size),
             own=self._own[rows],
             to=(costs - self._lowest) / self._form.scale,
+            cost=costs / self._form.scale,
             place=self._place[rows],
             rank=self._rank[rows],
         )
@@ -120,6 +121,8 @@ class SummedRule:
         own, to = pairs.own - self._mean, np.where(found.present, pairs.to - self._mean, 0.0)
         d0, d1, d2 = (terms[found.count] - gone * own**j + present * to**j for j, terms in enumerate(self._terms))
         hers = _change(self._own_stratum.size, self._total, d0, d1, d2)
+        if not self._view.other_keys.size:
+            return hers, (self._total + d0, d1)
         k = np.maximum(self._own_stratum.key.searchsorted(at), 1)
         parts = (
             getattr(hers, name) + getattr(self._all, name)[found.piece] - getattr(self._hers, name)[k]

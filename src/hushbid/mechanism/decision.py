@@ -251,7 +251,8 @@ def _bought_from_many(
 ) -> Decision:
     """Losses by a formula and rents by curves, as on engines."""
     refuse_unreleasable(purchase.largest_loss)
-    payments = np.multiply(bids, priced.loss, out=np.zeros(bids.size), where=priced.loss > 0.0)
+    with np.errstate(invalid="ignore"):  # an infinite bid times no loss is nothing
+        payments = np.where(priced.loss > 0.0, bids * priced.loss, 0.0)
     payments += priced.rent
     outside: FloatArray = np.broadcast_to(np.asarray(purchase.outside), bids.shape)
     if population.cares:
@@ -354,11 +355,13 @@ def _slack(
     """By how much the rounding of losses can change a payment."""
     if bought.size == 0:
         return 0.0
-    # levels that have lost their digits beside the costs: over all bids at which somebody sells, as z ≤ ψ(z) ≤ τ
-    dearest = float(costs[bought].max())
-    blurred = rule.at(bought[:1], costs[bought[:1]]).blur * min(
-        max(group.prior.support[1] for group in population.groups), 2.0 * dearest
-    )
+    # under caps levels lose their digits beside the costs: over all bids at which somebody sells, as z ≤ ψ(z) ≤ τ
+    blurred = 0.0
+    if population.has_caps:
+        dearest = float(costs[bought].max())
+        blurred = rule.at(bought[:1], costs[bought[:1]]).blur * min(
+            max(group.prior.support[1] for group in population.groups), 2.0 * dearest
+        )
     if not isinstance(population.goal, Price):
         return blurred + _level_slack(population, costs, rule, bought)
     weights = allocation.weights

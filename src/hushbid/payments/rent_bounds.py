@@ -56,6 +56,7 @@ class Enclosures:
         self.rule, self.ladder, self.rows, self.bids, self.costs = rule, ladder, rows, bids, costs
         self.evaluations, self.allowed = 0, 0.0
         self.sums: FloatArray = np.zeros((3, rows.size))  # lower bounds, upper bounds, estimates
+        self.at_end: FloatArray = np.zeros(rows.size)  # losses at the last node
 
     def run(self, besides: FloatArray, tolerance: float) -> None:
         """Enclose everybody's rent, to the tolerance relative to the largest payment where the table allows it."""
@@ -152,7 +153,10 @@ class Enclosures:
         end = np.full(who.size, ladder.z.size - 1)
         # ψ does not fall from their bid to the node, whatever rounding says
         x = np.maximum(ladder.x[node], self.costs)
-        (e0, v0), (e1, v1), (e2, v2) = (self._at(who, costs) for costs in (self.costs, x, ladder.x[end]))
+        # all in one call, which costs as much as one of few people
+        loss, value = self._at(np.tile(who, 3), np.concatenate([self.costs, x, ladder.x[end]]))
+        (e0, e1, e2), (v0, v1, v2) = loss.reshape(3, -1), value.reshape(3, -1)
+        self.at_end = e2
         own, z = np.maximum(node - 1, 0), ladder.z[node]
         near = _Parts(who, own, node, self.bids, z, self.costs, x, e0, e1, v0, v1)
         return near.joined(_Parts(who, node, end, z, ladder.z[end], x, ladder.x[end], e1, e2, v1, v2))

@@ -90,7 +90,7 @@ def _by_integration(
     ladder, costs = Ladder.reaching(rule, prior, rows, bids), prior.virtual_cost(bids)
     found = Enclosures(rule, ladder, rows, bids, costs)
     found.run(besides, tolerance)
-    tail = tail_of(rule, rows, ladder, top)
+    tail = tail_of(found.at_end, ladder, top)
     for _ in range(_FINER):  # those for whom the table of ψ was too coarse
         wide = found.too_wide()
         if wide.size == 0 or ladder.z.size > _MOST_NODES:

@@ -146,15 +146,14 @@ def _without_noise(z: FloatArray, x: FloatArray) -> tuple[FloatArray, FloatArray
     return z, x
 
 
-def tail_of(rule: RuleWithPotential, rows: IndexArray, ladder: "Ladder", top: float) -> FloatArray:
-    """At most how much is left beyond the ladder: something only for the one person who sells.
+def tail_of(loss: FloatArray, ladder: "Ladder", top: float) -> FloatArray:
+    """At most how much is left beyond the ladder, at whose end the losses are these: something for a sole seller only.
 
-    Their loss goes with ``ψ^{-1/3}``, and ψ grows at least like the power of z that it grew with last.
+    That loss goes with ``ψ^{-1/3}``, and ψ grows at least like the power of z that it grew with last.
     """
     end = float(ladder.z[-1])
     if end >= top:
-        return np.zeros(rows.size)
-    loss = rule.at(rows, np.full(rows.size, ladder.x[-1])).loss
+        return np.zeros(loss.size)
     # the power, from the last doubling of z
     before = int(ladder.z.searchsorted(0.5 * end))
     length = top - end
@@ -192,7 +191,7 @@ def _end_of_buying(rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids
     z = np.linspace(low, end, 9)[1:]  # then evenly between two of them
     end = float(z[min(int(np.argmin(np.append(bought(few, z), False))), 7)])
     # now everybody, doubling the reach while anybody sells
-    while end < top and bought(np.arange(rows.size), np.array([end]))[0]:
+    while few.size < rows.size and end < top and bought(np.arange(rows.size), np.array([end]))[0]:
         end = min(highest + 2.0 * (end - highest), top)
     # the only seller: the last bid with a virtual cost within reach
     if prior.virtual_cost(end) > _FAR:
