@@ -7,7 +7,7 @@ BIN    := $(VENV)/bin
 SETUP  := PYTHON='$(PYTHON)' bash tools/setup.sh '$(VENV)'
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-long test-deps lint types format bench compare pythons soak docs lock clean
+.PHONY: help setup demo test test-long test-deps lint types format bench catalogues compare pins pythons soak docs lock clean
 
 help:  ## list what can be made
 	@sed -nE 's/^([a-z-]+):.*  ## (.*)/\1\t\2/p' $(MAKEFILE_LIST) | expand -t 12
@@ -31,6 +31,12 @@ bench: setup  ## a table of ratios, each measured in one run (some: ONLY=start)
 
 compare: setup  ## decisions against those of an earlier commit (ARGS="--only capped local", ARGS="--size large HEAD~1")
 	@$(BIN)/python -m tools.comparison $(ARGS)
+
+catalogues: setup  ## bring translations up to date with the sentences of the code
+	@$(BIN)/python -m tools.catalogues
+
+pins: setup  ## every page and report against those of an earlier commit (ARGS="HEAD~3")
+	@$(BIN)/python -m tools.pins $(ARGS)
 
 pythons: setup  ## the demo from the wheel on every supported Python that is here (and some tests: TESTS="tests/cli")
 	@$(BIN)/python tools/pythons.py $(TESTS)

@@ -6,8 +6,8 @@ promise exactly.
 
 In reading order, from the mathematics up:
 
-- `errors`, `arrays`, `durable`, `wording`, `staging`, `notebook`, `shortest`, `held`, `documents`, `codec`, `money`,
-  `tables`: the ground floor, for every layer
+- `errors`, `arrays`, `durable`, `languages`, `wording`, `staging`, `notebook`, `shortest`, `held`, `documents`,
+  `codec`, `money`, `tables`: the ground floor, for every layer
 - `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
 - `questions`: what is asked, and how one privacy loss pays for all answers
 - `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best bid

@@ -155,8 +155,11 @@ class Record:
             raise RecordError(f"There is no such record: {problem}") from None
         return cls(**fields, hash=hash_of(written), content=content, _written=(content, written))
 
-    def with_release(self, release: Release, *, stamps: Iterable[str] = ()) -> "Record":
-        """This record with the release that was drawn later, and more stamps; a record has one release at most."""
+    def with_release(self, release: Release, *, stamps: Iterable[str] = (), notes: Iterable[str] = ()) -> "Record":
+        """This record with the release that was drawn later, and more stamps and notes; it has one release at most.
+
+        The notes come before those it has: notices of the campaign's own stay last.
+        """
         if self.release is not None:
             raise RecordError("A record holds one release, and this one has it already.")
         people = self.outcome.bids.size
@@ -165,12 +168,15 @@ class Record:
                 f"There is no such record: release must be about {people} people, got {release.privacy_loss.size}."
             )
         stamped = _texts([*self.stamps, *stamps], "stamps", None) or ()
-        content = Held({**held_in(self.content), "release": release.held(), "stamps": list(stamped)})
+        texts = _texts([*notes, *self.notes], "notes", None) or ()
+        changed = {"release": release.held(), "stamps": list(stamped), "notes": list(texts)}
+        content = Held({**held_in(self.content), **changed})
         written = canonical_parts(content)
         return replace(
             self,
             release=release,
             stamps=stamped,
+            notes=texts,
             hash=hash_of(written),
             content=content,
             _written=(content, written),

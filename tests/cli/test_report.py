@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
-from hushbid.purchase.reporting import notices_of
+from hushbid.purchase.notices import notices_of
 from hushbid.record import Record
 
 CAMPAIGN = """
@@ -113,4 +113,4 @@ def test_bad_input_is_refused_in_a_sentence_and_nothing_is_written(tmp_path: Pat
 
 
 def test_notices_that_look_like_our_notes_stay_notices(tmp_path: Path) -> None:
-    assert notices_of(Record.read(bought(tmp_path))) == ["prior: {ours}", "Approved on 3 May."]
+    assert notices_of(Record.read(bought(tmp_path)), synthetic=False) == ["prior: {ours}", "Approved on 3 May."]

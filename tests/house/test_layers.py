@@ -31,7 +31,7 @@ LAYERS = (
     ("documents",),
     ("held",),
     ("notebook", "shortest", "staging"),
-    ("arrays", "durable", "wording"),
+    ("arrays", "durable", "languages", "wording"),
     ("errors",),
 )
 

@@ -168,7 +168,9 @@ def test_the_wheel_holds_the_package_its_types_and_its_licence_and_no_tests(whee
     names = set(zipfile.ZipFile(wheel).namelist())
     files = (path for path in (ROOT / "src" / "hushbid").rglob("*") if path.is_file() and path.suffix != ".pyc")
     source = {str(path.relative_to(ROOT / "src")) for path in files}
-    pages = {f"hushbid/server/pages/{name}" for name in ("texts/de.toml", "templates/base.html", "static/pages.css")}
+    pages = {f"hushbid/server/pages/{name}" for name in ("templates/base.html", "static/pages.css")} | {
+        "hushbid/languages/de.po"
+    }
     assert {"hushbid/py.typed", "hushbid/report/page.css", "hushbid/report/templates/page.html", *pages} <= source
     assert source <= names
     assert any(name.endswith("licenses/LICENSE") for name in names)

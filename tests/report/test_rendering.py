@@ -10,10 +10,18 @@ from hushbid.report.svg import mark
 HOSTILE = "<script>alert('x')</script> \" & ' \u202e\x00"
 
 
+IN_SENTENCES = (
+    '<p title="{{ text }}">{{ text }}</p>',
+    '<p title="{% trans text=text %}{{ text }}{% endtrans %}">{% trans text=text %}{{ text }}{% endtrans %}</p>',
+    '<p title="{{ _("%(text)s", text=text) }}">{{ ngettext("%(text)s", "many", 1, text=text) }}</p>',
+    '<p title="{{ pgettext("here", "%(text)s", text=text) }}">{{ _("%(text)s", text=text) }}</p>',
+)
+
+
 @given(st.text())
 def test_text_never_becomes_markup(text: str) -> None:
-    template = environment("hushbid.report").from_string('<p title="{{ text }}">{{ text }}</p>')
-    for made in (mark("p", text, title=text), template.render(text=text)):
+    templates = map(environment("hushbid.report", "de").from_string, IN_SENTENCES)
+    for made in (mark("p", text, title=text), *(template.render(text=text) for template in templates)):
         value, _, inside = made.removeprefix('<p title="').removesuffix("</p>").partition('">')
         assert not set('<"') & {*value, *inside}
         assert not any(character in made for character in ("\x00", "\x08", "\ud800", "\u202e"))

@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Literal
 
+from hushbid.languages import noted
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PersonFinding:
@@ -75,11 +77,11 @@ class Violation:
 
 
 SENTENCES = {
-    "truth": "A misreport gains {amount:.3g} for the person in {who} or a type like hers.",
-    "joining": "Joining costs {amount:.3g} more than staying out in {who}.",
-    "loss": "Raising the bid in {who} raises the privacy loss by {amount:.3g}.",
-    "payment": "The payment in {who} differs from its integral by at least {amount:.3g}.",
-    "limit": "The privacy loss in {who} exceeds the limit stated by {amount:.3g}.",
+    "truth": noted("A misreport gains {amount:.3g} for the person in {who} or a type like hers."),
+    "joining": noted("Joining costs {amount:.3g} more than staying out in {who}."),
+    "loss": noted("Raising the bid in {who} raises the privacy loss by {amount:.3g}."),
+    "payment": noted("The payment in {who} differs from its integral by at least {amount:.3g}."),
+    "limit": noted("The privacy loss in {who} exceeds the limit stated by {amount:.3g}."),
 }
 
 

@@ -25,6 +25,7 @@ from hushbid.allocation import Budget, HardBudget, Price
 from hushbid.arrays import FloatArray, as_floats, as_losses, first_row, rows_text
 from hushbid.errors import BidError, InputError
 from hushbid.estimation import WORST_VARIANCE
+from hushbid.languages import noted
 from hushbid.mechanism import Population
 from hushbid.priors import Prior
 
@@ -191,18 +192,18 @@ def common_variance(population: Population) -> float:
     if population.strata is not None:
         raise InputError("strata must be left out to compare with baselines, which estimate one mean.", field="strata")
     if isinstance(population.variance, np.ndarray):
-        raise InputError("variance must be one number to compare with baselines, got one per person.", field="variance")
+        told = noted("variance must be one number to compare with baselines, got one per person.")
+        raise InputError(told, field="variance")
     if isinstance(population.cap, np.ndarray):
         raise InputError(
             "max_privacy_loss must be one number to compare with baselines, got one per person.",
             field="max_privacy_loss",
         )
     if population.outside_option != "own_data" and population.cares:
-        raise InputError(
-            f"outside_option must be 'own_data' to compare with baselines while user_weight is not 0,"
-            f" got {population.outside_option!r}.",
-            field="outside_option",
+        told = noted(
+            "outside_option must be 'own_data' to compare with baselines while user_weight is not 0, got 'estimate'."
         )
+        raise InputError(told, field="outside_option")
     return population.variance
 
 

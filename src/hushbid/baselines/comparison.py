@@ -30,6 +30,7 @@ from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.registry import BASELINES, every_baseline, refuse_no_baseline
 from hushbid.disclosure.error import FEWEST_IN_CHART
 from hushbid.errors import BidError, HushbidError, InputError, MarketError
+from hushbid.languages import noted
 from hushbid.mechanism import Market, Population
 from hushbid.notebook import Table, card, pretty
 from hushbid.tables import Library, frame_of_rows
@@ -207,7 +208,7 @@ def compare(
     common_variance(population)
     ours = _measure(AsStated.best(population), drawn)
     if not math.isfinite(ours.mse):
-        raise MarketError("nothing is bought from these people, so there is no accuracy to compare.")
+        raise MarketError(noted("nothing is bought from these people, so there is no accuracy to compare."))
     target = replace(
         _row(Optimal, population, ours), payment_for_same_error=ours.payment, error_for_same_payment=ours.mse
     )
@@ -320,7 +321,7 @@ def _compared(
     found = family.measured(baseline)
     # whoever need not pay people has no family to move along
     if not kind.voluntary:
-        row = _row(kind, population, found, note="Nobody who minds would join.")
+        row = _row(kind, population, found, note=noted("Nobody who minds would join."))
         reached = found.mse <= ours.mse
         return replace(
             row, payment_for_same_error=found.payment if reached else math.inf, error_for_same_payment=found.mse
@@ -329,9 +330,9 @@ def _compared(
     cheaper = _at_same_error(family, ours.mse, weight)
     richer = _at_same_payment(family, ours.payment, weight)
     nothing = isinstance(baseline, PostedPrice) and found.payment <= 1e-6 * abs(ours.payment)
-    note = "Guessing the middle of the range beats every price." if nothing else ""
+    note = noted("Guessing the middle of the range beats every price.") if nothing else ""
     if cheaper is None and kind is NearOptimal:
-        note = "Its cap on losses keeps the error above ours, however much is bought."
+        note = noted("Its cap on losses keeps the error above ours, however much is bought.")
     return replace(
         _row(kind, population, found, note=note),
         payment_for_same_error=math.inf if cheaper is None else family.measured(cheaper).payment,

@@ -12,6 +12,7 @@ import numpy as np
 
 from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import AtErrorWeight, Decision
+from hushbid.languages import noted
 
 __all__ = ["FirstBest"]
 
@@ -20,7 +21,7 @@ __all__ = ["FirstBest"]
 class FirstBest(AtErrorWeight):
     """The optimum for known costs, without rents."""
 
-    name: ClassVar[str] = "the first best (prices known)"
+    name: ClassVar[str] = noted("the first best (prices known)")
     truthful: ClassVar[bool] = False
     voluntary: ClassVar[bool] = True
 

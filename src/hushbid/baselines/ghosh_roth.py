@@ -28,6 +28,7 @@ from hushbid.baselines.baseline import (
     unit_error_weight,
 )
 from hushbid.errors import MarketError
+from hushbid.languages import noted
 from hushbid.mechanism import Population
 
 __all__ = ["FixedAccuracy", "expected_threshold"]
@@ -40,7 +41,7 @@ _NODES, _MANY_NODES, _REACH = 31, 401, 6.5
 class FixedAccuracy(Baseline):
     """The k lowest bids sell the same loss at the (k+1)-st lowest price."""
 
-    name: ClassVar[str] = "a fixed-accuracy auction"
+    name: ClassVar[str] = noted("a fixed-accuracy auction")
     truthful: ClassVar[bool] = True
     voluntary: ClassVar[bool] = True
 
@@ -60,7 +61,7 @@ class FixedAccuracy(Baseline):
         most = people if pool.top < np.inf else people - 1
         if most < 1:
             raise MarketError(
-                "a fixed-accuracy auction needs a second person to set the price: the prior has no largest cost."
+                noted("a fixed-accuracy auction needs a second person to set the price: the prior has no largest cost.")
             )
 
         def costs(sellers: IntArray) -> tuple[FloatArray, FloatArray]:

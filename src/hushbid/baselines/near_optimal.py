@@ -14,6 +14,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import AtErrorWeight, Baseline, Decision
 from hushbid.estimation import mse_of, near_optimal_weights
+from hushbid.languages import noted
 from hushbid.mechanism import Population, decide
 
 __all__ = ["AsStated", "NearOptimal", "Optimal"]
@@ -71,7 +72,7 @@ class AsStated(Baseline):
 class NearOptimal(Optimal):
     """The optimal losses with the paper's near-optimal estimator."""
 
-    name: ClassVar[str] = "the paper's estimators"
+    name: ClassVar[str] = noted("the paper's estimators")
 
     def estimate_error(self, privacy_loss: FloatArray, optimal: float) -> float:
         if not privacy_loss.any():

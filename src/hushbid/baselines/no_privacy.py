@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import Baseline, BaselineOutcome, Decision, unit_error_weight
+from hushbid.languages import noted
 from hushbid.mechanism import Population
 
 __all__ = ["NoPrivacy"]
@@ -21,7 +22,7 @@ __all__ = ["NoPrivacy"]
 class NoPrivacy(Baseline):
     """Everybody's plain datum, for nothing."""
 
-    name: ClassVar[str] = "no privacy (data taken)"
+    name: ClassVar[str] = noted("no privacy (data taken)")
     truthful: ClassVar[bool] = True
     voluntary: ClassVar[bool] = False
 

@@ -28,6 +28,7 @@ from hushbid.baselines.baseline import (
     unit_error_weight,
 )
 from hushbid.estimation import WORST_VARIANCE
+from hushbid.languages import noted
 from hushbid.mechanism import Population
 
 __all__ = ["PostedPrice", "Sales", "expected_sales"]
@@ -58,7 +59,7 @@ class Sales:
 class PostedPrice(Baseline):
     """Take it or leave it, at a price chosen for the prior."""
 
-    name: ClassVar[str] = "a posted price"
+    name: ClassVar[str] = noted("a posted price")
     truthful: ClassVar[bool] = True
     voluntary: ClassVar[bool] = True
 

@@ -19,6 +19,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import Baseline, Decision, best_common_loss, step_rents, unit_error_weight
 from hushbid.errors import DivergentPayment
+from hushbid.languages import noted
 from hushbid.mechanism import Population
 
 __all__ = ["UniformLoss"]
@@ -28,7 +29,7 @@ __all__ = ["UniformLoss"]
 class UniformLoss(Baseline):
     """Everybody sells the same loss at the highest price anybody could name."""
 
-    name: ClassVar[str] = "the same loss for all"
+    name: ClassVar[str] = noted("the same loss for all")
     truthful: ClassVar[bool] = True
     voluntary: ClassVar[bool] = True
 
@@ -42,7 +43,7 @@ class UniformLoss(Baseline):
         tops = float(np.sum(_tops(population)))
         if tops == np.inf:
             raise DivergentPayment(
-                "the same loss for all would cost an infinite amount: the prior has no largest cost."
+                noted("the same loss for all would cost an infinite amount: the prior has no largest cost.")
             )
         noise = 1.0 / population.people**population.setting.noise_power
         return cls(population=population, loss=best_common_loss(population, weight, noise, tops))

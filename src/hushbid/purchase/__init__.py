@@ -12,7 +12,8 @@ runs the market in memory and rounds the money, ``on_engine`` does so where the 
 more than a spending limit, ``releasing`` draws the one estimate, also from a record, and ``telling`` says what it came
 to, ``conducting`` is the whole way: read, decide, release, record, report, ``buying`` the two ways to start it;
 ``by_stratum`` goes it for each stratum, and ``strata_together`` adds them up; ``results`` are what it came to, and
-``writing`` puts them into files. ``reporting`` makes the report page again from a record. ``pricing`` stops after the
+``writing`` puts them into files. ``notices`` are what a page says above
+everything. ``reporting`` makes the report page again from a record. ``pricing`` stops after the
 decisions. ``sides`` reads one of two campaigns that are compared, and ``comparing`` sets both side by side.
 """
 

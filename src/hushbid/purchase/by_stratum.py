@@ -173,7 +173,7 @@ def _campaign_of(campaign: Campaign, name: str, folder: Path, count: int) -> Cam
         title=f"{campaign.title}, {name}",
         question=f"{campaign.question}, {name}",
         folder=folder,
-        notices=(_one_of(campaign.title, count), *campaign.notices),
+        part_of=(campaign.title, count),
         market=campaign.strata.of_stratum(campaign.market, name),
         strata=None,
         spending_limit=None,  # it was of all together
@@ -192,12 +192,6 @@ def _decided(campaign: Campaign, name: str, people: People) -> Decided:
         )
     origin = campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
     return Decided.of(everybody, campaign.currency, origin)
-
-
-def _one_of(campaign: str, count: int) -> str:
-    """What a reader of one stratum has to know."""
-    strata = "the only stratum" if count == 1 else f"one of {count} strata"
-    return f"This is {strata} of the campaign {campaign}, each of which has an estimate of its own."
 
 
 def folders_of(strata: Sequence[str] | Mapping[str, object]) -> dict[str, str]:

@@ -106,6 +106,9 @@ class Campaign:
     strata: Stratification | None = None
     """The strata of the panel, if a file states them."""
 
+    part_of: tuple[str, int] | None = None
+    """The campaign that this is one stratum of, by its title, and how many strata it has."""
+
     currency: Currency
     """What payments are made in."""
 

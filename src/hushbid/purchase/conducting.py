@@ -123,7 +123,7 @@ def complete(
         step("recording")
         if everybody is not None:
             release = None if answer is None else answer.release
-            record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign))
+            record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign, answer))
         if names is not None:
             paths += write_documents(files, names, campaign, decided, answer, record, stamps, page)
     return Purchase(

@@ -14,7 +14,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hushbid import wording
 from hushbid.arrays import FloatArray, id_texts, rows_text
 from hushbid.disclosure import Answer, release_once, release_synthetic
 from hushbid.disclosure.ledger.once import Named
@@ -26,15 +25,12 @@ from hushbid.errors import AlreadyReleased, InputError, RecordError
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
 from hushbid.purchase.deciding import Decided, Step, record_writer
+from hushbid.purchase.notices import as_stamp, late_notice, release_notes, wave_notices
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
 from hushbid.purchase.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record, read
 from hushbid.staging import Staging
 
-SYNTHETIC_NOTICE = (
-    "This campaign is made up: nobody in it was promised anything. Its estimate is drawn anew at every run, which would"
-    " tell too much about real people."
-)
 _INFINITE = "infinite privacy loss accepted"
 _SYNTHETIC = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
 _QUESTION, _WAVE = "question: ", "wave: "
@@ -215,11 +211,7 @@ def stamps_of(decided: Decided, asked: Asked | None = None, answer: Answer | Non
 
 def wave_stamps(wave: int, before: int) -> list[str]:
     """What a record says of a question that was asked before; nothing if it was not."""
-    if wave == 1 and before == 0:
-        return []
-    times = "once" if before == 1 else f"{before} times"
-    known = f"{times} before, and what they lose adds up" if before else "never before by this account"
-    return [f"wave {wave}: this question was answered from these people's data {known}"]
+    return [as_stamp(notice) for notice in wave_notices(wave, before)]
 
 
 def is_synthetic(record: Record) -> bool:
@@ -338,7 +330,8 @@ def release_recorded(
     place = Place(ledger=ledger, folder=path.parent, record=out)
     answer = answer_from(plan_of(record.outcome), found.data, asked, people, place)
     step("writing")
-    whole = record.with_release(answer.release, stamps=_stamps_of_release(record, asked, answer))
+    notes = release_notes(asked.wave, answer.waves_before, len(answer.late), asked.late, synthetic=asked.synthetic)
+    whole = record.with_release(answer.release, stamps=_stamps_of_release(record, asked, answer), notes=notes)
     with Staging(force=force) as files:
         files.add(out, record_writer(whole))
     return Released(answer=answer, asked=asked, record=whole, path=out, level=level, data_notes=found.notes)
@@ -380,9 +373,6 @@ def _stamps_of_release(record: Record, asked: Asked, answer: Answer) -> list[str
     stamps = [] if asked.synthetic else wave_stamps(asked.wave, answer.waves_before)
     if np.isinf(record.outcome.privacy_loss).any():
         stamps.append(_INFINITE)
-    if answer.late:
-        who = wording.people(len(answer.late))
-        stamps.append(
-            f"late: the data of {who} came after the estimate was drawn and were not used; they are {asked.late}"
-        )
+    if answer.late and asked.late is not None:
+        stamps.append(as_stamp(late_notice(len(answer.late), asked.late)))
     return stamps

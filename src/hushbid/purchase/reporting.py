@@ -6,23 +6,17 @@ what the audits found, nor what a server knows of payments made. Whoever asks fo
 the audits are run again.
 """
 
-import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from hushbid.errors import InputError
-from hushbid.purchase.releasing import SYNTHETIC_NOTICE, asked_by, is_synthetic
-from hushbid.purchase.writing import SIMULATED
+from hushbid.languages import ENGLISH
+from hushbid.purchase.notices import notices_of
+from hushbid.purchase.releasing import asked_by, is_synthetic
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
-from hushbid.report.language import ENGLISH
-from hushbid.wording import as_sentence
 
 _CAMPAIGN = "campaign: "
-_OURS = re.compile(r"prior: \{|campaign: |question: |wave: \d+$|campaign file sha256: [0-9a-f]{64}$")
-"""How the notes begin that are not notices of the campaign's own; each stands there at most once."""
-
-_SHOWN_STAMPS = ("wave ", "late: ")
 _OVERLAP = "prior fitted on participants"
 
 
@@ -66,7 +60,7 @@ def recorded_page(record: Record, told: Unrecorded, *, audits: tuple[AuditLine, 
         audits=audits,
         prior_from_participants=any(stamp.startswith(_OVERLAP) for stamp in record.stamps),
         spending_limit=told.spending_limit,
-        notices=notices_of(record),
+        notices=notices_of(record, synthetic=is_synthetic(record)),
         record_name=Path(file).name,
         record_hash=record.hash,
         date=told.date,
@@ -82,25 +76,6 @@ def question_of(record: Record, told: Unrecorded) -> str:
     if record.outcome.market.survey is not None and told.unit:
         raise InputError("unit cannot be stated of a survey, each of whose questions has its own.", field="unit")
     return question
-
-
-def notices_of(record: Record) -> list[str]:
-    """The sentences above everything: the campaign's own, and what its stamps say that the page does not say anyway."""
-    own, left = [], {"prior", "campaign", "question", "wave", "campaign file sha256", SIMULATED}
-    for note in record.notes:
-        kind = note if note == SIMULATED else note.partition(":")[0]
-        if kind in left and (note == SIMULATED or _OURS.match(note)):
-            left.discard(kind)
-        else:
-            own.append(note)
-    synthetic = is_synthetic(record)
-    stamps = [stamp for stamp in record.stamps if stamp.startswith(_SHOWN_STAMPS)]
-    return [
-        *([SYNTHETIC_NOTICE] if synthetic else []),
-        *own,
-        *map(as_sentence, stamps),
-        *([SIMULATED] if SIMULATED not in left else []),
-    ]
 
 
 def _title(record: Record, given: str | None) -> str:

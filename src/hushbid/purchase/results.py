@@ -20,6 +20,7 @@ from hushbid.money import amounts_due, in_units
 from hushbid.notebook import WITHHELD, Table, card, pretty
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody
+from hushbid.purchase.notices import stratum_notice
 from hushbid.purchase.strata_together import DecidedByStratum
 from hushbid.purchase.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record
@@ -268,7 +269,7 @@ def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps:
         "release": None if answer is None else campaign_estimate(campaign, answer),
         "question": campaign.question,
         "stamps": list(stamps),
-        "notices": list(campaign.notices),
+        "notices": [*_part_of(campaign), *campaign.notices],
         "record": {"written": decided.everybody is not None, "most_people": LARGEST_RECORD},
         "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
     }
@@ -324,3 +325,8 @@ def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool)
         "currency": [money.currency] * len(everybody.people),
         "delivered": np.array(_DELIVERED, dtype=object)[delivered].tolist(),
     }
+
+
+def _part_of(campaign: Campaign) -> list[str]:
+    """That a campaign is one stratum of another, in words."""
+    return [] if campaign.part_of is None else [str(stratum_notice(*campaign.part_of))]

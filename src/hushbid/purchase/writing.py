@@ -14,21 +14,20 @@ from typing import TYPE_CHECKING, Any
 
 from hushbid.disclosure import Answer
 from hushbid.documents import plain
+from hushbid.languages import Sentence
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import Decided, Everybody, record_writer
+from hushbid.purchase.notices import SIMULATED, SYNTHETIC, release_notes, stratum_note, stratum_notice, wave_notices
 from hushbid.purchase.people import Reading
-from hushbid.purchase.releasing import SYNTHETIC_NOTICE, asked_notes, wave_stamps
+from hushbid.purchase.releasing import asked_notes
 from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, Report, build_report, render_report
 from hushbid.staging import Staging, Write
 from hushbid.tables import Raw, table_writer
-from hushbid.wording import as_sentence
 
 if TYPE_CHECKING:
     from hushbid.engine import Priced
-
-SIMULATED = "The data are simulated: noise was added by the platform, not by people's own devices."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,10 +140,11 @@ def page_of(
     audits: tuple[AuditLine, ...],
 ) -> Report:
     """All that the report of a campaign shows, but for the hash of the record."""
-    notices = [SYNTHETIC_NOTICE, *campaign.notices] if campaign.synthetic else list(campaign.notices)
+    notices: list[str | Sentence] = [SYNTHETIC] if campaign.synthetic else []
+    notices += [] if campaign.part_of is None else [stratum_notice(*campaign.part_of)]
+    notices += campaign.notices
     if not campaign.synthetic and answer is not None:
-        told = wave_stamps(campaign.wave, answer.waves_before)
-        notices += map(as_sentence, told)
+        notices += wave_notices(campaign.wave, answer.waves_before)
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notices.append(SIMULATED)
     return build_report(
@@ -168,11 +168,15 @@ def _rendered(report: Report, record: Record) -> str:
     return str(render_report(replace(report, verify=replace(report.verify, record_hash=record.hash))))
 
 
-def notes_of(campaign: Campaign) -> list[str]:
+def notes_of(campaign: Campaign, answer: Answer | None) -> list[str]:
     """What a record says of a campaign beside its decisions."""
     notes = [f"campaign: {campaign.title}", *asked_notes(campaign.question, campaign.wave)]
     if campaign.path is not None and campaign.path.exists():
         notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")
+    if campaign.part_of is not None:
+        notes.append(stratum_note(*campaign.part_of))
+    if answer is not None:
+        notes += release_notes(campaign.wave, answer.waves_before, 0, None, synthetic=campaign.synthetic)
     if campaign.data is not None and campaign.data.kind == "simulated_values":
-        notes.append(SIMULATED)
+        notes.append(str(SIMULATED))
     return [*notes, *campaign.notices]

@@ -13,7 +13,7 @@ from hushbid.disclosure import ErrorModel, QuestionAnswer
 from hushbid.disclosure.delivery import planned_errors
 from hushbid.mechanism.releasing import plan_of
 from hushbid.questions import Choice, Layout, Number, Question, YesNo
-from hushbid.report.language import combination, fixed, interval, number, percent, say
+from hushbid.report.language import combination, fixed, interval, number, percent, say, say_plural
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import coarse
@@ -146,10 +146,14 @@ def _asked(question: Question, layout: Layout, row: int, by_coin: bool) -> str:
     """How a question was asked, and what it shares its noise with."""
     group = layout.group_of(row)
     others = len(group.rows) - 1
-    shared = say(", with a noise that it shares with {count} other questions", count=others) if others > 1 else ""
-    if others == 1:
-        shared = say(", with a noise that it shares with 1 other question")
-    part = ""
+    shared, part = "", ""
+    if others:
+        shared = say_plural(
+            ", with a noise that it shares with {count} other question",
+            ", with a noise that it shares with {count} other questions",
+            others,
+            count=others,
+        )
     if len(layout.groups) > 1:
         part = say("; {part} of everybody's privacy loss is for that", part=percent(group.share))
     if isinstance(question, Choice):

@@ -8,17 +8,25 @@ from typing import Any, Literal, Protocol
 from hushbid.allocation import Accuracy
 from hushbid.arrays import as_number
 from hushbid.disclosure import Release
-from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.errors import InputError
+from hushbid.languages import ENGLISH, Sentence, noted
 from hushbid.mechanism import Menu, Outcome
+from hushbid.mechanism.decision import LESS_EXACT
 from hushbid.money import Currency, Money
 from hushbid.report import sections
 from hushbid.report.conduct import Conduct, ConductFacts, conduct_facts
-from hushbid.report.language import ENGLISH, combination, retold, say, speaking
+from hushbid.report.language import combination, say, say_sentence, speaking
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
-from hushbid.report.suppression import GroupRow, too_few
+from hushbid.report.suppression import GroupRow, few_words, too_few
 from hushbid.wording import as_sentence
+
+LESS_EXACT_PAYMENTS = Sentence(
+    noted(
+        "Less exact payments: rounding leaves an error above the market's tolerance, and a misreport may gain as much"
+        " as the stated incentive error."
+    )
+)
 
 
 class Section(Protocol):
@@ -123,7 +131,7 @@ class Report:
     @property
     def few(self) -> str:
         """Why amounts are withheld, where they are."""
-        return say(FEW if self.estimate.strata is None else FEW_IN_STRATUM)
+        return few_words(in_stratum=self.estimate.strata is not None)
 
     @property
     def everybody_delivered(self) -> bool:
@@ -160,7 +168,7 @@ def build_report(
     spending_limit: float | None = None,
     settlement: Settlement | None = None,
     conduct: Conduct | None = None,
-    notices: Sequence[str] = (),
+    notices: Sequence[str | Sentence] = (),
     record_name: str = "record.json",
     record_hash: str | None = None,
     date: str = "",
@@ -175,7 +183,7 @@ def build_report(
     what is really paid; with a ``currency`` alone, payments are rounded up to its smallest coin. ``settlement`` is the
     account of whoever keeps one: who delivered, what is owed and paid; ``conduct`` likewise what was asked, when, and
     who took no part. ``notices`` are shown above all else. ``language`` is that of the page, "en" or "de"; what the
-    caller words stays as it is, but for notices of our own.
+    caller words stays as it is.
     """
     if not 0.0 < as_number(level, "level") < 1.0:
         raise InputError(f"level must lie strictly between 0 and 1, got {level}.", field="level")
@@ -208,7 +216,7 @@ def build_report(
             unit=_unit(outcome) or plain(unit),
             currency=material.currency,
             date=plain(date),
-            notices=tuple(retold(plain(notice)) for notice in [*notices, *(as_sentence(f) for f in outcome.flags)]),
+            notices=tuple(_notice(one) for one in [*notices, *map(_flag, outcome.flags)]),
             setting=outcome.market.setting,
             people=outcome.bids.size,
             bought_from=outcome.active,
@@ -217,6 +225,16 @@ def build_report(
             language=language,
             conduct=None if conduct is None else conduct_facts(conduct, material),
         )
+
+
+def _notice(notice: str | Sentence) -> str:
+    """A notice in the page's language; what the caller worded stays as it is."""
+    return plain(say_sentence(notice) if isinstance(notice, Sentence) else notice)
+
+
+def _flag(flag: str) -> Sentence:
+    """What a decision says of itself, as a sentence."""
+    return LESS_EXACT_PAYMENTS if flag == LESS_EXACT else Sentence(as_sentence(flag))
 
 
 def _named(stated: str) -> str:

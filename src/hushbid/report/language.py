@@ -1,106 +1,76 @@
 """The language of a report: its sentences, and how it writes numbers.
 
-English sentences stand in the code and are the keys under which ``texts/<language>.toml`` has the others; values stand
-in braces. Templates have a copy for each language, in ``templates/<language>``, which asks and shows the same. A page
-is built and drawn in one language, inside ``with speaking(language)``; outside of it everything is English. Whatever a
-report writes for people comes from here: the writers of `hushbid.wording` and `hushbid.money` have their counterparts,
-of the same names. What somebody else wrote stays as it is, and so do messages of errors that are not in the file.
+A page is built and drawn in one language, inside ``with speaking(code)``; outside of it everything is English. Whatever
+a report writes for people comes from here or from ``trans`` in a template: the writers of `hushbid.wording` and
+`hushbid.money` have their counterparts, of the same names. What others wrote stays as it is.
 """
 
-import re
-import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from functools import cache
-from importlib.resources import files
 
+from hushbid import languages, wording
 from hushbid import money as amounts
-from hushbid import wording
-from hushbid.errors import InputError
+from hushbid.languages import ENGLISH, Language, Sentence, noted
 from hushbid.money import NO_CURRENCY, Currency
 from hushbid.wording import NBSP, Range
 
-ENGLISH = "en"
-LANGUAGES = (ENGLISH, "de")
-"""What a report can be written in; English first."""
+SETTINGS = (noted("central"), noted("local"))
+"""The names of settings, which are said by what they are called in the code."""
 
 _SPOKEN: ContextVar[str] = ContextVar("language of the report", default=ENGLISH)
-_RECOGNISED = 40
-_SWAPPED = str.maketrans(",.", ".,")
 
 
 @contextmanager
-def speaking(language: str) -> Iterator[None]:
-    """Everything inside is said in this language."""
-    if language not in LANGUAGES:
-        raise InputError(f"language must be one of {', '.join(LANGUAGES)}, got {language!r}.", field="language")
-    before = _SPOKEN.set(language)
+def speaking(code: str) -> Iterator[None]:
+    """Say everything inside in this language; one that there is no catalogue for is refused."""
+    before = _SPOKEN.set(languages.language(code).code)
     try:
         yield
     finally:
         _SPOKEN.reset(before)
 
 
-@cache
-def sentences(language: str) -> Mapping[str, str]:
-    """What English sentences are in another language."""
-    text = files("hushbid.report").joinpath("texts", f"{language}.toml").read_text("utf-8")
-    return {key: value for key, value in tomllib.loads(text).items() if isinstance(value, str)}
+def spoken() -> Language:
+    """The language that is spoken now."""
+    return languages.language(_SPOKEN.get())
 
 
-def say(english: str, /, **values: object) -> str:
-    """A sentence with its values in the language that is spoken; one that is not known, such as a name, as it is.
+def say(message: str, /, **values: object) -> str:
+    """Say a sentence with its values; numbers are written as the language has them.
 
     >>> with speaking("de"):
     ...     say("median {median}", median=number(1234.5, 5))
     'Median 1.234,5'
     """
-    language = _SPOKEN.get()
-    if language == ENGLISH:
-        return english.format(**values) if values else english
-    told = sentences(language).get(english, english)
-    if not values:
-        return told
-    return told.format(**{name: _Local(one) if type(one) in (int, float) else one for name, one in values.items()})
+    return spoken()(message, **_local_numbers(values))
 
 
-def retold(text: str) -> str:
-    """A sentence of ours that was written down in English, with its values, in the language that is spoken.
+def say_plural(one: str, many: str, n: int, /, **values: object) -> str:
+    """Say the sentence for this number.
 
-    What is no sentence of ours stays as it is.
-
-    >>> with speaking("de"):
-    ...     retold("Wave 2: this question was answered from these people's data never before by this account.")[:16]
-    'Welle 2: Aus den'
+    >>> say_plural("One answer of {most}.", "{n} answers.", 1, n=1, most=3)
+    'One answer of 3.'
     """
-    if _SPOKEN.get() == ENGLISH:
-        return text
-    if text.endswith(".") and text in sentences(_SPOKEN.get()):
-        return say(text)
-    for key, told in _patterns(_SPOKEN.get()):
-        found = key.fullmatch(text)
-        if found:
-            return told.format(**{name: _people_again(value) for name, value in found.groupdict().items()})
-    return text
+    return spoken().plural(one, many, n, **_local_numbers(values))
 
 
-def _people_again(value: str) -> str:
-    """So many people, where a value is that."""
-    found = re.fullmatch(r"([0-9,]+) (person|people)", value)
-    return value if found is None else people(int(found[1].replace(",", "")))
+def say_within(context: str, message: str, /, **values: object) -> str:
+    """Say a text that has another translation elsewhere."""
+    return spoken().within(context, message, **_local_numbers(values))
 
 
-@cache
-def _patterns(language: str) -> tuple[tuple[re.Pattern[str], str], ...]:
-    """Sentences long enough to be recognised whatever their values are."""
-    found = []
-    for english, told in sentences(language).items():
-        pieces = re.split(r"\{(\w+)\}", english)
-        if sum(map(len, pieces[::2])) >= _RECOGNISED and not re.search(r"\{\w+:", english):
-            parts = (re.escape(one) if at % 2 == 0 else f"(?P<{one}>.+?)" for at, one in enumerate(pieces))
-            found.append((re.compile("".join(parts), flags=re.DOTALL), told))
-    return tuple(found)
+def say_sentence(sentence: Sentence) -> str:
+    """Say a sentence that was kept for when the language is known."""
+    return sentence.said(spoken(), _local_number)
+
+
+def _local_numbers(values: dict[str, object]) -> dict[str, object]:
+    return {name: _local_number(one) for name, one in values.items()}
+
+
+def _local_number(value: object) -> object:
+    return _Local(value) if type(value) in (int, float) else value
 
 
 class _Local:
@@ -110,54 +80,53 @@ class _Local:
         self.value = value
 
     def __format__(self, how: str) -> str:
-        return _local(format(self.value, how))
-
-
-def _local(text: str) -> str:
-    """A number with the signs that the language has between thousands and before decimals."""
-    return text if _SPOKEN.get() == ENGLISH else text.translate(_SWAPPED)
+        return spoken().number(format(self.value, how))
 
 
 def number(value: float, digits: int = 3) -> str:
     """A number with so many significant digits."""
-    return _local(wording.number(value, digits))
+    return spoken().number(wording.number(value, digits))
 
 
 def fixed(value: float, decimals: int) -> str:
     """A number with so many decimals."""
-    return _local(wording.fixed(value, decimals))
+    return spoken().number(wording.fixed(value, decimals))
 
 
 def percent(share: float, digits: int = 2) -> str:
     """A share of one as per cent; never 0 % or 100 % for what is not."""
     text = wording.percent(share, digits)
-    return say(text) if text.startswith(("under", "over")) else _local(text)
+    if text.startswith("under"):
+        return say("under {number}", number=spoken().number(text.removeprefix("under ")))
+    if text.startswith("over"):
+        return say("over {number}", number=spoken().number(text.removeprefix("over ")))
+    return spoken().number(text)
 
 
 def level_text(level: float) -> str:
     """A confidence as it was asked for, not rounded."""
-    return _local(wording.level_text(level))
+    return spoken().number(wording.level_text(level))
 
 
 def factor_at_most(loss: float) -> str:
     """By how much a privacy loss can change odds, at most."""
-    return _local(wording.factor_at_most(loss))
+    return spoken().number(wording.factor_at_most(loss))
 
 
 def interval(estimate: float, half_width: float, between: Range | None = None) -> tuple[str, str, str]:
     """Estimate, lower and upper end as texts; the ends are rounded outwards."""
-    value, low, high = wording.interval(estimate, half_width, between)
-    return _local(value), _local(low), _local(high)
+    value, low, high = map(spoken().number, wording.interval(estimate, half_width, between))
+    return value, low, high
 
 
 def count(people: int) -> str:
     """A number of people, thousands separated."""
-    return _local(wording.count(people))
+    return spoken().number(wording.count(people))
 
 
 def people(n: int) -> str:
     """So many people, in words."""
-    return say("1 person") if n == 1 else say("{number} people", number=count(n))
+    return say_plural("{number} person", "{number} people", n, number=count(n))
 
 
 def combination(names: Sequence[str], weights: Sequence[float]) -> str:
@@ -181,17 +150,18 @@ def money_at_most(amount: float, currency: Currency | None) -> str:
 
 
 def _with_code(text: str, currency: Currency | None) -> str:
-    if _SPOKEN.get() == ENGLISH or currency is None or currency == NO_CURRENCY:
-        return _local(text)
+    if currency is None or currency == NO_CURRENCY:
+        return spoken().number(text)
     code, _, digits = text.partition(NBSP)
-    return f"{_local(digits)}{NBSP}{code}"
+    return say_within("an amount of money", "{currency}\u00a0{number}", currency=code, number=spoken().number(digits))
 
 
 def currency_words(currency: Currency | None) -> str:
     """The currency's code where there is one, to stand beside numbers without it."""
-    return say(amounts.currency_words(currency))
+    none = currency is None or currency == NO_CURRENCY
+    return say("in money") if none else amounts.currency_words(currency)
 
 
 def lowered(name: str) -> str:
     """A name as it stands inside a sentence; where nouns are capital, as it is."""
-    return name.lower() if _SPOKEN.get() == ENGLISH else name
+    return name if spoken().capital_nouns else name.lower()

@@ -55,8 +55,7 @@ def policy(style: str) -> str:
 @cache
 def _page(spoken: str) -> "Template":
     """The template in a language, with what those of all sections may use."""
-    folder = "templates" if spoken == language.ENGLISH else f"templates/{spoken}"
-    templates = environment("hushbid.report", folder)
+    templates = environment("hushbid.report", spoken)
     templates.filters.update({write.__name__: write for write in _FILTERS})
     templates.tests["finite"] = math.isfinite
     templates.globals.update(smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=language.interval)

@@ -14,6 +14,7 @@ from typing import Literal
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
+from hushbid.languages import noted
 from hushbid.mechanism import Group, Menu, Outcome, Population
 from hushbid.money import Currency
 from hushbid.report.language import currency_words, number, say
@@ -38,8 +39,8 @@ _AVERAGES = 24
 _MOST_CURVES = 4
 _TABLE_ROWS = 13
 PAYMENT_PARTS = (
-    Part("compensation: her price times her ε", 0.0, "s1"),
-    Part("information rent", 0.0, "s2"),
+    Part(noted("compensation: her price times her ε"), 0.0, "s1"),
+    Part(noted("information rent"), 0.0, "s2"),
 )
 """What the colours under one curve of payments mean."""
 

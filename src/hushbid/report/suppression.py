@@ -29,6 +29,7 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.disclosure.error import FEWEST_IN_CHART, FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
+from hushbid.languages import noted
 from hushbid.mechanism import Outcome
 from hushbid.report.language import say
 from hushbid.report.rendering import plain
@@ -39,7 +40,7 @@ SMALLEST_CHART = FEWEST_IN_CHART
 SMALLEST_CELL = FEWEST_PEOPLE
 """No bar and no group's amount is shown that fewer people are behind."""
 
-NOT_STATED = "Not stated"
+NOT_STATED = noted("Not stated")
 _LONGEST_POOL = 40
 _FEWEST_BARS, _MOST_BARS = 8, 24
 
@@ -104,6 +105,18 @@ class Labels:
 def too_few(bought_from: int) -> bool:
     """Whether sums over those bought from would tell what one of them bid."""
     return 0 < bought_from < SMALLEST_CELL
+
+
+def few_words(*, in_stratum: bool) -> str:
+    """Why something is withheld: too few people were bought from, in all or in one of the strata."""
+    if in_stratum:
+        return say(
+            "Fewer than {number} people of a stratum were bought from, so this could show what one of them bid.",
+            number=SMALLEST_CELL,
+        )
+    return say(
+        "Fewer than {number} people were bought from, so this could show what one of them bid.", number=SMALLEST_CELL
+    )
 
 
 def fewest(outcome: Outcome) -> int:

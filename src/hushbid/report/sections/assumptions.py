@@ -6,14 +6,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation import Accuracy, Price
+from hushbid.languages import noted
 from hushbid.mechanism import Market
 from hushbid.priors.forms import prior_words
 from hushbid.questions import Number, Question
-from hushbid.report.language import number, say
+from hushbid.report.language import number, say, say_plural
 from hushbid.report.material import Material
 from hushbid.wording import at_most
 
-ANCHOR, TITLE = "assumptions", "Assumptions"
+ANCHOR, TITLE = "assumptions", noted("Assumptions")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -150,7 +151,7 @@ def _ranges(questions: Sequence[Question]) -> Assumption:
         "choice": say("one of a few answers"),
     }
     asked = [words for kind, words in kinds.items() if any(one.kind == kind for one in questions)]
-    count = say("{count} questions", count=len(questions)) if len(questions) > 1 else say("One question")
+    count = say_plural("One question", "{count} questions", len(questions), count=len(questions))
     return Assumption(
         title=say("Questions fixed in advance"),
         text=say(

@@ -13,14 +13,15 @@ from typing import Literal
 from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
 from hushbid.errors import InputError
+from hushbid.languages import noted
 from hushbid.mechanism import Outcome
-from hushbid.report.language import count, level_text, number, percent, say
+from hushbid.report.language import count, level_text, number, percent, say, say_plural
 from hushbid.report.material import Material, noise_share, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
 from hushbid.wording import NBSP, at_least, at_most
 
-ANCHOR, TITLE = "audits", "Audits"
+ANCHOR, TITLE = "audits", noted("Audits")
 
 ENOUGH_POWER = 0.8
 """An audit that would miss a planted fault more often than one time in five is called weak."""
@@ -206,7 +207,7 @@ def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:
             stated=number(at_most(audit.stated_error), 2),
         )
     everybody = people is not None and audit.people >= people
-    who = say("one person") if audit.people == 1 else say("{number} people", number=count(audit.people))
+    who = say_plural("one person", "{number} people", audit.people, number=count(audit.people))
     tried = count(audit.bids_tried)
     power = 1.0 if everybody else 1.0 - (1.0 - _WRONG_PAYMENTS) ** audit.people
     return AuditLine(

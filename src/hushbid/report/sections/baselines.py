@@ -10,15 +10,16 @@ from markupsafe import Markup
 from hushbid.allocation import Price
 from hushbid.baselines import ComparisonRow, compare
 from hushbid.errors import HushbidError
+from hushbid.languages import noted
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency
-from hushbid.report.language import money, number, percent, retold, say
+from hushbid.report.language import money, number, percent, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, rule, text_width
 from hushbid.wording import with_unit
 
-ANCHOR, TITLE = "baselines", "Other ways to buy"
+ANCHOR, TITLE = "baselines", noted("Other ways to buy")
 
 MOST_PEOPLE = 20_000
 """With more, searching every baseline's terms takes longer than the campaign itself."""
@@ -80,7 +81,7 @@ def facts_of(material: Material) -> BaselinesFacts:
         found = compare(outcome.market, outcome.bids)
     except HushbidError as problem:
         return BaselinesFacts(
-            rows=(), missing=say("Other ways to buy cannot be computed here: {problem}", problem=retold(str(problem)))
+            rows=(), missing=say("Other ways to buy cannot be computed here: {problem}", problem=say(str(problem)))
         )
     rows = tuple(_facts(row) for row in (found.ours, *found.baselines))
     return BaselinesFacts(rows=rows, missing="", price_goal=isinstance(outcome.market.goal, Price))
@@ -113,7 +114,7 @@ def _facts(row: ComparisonRow) -> BaselineFacts:
         voluntary=row.voluntary,
         payment=row.payment_for_same_error,
         standard_error=math.sqrt(row.error_for_same_payment),
-        note=retold(row.note),
+        note=say(row.note) if row.note else "",
     )
 
 

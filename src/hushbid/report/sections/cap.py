@@ -11,6 +11,7 @@ import numpy as np
 
 from hushbid.allocation import Accuracy, HardBudget, Price
 from hushbid.errors import InputError, MarketError
+from hushbid.languages import noted
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency
 from hushbid.report.language import currency_words, money, number, say
@@ -35,7 +36,7 @@ from hushbid.report.svg import (
 )
 from hushbid.wording import with_unit
 
-ANCHOR, TITLE = "cap", "What a cap costs"
+ANCHOR, TITLE = "cap", noted("What a cap costs")
 
 _POINTS, _POINTS_OF_MANY, _MANY = 20, 10, 200_000
 _DEAREST = 0.5

@@ -14,6 +14,7 @@ import numpy as np
 from hushbid.allocation import Goal
 from hushbid.allocation.problem import relative_gap
 from hushbid.arrays import rounded_sum
+from hushbid.languages import noted
 from hushbid.mechanism import Outcome
 from hushbid.money import Currency
 from hushbid.report.language import lowered, money, percent, say
@@ -21,7 +22,7 @@ from hushbid.report.material import Material, Settlement
 from hushbid.report.suppression import few_missing, too_few
 from hushbid.report.svg import Chart, Part, Table, divided_bar
 
-ANCHOR, TITLE = "cost", "What it cost, and why"
+ANCHOR, TITLE = "cost", noted("What it cost, and why")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

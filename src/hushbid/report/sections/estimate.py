@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from hushbid.languages import noted
 from hushbid.report import answers_chart, strata_table
 from hushbid.report.language import fixed, interval, level_text, number, percent, say
 from hushbid.report.material import Material, noise_share
@@ -27,7 +28,7 @@ from hushbid.report.svg import (
 )
 from hushbid.wording import cut_to, decimals_for, is_unusable, with_unit
 
-ANCHOR, TITLE = "estimate", "The estimate"
+ANCHOR, TITLE = "estimate", noted("The estimate")
 _BANDS = (0.5, 0.8)
 _ZOOM_BELOW = 0.12
 

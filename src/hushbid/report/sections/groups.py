@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from hushbid.languages import noted
 from hushbid.report.language import count, number, percent, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import GroupRow, as_labels, group_rows
@@ -19,7 +20,7 @@ from hushbid.report.svg import (
     text_width,
 )
 
-ANCHOR, TITLE = "people", "Who was bought from"
+ANCHOR, TITLE = "people", noted("Who was bought from")
 
 
 def facts_of(material: Material) -> tuple[GroupRow, ...] | None:

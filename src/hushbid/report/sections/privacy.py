@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from markupsafe import Markup
 
 from hushbid.disclosure import Release
-from hushbid.disclosure.error import FEW_IN_STRATUM
+from hushbid.languages import noted
 from hushbid.mechanism import Outcome
 from hushbid.report import schedule_chart
 from hushbid.report.language import count, factor_at_most, number, people, percent, say
@@ -17,6 +17,7 @@ from hushbid.report.suppression import (
     coarse,
     enough_for_chart,
     few_missing,
+    few_words,
     fewest,
     histogram,
     quantiles,
@@ -39,8 +40,7 @@ from hushbid.report.svg import (
 )
 from hushbid.wording import NBSP, at_most
 
-ANCHOR, TITLE = "privacy", "Who gave up how much privacy"
-FEW_FOR_A_CHART = f"Fewer than {SMALLEST_CHART} people were bought from, so a chart could show what one of them bid."
+ANCHOR, TITLE = "privacy", noted("Who gave up how much privacy")
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
@@ -102,8 +102,11 @@ def facts_of(material: Material) -> PrivacyFacts:
 def _withheld(outcome: Outcome, people: int) -> str:
     """Why charts are missing, if they are: few people in all, or in a stratum, whose loss follows from the others'."""
     if not enough_for_chart(people):
-        return say(FEW_FOR_A_CHART)
-    return say(FEW_IN_STRATUM) if too_few(fewest(outcome)) else ""
+        return say(
+            "Fewer than {number} people were bought from, so a chart could show what one of them bid.",
+            number=SMALLEST_CHART,
+        )
+    return few_words(in_stratum=True) if too_few(fewest(outcome)) else ""
 
 
 def _cap(outcome: Outcome) -> float | None:

@@ -33,6 +33,7 @@ from markupsafe import Markup
 from hushbid.allocation import Accuracy
 from hushbid.arrays import FloatArray
 from hushbid.estimation import Strata
+from hushbid.languages import noted
 from hushbid.report import protection_chart
 from hushbid.report.answers_chart import answer_facts
 from hushbid.report.language import count, number, say
@@ -57,7 +58,7 @@ from hushbid.report.svg import (
 )
 from hushbid.wording import with_unit
 
-ANCHOR, TITLE = "selection", "Could prices mislead?"
+ANCHOR, TITLE = "selection", noted("Could prices mislead?")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

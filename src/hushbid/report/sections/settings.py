@@ -9,15 +9,21 @@ from markupsafe import Markup
 
 from hushbid.allocation import Accuracy, Price
 from hushbid.errors import HushbidError, InputError
+from hushbid.languages import noted
 from hushbid.mechanism import Market, Outcome
 from hushbid.money import Currency
-from hushbid.report.language import count, level_text, lowered, money, number, people, retold, say
+from hushbid.report.language import count, level_text, lowered, money, number, people, say
 from hushbid.report.material import Material, planned_error
 from hushbid.report.suppression import SMALLEST_CELL, fewest, too_few
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, text_width
 from hushbid.wording import NBSP, at_most, with_unit
 
-ANCHOR, TITLE = "settings", "Central against local"
+_REPEATED = noted(
+    "variance must be one number in the local setting: with one per person the optimum is NP-hard to find."
+)
+"""Why the other setting may not be computed, in the words of the refusal."""
+
+ANCHOR, TITLE = "settings", noted("Central against local")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,8 +89,8 @@ def facts_of(material: Material) -> ComparisonFacts:
         except HushbidError as problem:
             missing = _by_setting(
                 outcome,
-                say("The central setting cannot be computed: {problem}", problem=retold(str(problem))),
-                say("The local setting cannot be computed: {problem}", problem=retold(str(problem))),
+                say("The central setting cannot be computed: {problem}", problem=say(str(problem))),
+                say("The local setting cannot be computed: {problem}", problem=say(str(problem))),
             )
             return ComparisonFacts(settings=(here,), missing=missing)
     if other.market.setting == outcome.market.setting or not np.array_equal(other.bids, outcome.bids):

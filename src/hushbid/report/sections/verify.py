@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 from hushbid import __version__
+from hushbid.languages import noted
 from hushbid.priors.forms import prior_words
 from hushbid.report.language import say
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 
-ANCHOR, TITLE = "verify", "How to verify"
+ANCHOR, TITLE = "verify", noted("How to verify")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

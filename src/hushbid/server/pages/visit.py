@@ -108,7 +108,7 @@ class Visit:
     def page(self, template: str, *, status: int = 200, here: str | None = None, **values: Any) -> Response:
         """A page. ``here`` is where it can be read again, if not at the address that was asked for."""
         shown = (
-            environment("hushbid.server.pages")
+            environment("hushbid.server.pages", self.texts.language)
             .get_template(template)
             .render(
                 t=self.texts,

@@ -1,0 +1,134 @@
+"""What a page says above everything: sentences of ours, how a record notes them as data, and how they are read again.
+
+A note of ours is a name, a colon and its values, ``waves before: 3``; each stands there at most once, before the
+notices that the campaign words itself. So a page can be written from a record in any language.
+"""
+
+import re
+from typing import Literal
+
+from hushbid.languages import Sentence, noted, noted_plural
+from hushbid.record import Record
+
+SYNTHETIC = Sentence(
+    noted(
+        "This campaign is made up: nobody in it was promised anything. Its estimate is drawn anew at every run, which"
+        " would tell too much about real people."
+    )
+)
+SIMULATED = Sentence(noted("The data are simulated: noise was added by the platform, not by people's own devices."))
+
+_NOTE = re.compile(
+    r"(prior): \{.*|(campaign|question): .*|(campaign file sha256): [0-9a-f]{64}|(wave|waves before): (\d{1,9})"
+    r"|(late data): (\d{1,9}) (paid|unpaid)|(stratum): one of (\d{1,9}) of (.*)",
+    flags=re.DOTALL,
+)
+"""The notes that are not notices of the campaign's own."""
+
+
+def wave_notices(wave: int, before: int) -> list[Sentence]:
+    """What is said of a question that was asked before; nothing if it was not."""
+    if wave == 1 and before == 0:
+        return []
+    if before == 0:
+        told = noted("Wave {wave}: this question was answered from these people's data never before by this account.")
+    elif before == 1:
+        told = noted(
+            "Wave {wave}: this question was answered from these people's data once before, and what they lose adds up."
+        )
+    else:
+        told = noted(
+            "Wave {wave}: this question was answered from these people's data {before} times before, and what they"
+            " lose adds up."
+        )
+    return [Sentence(told, {"wave": wave, "before": before})]
+
+
+def late_notice(people: int, paid: Literal["paid", "unpaid"]) -> Sentence:
+    """What is said of data that came after the estimate was drawn."""
+    if paid == "paid":
+        return noted_plural(
+            "Late: the data of {number:,} person came after the estimate was drawn and were not used; they are paid.",
+            "Late: the data of {number:,} people came after the estimate was drawn and were not used; they are paid.",
+            people,
+            number=people,
+        )
+    return noted_plural(
+        "Late: the data of {number:,} person came after the estimate was drawn and were not used; they are unpaid.",
+        "Late: the data of {number:,} people came after the estimate was drawn and were not used; they are unpaid.",
+        people,
+        number=people,
+    )
+
+
+def stratum_notice(campaign: str, count: int) -> Sentence:
+    """What a reader of one stratum has to know."""
+    return noted_plural(
+        "This is the only stratum of the campaign {campaign}, each of which has an estimate of its own.",
+        "This is one of {count} strata of the campaign {campaign}, each of which has an estimate of its own.",
+        count,
+        campaign=campaign,
+        count=count,
+    )
+
+
+def as_stamp(notice: Sentence) -> str:
+    """A notice as a record stamps it: in English, without capital and full stop."""
+    text = str(notice).removesuffix(".")
+    return f"{text[0].lower()}{text[1:]}"
+
+
+def stratum_note(campaign: str, count: int) -> str:
+    """How a record notes that it is about one stratum."""
+    return f"stratum: one of {count} of {campaign}"
+
+
+def release_notes(
+    wave: int, before: int, late: int, paid: Literal["paid", "unpaid"] | None, *, synthetic: bool
+) -> list[str]:
+    """How a record notes what its release has to be told of."""
+    asked_again = not synthetic and wave_notices(wave, before)
+    return [
+        *([f"waves before: {before}"] if asked_again else []),
+        *([f"late data: {late} {paid}"] if late else []),
+    ]
+
+
+def notices_of(record: Record, *, synthetic: bool) -> list[str | Sentence]:
+    """The sentences above everything: ours that follow from the notes, and the campaign's own."""
+    own: list[str | Sentence] = []
+    noted_already: dict[str, tuple[str, ...]] = {}
+    simulated = False
+    for note in record.notes:
+        found = _NOTE.fullmatch(note)
+        values = () if found is None else tuple(part for part in found.groups() if part is not None)
+        if note == str(SIMULATED) and not simulated:
+            simulated = True
+        elif values and values[0] not in noted_already:
+            noted_already[values[0]] = values[1:]
+        else:
+            own.append(note)
+    return [
+        *([SYNTHETIC] if synthetic else []),
+        *_of_stratum(noted_already),
+        *own,
+        *_of_release(noted_already),
+        *([SIMULATED] if simulated else []),
+    ]
+
+
+def _of_stratum(notes: dict[str, tuple[str, ...]]) -> list[Sentence]:
+    if "stratum" not in notes:
+        return []
+    count, campaign = notes["stratum"]
+    return [stratum_notice(campaign, int(count))]
+
+
+def _of_release(notes: dict[str, tuple[str, ...]]) -> list[Sentence]:
+    found = []
+    if "wave" in notes and "waves before" in notes:
+        found += wave_notices(int(notes["wave"][0]), int(notes["waves before"][0]))
+    if "late data" in notes:
+        number, paid = notes["late data"]
+        found.append(late_notice(int(number), "paid" if paid == "paid" else "unpaid"))
+    return found

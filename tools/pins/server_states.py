@@ -1,0 +1,216 @@
+"""The pages of campaigns in many states, as analysts, auditors, participants and strangers see them."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from argon2 import PasswordHasher
+
+from hushbid.priors import LogNormal, Uniform
+from hushbid.questions import Choice, Number, YesNo
+from hushbid.server.domain.consent import Consent
+from hushbid.server.service import accounts
+from tests.server.api.support import Live, live
+from tests.server.pages.support import Visitor
+from tests.server.support import PASSWORD, Installation, Play, decided, drafted, opened
+
+LANGUAGES = ("en", "de")
+NOISY = "noisy "
+"""Before the name of a page on which numbers are drawn by chance."""
+
+_SURVEY = (
+    Number(name="How many hours?", bounds=(0, 14), unit="hours"),
+    YesNo(name="Did you take anything?"),
+    Choice(name="How rested?", answers=("rested", "so-so", "tired")),
+)
+_CONSENT = Consent(
+    controller="Institute",
+    contact="privacy@example.org",
+    purpose="A study.",
+    storage="Ten years.",
+    texts={"en": "We ask nurses.", "de": "Wir fragen Pflegekräfte."},
+)
+_LATER = {"bid_by": datetime(2026, 12, 1, 18, tzinfo=UTC), "deliver_by": datetime(2026, 12, 15, 18, tzinfo=UTC)}
+_STAFF = ("", "/people", "/payments", "/audit", "/log", "/participants", "/copy", "/edit", "/report")
+_STEPS = ("open", "close", "release", "cancel", "pay", "unpay", "undelivered")
+_MINE = (
+    *("", "/choice", "/answers", "/agreement", "/decline", "/withdraw", "/device", "/others", "/leave"),
+    *("/given-up", "/payout"),
+)
+
+
+def server_pages(folder: Path) -> dict[str, str]:
+    """Every page, by its name."""
+    found: dict[str, str] = {}
+    accounts._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
+    with Installation(folder / "home", None).start() as service, live(service) as site:
+        plays = _plays(site)
+        found |= dict(_strangers(site, plays))
+        for name, play in plays.items():
+            found |= dict(_staff(site, name, play, "ann"))
+            found |= dict(_participants(site, name, play))
+        found |= dict(_staff(site, "released", plays["released"], "otto"))
+        found |= dict(_forms(site, plays))
+    return found
+
+
+def _plays(site: Live) -> dict[str, Play]:
+    service = site.service
+    people = ["a@example.org", "b@example.org", "c@example.org", "d@example.org"]
+    released = decided(service, people, public_estimate=True, payout="email", participation_fee=250, retention_days=9)
+    released.deliver([0, 1, 2])
+    service.state_payout(released.token(0), "a@example.org")
+    released.release()
+    service.mark_paid(released.who, released.id, ["b@example.org"])
+    asked: dict[str, Any] = {"questions": _SURVEY, "bounds": None, "consent": _CONSENT, "question": "How do you sleep?"}
+    plays = {
+        "draft": drafted(service, 3),
+        "full draft": drafted(service, 5, **asked, **_LATER, participation_fee=100, budget=100_00, limits=True),
+        "bidding": opened(service, 4, participation_fee=100, description="For the council.\nNobody else.", limits=True),
+        "survey": opened(service, 5, **asked, **_LATER, observer="your employer", statement="Less than 6 hours?"),
+        "local": opened(service, 4, setting="local", unit="hours", payout="iban", prior=LogNormal(0.0, 0.6)),
+        "single": opened(service, 4, single_visit=True, payout="panel", prior=Uniform(1, 4), fee_after_withdrawal=True),
+        "strata": opened(service, [("a", None, "x"), ("b", None, "y"), ("c", None, "x")], **_strata()),
+        "offers": decided(service, 4, payout="iban", **_LATER),
+        "local offers": decided(service, 4, setting="local", unit="hours"),
+        "survey offers": decided(service, 4, **{**asked, "consent": Consent()}),
+        "released": released,
+    }
+    service.bid(plays["bidding"].token(1), 1.5)
+    service.decline(plays["bidding"].token(2))
+    plays["offers"].deliver([1, 2])
+    service.withdraw(plays["offers"].token(2))
+    for name in ("nothing", "undelivered", "cancelled"):
+        plays[name] = _ended(service, name)
+    return plays
+
+
+def _strata() -> dict[str, Any]:
+    return {"strata": {"shares": {"x": 0.5, "y": 0.5}}}
+
+
+def _ended(service: Any, how: str) -> Play:
+    play = decided(service, 3) if how == "undelivered" else opened(service, 3)
+    if how == "undelivered":
+        play.release(accept_nobody=True)
+        return play
+    play.bid([0])
+    if how == "nothing":
+        play.decide()
+    else:
+        service.cancel(play.who, play.id, "It rained.")
+    return play
+
+
+def _both(visitor: Visitor, path: str, name: str) -> Iterator[tuple[str, str]]:
+    for language in LANGUAGES:
+        answer = visitor.client.get(f"{path}?lang={language}")
+        place = answer.headers.get("location", "")
+        yield f"{name}/{language}", f"<!-- {answer.status_code} {place} -->{answer.text}"
+
+
+def _strangers(site: Live, plays: dict[str, Play]) -> Iterator[tuple[str, str]]:
+    with Visitor(site.url) as visitor:
+        for path in ("/", "/p/other", "/p", "/p/left", "/login", "/nothing-here", "/campaigns"):
+            yield from _both(visitor, path, f"stranger {path}")
+        for name, play in plays.items():
+            yield from _both(visitor, f"/c/{play.id}", f"{_noise(name)}public {name}")
+        for language in LANGUAGES:
+            visitor.get(f"/login?lang={language}")
+            for link in ("", "nonsense", "hb_p_unknown", plays["draft"].link(0)):
+                answer = visitor.send("/p/enter", "/p/other", link=link)
+                yield f"stranger enters {link[:12]}/{language}", answer.text
+            yield f"wrong password/{language}", visitor.send("/login", "/login", name="ann", password="x").text
+            yield f"forged/{language}", visitor.client.post("/login", data={"name": "ann"}).text
+
+
+def _staff(site: Live, name: str, play: Play, who: str) -> Iterator[tuple[str, str]]:
+    with Visitor(site.url) as visitor:
+        visitor.log_in(who, PASSWORD)
+        for path in ("/campaigns", "/privacy-account", "/campaigns/new") if name == "released" else ():
+            yield from _both(visitor, path, f"{NOISY}{who} {path}")
+        base = f"/campaigns/{play.id}"
+        steps = [f"/steps/{step}" for step in _STEPS]
+        person = play.links[0].id
+        more = [
+            f"/people/{person}/link",
+            f"/people/{person}/remove",
+            "/as-participant/consent",
+            "/as-participant/choice",
+        ]
+        for part in (*_STAFF, *steps, *more):
+            yield from _both(visitor, base + part, f"{_noise(name)}{who} {name} {part.replace(person, 'person')}")
+
+
+def _participants(site: Live, name: str, play: Play) -> Iterator[tuple[str, str]]:
+    for row in range(len(play.links)):
+        with Visitor(site.url) as visitor:
+            visitor.come_in(play.fresh(row))
+            before = f"{_noise(name)}{name} person {row}"
+            yield from _both(visitor, "/p", f"{before} first")
+            if play.view.state.value == "bidding" and row == 0:
+                visitor.agree()
+            for path in _MINE:
+                yield from _both(visitor, f"/p{path}", f"{before} /p{path}")
+            for language in LANGUAGES:
+                visitor.get(f"/p?lang={language}")
+                for path, page, fields in _sent(name):
+                    answer = visitor.send(path, page, **fields)
+                    yield f"{before} {path} {sorted(fields.values())}/{language}", f"{answer.status_code}{answer.text}"
+
+
+def _sent(name: str) -> list[tuple[str, str, dict[str, str]]]:
+    """What is typed into participants' forms, and refused or asked about again."""
+    prices = [
+        ("/p/choice", "/p/choice", {"price": price}) for price in ("", "abc", "1.000", "-1", "1.23456", "1.5", "9")
+    ]
+    limits = [("/p/choice", "/p/choice", {"price": "1.5", "limit": limit}) for limit in ("49", "x", "70")]
+    values = [("/p/deliver", "/p", {"value": value}) for value in ("", "abc", "77", "7.5")]
+    answers = [("/p/deliver", "/p", {"answer-0": value, "answer-1": "yes"}) for value in ("", "x", "99", "5")]
+    return [*prices, *limits, *values, *answers, ("/p/agree", "/p", {}), ("/p/payout", "/p/payout", {"handle": "none"})]
+
+
+def _forms(site: Live, plays: dict[str, Play]) -> Iterator[tuple[str, str]]:
+    """Drafts that are refused field by field, forecasts, invitations and steps."""
+    wrong = ["", "x", "-1", "0", "1e9", "999999999999", "0.123456789", "é" * 5000]
+    with Visitor(site.url) as visitor:
+        visitor.log_in("ann", PASSWORD)
+        for language in LANGUAGES:
+            edit = f"/campaigns/{plays['full draft'].id}/edit"
+            visitor.get(f"{edit}?lang={language}")
+            fields = visitor.fields(edit)
+            for number, text in enumerate(wrong):
+                typed = {
+                    name: text if not name.startswith(("csrf", "once")) else value for name, value in fields.items()
+                }
+                answer = visitor.client.post(edit, data={**typed, "do": "save"}, follow_redirects=True)
+                yield f"draft refused {number}/{language}", answer.text
+            for number, changes in enumerate(_changes()):
+                answer = visitor.client.post("/campaigns/preview", data={**fields, **changes}, follow_redirects=True)
+                yield f"{NOISY}preview {number}/{language}", answer.text
+            base = f"/campaigns/{plays['draft'].id}"
+            for number, typed in enumerate(({"count": "x"}, {"count": "0"}, {"count": ""}, {"people": "a\na"})):
+                hidden = visitor.hidden(f"{base}/participants")
+                answer = visitor.client.post(f"{base}/participants", data={**hidden, **typed}, follow_redirects=True)
+                yield f"invite {number}/{language}", answer.text
+
+
+def _changes() -> list[dict[str, str]]:
+    return [
+        {},
+        {"do": "preview"},
+        {"setting": "local"},
+        {"goal": "budget", "budget": "1"},
+        {"goal": "hard_budget", "hard_budget": "50"},
+        {"goal": "accuracy", "error": "0.5"},
+        {"currency": "eur"},
+        {"people": "0"},
+        {"participation_fee": "100"},
+        {"bid_by": "2020-01-01T10:00"},
+        {"automatic": "yes", "bid_by": "", "deliver_by": ""},
+    ]
+
+
+def _noise(name: str) -> str:
+    return NOISY if name in ("released",) else ""
