@@ -151,7 +151,9 @@ def _guessed(problem: CentralProblem, guess: Allocation) -> Points | None:
     # T = 2Aη/η², σ = 2A/η²; a level is the cost of somebody bought from and what their loss stands for
     weight = guess.error_weight * problem.form.factor / problem.form.money
     sigma = 2.0 * weight / (total * total)
-    costs = problem.costs[bought] / problem.form.scale + sigma * losses[bought] * (problem.variances[bought] / problem.form.unit)
+    costs = problem.costs[bought] / problem.form.scale + sigma * losses[bought] * (
+        problem.variances[bought] / problem.form.unit
+    )
     levels = np.zeros((problem.strata.count, 1))
     np.maximum.at(levels[:, 0], problem.codes[bought], costs)
     if not (sigma > 0.0 and np.isfinite(levels).all()):

@@ -85,7 +85,7 @@ class BudgetRule:
         points = None
         if unsolved.size:
             populations = self._rule.moved(stratum, rows[unsolved], costs[unsolved])
-            points, _ = self._rule.solved(populations)
+            points, _ = self._rule.near(populations)
             assert populations.moves is not None
             loss[unsolved] = populations.moves.losses(points.levels.stratum(stratum), points.sigma)
             mse[unsolved] = points.mse
@@ -157,7 +157,7 @@ class BudgetRule:
         return value - np.where(there, limits.own[which] * np.maximum(unspent - x, 0.0), 0.0)
 
     def _solved(self, rows: IndexArray, costs: FloatArray) -> Points:
-        return self._rule.solved(self._rule.moved(0, rows, costs))[0]
+        return self._rule.near(self._rule.moved(0, rows, costs))[0]
 
     def _area(self, rows: IndexArray, start: Points, top: FloatArray, stop: FloatArray) -> FloatArray:
         """The integral of the loss between two costs, in the smallest box that is never left."""
@@ -170,7 +170,13 @@ class BudgetRule:
                 some = unsolved[begin : begin + step]
                 levels, sigma = start.levels.take(some).stratum(0), start.sigma[some]
                 found, kept = areas(
-                    box.pools[0], moves.take(some), levels, sigma, self._problem.form.target.number, top[some], stop[some]
+                    box.pools[0],
+                    moves.take(some),
+                    levels,
+                    sigma,
+                    self._problem.form.target.number,
+                    top[some],
+                    stop[some],
                 )
                 area[some[kept]] = found[kept]
                 left.append(some[~kept])

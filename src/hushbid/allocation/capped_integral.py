@@ -1,12 +1,14 @@
 """The integral of one person's loss over their own cost, under a budget and caps.
 
 While nobody changes sides, the others' sums ``M₁, M₂ = Σuψ, Σuψ²`` inside and ``E, D, L`` at the cap stay, and with
-``P = 2 + D`` and ``b = B − L`` the two equations are linear in ``y = λ/σ`` and ``ρ = 1/σ``. Somebody with cost ``x`` loses
+``P = 2 + D`` and ``b = B − L`` the two equations are linear in ``y = λ/σ`` and ``ρ = 1/σ``. A person with cost ``x``
+loses
 
     ε = u·(b(b + Ex) + P(M₂ − M₁x)) / (u·E·x² + u·b·x + b·M₁ + E·M₂),
 
-a rational function, and ``y`` falls in ``x`` up to some cost and rises beyond it. On the line ``b·ρ + E·y = P`` everybody
-else enters at one ``y`` and reaches their cap at another. So from the highest cost one goes down from change to change.
+a rational function, and ``y`` falls in ``x`` up to some cost and rises beyond it. On the line ``b·ρ + E·y = P``
+everybody else enters at one ``y`` and reaches their cap at another. So from the highest cost one goes down from change
+to change.
 Each part of the integral has its poles left of zero, so Gauss's rule is exact to rounding.
 """
 
@@ -57,7 +59,9 @@ class _Groups(Protocol):
 
     def ends(self, unsolved: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]: ...
 
-    def change(self, unsolved: IndexArray, ends: tuple[FloatArray, FloatArray], falling: BoolArray, y: FloatArray) -> None: ...
+    def change(
+        self, unsolved: IndexArray, ends: tuple[FloatArray, FloatArray], falling: BoolArray, y: FloatArray
+    ) -> None: ...
 
 
 class _SortedGroups:
@@ -72,12 +76,18 @@ class _SortedGroups:
     def line(self, unsolved: IndexArray, budget: float) -> _Line:
         pool, capped, below, person = self._pool, self._capped[unsolved], self._below[unsolved], self._person[unsolved]
         at, reach = np.minimum(person, pool.size - 1), float(pool.reach[0])
-        inside = (person >= capped) & (person < below)
+        inside, cheap = (person >= capped) & (person < below), person < capped
         sums = []
-        for k, start, end, out in ((1, capped, below, inside), (2, capped, below, inside), (0, 0, capped, person < capped), (1, 0, capped, person < capped)):
-            found = self._sums[k][end] - self._sums[k][start]
+        nobody = np.zeros_like(capped)
+        for k, start, end, out in (
+            (1, capped, below, inside),
+            (2, capped, below, inside),
+            (0, nobody, capped, cheap),
+            (1, nobody, capped, cheap),
+        ):
+            own = np.where(out, pool.mass[at] * pool.costs[at] ** k, 0.0)
             left = (end - start) - out  # nobody left: exactly nothing
-            sums.append(np.where(left > 0, found - np.where(out, pool.mass[at] * pool.costs[at] ** k, 0.0), 0.0).astype(float))
+            sums.append(np.where(left > 0, self._sums[k][end] - self._sums[k][start] - own, 0.0).astype(float))
         used = reach * sums[2] if reach < np.inf else 0.0 * sums[2]
         spent = reach * sums[3] if reach < np.inf else 0.0 * sums[3]
         return _Line(sums[0], sums[1], used, 2.0 + (reach * used if reach < np.inf else used), budget - spent)
@@ -187,10 +197,10 @@ def areas(
 def _nearest(ends: tuple[FloatArray, FloatArray], falling: BoolArray) -> FloatArray:
     """The next ``y`` at which somebody changes sides."""
     if ends[0].ndim == 1:
-        return np.where(falling, np.maximum(*ends), np.minimum(*ends))
+        return np.asarray(np.where(falling, np.maximum(*ends), np.minimum(*ends)))
     high = np.maximum(*(one.max(axis=1, initial=-np.inf) for one in ends))
     low = np.minimum(*(one.min(axis=1, initial=np.inf) for one in ends))
-    return np.where(falling, high, low)
+    return np.asarray(np.where(falling, high, low))
 
 
 class _Piece:

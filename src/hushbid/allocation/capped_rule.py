@@ -26,13 +26,13 @@ from hushbid.allocation.caps import (
 from hushbid.allocation.central_problem import CentralProblem, limited
 from hushbid.allocation.frontier import Points, meet, settle
 from hushbid.allocation.pool import Moves
-from hushbid.allocation.populations import Populations
 from hushbid.allocation.pool_change import value_changes
+from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import search
 from hushbid.allocation.reply_rules import Replies
 from hushbid.allocation.valley import single_minimum_up_to
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.errors import MarketError
+from hushbid.errors import InputError, MarketError
 
 _CHUNK = 1 << 13
 _SEARCHED = 256
@@ -47,6 +47,11 @@ class CappedRule:
     """The optimum under caps as a function of one person's cost, everybody else's fixed."""
 
     def __init__(self, problem: CentralProblem) -> None:
+        if problem.form.target.kind == "budget" and problem.form.sizes.size > 1:
+            raise InputError(
+                "with strata and a Budget max_loss must be infinite: under caps a higher cost may raise a loss there.",
+                field="max_loss",
+            )
         self._problem = problem
         self._rows = np.flatnonzero(problem.costs < math.inf)
         each = cheapest_first(problem, self._rows)
@@ -147,7 +152,9 @@ class CappedRule:
             if self._now is not None and any(not pool.even and pool.size > 64 for pool in pools):
                 points = self._now.points
                 levels, sigma = points.levels.high[:, 0], float(points.sigma[0])
-                active = sum(int(np.count_nonzero(pool.costs < level)) for pool, level in zip(pools, levels, strict=True))
+                active = sum(
+                    int(np.count_nonzero(pool.costs < level)) for pool, level in zip(pools, levels, strict=True)
+                )
                 width = 2.0 / max(active, 16)
                 while width < 0.5:
                     ends = sigma * (1.0 - width), sigma * (1.0 + width)
@@ -156,53 +163,45 @@ class CappedRule:
             self._boxes.append(self._populations)
         return self._boxes
 
-    def near(self, populations: Populations) -> tuple[Points, BoolArray, FloatArray]:
-        """The points reached from the present one; where that settled; and the change of the value there."""
-        assert self._now is not None
+    def near(self, populations: Populations) -> tuple[Points, FloatArray]:
+        """Return the point of every population that is reached from the present one, and the change of the value.
+
+        For an accuracy and a budget there is no other. Under a budget the value is found elsewhere.
+        """
         assert populations.moves is not None
-        now, target = self._now.points, self._problem.form.target
-        count = populations.moves.person.size
+        target, count = self._problem.form.target, populations.moves.person.size
+        now = first_guess(self._populations, target) if self._now is None else self._now.points
         start = beside(now, count)
-        found, settled = start.take(np.arange(count)), np.zeros(count, dtype=bool)
-        value, unsolved = np.full(count, math.inf), np.arange(count)
+        found, value, unsolved = start.take(np.arange(count)), np.zeros(count), np.arange(count)
         for box in self.ladder():
+            settled = np.zeros(count, dtype=bool)
             for begin in range(0, unsolved.size, box.step):
                 some = unsolved[begin : begin + box.step]
                 moved = box.moved(populations.stratum, populations.moves.take(some))
                 points, fine = settle(moved, target, start.take(some), rounds=16)
-                fine &= box.holds(points.levels, points.sigma)
-                done = np.flatnonzero(fine)
-                if done.size:
-                    found.put(some[done], points.take(done))
-                    settled[some[done]] = True
-                    if target.kind != "budget":
-                        worth = points.take(done)
-                        weight = target.number if target.kind == "price" else worth.price
-                        value[some[done]] = value_changes(moved.take(done), weight, now, worth)
+                done = np.flatnonzero(fine & box.holds(points.levels, points.sigma))
+                found.put(some[done], points.take(done))
+                value[some[done]] = self._change(moved.take(done), now, points.take(done))
+                settled[some[done]] = True
             unsolved = unsolved[~settled[unsolved]]
             if unsolved.size == 0:
                 break
-        return found, settled, value
-
-    def solved(self, populations: Populations) -> tuple[Points, FloatArray]:
-        """The one point of an accuracy or a budget in every population, and the change of the value there."""
-        assert populations.moves is not None
-        target, count = self._problem.form.target, populations.moves.person.size
-        if self._now is not None:
-            found, settled, value = self.near(populations)
-            now = self._now.points
-        else:
-            now = first_guess(self._populations, target)
-            found, settled, value = beside(now, count), np.zeros(count, dtype=bool), np.zeros(count)
-        lost = np.flatnonzero(~settled)
-        for begin in range(0, lost.size, populations.step):
-            some = lost[begin : begin + populations.step]
+        for begin in range(0, unsolved.size, populations.step):
+            some = unsolved[begin : begin + populations.step]
             part = populations.take(some)
-            points = meet(part, target, beside(now, some.size))
+            points = meet(part, target, start.take(some))
             found.put(some, points)
-            if target.kind != "budget":
-                value[some] = value_changes(part, points.price, now, points) if self._now is not None else points.expense
+            value[some] = self._change(part, now, points)
         return found, value
+
+    def _change(self, populations: Populations, now: Points, points: Points) -> FloatArray:
+        """Return by how much the value is above the present one, or what it is where there is no present one."""
+        target = self._problem.form.target
+        if target.kind == "budget" or points.t.size == 0:
+            return np.zeros(points.t.size)
+        if self._now is None:
+            return points.expense + (points.mse if target.kind == "price" else 0.0)
+        return value_changes(populations, target.number if target.kind == "price" else points.price, now, points)
 
     # -- a price -------------------------------------------------------------------------------------------------------
 
@@ -211,35 +210,46 @@ class CappedRule:
         value, loss, mse = np.full(rows.size, math.inf), np.zeros(rows.size), np.full(rows.size, math.inf)
         searched = self._payable(stratum, rows, costs)
         present = self._now.value if self._now is not None else 0.0
-        if self._now is not None and self._worst > present:
-            raised = np.flatnonzero(searched & (costs >= problem.costs[rows]))
-            part = populations.take(raised)
-            points, settled, change = self.near(part)
-            settled &= (change <= self._worst - present) & (change >= -1e-12 * present)
-            done = raised[settled]
-            value[done], mse[done] = change[settled], points.mse[settled]
-            assert part.moves is not None
-            loss[done] = part.moves.losses(points.levels.stratum(stratum), points.sigma)[settled]
-            searched[done] = False
+
+        def found(which: IndexArray, points: Points, change: FloatArray) -> None:
+            moves = populations.take(which).moves
+            assert moves is not None
+            value[which], mse[which] = change, points.mse
+            loss[which] = moves.losses(points.levels.stratum(stratum), points.sigma)
+
+        alike = self._alike(stratum, costs)
+        near = np.flatnonzero(searched & (alike | ((self._worst > present) & (costs >= problem.costs[rows]))))
+        if near.size:
+            points, change = self.near(populations.take(near))
+            only = np.flatnonzero(alike[near] | ((change <= self._worst - present) & (change >= -1e-12 * present)))
+            found(near[only], points.take(only), change[only])
+            searched[near[only]] = False
         unsolved = np.flatnonzero(searched)
         step = min(_SEARCHED, max(populations.step // 32, 1))
+        now = first_guess(self._populations, problem.form.target) if self._now is None else self._now.points
         for begin in range(0, unsolved.size, step):
             some = unsolved[begin : begin + step]
             part = populations.take(some)
-            now = first_guess(self._populations, problem.form.target) if self._now is None else self._now.points
-            found = search(part, problem.form.target, beside(now, some.size))
-            assert part.moves is not None
-            loss[some] = part.moves.losses(found.points.levels.stratum(stratum), found.points.sigma)
-            mse[some] = found.points.mse
-            value[some] = found.value
-            if self._now is not None:
-                value[some] = value_changes(part, problem.form.target.number, now, found.points)
+            best = search(part, problem.form.target, beside(now, some.size))
+            found(some, best.points, self._change(part, now, best.points))
         # zero-cost people who do as well by themselves
         for j in self._perhaps_without_pay(costs):
             error, own = self._without_pay(int(rows[j]), bool(costs[j] == 0.0))
             if error <= value[j] + present:
                 value[j], loss[j], mse[j] = error - present, own, error
         return value, loss, mse
+
+    def _alike(self, stratum: int, costs: FloatArray) -> BoolArray:
+        """Return the pairs in which no cost of a stratum is above four times another: they have one minimum.
+
+        Inside, ``Q ≤ U(ψ_max − m)(m − ψ_min)`` and ``ℓT ≥ U(λ − m)``, so ``4Q < 3ℓmT`` wherever ``m < 4ψ_min``; see
+        :mod:`hushbid.allocation.valley`.
+        """
+        scale, pools = self._problem.form.scale, self._populations.pools
+        others = all(pool.costs[-1] <= 4.0 * pool.costs[0] for pool in pools)
+        low, high = float(pools[stratum].costs[0]) * scale, float(pools[stratum].costs[-1]) * scale
+        alike: BoolArray = (costs == math.inf) | (np.maximum(costs, high) <= 4.0 * np.minimum(costs, low))
+        return alike & others
 
     def _payable(self, stratum: int, rows: IndexArray, costs: FloatArray) -> BoolArray:
         """The pairs in which everybody who is needed is there, and somebody asks for something."""
@@ -291,7 +301,7 @@ class CappedRule:
         unsolved = np.flatnonzero(paid)
         populations = self.moved(stratum, rows[unsolved], costs[unsolved])
         assert populations.moves is not None
-        points, value[unsolved] = self.solved(populations)
+        points, value[unsolved] = self.near(populations)
         loss[unsolved] = populations.moves.losses(points.levels.stratum(stratum), points.sigma)
         mse[unsolved] = wanted
         return value, loss, mse

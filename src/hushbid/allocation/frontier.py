@@ -49,7 +49,9 @@ class Points:
         step, every = populations.step, np.arange(t.size)
         parts = [every[begin : begin + step] for begin in range(0, t.size, step)]
         found = [populations.take(part).sums(levels.take(part), sigma[part]).table for part in parts]
-        table = found[0] if len(found) == 1 else np.concatenate([np.zeros((7, levels.high.shape[0], 0)), *found], axis=2)
+        table = (
+            found[0] if len(found) == 1 else np.concatenate([np.zeros((7, levels.high.shape[0], 0)), *found], axis=2)
+        )
         return cls(t, sigma, levels, Sums(table))
 
     @property
@@ -68,7 +70,7 @@ class Points:
     @property
     def expense(self) -> FloatArray:
         """``C``."""
-        return self.sums.spent.sum(axis=0) + self.paid / self.sigma
+        return np.asarray(self.sums.spent.sum(axis=0) + self.paid / self.sigma)
 
     @property
     def paid(self) -> FloatArray:
@@ -90,19 +92,6 @@ class Points:
         self.t[which], self.sigma[which] = other.t, other.sigma
         self.levels.put(which, other.levels)
         self.sums.table[..., which] = other.sums.table
-
-    def joined(self, other: "Points") -> "Points":
-        """Both, one after the other."""
-        return Points(
-            np.append(self.t, other.t),
-            np.append(self.sigma, other.sigma),
-            Levels(*(np.concatenate(pair, axis=1) for pair in zip(_parts(self.levels), _parts(other.levels), strict=True))),
-            Sums(np.concatenate([self.sums.table, other.sums.table], axis=2)),
-        )
-
-
-def _parts(levels: Levels) -> tuple[FloatArray, FloatArray]:
-    return levels.high, levels.low
 
 
 # -- one round ---------------------------------------------------------------------------------------------------------
@@ -128,7 +117,7 @@ class _Piece:
         inside = sums.mass > 0.0
         mass = np.where(inside, sums.mass, 1.0)
         lean = np.where(inside, sums.used / mass, 0.0)
-        return cls(points, sizes[:, None], inside, mass, lean, ~inside.all(axis=0))
+        return cls(points, sizes[:, None], inside, mass, lean, np.asarray(~inside.all(axis=0)))
 
     @property
     def costs(self) -> FloatArray:
@@ -216,7 +205,9 @@ def settle(
             wanted = _next_sigma(piece, target)
             by, by_levels = piece.move(wanted)
             fine = np.isfinite(by) & np.isfinite(wanted) & np.isfinite(by_levels).all(axis=0)
-            done = fine & (np.abs(by) <= _SETTLED * points.t) & (np.abs(wanted - points.sigma) <= _SETTLED * points.sigma)
+            done = (
+                fine & (np.abs(by) <= _SETTLED * points.t) & (np.abs(wanted - points.sigma) <= _SETTLED * points.sigma)
+            )
             done &= (np.abs(piece.miss()) <= _SETTLED * populations.sizes[:, None] * points.t).all(axis=0)
             if done.any():
                 found.put(unsolved[done], points.take(done))
@@ -283,7 +274,10 @@ def _met_between(populations: Populations, target: Target, start: Points) -> Poi
             here = at(populations.take(unsolved), sigma[unsolved])
             missed = _missed(here, target)
             points.put(unsolved, here)
-            high[unsolved[missed >= 0.0]], low[unsolved[missed < 0.0]] = here.sigma[missed >= 0.0], here.sigma[missed < 0.0]
+            high[unsolved[missed >= 0.0]], low[unsolved[missed < 0.0]] = (
+                here.sigma[missed >= 0.0],
+                here.sigma[missed < 0.0],
+            )
             left, right = low[unsolved], high[unsolved]
             new = _next_sigma(_Piece.of(here, populations.sizes), target)
             closed = (left > 0.0) & (right < math.inf)

@@ -1,11 +1,11 @@
 """Sums over the people of strata at a water level and a step, also with one person moved to another cost.
 
-Somebody with cost ``ψ``, precision ``u`` and cap ``e`` gives ``y = clip(u(λ − ψ), 0, σe)`` at the water level ``λ`` of
-their stratum, where the step ``1/σ`` turns ``y`` into a privacy loss: ``ε = y/σ``. They are *out* (``λ ≤ ψ``), *inside*,
-or *at the cap*, from ``λ − ψ ≥ σ·e/u`` on.
+A person with cost ``ψ``, precision ``u`` and cap ``e`` gives ``y = clip(u(λ − ψ), 0, σe)`` at the water level ``λ`` of
+their stratum, where the step ``1/σ`` turns ``y`` into a privacy loss: ``ε = y/σ``. They are *out* (``λ ≤ ψ``),
+*inside*, or *at the cap*, from ``λ − ψ ≥ σ·e/u`` on.
 
 A level is kept in two parts, ``high + low``. Where caps are tiny, everybody inside has the same cost to the last digit,
-and their losses are told by the part that a single number has no room for.
+and their losses are decided by the part that a single number has no room for.
 
 If ``e/u`` is the same for everybody in a stratum (one cap and one variance, or no caps), those at the cap are the
 cheapest, and two searches in prefix sums give every sum. Otherwise everybody is looked at, except those who cannot
@@ -29,7 +29,7 @@ _CELLS = 1 << 17
 """So many pairs of a population and a person are looked at together: they stay in the processor's cache."""
 
 _DOMINANT = 1e-3
-"""Whoever has a larger share of a sum is not summed once: taking them out again would cost digits."""
+"""Who has a larger share of a sum is not summed once: taking them out again would cost digits."""
 
 _MASS, _BELOW, _SQUARES, _ROOM, _USED, _USED_SQUARES, _SPENT = range(7)
 
@@ -80,37 +80,37 @@ class Sums:
     @property
     def mass(self) -> FloatArray:
         """``U = Σ u`` inside."""
-        return self.table[_MASS]
+        return np.asarray(self.table[_MASS])
 
     @property
     def below(self) -> FloatArray:
         """``Σ u(λ − ψ)`` inside."""
-        return self.table[_BELOW]
+        return np.asarray(self.table[_BELOW])
 
     @property
     def squares(self) -> FloatArray:
         """``Σ u(λ − ψ)²`` inside."""
-        return self.table[_SQUARES]
+        return np.asarray(self.table[_SQUARES])
 
     @property
     def room(self) -> FloatArray:
         """``Σ e`` inside."""
-        return self.table[_ROOM]
+        return np.asarray(self.table[_ROOM])
 
     @property
     def used(self) -> FloatArray:
         """``E = Σ e`` at the cap."""
-        return self.table[_USED]
+        return np.asarray(self.table[_USED])
 
     @property
     def used_squares(self) -> FloatArray:
         """``Σ V·e²`` at the cap."""
-        return self.table[_USED_SQUARES]
+        return np.asarray(self.table[_USED_SQUARES])
 
     @property
     def spent(self) -> FloatArray:
         """``Σ ψ·e`` at the cap."""
-        return self.table[_SPENT]
+        return np.asarray(self.table[_SPENT])
 
     def take(self, which: Any) -> "Sums":
         """Those of some populations."""
@@ -153,13 +153,12 @@ class Moves:
         mass, cap = np.where(inside, self.mass, 0.0), np.where(capped, self.cap, 0.0)
         below = np.where(inside, below, 0.0)
         square = np.divide(cap * cap, self.mass, out=np.zeros(cap.size), where=capped)
-        return np.stack(
-            [mass, mass * below, mass * below * below, np.where(inside, self.cap, 0.0), cap, square, cap * self.cost]
-        )
+        room = np.where(inside, self.cap, 0.0)
+        return np.asarray(np.stack([mass, mass * below, mass * below * below, room, cap, square, cap * self.cost]))
 
 
 def _reach(cap: FloatArray, mass: FloatArray) -> FloatArray:
-    return np.divide(cap, mass, out=np.full(cap.shape, math.inf), where=(cap < math.inf) & (mass > 0.0))
+    return np.asarray(np.divide(cap, mass, out=np.full(cap.shape, math.inf), where=(cap < math.inf) & (mass > 0.0)))
 
 
 class Pool:

@@ -5,6 +5,8 @@ taken between totals: who is at the cap at both points adds nothing, and who is 
 at the first point and ``d`` the rise of the level, ``u·(d/σ' − b·(σ' − σ)/(σσ'))``, of which no digit is lost.
 """
 
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -70,7 +72,9 @@ def _by_search(
             mass, first, second = mass - out, first - out * offset, second - out * offset * offset
         states = _state(begin, one), _state(begin, two)
         # counted from the level at which they are inside: the other one may be far away
-        high, low = (np.where(states[0] == _INSIDE, *parts) for parts in ((levels.high, after.high), (levels.low, after.low)))
+        high, low = (
+            np.where(states[0] == _INSIDE, *parts) for parts in ((levels.high, after.high), (levels.low, after.low))
+        )
         level = (high.astype(np.longdouble) - pool.costs[0]) + low
         below = level * mass - first
         squares = level * (level * mass - 2.0 * first) + second
@@ -84,7 +88,7 @@ def _state(begin: IndexArray, places: NDArray[np.intp]) -> IndexArray:
 
 def _segment(
     states: tuple[IndexArray, IndexArray],
-    moments: tuple[NDArray[np.longdouble], ...],
+    moments: tuple[NDArray[np.floating[Any]], ...],
     sigma: tuple[float, FloatArray],
     rise: FloatArray,
     reach: float,

@@ -77,9 +77,7 @@ def ladder(sigma: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
     return np.hstack([low[:, None], inner, high[:, None]])
 
 
-def _ends(
-    populations: Populations, best: Points, value: FloatArray
-) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _ends(populations: Populations, best: Points, value: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Return between which ``σ`` to search, and the error at 0, not a number where nothing below is asked for."""
     sizes, count = populations.sizes[:, None], value.size
     free_caps, free_mass, cheapest = populations.zero_cost(count)

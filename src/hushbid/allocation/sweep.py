@@ -109,13 +109,13 @@ class Sweep:
         last = ((heights <= goal[:, None]) & (at < np.inf)).sum(axis=1) - 1
         last = np.maximum(last, (at <= 0.0).sum(axis=1) - 1)  # everybody's cheapest enters at T = 0
         passed = np.where(np.arange(at.shape[1]) <= last[:, None], codes, strata.size)
-        counts = np.bincount((passed + (strata.size + 1) * rows[:, None]).ravel(), minlength=rows.size * (strata.size + 1))
+        counts = np.bincount(
+            (passed + (strata.size + 1) * rows[:, None]).ravel(), minlength=rows.size * (strata.size + 1)
+        )
         place = self.starts + np.maximum(counts.reshape(rows.size, -1)[:, :-1] - 1, 0)
         return self._between(rows[:, None], place, at[rows, last], np.maximum(goal - heights[rows, last], 0.0))
 
-    def _between(
-        self, rows: IndexArray, place: IndexArray, t: LongArray, left: LongArray
-    ) -> tuple[FloatArray, Levels]:
+    def _between(self, rows: IndexArray, place: IndexArray, t: LongArray, left: LongArray) -> tuple[FloatArray, Levels]:
         """Return the point behind the bends at ``place``, where ``Σ h`` is by ``left`` higher than at ``T = t``."""
         mass, slope = self.mass[rows, place], self.slope[rows, place]
         flat = ~(mass > 0.0)
@@ -152,15 +152,16 @@ class Sweep:
 def _people(populations: Populations, count: int) -> tuple[FloatArray, FloatArray, FloatArray, IndexArray]:
     """Return cost, mass and cap of everybody in each population, and their strata; who moved is in the last column."""
     seen, codes, moves = populations.everybody.columns, populations.everybody.codes, populations.moves
-    columns = [np.repeat(one[None], count, axis=0) for one in (seen.costs, seen.mass, seen.cap)]
+    costs, mass, cap = (np.repeat(one[None], count, axis=0) for one in (seen.costs, seen.mass, seen.cap))
     if moves is None:
-        return *columns, codes
+        return costs, mass, cap, codes
     place = populations.left_place
     assert place is not None
     here = np.flatnonzero(place < codes.size)
-    columns[1][here, place[here]] = 0.0
-    new = (moves.cost, moves.mass, moves.cap)
-    costs, mass, cap = (np.hstack([old, one[:, None]]) for old, one in zip(columns, new, strict=True))
+    mass[here, place[here]] = 0.0
+    costs, mass, cap = (
+        np.hstack([old, new[:, None]]) for old, new in ((costs, moves.cost), (mass, moves.mass), (cap, moves.cap))
+    )
     return costs, mass, cap, np.append(codes, populations.stratum)
 
 

@@ -96,7 +96,7 @@ def _range_below(found: Found, worst: float) -> tuple[Points, Points] | None:
     for _ in range(2):
         points = at(found.populations, sigma, beside(found.points, sigma.size))
         known = figures(points)
-        bounds = interval_bounds(known.take(slice(None, -1)), known.take(slice(1, None)))
+        bounds = interval_bounds(known.take(np.arange(sigma.size - 1)), known.take(np.arange(1, sigma.size)))
         low = np.flatnonzero(bounds <= worst)
         if low.size == 0:
             return None
