@@ -34,16 +34,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.allocation.capped import (
-    CappedContrastReplies,
-    CappedReplies,
-    FullCaps,
-    as_caps,
-    capped_contrast_lower_bound,
-    capped_lower_bound,
-    solve_capped,
-    solve_capped_contrast,
-)
+from hushbid.allocation.capped import solve_capped
+from hushbid.allocation.capped_bounds import capped_lower_bound
+from hushbid.allocation.capped_rule import CappedRule
+from hushbid.allocation.caps import as_caps
 from hushbid.allocation.central_bounds import uncapped_lower_bound
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
@@ -137,10 +131,7 @@ def allocate(
     caps = as_caps(max_loss, problem.costs.size)
     if np.min(caps) == math.inf:
         return solve_uncapped(CentralProblem.of(problem, strata))
-    if strata is not None:
-        _refuse_caps(problem.goal)
-        return solve_capped_contrast(problem, caps, strata)
-    return solve_capped(problem, caps)
+    return solve_capped(CentralProblem.of(problem, strata, caps), capped_lower_bound)
 
 
 def _is_local(setting: object) -> bool:
@@ -186,10 +177,7 @@ def replies(
     caps = as_caps(max_loss, problem.costs.size)
     if np.min(caps) == math.inf:
         return AllocationRule(CentralProblem.of(problem, strata))
-    if strata is not None:
-        _refuse_caps(problem.goal)
-        return CappedContrastReplies(problem, caps, strata)
-    return FullCaps.of(problem, caps) or CappedReplies(problem, caps)
+    return CappedRule(CentralProblem.of(problem, strata, caps))
 
 
 def least_objective(
@@ -212,16 +200,4 @@ def least_objective(
     caps = as_caps(max_loss, problem.costs.size)
     if np.min(caps) == math.inf:
         return uncapped_lower_bound(CentralProblem.of(problem, strata))
-    if strata is not None:
-        _refuse_caps(goal)
-        return capped_contrast_lower_bound(problem, caps, strata)
-    return capped_lower_bound(problem, caps)
-
-
-def _refuse_caps(goal: Goal) -> None:
-    if goal.kind != "price":
-        raise InputError(
-            "max_loss must be infinite with strata unless the goal is a Price: for an accuracy or a budget the best"
-            " purchase under caps has not been proved there.",
-            field="max_loss",
-        )
+    return capped_lower_bound(CentralProblem.of(problem, strata, caps))

@@ -7,7 +7,8 @@
 
 *Proof.* ``dC = −(T²/2σ) dN`` along the path, ``N`` falls and ``σ`` rises. ∎ Both factors are of first order in
 ``T₂ − T₁`` near a minimum, so that intervals are settled quickly. Intervals whose bound is below what is attained are
-halved until none is. At ``T = 0`` nobody is paid, so the first bound there is ``N(T₂)``.
+halved until none is. A point is found by its *place*, any parameter that rises along the path: ``T`` itself, or ``σ``.
+At place 0 nobody is paid, so the first bound there is ``N(T₂)``.
 """
 
 import math
@@ -20,12 +21,15 @@ from hushbid.arrays import BoolArray, FloatArray, IndexArray
 
 _ROUNDS = 200
 _FIRST_STEP = 16.0
-"""The interval from 0 to ``T`` is divided at this share of ``T``."""
+"""The interval from 0 to a place is divided at this share of it."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Figures:
     """A point of the path of each of some populations."""
+
+    at: FloatArray
+    """``T``."""
 
     mse: FloatArray
     """``N``."""
@@ -36,9 +40,13 @@ class Figures:
     step: FloatArray
     """``σ``."""
 
+    def take(self, some: IndexArray | BoolArray) -> "Figures":
+        """Return some of them."""
+        return Figures(self.at[some], self.mse[some], self.expense[some], self.step[some])
+
 
 Evaluate = Callable[[IndexArray, FloatArray], Figures]
-"""What gives the points at ``T`` of the paths of some populations, by their numbers."""
+"""What gives the points at some places of the paths of some populations, by their numbers."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -58,9 +66,9 @@ class Bounded:
 def least_along_paths(
     evaluate: Evaluate, grid: FloatArray, known: FloatArray, *, tolerance: float, at_zero: FloatArray
 ) -> Bounded:
-    """Return bounds over ``0 ≤ T ≤`` the last of ``grid``, within ``tolerance`` of the best values.
+    """Return bounds from place 0 to the last of ``grid``, within ``tolerance`` of the best values.
 
-    ``grid`` has a row of ascending ``T`` for each population, ``known`` a value that is attained in each, and
+    ``grid`` has a row of ascending places for each population, ``known`` a value that is attained in each, and
     ``at_zero`` is ``N`` where nobody is paid: infinite unless each stratum has zero-cost people, and not a number where
     nothing below the grid is asked for.
     """
@@ -72,16 +80,16 @@ def least_along_paths(
     table = _Ends(which, grid.ravel(), seen)
     place = np.arange(which.size).reshape(grid.shape)
     left, right = table.take(place[:, :-1].ravel()), table.take(place[:, 1:].ravel())
-    # from T = 0 to the first
+    # from place 0 to the first
     begun = np.flatnonzero(~np.isnan(at_zero))
     nothing = np.zeros(begun.size)
-    left = left.joined(_Ends(begun, nothing, Figures(at_zero[begun], nothing, nothing)))
+    left = left.joined(_Ends(begun, nothing, Figures(nothing, at_zero[begun], nothing, nothing)))
     right = right.joined(table.take(place[begun, 0]))
     bound = np.full(people, math.inf)
     for round_ in range(_ROUNDS):
-        each = _bounds(left, right)
-        middle = np.where(left.at > 0.0, np.sqrt(left.at) * np.sqrt(right.at), right.at / _FIRST_STEP)
-        halved = (each < value[left.which] * (1.0 - tolerance)) & (left.at < middle) & (middle < right.at)
+        each = interval_bounds(left.figures, right.figures)
+        middle = np.where(left.place > 0.0, np.sqrt(left.place) * np.sqrt(right.place), right.place / _FIRST_STEP)
+        halved = (each < value[left.which] * (1.0 - tolerance)) & (left.place < middle) & (middle < right.place)
         if round_ == _ROUNDS - 1:
             halved[:] = False
         settled = ~halved
@@ -98,22 +106,19 @@ def least_along_paths(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ends:
-    """Ends of intervals: the number of the population, ``T``, and what is known there."""
+    """Ends of intervals: the number of the population, the place, and what is known there."""
 
     which: IndexArray
-    at: FloatArray
+    place: FloatArray
     figures: Figures
 
     def take(self, some: IndexArray | BoolArray) -> "_Ends":
-        found = self.figures
-        return _Ends(self.which[some], self.at[some], Figures(found.mse[some], found.expense[some], found.step[some]))
+        return _Ends(self.which[some], self.place[some], self.figures.take(some))
 
     def joined(self, other: "_Ends") -> "_Ends":
         one, two = self.figures, other.figures
-        figures = Figures(
-            np.append(one.mse, two.mse), np.append(one.expense, two.expense), np.append(one.step, two.step)
-        )
-        return _Ends(np.append(self.which, other.which), np.append(self.at, other.at), figures)
+        figures = Figures(*(np.append(getattr(one, name), getattr(two, name)) for name in Figures.__slots__))
+        return _Ends(np.append(self.which, other.which), np.append(self.place, other.place), figures)
 
 
 def _improve(value: FloatArray, at: FloatArray, which: IndexArray, tried: FloatArray, seen: Figures) -> None:
@@ -124,13 +129,12 @@ def _improve(value: FloatArray, at: FloatArray, which: IndexArray, tried: FloatA
     at[which[best]] = tried[best]
 
 
-def _bounds(left: _Ends, right: _Ends) -> FloatArray:
-    """Return the theorem's bound on each interval: the better of both."""
-    one, two = left.figures, right.figures
+def interval_bounds(one: Figures, two: Figures) -> FloatArray:
+    """Return the theorem's bound between each point and the one behind it: the better of both."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         fall = np.maximum(one.mse - two.mse, 0.0)
-        from_left = one.mse + one.expense - fall * np.maximum(1.0 - left.at * left.at / (2.0 * two.step), 0.0)
-        from_right = two.mse + two.expense - fall * np.maximum(right.at * right.at / (2.0 * one.step) - 1.0, 0.0)
+        from_left = one.mse + one.expense - fall * np.maximum(1.0 - one.at * (one.at / (2.0 * two.step)), 0.0)
+        from_right = two.mse + two.expense - fall * np.maximum(two.at * (two.at / (2.0 * one.step)) - 1.0, 0.0)
     # the error never is below the one at the right end, nor the expense below the one at the left
     plain = two.mse + one.expense
     return np.asarray(np.fmax(np.fmax(from_left, from_right), plain))

@@ -167,7 +167,7 @@ class Pieces:
         j = np.maximum(self.key.searchsorted(at, side="right") - 1, 0)
         mean = self.base + self.slope[j]
         step = np.sqrt(0.5 * (self.paid[j] + mean * (at - self.key[j])))
-        return Figures(mean / at + self.floor[j], 2.0 * step, step)
+        return Figures(at, mean / at + self.floor[j], 2.0 * step, step)
 
     def candidates(self, target: Target) -> IndexArray:
         """Return the pieces that hold a local minimum, or may.

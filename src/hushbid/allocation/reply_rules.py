@@ -4,9 +4,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-import numpy as np
-
-from hushbid.allocation.problem import Allocation
 from hushbid.arrays import FloatArray, IndexArray
 
 
@@ -30,7 +27,8 @@ class Replies:
     def value(self) -> FloatArray:
         """The value function: concave and nondecreasing in the person's cost, with their privacy loss as its slope.
 
-        For a price or an accuracy it is the optimal objective. It is computed each time it is asked for.
+        Only differences between values of one person mean something; for a price or an accuracy they are those of the
+        optimal objective. It is computed each time it is asked for.
         """
         return self.values() if callable(self.values) else self.values
 
@@ -41,21 +39,3 @@ class ReplyRule(Protocol):
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
         ...
-
-
-class DirectReplies:
-    """Any pair by solving its whole problem: slow, and right for whatever ``solve`` takes."""
-
-    def __init__(self, costs: FloatArray, solve: Callable[[FloatArray], Allocation]) -> None:
-        self._costs, self._solve = costs, solve
-
-    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
-        """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        value, loss, mse = np.full(rows.size, np.inf), np.zeros(rows.size), np.full(rows.size, np.inf)
-        for j, (row, cost) in enumerate(zip(rows.tolist(), costs.tolist(), strict=True)):
-            changed = self._costs.copy()
-            changed[row] = cost
-            if changed.min() < np.inf:
-                found = self._solve(changed)
-                value[j], loss[j], mse[j] = found.objective, found.privacy_loss[row], found.mse
-        return Replies(value, loss, mse)

@@ -246,7 +246,7 @@ class AllocationRule:
             some = people.take(which)
             sums = some.sums(at, some.levels(at))
             step = np.sqrt(0.5 * np.maximum(sums.mean * at - sums.spread, 0.0))
-            return Figures(sums.mean / at + sums.floor, 2.0 * step, step)
+            return Figures(at, sums.mean / at + sums.floor, 2.0 * step, step)
 
         everybody = np.arange(known.size)
         somewhere = np.full(known.size, np.cbrt(2.0 * float(self._pieces.mean[-1])) or 1.0)

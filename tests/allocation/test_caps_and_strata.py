@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hushbid.allocation import Accuracy, Budget, Price, Strata, allocate, least_objective, replies
-from hushbid.allocation.capped.contrast_replies import CappedContrastReplies
+from hushbid.allocation import Accuracy, Budget, Price, Strata, allocate, capped_rule, least_objective, replies
 from hushbid.errors import InputError
 
 Case = tuple[np.ndarray, dict[str, Any]]
@@ -131,13 +130,15 @@ def test_replies_are_what_solving_again_gives_and_fall_with_ones_cost() -> None:
                 [0.0, 0.5 * costs[row], costs[row], 1.1 * costs[row] + 0.01, 9.0 * costs[row] + 1.0, np.inf]
             )
             found = rule.at(np.full(tried.size, row), tried)
+            now, then = rule.at(np.array([row]), costs[[row]]).value[0], allocate(costs, **how).objective
             assert (np.diff(found.loss) <= 1e-9 * (found.loss[1:] + 1e-3)).all()
             for j, cost in enumerate(tried):
                 moved = costs.copy()
                 moved[row] = cost
                 if (how["strata"].codes[moved < np.inf] == how["strata"].codes[row]).any():
                     again = allocate(moved, **how)
-                    assert found.value[j] == pytest.approx(again.objective, rel=1e-10)
+                    rise = again.objective - then
+                    assert found.value[j] - now == pytest.approx(rise, rel=1e-9, abs=1e-11 * then)
                     assert found.mse[j] == pytest.approx(again.mse, rel=1e-5)
                     if again.privacy_loss[row] < math.inf:
                         size = again.privacy_loss[again.privacy_loss < math.inf].max()
@@ -157,7 +158,7 @@ def test_replies_of_many_people_need_no_search(each: bool, monkeypatch: pytest.M
         "max_loss": caps,
         "strata": Strata(codes=np.arange(n) % 4, weights=[0.4, 0.3, 0.2, 0.1]),
     }
-    monkeypatch.setattr(CappedContrastReplies, "_search", None)
+    monkeypatch.setattr(capped_rule, "search", None)
     rule, found = replies(costs, setting="central", **how), allocate(costs, **how)
     bought = np.flatnonzero(found.privacy_loss)
     assert rule.at(bought, costs[bought]).loss == pytest.approx(found.privacy_loss[bought], rel=1e-9)
@@ -167,7 +168,7 @@ def test_replies_of_many_people_need_no_search(each: bool, monkeypatch: pytest.M
         moved = costs.copy()
         moved[row] *= 1.5
         again = allocate(moved, **how)
-        assert away.value[j] == pytest.approx(again.objective, rel=1e-12)
+        assert away.value[j] == pytest.approx(again.objective - found.objective, rel=1e-9, abs=1e-12)
         assert away.loss[j] == pytest.approx(again.privacy_loss[row], rel=1e-9, abs=1e-12)
 
 
@@ -214,13 +215,41 @@ def test_somebody_far_below_or_above_everybody_stops_nothing() -> None:
     found = rule.at(np.zeros(3, dtype=int), np.array([1e-15, 1e3, 1e40]))
     assert np.isfinite(found.value).all()
     assert (np.diff(found.loss) <= 0.0).all()
-    again = allocate(np.append(1e-15, costs[1:]), **how)
-    assert (found.value[0], found.loss[0]) == pytest.approx((again.objective, again.privacy_loss[0]), rel=1e-9)
+    again, now = allocate(np.append(1e-15, costs[1:]), **how), allocate(costs, **how)
+    rise = again.objective - now.objective
+    assert (found.value[0], found.loss[0]) == pytest.approx((rise, again.privacy_loss[0]), rel=1e-9)
 
 
-@pytest.mark.parametrize("goal", [Accuracy(0.1), Budget(10.0)])
-def test_other_goals_under_caps_are_refused_with_the_reason(goal: Accuracy | Budget) -> None:
-    how: dict[str, Any] = {"goal": goal, "strata": Strata(codes=[0, 1], weights=[1.0, -1.0]), "max_loss": 1.0}
-    for ask in (allocate, replies, least_objective):
-        with pytest.raises(InputError, match="max_loss must be infinite with strata unless the goal is a Price"):
-            ask([1.0, 1.0], setting="central", **how)  # type: ignore[operator]
+def frontier_of(costs: np.ndarray, how: dict[str, Any]) -> tuple[float, float]:
+    """Error and expense of the purchase for a price."""
+    found = allocate(costs, **how)
+    return found.mse, float(costs @ np.where(costs > 0.0, found.privacy_loss, 0.0))
+
+
+def test_an_accuracy_and_a_budget_lead_back_to_the_purchase_for_a_price() -> None:
+    """Every purchase for a price is the cheapest with its error, and the most accurate with its expense."""
+    for costs, how in cases(12, seed=9, people=20):
+        mse, expense = frontier_of(costs, how)
+        if not (0.0 < expense < math.inf):
+            continue
+        accuracy = allocate(costs, **{**how, "goal": Accuracy(math.sqrt(mse) * (1.0 + 1e-9))})
+        budget = allocate(costs, **{**how, "goal": Budget(expense * (1.0 - 1e-9))})
+        assert accuracy.objective == pytest.approx(expense, rel=1e-5)
+        assert budget.mse == pytest.approx(mse, rel=1e-5)
+        assert 0.0 <= accuracy.gap < 1e-9
+        assert 0.0 <= budget.gap < 1e-9
+
+
+def test_a_budget_rule_with_strata_and_caps_is_refused_because_it_is_not_monotone() -> None:
+    """The counterexample: raising the first person's cost by two per cent raises their loss by half."""
+    costs = np.array([1.0, 1.03413, 0.000250, 0.017913])
+    how: dict[str, Any] = {
+        "variance": np.array([0.25, 0.38236, 0.11634, 182.76]),
+        "goal": Budget(0.121884),
+        "strata": Strata(codes=[0, 0, 1, 1], weights=[1.0, 5.4393]),
+        "max_loss": np.array([math.inf, math.inf, 0.63476, math.inf]),
+    }
+    losses = [allocate(np.append(own, costs[1:]), **how).privacy_loss[0] for own in (1.0, 1.02)]
+    assert losses == pytest.approx([0.0765, 0.1191], abs=5e-4)
+    with pytest.raises(InputError, match="with strata and a Budget max_loss must be infinite"):
+        replies(costs, setting="central", **how)

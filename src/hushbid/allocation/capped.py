@@ -1,0 +1,251 @@
+"""The central optimum when nobody may lose more than a cap: any goal, any strata, one cap or one each.
+
+A price is searched (:mod:`hushbid.allocation.price_search`). An accuracy or a budget has one point on the path
+(:mod:`hushbid.allocation.frontier`). If nobody's uncapped loss exceeds their cap, the uncapped optimum is the answer.
+"""
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from hushbid.allocation.caps import (
+    as_if_paid,
+    cheapest_first,
+    expense,
+    first_guess,
+    most_accurate,
+    one_population,
+    zero_cost_people,
+)
+from hushbid.allocation.central_problem import CentralProblem
+from hushbid.allocation.frontier import Points, at, meet, settle
+from hushbid.allocation.pool import Levels, Sums
+from hushbid.allocation.populations import Populations
+from hushbid.allocation.price_search import search
+from hushbid.allocation.problem import Allocation
+from hushbid.allocation.uncapped import solve_uncapped
+from hushbid.arrays import FloatArray, IndexArray
+from hushbid.errors import MarketError, Unreachable
+
+SELECT_ABOVE = 1 << 15
+"""Of more people only the cheapest are looked at, and more of them if these turn out to be too few."""
+
+_DOUBLINGS = 24
+
+
+def solve_capped(problem: CentralProblem, bound: Callable[[CentralProblem], float]) -> Allocation:
+    """Return the global optimum of the central problem under caps; ``bound`` is what certifies it, when asked for."""
+    uncapped = None
+    try:
+        uncapped = solve_uncapped(problem)
+        if bool((uncapped.privacy_loss <= problem.caps).all()):
+            return uncapped
+    except MarketError:  # not even without caps: what is refused, and in which words, depends on them
+        pass
+    return _allocation(problem, *_optimal_losses(problem, uncapped), partial(bound, problem))
+
+
+# -- the optimum -------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Found:
+    """The best purchase that somebody is paid for: who may be bought from, and the point of their path."""
+
+    each: list[IndexArray]
+    populations: Populations
+    points: Points
+    value: float
+    bound: float
+    """For a price: no purchase that somebody is paid for is below."""
+
+    first: float = 0.0
+    last: float = math.inf
+    """Between which ``σ`` it was searched."""
+
+    def losses(self, problem: CentralProblem) -> tuple[IndexArray, FloatArray]:
+        """Everybody's loss in the caller's units; at the cap to the last digit."""
+        rows, losses = np.concatenate(self.each), []
+        for g, (pool, one) in enumerate(zip(self.populations.pools, self.each, strict=True)):
+            levels, sigma = self.points.levels.stratum(g), float(self.points.sigma[0])
+            below = levels.above(pool.costs)
+            bought = pool.mass * below.clip(0.0) / sigma / math.sqrt(problem.form.unit)
+            losses.append(np.where(below >= sigma * pool.reach, problem.caps[one], bought))
+        return rows, np.minimum(np.concatenate(losses), problem.caps[rows])
+
+
+def _optimal_losses(problem: CentralProblem, guess: Allocation | None) -> tuple[IndexArray, FloatArray, float]:
+    """Rows, their losses in the caller's units, and the price of an error at which they would be chosen."""
+    free, target = zero_cost_people(problem), problem.form.target
+    losses, error = most_accurate(problem, free) if free.size else (np.zeros(0), math.inf)
+    if target.kind == "accuracy" and error <= target.number:
+        return free, free_losses(problem, free), 0.0
+    found = optimum(problem, guess)
+    if found is None:
+        rows = np.flatnonzero(problem.costs < math.inf)
+        return rows, most_accurate(problem, rows)[0], math.inf
+    if target.kind == "price" and error <= found.value:
+        return free, losses, 1.0
+    return *found.losses(problem), float(found.points.price[0])
+
+
+def free_losses(problem: CentralProblem, free: IndexArray) -> FloatArray:
+    """What zero-cost people who are enough are bought: as if all asked for the same, exactly the accuracy."""
+    losses, error = most_accurate(problem, free)
+    if error >= problem.form.target.number * (1.0 - 1e-14):
+        return losses
+    each, populations = as_if_paid(problem, free)
+    points = meet(populations, problem.form.target, first_guess(populations, problem.form.target))
+    rows, bought = Found(each, populations, points, 0.0, 0.0).losses(problem)
+    found = np.zeros(problem.costs.size)
+    found[rows] = bought
+    return found[free]
+
+
+def optimum(problem: CentralProblem, guess: Allocation | None = None) -> Found | None:
+    """Find the best purchase that somebody is paid for; None if it takes all that caps allow."""
+    rows = np.flatnonzero(problem.costs < math.inf)
+    for some, cut in _cheapest(problem, rows, guess):
+        found = _among(problem, some, guess)
+        if found is not None and _enough(problem, found, cut):
+            return found
+    if problem.form.target.kind != "price" and _all_that_caps_allow(problem, rows):
+        return None
+    return _among(problem, rows, guess)
+
+
+def _among(problem: CentralProblem, rows: IndexArray, guess: Allocation | None) -> Found | None:
+    """The best purchase among some people; None if they are too few for an accuracy or a budget."""
+    target = problem.form.target
+    each = cheapest_first(problem, rows)
+    if not all(one.size for one in each):
+        return None
+    populations = one_population(problem, each)
+    start = _guessed(problem, guess) if guess is not None else None
+    if target.kind == "price":
+        start = first_guess(populations, target) if start is None else start
+        if not any(bool(pool.costs[-1] > 0.0) for pool in populations.pools):  # everybody is there for nothing
+            return Found(each, populations, start, math.inf, math.inf)
+        best = search(populations, target, start)
+        ends = float(best.low[0]), float(best.high[0])
+        return Found(each, populations, best.points, float(best.value[0]), float(best.bound[0]), *ends)
+    if rows.size < np.count_nonzero(problem.costs < math.inf) and _all_that_caps_allow(problem, rows, refuse=False):
+        return None
+    points, settled = (start, np.zeros(1, dtype=bool)) if start is None else settle(populations, target, start)
+    if not settled.all():
+        points = meet(populations, target, first_guess(populations, target))
+    assert points is not None
+    return Found(each, populations, points, float(points.mse[0]), math.nan)
+
+
+def _guessed(problem: CentralProblem, guess: Allocation) -> Points | None:
+    """Return a point near the uncapped optimum, its losses cut off at the caps; None where it has no noise."""
+    losses = np.minimum(guess.privacy_loss, problem.caps) * math.sqrt(problem.form.unit)
+    total = float((np.bincount(problem.codes, losses, problem.form.sizes.size) / problem.form.sizes).min())
+    if not 0.0 < total < math.inf:
+        return None
+    bought = losses > 0.0
+    # T = 2Aη/η², σ = 2A/η²; a level is the cost of somebody bought from and what their loss stands for
+    weight = guess.error_weight * problem.form.factor / problem.form.money
+    sigma = 2.0 * weight / (total * total)
+    costs = problem.costs[bought] / problem.form.scale + sigma * losses[bought] * (
+        problem.variances[bought] / problem.form.unit
+    )
+    levels = np.zeros((problem.strata.count, 1))
+    np.maximum.at(levels[:, 0], problem.codes[bought], costs)
+    if not (sigma > 0.0 and np.isfinite(levels).all()):
+        return None
+    return Points(np.array([sigma * total]), np.array([sigma]), Levels.of(levels), Sums(np.zeros((7, levels.size, 1))))
+
+
+def _all_that_caps_allow(problem: CentralProblem, rows: IndexArray, *, refuse: bool = True) -> bool:
+    """Whether the goal takes the most accurate losses there are; an accuracy beyond them is refused."""
+    target = problem.form.target
+    losses, error = most_accurate(problem, rows)
+    if target.kind == "budget":
+        return bool((losses < math.inf).all()) and expense(problem, rows, losses) <= target.number
+    if refuse and error > target.number * (1.0 + 1e-15):
+        raise Unreachable(
+            f"standard_error must be at least {math.sqrt(error * problem.form.factor):.6g}, the least that these"
+            f" {rows.size} people's data reach under max_loss, got {math.sqrt(target.number * problem.form.factor):g}.",
+            field="standard_error",
+        )
+    return error >= target.number * (1.0 - 1e-14)
+
+
+# -- few of very many --------------------------------------------------------------------------------------------------
+
+
+def _cheapest(
+    problem: CentralProblem, rows: IndexArray, guess: Allocation | None
+) -> Iterator[tuple[IndexArray, float]]:
+    """Ever more of the cheapest people, if there are many, and the cost below which they are."""
+    if rows.size <= SELECT_ABOVE:
+        return
+    costs, count = problem.costs[rows], 4096
+    if guess is not None and guess.active and float(guess.privacy_loss.max()) < math.inf:
+        typical = float(np.median(problem.caps[:: max(rows.size // 4096, 1)]))
+        count += 2 * guess.active + int(min(2.0 * float(guess.privacy_loss.sum()) / typical, 1e15))
+    while count < rows.size // 2:
+        cut = float(np.partition(costs, count)[count])
+        yield rows[costs < cut], cut / problem.form.scale
+        count *= 4
+
+
+def _enough(problem: CentralProblem, found: Found, cut: float) -> bool:
+    """Return whether people from a cost on, who were left out, change nothing."""
+    points = found.points
+    if not bool((points.levels.high <= cut).all()):
+        return False
+    if problem.form.target.unimodal:
+        return True
+    # up to where nobody left out would enter the path is everybody's; beyond, the expense is no less than there
+    sigma = np.minimum(float(points.sigma[0]) * 2.0 ** np.arange(_DOUBLINGS), found.last)
+    ahead = at(found.populations, sigma, points.take(np.zeros(sigma.size, dtype=np.intp)))
+    inside = (ahead.levels.high <= cut).all(axis=0)
+    if inside.all() and sigma[-1] == found.last:
+        return True
+    last = int(inside.argmin()) - 1 if not inside.all() else sigma.size - 1
+    return bool(ahead.expense[last] + problem.least_error >= found.value)
+
+
+# -- back to the caller ------------------------------------------------------------------------------------------------
+
+
+def _allocation(
+    problem: CentralProblem, rows: IndexArray, bought: FloatArray, worth: float, certify: Callable[[], float]
+) -> Allocation:
+    """The allocation with these losses; nobody's is raised so that strata fit together."""
+    strata, losses = problem.strata, np.zeros(problem.costs.size)
+    losses[rows] = bought
+    codes, sizes = strata.codes, np.abs(strata.weights)
+    noiseless = bool((losses == math.inf).any())
+    shares = np.where(losses == math.inf, 1.0 / problem.variances, 0.0) if noiseless else losses
+    given = np.bincount(codes, weights=shares, minlength=strata.count)
+    strength, noise = math.inf, 0.0
+    if not noiseless:
+        strength = float((given / sizes).min())
+        noise = 2.0 / strength / strength
+        if strata.count > 1:
+            losses = np.minimum(losses * (strength * sizes / given)[codes], losses)
+    else:
+        losses = np.where(losses == math.inf, math.inf, 0.0)
+    sized = shares * (sizes / given)[codes]
+    mse = noise + float((problem.variances * sized * sized).sum())
+    active = np.flatnonzero(losses)
+    paid = active[problem.stated[active] > 0.0]
+    spent = float((problem.stated[paid] * losses[paid]).sum())
+    form = problem.form
+    return Allocation(
+        privacy_loss=losses,
+        weights=np.sign(strata.weights)[codes] * sized,
+        mse=mse,
+        objective=form.target.objective(mse, spent),
+        active=active.size,
+        setting="central",
+        error_weight=form.target.price_of_error(worth * form.money / form.factor),
+        _certify=certify,
+    )

@@ -1,0 +1,189 @@
+"""How a purchase with a given expense, under caps, depends on one person's own cost.
+
+If even the most accurate losses that the caps allow cost less than the budget, these are bought. Above some cost of the
+person that cannot be, and above another the person is out: there the value is 0. If the others alone cannot spend the
+budget the person is never out, and the value counts from a fixed cost at which they are not at their cap.
+
+With strata and caps a budget rule is not monotone (`one-problem.md` §3): one stratum only.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from hushbid.allocation.capped_integral import areas
+from hushbid.allocation.caps import most_accurate
+from hushbid.allocation.central_problem import CentralProblem
+from hushbid.allocation.frontier import Points
+from hushbid.allocation.pool import Levels
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
+if TYPE_CHECKING:
+    from hushbid.allocation.capped_rule import CappedRule
+
+_ENDLESS = 1e150
+"""Stands for an infinite loss, which is the most accurate where nobody has a cap."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Limits:
+    """For each of some people what the most accurate losses are, and cost, with and without them."""
+
+    own: FloatArray
+    """Their loss, if they are there."""
+
+    spent: FloatArray
+    """What the others' losses cost then."""
+
+    error: FloatArray
+    """The error then."""
+
+    spent_without: FloatArray
+    """What the others' losses cost if they are not there, at least; exactly if that is no more than the budget."""
+
+    error_without: FloatArray
+    """The error then, if it is needed."""
+
+
+class BudgetRule:
+    """The purchase as a function of one person's cost, everybody else's fixed; in normal units."""
+
+    def __init__(self, problem: CentralProblem, rule: "CappedRule") -> None:
+        self._problem, self._rule = problem, rule
+        self._rows = np.flatnonzero(problem.costs < math.inf)
+        losses, self._error = self._most_accurate(self._rows)
+        self._loss_of = np.zeros(problem.costs.size)
+        self._loss_of[self._rows] = losses
+        self._bill_of = np.zeros(problem.costs.size)
+        self._bill_of[self._rows] = self._bills(self._rows, losses)
+        self._total = float(self._bill_of.sum())
+
+    def _most_accurate(self, rows: IndexArray) -> tuple[FloatArray, float]:
+        losses, error = most_accurate(self._problem, rows)
+        return np.minimum(losses * math.sqrt(self._problem.form.unit), _ENDLESS), error
+
+    def _bills(self, rows: IndexArray, losses: FloatArray) -> FloatArray:
+        costs = self._problem.costs[rows] / self._problem.form.scale
+        return np.where(costs > 0.0, costs * losses, 0.0)
+
+    def answer(
+        self, stratum: int, rows: IndexArray, costs: FloatArray
+    ) -> tuple[Callable[[], FloatArray], FloatArray, FloatArray]:
+        """What computes the value of each pair; loss and error of each."""
+        who, which = np.unique(rows, return_inverse=True)
+        limits, budget = self._limits(who), self._problem.form.target.number
+        there = costs < math.inf
+        x = np.where(there, costs, 0.0) / self._problem.form.scale
+        spent = np.where(there, limits.spent[which] + x * limits.own[which], limits.spent_without[which])
+        loss = np.where(there, limits.own[which], 0.0)
+        mse = np.where(there, limits.error[which], limits.error_without[which])
+        unsolved = np.flatnonzero(~(spent <= budget))
+        points = None
+        if unsolved.size:
+            populations = self._rule.moved(stratum, rows[unsolved], costs[unsolved])
+            points, _ = self._rule.near(populations)
+            assert populations.moves is not None
+            loss[unsolved] = populations.moves.losses(points.levels.stratum(stratum), points.sigma)
+            mse[unsolved] = points.mse
+        value = partial(self._value, who, which, limits, x, there, unsolved, points)
+        return value, np.where(loss < _ENDLESS, loss, math.inf), mse
+
+    def _limits(self, who: IndexArray) -> _Limits:
+        """What the most accurate losses are with and without each of these people."""
+        problem, budget = self._problem, self._problem.form.target.number
+        present = problem.costs[who] < math.inf
+        own, error = self._loss_of[who], np.full(who.size, self._error)
+        spent = self._total - self._bill_of[who]
+        # without one person the others' losses are not smaller
+        spent_without, error_without = spent.copy(), np.full(who.size, self._error)
+        for j in np.flatnonzero(~present | ~(spent_without > budget)).tolist():
+            others = self._rows[self._rows != who[j]]
+            if not present[j]:
+                losses, error[j] = self._most_accurate(np.append(others, who[j]))
+                own[j], spent[j] = losses[-1], float(self._bills(others, losses[:-1]).sum())
+            elif present[j]:
+                spent[j] = float(self._bill_of[others].sum())
+            if others.size == 0:
+                spent_without[j], error_without[j] = 0.0, math.inf
+                continue
+            losses, error_without[j] = self._most_accurate(others)
+            spent_without[j] = float(self._bills(others, losses).sum())
+        return _Limits(own, spent, error, spent_without, error_without)
+
+    def _value(
+        self,
+        who: IndexArray,
+        which: IndexArray,
+        limits: _Limits,
+        x: FloatArray,
+        there: BoolArray,
+        solved: IndexArray,
+        points: Points | None,
+    ) -> FloatArray:
+        """Minus the integral of the loss over all higher costs, or from a fixed cost if the person is never out."""
+        budget, scale = self._problem.form.target.number, self._problem.form.scale
+        never_out = ~(limits.spent_without > budget)
+        value = np.zeros(x.size)
+        # below this cost the budget cannot be spent and the loss stays the same
+        unspent = np.maximum((budget - limits.spent) / limits.own, 0.0)[which]
+        out = np.flatnonzero(~never_out[which] & there)
+        if out.size:
+            people, back = np.unique(which[out], return_inverse=True)
+            alone = self._solved(who[people], np.full(people.size, math.inf))
+            top, stop = alone.levels.high[0][back], np.maximum(x, unspent)[out]
+            value[out] = -self._area(who[which[out]], alone.take(back), top, stop)
+        always = np.flatnonzero(never_out[which] & there)
+        if always.size:
+            people, back = np.unique(which[always], return_inverse=True)
+            dearest = float(self._problem.costs[self._rows].max()) / scale
+            fixed = 2.0 * np.maximum(budget / limits.own[people], dearest)
+            start = self._solved(who[people], fixed * scale).take(back)
+            reference, beyond = fixed[back], np.flatnonzero(x[always] > fixed[back])
+            if beyond.size:
+                assert points is not None
+                start.put(beyond, points.take(solved.searchsorted(always[beyond])))
+            area = self._area(
+                who[which[always]],
+                start,
+                np.maximum(x[always], reference),
+                np.maximum(np.minimum(x[always], reference), unspent[always]),
+            )
+            value[always] = np.where(x[always] > reference, area, -area)
+        value[never_out[which] & ~there] = np.inf
+        return value - np.where(there, limits.own[which] * np.maximum(unspent - x, 0.0), 0.0)
+
+    def _solved(self, rows: IndexArray, costs: FloatArray) -> Points:
+        return self._rule.near(self._rule.moved(0, rows, costs))[0]
+
+    def _area(self, rows: IndexArray, start: Points, top: FloatArray, stop: FloatArray) -> FloatArray:
+        """The integral of the loss between two costs, in the smallest box that is never left."""
+        area, unsolved = np.zeros(rows.size), np.flatnonzero(top > stop)
+        moves = self._rule.moved(0, rows, np.zeros(rows.size)).moves
+        assert moves is not None
+        for box in self._rule.ladder():
+            step, left = max(box.step // 8, 16), []
+            for begin in range(0, unsolved.size, step):
+                some = unsolved[begin : begin + step]
+                levels, sigma = start.levels.take(some).stratum(0), start.sigma[some]
+                found, kept = areas(
+                    box.pools[0],
+                    moves.take(some),
+                    levels,
+                    sigma,
+                    self._problem.form.target.number,
+                    top[some],
+                    stop[some],
+                )
+                area[some[kept]] = found[kept]
+                left.append(some[~kept])
+            unsolved = np.concatenate(left) if left else unsolved
+            if unsolved.size == 0:
+                break
+        return area
+
+
+__all__ = ["BudgetRule", "Levels"]

@@ -1,0 +1,337 @@
+"""The optimum under caps as a function of one person's own cost, for many (person, cost) pairs at once.
+
+Moving one person changes the sums of their stratum by one person's terms, so a few rounds lead from the present point
+of the path to the one of each pair. An accuracy and a budget have one such point. A price may have several: `Valley`
+proves that a raised cost leaves one only; where it cannot, the pair is searched.
+
+Values count from the present optimum, as differences: see :mod:`hushbid.allocation.pool_change`.
+"""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+from hushbid.allocation.capped import Found, free_losses, optimum
+from hushbid.allocation.capped_budget import BudgetRule
+from hushbid.allocation.caps import (
+    beside,
+    cheapest_first,
+    first_guess,
+    most_accurate,
+    normal_caps,
+    one_population,
+    zero_cost_people,
+)
+from hushbid.allocation.central_problem import CentralProblem, limited
+from hushbid.allocation.frontier import Points, meet, settle
+from hushbid.allocation.pool import Moves
+from hushbid.allocation.pool_change import value_changes
+from hushbid.allocation.populations import Populations
+from hushbid.allocation.price_search import search
+from hushbid.allocation.reply_rules import Replies
+from hushbid.allocation.valley import single_minimum_up_to
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.errors import InputError, MarketError
+
+_CHUNK = 1 << 13
+_SEARCHED = 256
+"""So many pairs are searched together."""
+
+_DIGITS = 2.0**-60
+Answer = tuple[FloatArray | Callable[[], FloatArray], FloatArray, FloatArray]
+"""Value, loss and error of each pair, in normal units."""
+
+
+class CappedRule:
+    """The optimum under caps as a function of one person's cost, everybody else's fixed."""
+
+    def __init__(self, problem: CentralProblem) -> None:
+        if problem.form.target.kind == "budget" and problem.form.sizes.size > 1:
+            raise InputError(
+                "with strata and a Budget max_loss must be infinite: under caps a higher cost may raise a loss there.",
+                field="max_loss",
+            )
+        self._problem = problem
+        self._rows = np.flatnonzero(problem.costs < math.inf)
+        each = cheapest_first(problem, self._rows)
+        self._populations = one_population(problem, each)
+        self._place = np.array([one.size for one in each])[problem.codes]
+        """Where each person is in their pool; behind the last if they are not."""
+
+        for one in each:
+            self._place[one] = np.arange(one.size)
+        self._free = set(zero_cost_people(problem).tolist())
+        self._known: dict[tuple[int, bool], tuple[float, float]] = {}
+        self._reach: dict[tuple[int, bool], float] = {}
+        self._losses, self._least = most_accurate(problem, self._rows)
+        self._now = self._present()
+        self._boxes: list[Populations] | None = None
+        self._worst = -math.inf
+        if self._now is not None and not problem.form.target.unimodal:
+            self._worst = single_minimum_up_to(self._now)
+        self._budget = BudgetRule(problem, self) if problem.form.target.kind == "budget" else None
+
+    def _present(self) -> Found | None:
+        """The present optimum if somebody is paid; None where there is none."""
+        problem = self._problem
+        if problem.form.target.kind == "accuracy" and self._without_pay(-1, False)[0] <= problem.form.target.number:
+            return None
+        try:
+            found = optimum(problem)
+        except MarketError:  # the accuracy is beyond everybody together
+            return None
+        return found if found is not None and found.value < math.inf else None
+
+    @property
+    def blur(self) -> float:
+        """By how much a loss may be off beyond rounding, where prefix sums have lost the digits of a level."""
+        if self._now is None:
+            return 0.0
+        points, most = self._now.points, 0.0
+        for g, pool in enumerate(self._populations.pools):
+            if pool.even and float(points.sums.mass[g, 0]) > 1.5 * float(pool.mass[0]):
+                away = _DIGITS * float(pool.prefixes[1][-1]) / float(points.sums.mass[g, 0])
+                most = max(most, min(away * float(pool.mass.max()) / float(points.sigma[0]), float(pool.cap.max())))
+        return most
+
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
+        """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j.
+
+        Values are those of the objective less the present one.
+        """
+        problem = self._problem
+        within = limited(costs, problem.form.limits)
+        loss, mse = np.empty(rows.size), np.empty(rows.size)
+        parts: list[tuple[IndexArray, FloatArray | Callable[[], FloatArray]]] = []
+        codes = problem.codes[rows]
+        for g in np.unique(codes).tolist():
+            mine = np.flatnonzero(codes == g)
+            for begin in range(0, mine.size, _CHUNK):
+                part = mine[begin : begin + _CHUNK]
+                value, loss[part], mse[part] = self._answer(g, rows[part], within[part])
+                parts.append((part, value))
+        root = math.sqrt(problem.form.unit)
+        capped_at = loss >= normal_caps(problem, rows) * (1.0 - 1e-15)
+        losses = np.where(capped_at, problem.caps[rows], np.minimum(loss / root, problem.caps[rows]))
+
+        def values() -> FloatArray:
+            found = np.empty(rows.size)
+            for part, value in parts:
+                found[part] = value() if callable(value) else value
+            # beyond the limits a loss stays the same, and the value goes on as a line
+            beyond = (within != costs) & (losses > 0.0)
+            found *= problem.form.money
+            found[beyond] += (losses * (costs - within))[beyond] if beyond.any() else 0.0
+            return found
+
+        return Replies(values, losses, mse * problem.form.factor, self.blur / root)
+
+    def _answer(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answer:
+        if self._budget is not None:
+            return self._budget.answer(stratum, rows, costs)
+        if self._problem.form.target.kind == "price":
+            return self._for_price(stratum, rows, costs)
+        return self._for_accuracy(stratum, rows, costs)
+
+    def moved(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Populations:
+        """The populations in which people of a stratum have these costs, in the caller's units."""
+        problem, there = self._problem, costs < math.inf
+        cost = np.where(there, costs, 0.0) / problem.form.scale
+        mass = np.where(there, problem.masses(rows), 0.0)
+        cap = normal_caps(problem, rows)
+        moves = Moves(self._place[rows], cost, mass, np.where(there, np.where(cap < 1e150, cap, math.inf), 0.0))
+        return self._populations.moved(stratum, moves)
+
+    # -- from the present point ----------------------------------------------------------------------------------------
+
+    def ladder(self) -> list[Populations]:
+        """The present population summed for ever larger boxes around its point, at last without one."""
+        if self._boxes is None:
+            self._boxes, pools = [], self._populations.pools
+            if self._now is not None and any(not pool.even and pool.size > 64 for pool in pools):
+                points = self._now.points
+                levels, sigma = points.levels.high[:, 0], float(points.sigma[0])
+                active = sum(
+                    int(np.count_nonzero(pool.costs < level)) for pool, level in zip(pools, levels, strict=True)
+                )
+                width = 2.0 / max(active, 16)
+                while width < 0.5:
+                    ends = sigma * (1.0 - width), sigma * (1.0 + width)
+                    self._boxes.append(self._populations.within(levels * (1.0 - width), levels * (1.0 + width), ends))
+                    width *= 4.0
+            self._boxes.append(self._populations)
+        return self._boxes
+
+    def near(self, populations: Populations) -> tuple[Points, FloatArray]:
+        """Return the point of every population that is reached from the present one, and the change of the value.
+
+        For an accuracy and a budget there is no other. Under a budget the value is found elsewhere.
+        """
+        assert populations.moves is not None
+        target, count = self._problem.form.target, populations.moves.person.size
+        now = first_guess(self._populations, target) if self._now is None else self._now.points
+        start = beside(now, count)
+        found, value, unsolved = start.take(np.arange(count)), np.zeros(count), np.arange(count)
+        for box in self.ladder():
+            settled = np.zeros(count, dtype=bool)
+            for begin in range(0, unsolved.size, box.step):
+                some = unsolved[begin : begin + box.step]
+                moved = box.moved(populations.stratum, populations.moves.take(some))
+                points, fine = settle(moved, target, start.take(some), rounds=16)
+                done = np.flatnonzero(fine & box.holds(points.levels, points.sigma))
+                found.put(some[done], points.take(done))
+                value[some[done]] = self._change(moved.take(done), now, points.take(done))
+                settled[some[done]] = True
+            unsolved = unsolved[~settled[unsolved]]
+            if unsolved.size == 0:
+                break
+        for begin in range(0, unsolved.size, populations.step):
+            some = unsolved[begin : begin + populations.step]
+            part = populations.take(some)
+            points = meet(part, target, start.take(some))
+            found.put(some, points)
+            value[some] = self._change(part, now, points)
+        return found, value
+
+    def _change(self, populations: Populations, now: Points, points: Points) -> FloatArray:
+        """Return by how much the value is above the present one, or what it is where there is no present one."""
+        target = self._problem.form.target
+        if target.kind == "budget" or points.t.size == 0:
+            return np.zeros(points.t.size)
+        if self._now is None:
+            return points.expense + (points.mse if target.kind == "price" else 0.0)
+        return value_changes(populations, target.number if target.kind == "price" else points.price, now, points)
+
+    # -- a price -------------------------------------------------------------------------------------------------------
+
+    def _for_price(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answer:
+        problem, populations = self._problem, self.moved(stratum, rows, costs)
+        value, loss, mse = np.full(rows.size, math.inf), np.zeros(rows.size), np.full(rows.size, math.inf)
+        searched = self._payable(stratum, rows, costs)
+        present = self._now.value if self._now is not None else 0.0
+
+        def found(which: IndexArray, points: Points, change: FloatArray) -> None:
+            moves = populations.take(which).moves
+            assert moves is not None
+            value[which], mse[which] = change, points.mse
+            loss[which] = moves.losses(points.levels.stratum(stratum), points.sigma)
+
+        alike = self._alike(stratum, costs)
+        near = np.flatnonzero(searched & (alike | ((self._worst > present) & (costs >= problem.costs[rows]))))
+        if near.size:
+            points, change = self.near(populations.take(near))
+            only = np.flatnonzero(alike[near] | ((change <= self._worst - present) & (change >= -1e-12 * present)))
+            found(near[only], points.take(only), change[only])
+            searched[near[only]] = False
+        unsolved = np.flatnonzero(searched)
+        step = min(_SEARCHED, max(populations.step // 32, 1))
+        now = first_guess(self._populations, problem.form.target) if self._now is None else self._now.points
+        for begin in range(0, unsolved.size, step):
+            some = unsolved[begin : begin + step]
+            part = populations.take(some)
+            best = search(part, problem.form.target, beside(now, some.size))
+            found(some, best.points, self._change(part, now, best.points))
+        # zero-cost people who do as well by themselves
+        for j in self._perhaps_without_pay(costs):
+            error, own = self._without_pay(int(rows[j]), bool(costs[j] == 0.0))
+            if error <= value[j] + present:
+                value[j], loss[j], mse[j] = error - present, own, error
+        return value, loss, mse
+
+    def _alike(self, stratum: int, costs: FloatArray) -> BoolArray:
+        """Return the pairs in which no cost of a stratum is above four times another: they have one minimum.
+
+        Inside, ``Q ≤ U(ψ_max − m)(m − ψ_min)`` and ``ℓT ≥ U(λ − m)``, so ``4Q < 3ℓmT`` wherever ``m < 4ψ_min``; see
+        :mod:`hushbid.allocation.valley`.
+        """
+        scale, pools = self._problem.form.scale, self._populations.pools
+        others = all(pool.costs[-1] <= 4.0 * pool.costs[0] for pool in pools)
+        low, high = float(pools[stratum].costs[0]) * scale, float(pools[stratum].costs[-1]) * scale
+        alike: BoolArray = (costs == math.inf) | (np.maximum(costs, high) <= 4.0 * np.minimum(costs, low))
+        return alike & others
+
+    def _payable(self, stratum: int, rows: IndexArray, costs: FloatArray) -> BoolArray:
+        """The pairs in which everybody who is needed is there, and somebody asks for something."""
+        pools = self._populations.pools
+        there = costs < math.inf
+        others = pools[stratum].size - (self._place[rows] < pools[stratum].size)
+        positive = sum(int(np.count_nonzero(pool.costs > 0.0)) for pool in pools)
+        own = self._problem.costs[rows]
+        paid = positive - ((own > 0.0) & (own < math.inf)) + (there & (costs > 0.0))
+        possible: BoolArray = (there | (others > 0)) & (paid > 0)
+        return possible
+
+    def _perhaps_without_pay(self, costs: FloatArray) -> list[int]:
+        """The pairs in which somebody asks for nothing."""
+        some: list[int] = (np.arange(costs.size) if self._free else np.flatnonzero(costs == 0.0)).tolist()
+        return some
+
+    def _without_pay(self, row: int, free: bool) -> tuple[float, float]:
+        """The error that zero-cost people reach alone, if ``row`` is or is not one of them, and the loss of ``row``."""
+        key = (row if free or row in self._free else -1, free)
+        if key not in self._known:
+            problem = self._problem
+            who = np.array(sorted((self._free - {row}) | ({row} if free else set())), dtype=np.intp)
+            losses, error = most_accurate(problem, who) if who.size else (np.zeros(0), math.inf)
+            if problem.form.target.kind == "accuracy" and error <= problem.form.target.number:
+                losses = free_losses(problem, who)
+            own = float(losses[who == row][0]) * math.sqrt(problem.form.unit) if free else 0.0
+            self._known[key] = (error, own)
+        return self._known[key]
+
+    # -- an accuracy ---------------------------------------------------------------------------------------------------
+
+    def _for_accuracy(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answer:
+        problem, wanted = self._problem, self._problem.form.target.number
+        value, loss, mse = np.full(rows.size, math.inf), np.zeros(rows.size), np.full(rows.size, math.inf)
+        least = self.least_errors(rows, costs < math.inf)
+        paid = least < wanted * (1.0 - 1e-14)
+        present = float(self._now.points.expense[0]) if self._now is not None else 0.0
+        for j in self._perhaps_without_pay(costs):
+            error, own = self._without_pay(int(rows[j]), bool(costs[j] == 0.0))
+            if error <= wanted:
+                value[j], loss[j], mse[j], paid[j] = -present, own, wanted, False
+        # nothing but all that caps allow is accurate enough, whatever it costs
+        for j in np.flatnonzero(~paid & (least <= wanted * (1.0 + 1e-15)) & (mse == math.inf)).tolist():
+            everybody = np.union1d(self._rows, rows[j : j + 1])
+            if costs[j] < math.inf:
+                loss[j] = most_accurate(problem, everybody)[0][everybody == rows[j]][0] * math.sqrt(problem.form.unit)
+                value[j], mse[j] = loss[j] * costs[j] / problem.form.scale, wanted
+        unsolved = np.flatnonzero(paid)
+        populations = self.moved(stratum, rows[unsolved], costs[unsolved])
+        assert populations.moves is not None
+        points, value[unsolved] = self.near(populations)
+        loss[unsolved] = populations.moves.losses(points.levels.stratum(stratum), points.sigma)
+        mse[unsolved] = wanted
+        return value, loss, mse
+
+    def least_errors(self, rows: IndexArray, there: BoolArray) -> FloatArray:
+        """The least error that everybody reaches with each person, or without; or an upper bound that is enough."""
+        problem, wanted = self._problem, self._problem.form.target.number * (1.0 - 1e-9)
+        present = problem.costs[rows] < math.inf
+        least = np.full(rows.size, self._least)
+        squares = np.minimum(self._losses, 1e100) ** 2 * problem.variances[self._rows]
+        given = np.bincount(problem.codes[self._rows], np.minimum(self._losses, 1e100), problem.strata.count)
+        loss_of = np.zeros(problem.costs.size)
+        loss_of[self._rows] = np.minimum(self._losses, 1e100)
+        # without one person all other strata give less in proportion
+        codes, total = problem.codes[rows], float(squares.sum())
+        kept = 1.0 - loss_of[rows] / given[codes]
+        weight = float(given.sum()) * math.sqrt(problem.form.unit)
+        own = loss_of[rows] ** 2 * problem.variances[rows]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            rough = (2.0 + total - own) / (weight * kept) ** 2
+        rough = np.where((kept > 0.01) & (weight < 1e90), rough, math.inf)
+        for j in np.flatnonzero((present != there) & ~(there | (rough < wanted))).tolist():
+            key = (int(rows[j]), bool(there[j]))
+            if key not in self._reach:
+                others = self._rows[self._rows != rows[j]]
+                self._reach[key] = most_accurate(problem, others)[1] if others.size else math.inf
+            least[j] = self._reach[key]
+        for j in np.flatnonzero(~present & there & ~(self._least < wanted)).tolist():
+            key = (int(rows[j]), True)
+            if key not in self._reach:
+                self._reach[key] = most_accurate(problem, np.append(self._rows, rows[j]))[1]
+            least[j] = self._reach[key]
+        return np.where(present & there, self._least, least)

@@ -1,0 +1,100 @@
+"""Caps on privacy losses: what is allowed as one, and what people may give together under theirs."""
+
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from hushbid.allocation.central_problem import CentralProblem
+from hushbid.allocation.frontier import Points, at
+from hushbid.allocation.pool import Pool
+from hushbid.allocation.populations import Populations
+from hushbid.allocation.targets import Target
+from hushbid.arrays import FloatArray, IndexArray, as_floats, first_row, rows_text
+from hushbid.errors import InputError
+from hushbid.estimation import best_contrast
+
+
+def as_caps(max_loss: ArrayLike, n: int) -> FloatArray:
+    """Check the most that may be bought from everybody, or from each of ``n`` people: positive, perhaps infinite."""
+    caps = as_floats(max_loss, "max_loss")
+    if caps.shape not in ((), (n,)):
+        raise InputError(
+            f"max_loss must be one number or one per person ({n}), got shape {caps.shape}.", field="max_loss"
+        )
+    bad = ~(caps > 0.0)
+    if bad.any() and caps.ndim == 0:
+        raise InputError(f"max_loss must be positive, got {float(caps):g}.", field="max_loss")
+    if bad.any():
+        raise InputError(
+            f"max_loss must be positive, but {rows_text(bad, 'is')} not.", field="max_loss", row=first_row(bad)
+        )
+    return np.broadcast_to(caps, (n,))
+
+
+def normal_caps(problem: CentralProblem, rows: IndexArray) -> FloatArray:
+    """Return caps in normal units."""
+    return problem.caps[rows] * math.sqrt(problem.form.unit)
+
+
+def cheapest_first(problem: CentralProblem, rows: IndexArray) -> list[IndexArray]:
+    """Return the people of each stratum among these, cheapest first."""
+    codes, count = problem.codes[rows], problem.form.sizes.size
+    order = np.lexsort((problem.costs[rows], codes))
+    return np.split(rows[order], np.cumsum(np.bincount(codes, minlength=count))[:-1])
+
+
+def one_population(problem: CentralProblem, each: list[IndexArray]) -> Populations:
+    """Return the people of each stratum, cheapest first, as one population."""
+    form = problem.form
+    pools = (Pool(problem.costs[rows] / form.scale, problem.masses(rows), normal_caps(problem, rows)) for rows in each)
+    return Populations.of(tuple(pools), form.sizes)
+
+
+def as_if_paid(problem: CentralProblem, rows: IndexArray) -> tuple[list[IndexArray], Populations]:
+    """Return these zero-cost people as a population in which all ask for the same."""
+    each = cheapest_first(problem, rows)
+    pools = (Pool(np.ones(one.size), problem.masses(one), normal_caps(problem, one)) for one in each)
+    return each, Populations.of(tuple(pools), problem.form.sizes)
+
+
+def most_accurate(problem: CentralProblem, rows: IndexArray) -> tuple[FloatArray, float]:
+    """Return the most accurate losses that these people's caps allow, and their error in normal units.
+
+    The error is infinite if they leave a stratum without anybody.
+    """
+    strata = problem.strata.of(rows)
+    if not np.bincount(strata.codes, minlength=strata.count).all():
+        return np.zeros(rows.size), math.inf
+    found = best_contrast(problem.caps[rows], strata=strata, variance=problem.variances[rows])
+    return found.delivered, found.mse / problem.form.factor
+
+
+def zero_cost_people(problem: CentralProblem) -> IndexArray:
+    """Return who asks for nothing."""
+    return np.flatnonzero(problem.costs == 0.0)
+
+
+def expense(problem: CentralProblem, rows: IndexArray, losses: FloatArray) -> float:
+    """Return what losses cost, in normal units; an infinite loss of a zero-cost person costs nothing."""
+    costs = problem.costs[rows]
+    paid = costs > 0.0
+    return float((costs[paid] * losses[paid]).sum()) / problem.form.money
+
+
+def first_guess(populations: Populations, target: Target) -> Points:
+    """Return a point of the path to begin with."""
+    pairs = zip(populations.sizes, populations.pools, strict=True)
+    cost = sum(float(size * pool.costs[pool.size // 2]) for size, pool in pairs)
+    cost = cost if cost > 0.0 else 1.0
+    t = {
+        "price": (2.0 * target.number * target.number * cost) ** (1.0 / 3.0),
+        "accuracy": cost / target.number if target.number > 0.0 else 1.0,
+        "budget": target.number * target.number / (2.0 * cost),
+    }[target.kind]
+    return at(populations, np.array([math.sqrt(0.5 * min(max(t, 1e-280), 1e280)) * math.sqrt(cost)]))
+
+
+def beside(points: Points, count: int) -> Points:
+    """Return one point as the guess for many populations."""
+    return points.take(np.zeros(count, dtype=np.intp))

@@ -1,0 +1,166 @@
+"""People in strata, or many such populations that differ by where one person has moved."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from hushbid.allocation.pool import Columns, Levels, Moves, Pool, Sums
+from hushbid.arrays import BoolArray, FloatArray, IndexArray
+
+_LOOKED_AT = 1024
+"""Up to so many people are looked at one by one, those of all strata together: sums by search would not be faster."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Everybody:
+    """The people of all strata next to each other, as columns."""
+
+    columns: Columns
+    starts: IndexArray
+    """The first column of each stratum."""
+
+    codes: IndexArray
+    """The stratum of each column."""
+
+    @classmethod
+    def of(cls, pools: tuple[Pool, ...]) -> "Everybody":
+        """Return the people of these strata."""
+        sizes = np.array([pool.size for pool in pools])
+        costs, mass, cap = (
+            np.concatenate([getattr(pool, name) for pool in pools]) for name in ("costs", "mass", "cap")
+        )
+        return cls(Columns(costs, mass, cap), np.cumsum(sizes) - sizes, np.repeat(np.arange(sizes.size), sizes))
+
+    def sums(self, levels: Levels, sigma: FloatArray, without: IndexArray | None) -> FloatArray:
+        """Return every sum of every stratum, without one person of each population."""
+        seen = self.columns
+        below = (levels.high.T[:, self.codes] - seen.costs) + levels.low.T[:, self.codes]
+        there = below > 0.0
+        capped = there & (below >= sigma[:, None] * seen.reach)
+        if without is not None:
+            here = np.flatnonzero(without < self.codes.size)
+            there[here, without[here]] = capped[here, without[here]] = False
+        inside = there & ~capped
+        mass = np.where(inside, seen.mass, 0.0)
+        given = mass * np.where(inside, below, 0.0)
+        each = np.empty((7, *below.shape))
+        each[0], each[1], each[2] = mass, given, given * below
+        each[3] = np.where(inside, seen.room, 0.0)
+        each[4:] = capped * seen.capped.T[:, None, :]
+        return np.add.reduceat(each, self.starts, axis=2).transpose(0, 2, 1)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Populations:
+    """People in strata, or many such populations that differ by where one person of one stratum has moved."""
+
+    pools: tuple[Pool, ...]
+    sizes: FloatArray
+    """``ℓ_g``, positive: each stratum gives this share."""
+
+    everybody: Everybody
+    """The people of all pools."""
+
+    stratum: int = 0
+    """Whose person moves."""
+
+    moves: Moves | None = None
+
+    @classmethod
+    def of(cls, pools: tuple[Pool, ...], sizes: FloatArray) -> "Populations":
+        """Return one population, in which nobody has moved."""
+        return cls(pools, sizes, Everybody.of(pools))
+
+    @property
+    def few(self) -> bool:
+        """Whether everybody is looked at one by one."""
+        return self.everybody.codes.size <= _LOOKED_AT
+
+    def moved(self, stratum: int, moves: Moves) -> "Populations":
+        """One population for each of these moves of people of a stratum."""
+        return replace(self, stratum=stratum, moves=moves)
+
+    def take(self, which: IndexArray | BoolArray) -> "Populations":
+        """Some of the populations, each perhaps several times."""
+        return self if self.moves is None else replace(self, moves=self.moves.take(which))
+
+    def sums(self, levels: Levels, sigma: FloatArray) -> Sums:
+        """The sums of every stratum, at one level and step for each population."""
+        if self.few:
+            table = self.everybody.sums(levels, sigma, self.left_place)
+            if self.moves is not None:
+                table[:, self.stratum] += self.moves.sums(levels.stratum(self.stratum), sigma)
+            return Sums(table)
+        found = [
+            pool.sums(levels.stratum(g), sigma, self.moves if g == self.stratum else None)
+            for g, pool in enumerate(self.pools)
+        ]
+        return Sums(np.stack(found, axis=1))
+
+    @property
+    def left_place(self) -> IndexArray | None:
+        """The column of who moved, among everybody; behind the last if they were not there."""
+        if self.moves is None:
+            return None
+        there = self.moves.person < self.pools[self.stratum].size
+        return np.where(there, self.everybody.starts[self.stratum] + self.moves.person, self.everybody.codes.size)
+
+    def within(self, low: FloatArray, high: FloatArray, sigmas: tuple[float, float]) -> "Populations":
+        """The same populations, for levels of each stratum and steps in a box only."""
+        if self.few:
+            return self
+        pools = tuple(
+            pool.within(float(one), float(two), sigmas) for pool, one, two in zip(self.pools, low, high, strict=True)
+        )
+        return replace(self, pools=pools)
+
+    def holds(self, levels: Levels, sigma: FloatArray) -> BoolArray:
+        """Whether levels and steps are in the box of every stratum."""
+        fine = np.ones(sigma.size, dtype=bool)
+        for g, pool in enumerate(self.pools):
+            fine &= pool.holds(levels.stratum(g), sigma)
+        return fine
+
+    @property
+    def step(self) -> int:
+        """How many populations are worth working on together."""
+        cells = min(self.everybody.codes.size, sum(pool.cells() for pool in self.pools))
+        return max((1 << 18) // (cells + 1), 16)
+
+    def full(self, count: int) -> FloatArray:
+        """``η_max``: the total weight at which a stratum has nothing more to give, in each of ``count`` populations."""
+        caps = np.array([[pool.all_caps] for pool in self.pools]).repeat(count, axis=1)
+        if self.moves is not None:
+            pool = self.pools[self.stratum]
+            own = np.append(pool.cap, 0.0)[np.minimum(self.moves.person, pool.size)]
+            others = pool.all_caps - own
+            for person in np.unique(self.moves.person[~(own < 0.5 * pool.all_caps)]).tolist():
+                if person < pool.size:  # most of the sum: a difference would have no digits
+                    others[self.moves.person == person] = float(np.delete(pool.cap, person).sum())
+            caps[self.stratum] = others + np.where(self.moves.mass > 0.0, self.moves.cap, 0.0)
+        most: FloatArray = (caps / self.sizes[:, None]).min(axis=0)
+        return most
+
+    def zero_cost(self, count: int) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """Return of each stratum in each population what zero-cost people may give together, and their precision.
+
+        The last is the cheapest of all other costs, infinite where there is nobody else.
+        """
+        caps, mass, cheapest = (np.zeros((len(self.pools), count)) for _ in range(3))
+        for g, pool in enumerate(self.pools):
+            free = pool.costs == 0.0
+            caps[g], mass[g] = pool.cap[free].sum(), pool.mass[free].sum()
+            cheapest[g] = pool.costs.min(initial=np.inf, where=~free)
+        if self.moves is not None:
+            g, pool, moves = self.stratum, self.pools[self.stratum], self.moves
+            here, comes = moves.person < pool.size, (moves.mass > 0.0) & (moves.cost == 0.0)
+            place = np.minimum(moves.person, pool.size - 1)
+            for j in np.flatnonzero(here & (pool.costs[place] == 0.0)).tolist():
+                others = np.delete(np.arange(pool.size), place[j])
+                others = others[pool.costs[others] == 0.0]
+                caps[g, j], mass[g, j] = pool.cap[others].sum(), pool.mass[others].sum()
+            caps[g] += np.where(comes, moves.cap, 0.0)
+            mass[g] += np.where(comes, moves.mass, 0.0)
+            paid = (moves.mass > 0.0) & (moves.cost > 0.0)
+            cheapest[g] = np.where(paid, np.minimum(cheapest[g], moves.cost), cheapest[g])
+        return caps, mass, cheapest
