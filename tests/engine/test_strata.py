@@ -15,13 +15,8 @@ from hushbid.disclosure.memory import weigh
 from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.everybody import everybody
-<<<<<<< HEAD
-from hushbid.engine.releasing import prepared_sums
-=======
 from hushbid.engine.pricing import count
-from hushbid.engine.releasing import summed_contrast, summed_plan
-from hushbid.engine.sums_kernels import StrataSumsKernel
->>>>>>> priors
+from hushbid.engine.releasing import prepared_sums
 from hushbid.errors import (
     AlreadyReleased,
     BidError,

@@ -12,11 +12,6 @@ import numpy as np
 from hushbid.allocation import HardBudget
 from hushbid.allocation.central_problem import LEAST_VARIANCE
 from hushbid.allocation.from_sums import SummedOptimum
-<<<<<<< HEAD
-from hushbid.allocation.goals import Budget
-=======
-from hushbid.disclosure.preparing_from_sums import exact_total
->>>>>>> priors
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Engine, Frame
