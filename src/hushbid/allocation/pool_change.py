@@ -43,11 +43,13 @@ def value_changes(populations: Populations, weight: FloatArray | float, start: P
         squares[g] += (after - before) * (after + before) / pool.mass[place] if pool.size else 0.0
         expense[g] += np.where(after > 0.0, moves.cost * after, 0.0) - np.where(there, pool.costs[place] * before, 0.0)
     total, error = float(start.weight[0]), float(start.mse[0])
-    rise = losses.sum(axis=0)
-    fall = (squares.sum(axis=0) - error * (2.0 * total + rise) * rise) / (total + rise) ** 2
+    rise, far = losses.sum(axis=0), np.asarray(end.weight < 0.5 * total)
+    after = np.where(far, total, total + rise)
+    fall = (squares.sum(axis=0) - error * (2.0 * total + rise) * rise) / (after * after)
     slack = (end.levels.high * (populations.sizes[:, None] * rise - losses)).sum(axis=0)
-    found: FloatArray = weight * fall + expense.sum(axis=0) + slack
-    return found
+    near: FloatArray = weight * fall + expense.sum(axis=0) + slack
+    # far from the start nothing cancels
+    return np.where(far, weight * (end.mse - error) + end.expense - start.expense, near)
 
 
 def _by_search(
