@@ -23,7 +23,7 @@ from hushbid.disclosure.grid import exponent_of
 from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
 from hushbid.disclosure.ledger.question import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.message import PrivatizedValue
+from hushbid.disclosure.messages import PrivatizedValue
 from hushbid.disclosure.prepare import PreparedSums, prepare
 from hushbid.disclosure.promises import strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
