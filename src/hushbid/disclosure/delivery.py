@@ -18,7 +18,7 @@ from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.local import draw_message
 from hushbid.disclosure.messages import Message
 from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
-from hushbid.disclosure.received import Received, combine, groups_of, read_messages, sent_by
+from hushbid.disclosure.received import Received, combine, read_messages, sent_by
 from hushbid.disclosure.release import QuestionAnswer, Release, Summed, versions
 from hushbid.disclosure.sums import clamped_in
 from hushbid.disclosure.weighing import in_order, question_errors
@@ -82,7 +82,7 @@ def _sums_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray, re
 
 
 def _messages_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
-    rows, groups = np.flatnonzero(present), groups_of(plan)
+    rows, groups = np.flatnonzero(present), plan.shared.groups
     sent, values = sent_by(plan, rows), sum(group.cells for group in groups)
     # many repetitions per call, as many as fit
     at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
@@ -157,7 +157,7 @@ def _prepare_messages(plan: ReleasePlan, data: object) -> Prepared:
 
 def _answers(plan: ReleasePlan, found: Received) -> tuple[QuestionAnswer, ...]:
     """What messages about a survey found, in the order of its questions."""
-    values = in_order(groups_of(plan), found.values)
+    values = in_order(plan.shared.groups, found.values)
     return tuple(
         QuestionAnswer(question=one, error=error, planned_error=planned, values=tuple(v), strata=plan.combined)
         for one, error, planned, v in zip(plan.questions, found.errors, planned_errors(plan), values, strict=True)

@@ -34,8 +34,7 @@ from hushbid.disclosure.messages import (
     cut_off,
     within_reach,
 )
-from hushbid.disclosure.promises import LARGEST_SENT_LOSS, SMALLEST_LOSS, ReleasePlan
-from hushbid.disclosure.sum_plan import ONE_NUMBER, one_number
+from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ONE_NUMBER, SMALLEST_LOSS, ReleasePlan, one_number
 from hushbid.disclosure.weighing import bounds_of
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.questions import (
@@ -178,7 +177,7 @@ def draw_message(plan: ReleasePlan, answers: FloatArray, loss: float) -> Message
 def draw_values(column: FloatArray, loss: float, bounds: tuple[float, float]) -> list[PrivatizedValue]:
     """A message for each datum, all with the same loss. Nothing is kept."""
     bits, ratio = grid_bits(loss), as_ratio(loss)
-    [cells] = _noisy_steps(column[:, np.newaxis], loss, one_number(bounds), ONE_NUMBER)
+    [cells] = _noisy_steps(column[:, np.newaxis], loss, one_number(bounds), ONE_NUMBER.groups)
     return [PrivatizedValue(grid_bits=bits, epsilon=ratio, value=within_reach(step, bits, ratio)) for [step] in cells]
 
 
@@ -236,7 +235,7 @@ def steps_of(table: FloatArray, group: NoiseGroup, questions: Sequence[Question]
     return np.stack(columns, axis=1)
 
 
-def grid_bits(loss: float, groups: Sequence[NoiseGroup] = ONE_NUMBER) -> int:
+def grid_bits(loss: float, groups: Sequence[NoiseGroup] = ONE_NUMBER.groups) -> int:
     """32 bits, fewer if the noise of the group with the least part would not fit in 64 bits otherwise."""
     if loss == math.inf:
         return LARGEST_GRID_BITS
@@ -246,7 +245,7 @@ def grid_bits(loss: float, groups: Sequence[NoiseGroup] = ONE_NUMBER) -> int:
     return min(LARGEST_GRID_BITS, 53 + least.bit_length() - (denominator * PARTS).bit_length() + 1)
 
 
-def noise_scale(loss: float, bits: int, group: NoiseGroup = ONE_NUMBER[0]) -> float:
+def noise_scale(loss: float, bits: int, group: NoiseGroup = ONE_NUMBER.groups[0]) -> float:
     """The least double b that certainly satisfies ``2**bits/b ≤ loss·share`` of the group."""
     wanted = Fraction(2**bits * PARTS, group.parts) / Fraction(loss)
     scale = wanted.numerator / wanted.denominator  # rounded once, to the nearest

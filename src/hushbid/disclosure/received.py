@@ -33,11 +33,9 @@ from hushbid.disclosure.messages import (
 )
 from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
 from hushbid.disclosure.release import Grid
-from hushbid.disclosure.sum_plan import ONE_NUMBER, one_number
 from hushbid.disclosure.weighing import Weighing, cell_bounds, question_errors
 from hushbid.errors import DataError, InputError, ReleaseError
 from hushbid.estimation import WORST_VARIANCE, best_weights
-from hushbid.questions import NoiseGroup, Question
 
 _ROUNDED = 2.0**-50
 """What is lost, relatively, where an answer by coin is made unbiased and weighed."""
@@ -76,7 +74,6 @@ def read_messages(plan: ReleasePlan, data: object) -> list[Message | None]:
     rows = list(data)
     if len(rows) != plan.people:
         raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
-    layout = plan.layout
     kind: type[Message] = message_kind(plan.questions) if plan.questions else PrivatizedValue
     messages: list[Message | None] = [None] * len(rows)
     for row in np.flatnonzero(plan.delivered > 0).tolist():
@@ -84,7 +81,7 @@ def read_messages(plan: ReleasePlan, data: object) -> list[Message | None]:
     # promised to the last bit, and of these questions: a message of another loss is another promise
     wrong = np.array(
         [
-            one is not None and (one.epsilon != as_ratio(loss) or not (layout is None or one.fits(layout)))
+            one is not None and (one.epsilon != as_ratio(loss) or not one.fits(plan.shared))
             for one, loss in zip(messages, plan.delivered.tolist(), strict=True)
         ]
     )
@@ -136,7 +133,7 @@ class Noisy:
         noisy = [one for one in messages if isinstance(one, PrivatizedValue | PrivatizedAnswers)]
         return [
             [[one.values[place][cell] / (1 << one.grid_bits) for one in noisy] for cell in range(group.cells)]
-            for place, group in enumerate(groups_of(self.plan))
+            for place, group in enumerate(self.plan.shared.groups)
         ]
 
     def rounding(self, messages: Sequence[Message]) -> float:
@@ -158,8 +155,8 @@ class Noisy:
         The noise is the messages' own, drawn on a common fine grid and stretched by ``1/ε`` in floating point.
         """
         plan, rows, signed = self.plan, self.rows, signed_weights(self)
-        questions, level, found = questions_of(plan), level_of(plan.combination), []
-        for group in groups_of(plan):
+        questions, level, found = plan.asked, level_of(plan.combination), []
+        for group in plan.shared.groups:
             unit = np.array(draw_cells(group, [[0] * group.cells] * (times * rows.size), UNIT_SCALE), dtype=np.float64)
             losses = plan.delivered[rows] * group.share
             noisy = unit.reshape(times, rows.size, group.cells) / UNIT_SCALE / losses[:, np.newaxis]
@@ -268,9 +265,9 @@ def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Received:
     sent, level = sent_by(plan, rows), level_of(plan.combination)
     signed, rounding = signed_weights(sent).tolist(), sent.rounding(present)
     values = []
-    for group, cells in zip(groups_of(plan), sent.cells(present), strict=True):
+    for group, cells in zip(plan.shared.groups, sent.cells(present), strict=True):
         shares = [math.fsum(weight * one for weight, one in zip(signed, cell, strict=True)) for cell in cells]
-        ranges = cell_bounds(group, questions_of(plan))
+        ranges = cell_bounds(group, plan.asked)
         values.append([to_data_units(Fraction(share), one, level) for share, one in zip(shares, ranges, strict=True)])
     privacy_loss = np.zeros(plan.people)
     privacy_loss[rows] = plan.delivered[rows]
@@ -282,16 +279,6 @@ def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Received:
         grid=Grid(data_bits=sent.grid_bits(present), weight_exponent=None, total_weight=None, noise_scale=None),
         check=_check(plan, rows, [message.privacy_loss for message in present]),
     )
-
-
-def groups_of(plan: ReleasePlan) -> tuple[NoiseGroup, ...]:
-    """How the questions of a plan share everybody's loss; one number has all of it."""
-    return ONE_NUMBER if plan.layout is None else plan.layout.groups
-
-
-def questions_of(plan: ReleasePlan) -> tuple[Question, ...]:
-    """What a plan asks; one number is a survey of one question."""
-    return plan.questions or one_number(plan.bounds)
 
 
 def _bits(messages: Sequence[Message]) -> IntArray:
