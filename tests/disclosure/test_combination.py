@@ -26,9 +26,9 @@ from hushbid.disclosure import (
 )
 from hushbid.disclosure.combination import Blend, Combined
 from hushbid.disclosure.delivery import planned_error, planned_errors
-from hushbid.disclosure.local import weights_of_messages
 from hushbid.disclosure.memory import planned_weights
 from hushbid.disclosure.memory import weigh as weigh_survey
+from hushbid.disclosure.received import sent_by
 from hushbid.disclosure.relation import Unevenness, bias_of
 from hushbid.disclosure.sum_plan import LEAST_EXPONENT, SumPlan
 from hushbid.disclosure.sums import part_of
@@ -361,7 +361,7 @@ def test_all_answers_of_a_survey_are_contrasts_with_the_same_weights(setting: Se
     if setting == "central":
         shares = weigh_survey(plan, np.ones(12, dtype=bool)).shares
     else:
-        shares = weights_of_messages(plan, np.arange(12))
+        shares = sent_by(plan).weights
     signed = np.sign(STRATA.weights)[CODES] * shares
     truths = [signed @ table[:, 0], signed @ table[:, 1], *(signed @ (table[:, 2] == a) for a in range(3))]
     errors = [planned_errors(plan)[row] for row in (0, 1, 2, 2, 2)]

@@ -11,7 +11,7 @@ import pytest
 from hushbid.disclosure import PrivatizedValue, ReleasePlan, noise, privatize, release_plan, simulate_privatized
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits, noise_scale
-from hushbid.disclosure.message import as_ratio, within_reach
+from hushbid.disclosure.messages import as_ratio, within_reach
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "wire-v1.json").read_text())

@@ -25,7 +25,7 @@ from hushbid.disclosure import (
     simulate_plan,
 )
 from hushbid.disclosure.delivery import planned_errors
-from hushbid.disclosure.response_local import draw_responses
+from hushbid.disclosure.local import draw_responses
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.estimation import best_weights
 from hushbid.questions import Number, YesNo, layout_of

@@ -20,8 +20,9 @@ from hushbid.disclosure import (
     release_plan,
     release_synthetic,
     simulate_plan,
-    survey_local,
 )
+from hushbid.disclosure.delivery import planned_errors
+from hushbid.disclosure.local import grid_bits, noise_scale
 from hushbid.disclosure.tails import tail_of
 from hushbid.errors import AlreadyReleased, DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.questions import Choice, Number, Question, YesNo, layout_of
@@ -43,12 +44,12 @@ def plan_of(losses: Any, questions: Any = MIXED, **more: Any) -> ReleasePlan:
 def test_the_noise_of_all_groups_is_enough_and_the_least_that_is(loss: float, weights: list[float]) -> None:
     asked = [*(YesNo(name=str(row), importance=one) for row, one in enumerate(weights)), PARTY]
     layout = layout_of(asked)
-    bits = survey_local.grid_bits(loss, layout)
+    bits = grid_bits(loss, layout.groups)
     if bits < 1:
         with pytest.raises(InputError, match="large enough to share"):
             privatize_answers([1] * len(asked), loss, asked)
         return
-    scales = [survey_local.noise_scale_of(loss, bits, group) for group in layout.groups]
+    scales = [noise_scale(loss, bits, group) for group in layout.groups]
     assert bits <= 32
     assert max(scales) <= 2.0**54
     assert sum(2**bits / Fraction(scale) for scale in scales) <= Fraction(loss)
@@ -136,7 +137,7 @@ def test_messages_are_weighed_alike_for_all_questions() -> None:
     assert release.answers[1].estimate == pytest.approx(2 / 3, abs=1e-3)
     assert release.answers[2].values == pytest.approx((1 / 3,) * 3, abs=1e-3)
     tiny = plan_of([1.0, 2.0], label="tiny")
-    errors = survey_local.planned_errors(tiny)
+    errors = planned_errors(tiny)
     precision = [1 / (LAYOUT.variance + 2 * LAYOUT.width**2 / loss**2) for loss in (1.0, 2.0)]
     weights = np.array(precision) / sum(precision)
     for error, question in zip(errors, MIXED, strict=True):
@@ -151,7 +152,7 @@ def test_intervals_hold_for_what_arrives(asked: Any) -> None:
     rng, people = np.random.default_rng(2), 20
     losses = rng.uniform(0.5, 3.0, people)
     plan = plan_of(losses, asked)
-    errors = survey_local.planned_errors(plan)
+    errors = planned_errors(plan)
     row = [5.0, 1] if len(asked) == 2 else [1]
     drawn = simulate_plan(plan, [row] * people, 700)
     truth = [0, 1, 0] if asked[0] is PARTY else row

@@ -13,8 +13,8 @@ import numpy as np
 from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure import ErrorModel, Relation, ReleasePlan, simulate_privatized
 from hushbid.disclosure.combination import level_of, rows_of
-from hushbid.disclosure.local import error_of, signed_weights
 from hushbid.disclosure.memory import weigh
+from hushbid.disclosure.received import sent_by, signed_weights
 from hushbid.errors import InputError
 from hushbid.estimation import is_central
 
@@ -189,7 +189,8 @@ class _Estimator:
 
             return cls(weights=weighed.shares, error=summed.error, of_rows=drawn)
         people = np.flatnonzero(present)
-        losses, signed = plan.delivered[people], signed_weights(plan, people)
+        sent = sent_by(plan, people)
+        losses, signed = plan.delivered[people], signed_weights(sent)
 
         def of_rows(rows: FloatArray) -> FloatArray:
             noisy = simulate_privatized(rows[:, people].ravel(), np.tile(losses, len(rows)), plan.bounds)
@@ -197,7 +198,7 @@ class _Estimator:
 
         everybody = np.zeros(plan.people)
         everybody[people] = np.abs(signed)
-        return cls(weights=everybody, error=error_of(plan, people, np.abs(signed)), of_rows=of_rows)
+        return cls(weights=everybody, error=sent.error(), of_rows=of_rows)
 
 
 def _worst(

@@ -14,7 +14,7 @@ import numpy as np
 from hushbid.arrays import FloatArray
 from hushbid.audit.privacy import TOO_LITTLE_NOISE, PrivacyAudit, certain_loss
 from hushbid.disclosure import ReleasePlan
-from hushbid.disclosure.response_local import draw_responses
+from hushbid.disclosure.local import draw_responses
 
 Respond = Callable[[int, int], Sequence[int]]
 """From a true answer, 0 or 1, and a number: so many answers as a device would give them."""

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 from hushbid.arrays import FloatArray, IntArray, as_bounds, as_losses
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.combination import level_of
-from hushbid.disclosure.local import draw_messages
+from hushbid.disclosure.local import draw_values
 from hushbid.disclosure.memory import planned_weights
 from hushbid.errors import InputError
 from hushbid.estimation import is_central
@@ -181,7 +181,7 @@ def _check_plan(plan: ReleasePlan, *, user: int, samples: int, confidence: float
         return simulate_plan(plan, data, repetitions)
 
     def message(data: FloatArray, repetitions: int) -> FloatArray:
-        drawn = draw_messages(np.full(repetitions, data[user]), float(losses[user]), plan.bounds)
+        drawn = draw_values(np.full(repetitions, data[user]), float(losses[user]), plan.bounds)
         return np.array([one.decode(plan.bounds) for one in drawn])
 
     is_sum = is_central(plan.setting)

@@ -31,11 +31,11 @@ from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.combination import level_of
 from hushbid.disclosure.delivery import planned_errors
 from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.local import draw_answers, grid_bits
 from hushbid.disclosure.memory import weigh
 from hushbid.disclosure.prepare import PreparedSums
 from hushbid.disclosure.promises import layout_of_plan
 from hushbid.disclosure.sums import part_of
-from hushbid.disclosure.survey_local import draw_messages, grid_bits
 from hushbid.disclosure.weighing import bounds_of, in_order
 from hushbid.errors import InputError
 from hushbid.estimation import WORST_VARIANCE, best_weights, is_central
@@ -126,7 +126,7 @@ def _sums(plan: ReleasePlan, user: int, samples: int) -> tuple[list[_Case], dict
 def _messages(plan: ReleasePlan, user: int, samples: int) -> tuple[list[_Case], dict[str, Outputs]]:
     """The messages that her device sends, in steps of their grid."""
     layout, loss = layout_of_plan(plan), float(plan.delivered[user])
-    bits = grid_bits(loss, layout)
+    bits = grid_bits(loss, layout.groups)
     cases = [
         _Case(
             group=group,
@@ -139,7 +139,7 @@ def _messages(plan: ReleasePlan, user: int, samples: int) -> tuple[list[_Case], 
     raw = {}
     for place, share in _PLACES.items():
         hers = np.tile(_answers(plan, user, share)[user], (samples, 1))
-        sent = draw_messages(hers, loss, plan.questions, layout)
+        sent = draw_answers(hers, loss, plan.questions, layout.groups)
         raw[place] = [
             np.array([message.values[group] for message in sent], dtype=np.float64) for group in range(len(cases))
         ]

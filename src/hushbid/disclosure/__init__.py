@@ -10,23 +10,20 @@ The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how fa
 estimate may be and ``weighing`` how errors follow from weights; ``combination`` makes one sum of strata, ``answers``
 become numbers, ``promises`` says what is promised and ``release`` is what comes out, which ``cards`` shows in a
 notebook. *Central*: ``sum_plan`` says what is added up, ``sums`` adds up in any batches, ``prepare`` leaves only the
-drawing, and ``memory`` is one batch of people who are known. *Local*: ``message``, ``survey_message`` and
-``response_message`` are what devices send, ``local``, ``survey_local`` and ``response_local`` make and weigh them.
-``delivery`` takes a plan and data in either setting, and the ``ledger`` draws once.
+drawing, and ``memory`` is one batch of people who are known. *Local*: ``messages`` are what devices send, ``local``
+makes them, and ``received`` reads and weighs them. ``delivery`` takes a plan and data in either setting, and the
+``ledger`` draws once.
 """
 
 from hushbid.disclosure.delivery import simulate_plan
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.ledger.once import Answer, release_once, release_plan, release_synthetic
-from hushbid.disclosure.local import privatize, simulate_privatized
-from hushbid.disclosure.message import PrivatizedValue
+from hushbid.disclosure.local import message_kind, privatize, privatize_answers, simulate_privatized
+from hushbid.disclosure.messages import PrivatizedAnswers, PrivatizedValue, RandomisedResponse
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.release import Grid, QuestionAnswer, Release
-from hushbid.disclosure.response_message import RandomisedResponse
-from hushbid.disclosure.survey_local import message_kind, privatize_answers
-from hushbid.disclosure.survey_message import PrivatizedAnswers
 
 __all__ = [
     "Answer",

@@ -3,33 +3,29 @@
 That it is drawn once is the business of `hushbid.disclosure.ledger.once`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
-from hushbid.disclosure import local, memory, response_local, survey_local
+from hushbid.disclosure import memory
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.combination import Blend, rows_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
-from hushbid.disclosure.message import PrivatizedValue
+from hushbid.disclosure.local import draw_message
+from hushbid.disclosure.messages import Message
 from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
-from hushbid.disclosure.release import Release, Summed, versions
-from hushbid.disclosure.response_message import RandomisedResponse
+from hushbid.disclosure.received import Received, combine, read_messages, sent_by
+from hushbid.disclosure.release import QuestionAnswer, Release, Summed, versions
 from hushbid.disclosure.sums import clamped_in
-from hushbid.disclosure.survey_message import PrivatizedAnswers
 from hushbid.disclosure.weighing import in_order, question_errors
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import is_central
 
 _BLOCK = 200_000
-
-Messages = Sequence[PrivatizedValue | None] | Sequence[PrivatizedAnswers | None] | Sequence[RandomisedResponse | None]
-"""What each device sent, about one value, a survey or a single yes/no question; None where nothing came."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,19 +42,15 @@ class Prepared:
 
 def planned_error(plan: ReleasePlan) -> ErrorModel:
     """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
-    if plan.response:
-        return response_local.planned_error(plan, width=plan.width)
     if is_central(plan.setting):
         return memory.planned_weighing(plan).error(plan.width, plan.relation)
-    return local.planned_error(plan)
+    return sent_by(plan).error()
 
 
 def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
     """The same of each question of a survey, in their order."""
-    if plan.response:
-        return [response_local.planned_error(plan, width=1.0)]
     if not is_central(plan.setting):
-        return survey_local.planned_errors(plan)
+        return sent_by(plan).errors()
     layout, whole = layout_of_plan(plan), memory.planned_weighing(plan)
     return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
 
@@ -77,38 +69,26 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     if repetitions < 0:
         raise InputError(f"repetitions must not be negative, got {repetitions}.", field="repetitions")
     table, present = _who_delivered(plan, data)
-    if is_central(plan.setting):
-        prepared = memory.weigh(plan, present).prepare(table)
-        found = [in_order(prepared.plan.groups, one) for one in prepared.values([prepared.totals] * repetitions)]
-        flat = np.array([value for by_question in found for one in by_question for value in one], dtype=np.float64)
-        return flat.reshape(repetitions, sum(group.cells for group in prepared.plan.groups)) if plan.questions else flat
-    if plan.questions:
-        return _simulate_survey(plan, table, present, repetitions)
-    column = table[:, 0]
-    rows = np.flatnonzero(present)
-    losses, values = plan.delivered[rows], column[rows]
-    weights = local.signed_weights(plan, rows)
-    # many repetitions per call, as many as fit
-    at_once = max(1, _BLOCK // rows.size)
-    estimates = []
-    for start in range(0, repetitions, at_once):
-        times = min(at_once, repetitions - start)
-        noisy = local.simulate_privatized(np.tile(values, times), np.tile(losses, times), plan.bounds)
-        estimates.append(noisy.reshape(times, rows.size) @ weights)
-    return np.concatenate(estimates) if estimates else np.empty(0)
+    simulate = _sums_simulated if is_central(plan.setting) else _messages_simulated
+    found = simulate(plan, table, present, repetitions)
+    return found if plan.questions else found[:, 0]
 
 
-def _simulate_survey(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
-    layout = layout_of_plan(plan)
-    values = sum(group.cells for group in layout.groups)
-    rows = np.flatnonzero(present)
-    if plan.response:
-        return response_local.simulate_responses(plan, table[rows, 0], rows, repetitions)[:, np.newaxis]
+def _sums_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
+    prepared = memory.weigh(plan, present).prepare(table)
+    found = [in_order(prepared.plan.groups, one) for one in prepared.values([prepared.totals] * repetitions)]
+    flat = np.array([value for by_question in found for one in by_question for value in one], dtype=np.float64)
+    return flat.reshape(repetitions, sum(group.cells for group in prepared.plan.groups))
+
+
+def _messages_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
+    rows, groups = np.flatnonzero(present), plan.shared.groups
+    sent, values = sent_by(plan, rows), sum(group.cells for group in groups)
     # many repetitions per call, as many as fit
     at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
     for start in range(0, repetitions, at_once):
-        cells = survey_local.simulate_answers(plan, table, rows, min(at_once, repetitions - start))
-        found.append(np.stack([one for by_question in in_order(layout.groups, cells) for one in by_question], axis=1))
+        cells = sent.simulate(table, min(at_once, repetitions - start))
+        found.append(np.stack([one for by_question in in_order(groups, cells) for one in by_question], axis=1))
     return np.concatenate(found)
 
 
@@ -127,13 +107,11 @@ def prepare_release(
             " people's data without any noise."
         )
     if is_central(plan.setting):
-        return _prepare_central(plan, data)
-    if plan.questions:
-        return _prepare_simulated_survey(plan, data) if simulated else _prepare_local_survey(plan, data)
-    return _prepare_simulated(plan, data) if simulated else _prepare_local(plan, data)
+        return _prepare_sums(plan, data)
+    return _prepare_simulated(plan, data) if simulated else _prepare_messages(plan, data)
 
 
-def _prepare_central(plan: ReleasePlan, data: object) -> Prepared:
+def _prepare_sums(plan: ReleasePlan, data: object) -> Prepared:
     table, present = _who_delivered(plan, data)
     weighed = memory.weigh(plan, present)
     prepared = weighed.prepare(table)
@@ -151,84 +129,52 @@ def _prepare_central(plan: ReleasePlan, data: object) -> Prepared:
     return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present, plan.questions))
 
 
-def _prepare_local_survey(plan: ReleasePlan, data: object) -> Prepared:
-    if plan.response:
-        responses = response_local.read_responses(plan, data)
-        present = _who_sent(plan, responses)
-        found, answer = response_local.combine_responses(plan, responses)
-        return _received(plan, responses, present, found, answers=(answer,))
-    messages = survey_local.read_answers(plan, data)
-    present = _who_sent(plan, messages)
-    combined = survey_local.combine_answers(plan, messages)
-    return _received(plan, messages, present, combined, answers=combined.answers)
-
-
-def _prepare_simulated_survey(plan: ReleasePlan, data: object) -> Prepared:
-    table, present = _who_delivered(plan, data)
-    layout = layout_of_plan(plan)
-
-    def draw() -> Release:
-        messages: list[PrivatizedAnswers | RandomisedResponse | None] = [None] * plan.people
-        for row in np.flatnonzero(present).tolist():
-            loss = float(plan.delivered[row])
-            if plan.response:
-                [messages[row]] = response_local.draw_responses([int(table[row, 0])], loss)
-            else:
-                messages[row] = survey_local.draw_answers(table[row], loss, plan.questions, layout)
-        return _prepare_local_survey(plan, messages).draw()
-
-    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present, plan.questions))
-
-
-def _prepare_local(plan: ReleasePlan, data: object) -> Prepared:
-    messages = local.read_messages(plan, data)
-    present = _who_sent(plan, messages)
-    combined = local.combine(plan, messages)
-    return _received(plan, messages, present, combined, estimate=combined.estimate)
-
-
-def _who_sent(plan: ReleasePlan, messages: Messages) -> BoolArray:
-    """Whose message is there."""
+def _prepare_messages(plan: ReleasePlan, data: object) -> Prepared:
+    """What devices sent, with its noise: nothing is left to draw."""
+    messages = read_messages(plan, data)
     present = np.array([message is not None for message in messages])
     _refuse_nobody(plan, present)
-    return present
-
-
-def _received(
-    plan: ReleasePlan,
-    messages: Messages,
-    present: BoolArray,
-    combined: local.Combination | survey_local.SurveyCombination,
-    **found: Any,
-) -> Prepared:
-    """What devices sent, with its noise: nothing is left to draw."""
-    release = _release(
-        plan,
-        **found,
-        privacy_loss=combined.privacy_loss,
-        error=combined.error,
+    found = combine(plan, messages)
+    release = Release(
+        key=plan.key,
+        setting=plan.setting,
+        bounds=plan.bounds,
+        privacy_loss=found.privacy_loss,
+        error=found.error,
         planned_error=planned_error(plan),
-        grid=combined.grid,
-        check=combined.check,
+        grid=found.grid,
+        check=found.check,
         clamped=0,
         dropped_out=_dropped_out(plan, present),
+        versions=versions(plan.setting),
+        estimate=None if plan.questions else found.values[0][0],
+        answers=_answers(plan, found) if plan.questions else (),
+        strata=plan.combined,
     )
-    return Prepared(
-        draw=lambda: release, present=present, forms=lambda: Forms(rows=[message_form(message) for message in messages])
+    forms = Forms(rows=[message_form(message) for message in messages])
+    return Prepared(draw=lambda: release, present=present, forms=lambda: forms)
+
+
+def _answers(plan: ReleasePlan, found: Received) -> tuple[QuestionAnswer, ...]:
+    """What messages about a survey found, in the order of its questions."""
+    values = in_order(plan.shared.groups, found.values)
+    return tuple(
+        QuestionAnswer(question=one, error=error, planned_error=planned, values=tuple(v), strata=plan.combined)
+        for one, error, planned, v in zip(plan.questions, found.errors, planned_errors(plan), values, strict=True)
     )
 
 
 def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
+    """Data to which the noise of devices is added when drawing."""
     table, present = _who_delivered(plan, data)
 
     def draw() -> Release:
-        messages: list[PrivatizedValue | None] = [None] * plan.people
+        messages: list[Message | None] = [None] * plan.people
         for row in np.flatnonzero(present).tolist():
-            loss = float(plan.delivered[row])
-            messages[row] = local.privatize(float(table[row, 0]), loss, plan.bounds, accept_infinite_loss=True)
-        return _prepare_local(plan, messages).draw()
+            messages[row] = draw_message(plan, table[row], float(plan.delivered[row]))
+        return _prepare_messages(plan, messages).draw()
 
-    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present))
+    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present, plan.questions))
 
 
 def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Release:
@@ -256,17 +202,6 @@ def without_rows(release: Release) -> Release:
     """A release about some of many people, as if it were made from sums."""
     counts = Summed(delivered=release.delivered, dropped_out=release.absent)
     return replace(release, privacy_loss=np.empty(0), dropped_out=(), summed=counts)
-
-
-def _release(plan: ReleasePlan, **facts: Any) -> Release:
-    return Release(
-        setting=plan.setting,
-        bounds=plan.bounds,
-        key=plan.key,
-        versions=versions(plan.setting),
-        strata=plan.combined,
-        **facts,
-    )
 
 
 def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArray]:

@@ -1,15 +1,17 @@
-"""Local setting: the noise is added where the data are, and what arrives needs no trust.
+"""Local setting, on a device: noise is added where the data are, and what is sent needs no trust.
 
-On a device, :func:`privatize` turns one datum into a message: an integer X on a grid of ``2**m`` steps plus discrete
-Laplace noise of scale ``b ≥ 2**m/ε``, so that the person loses at most ``2**m/b ≤ ε``, in exact arithmetic. The
-platform weighs the messages by their precision, ``w_i ∝ 1/(V_i + 2/ε_i²)``, and adds nothing. Where price and datum may
-be related, V_i is larger by what protects against that (`hushbid.disclosure.relation`). Where stratum means are
-combined, the weights of each stratum add up to its ``|ℓ|`` and have its sign; a device knows nothing of strata.
+`privatize` and `privatize_answers` turn one person's datum or answers into a message (`hushbid.disclosure.messages`).
+One number is a survey of one question. Group g of the questions has the part ``s_g`` of the person's loss ε: its cells
+are integers on a grid of ``2**m`` steps, plus a noise of scale ``b_g ≥ 2**m/(ε·s_g)``. Other answers move a group's
+cells by at most ``2**m``, in the sense of its noise, so that the person loses at most ``Σ_g 2**m/b_g ≤ ε``, in exact
+arithmetic. A device knows nothing of strata.
+
+A single yes/no question is answered by randomised response instead: with the truth or with the opposite, by a coin with
+odds ``e^ε : 1``. Whatever the truth is, no answer is more than ``e^ε`` times as likely as under the other truth.
 """
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Any, TypeVar
@@ -17,25 +19,38 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray, as_bounds, as_column, as_losses, first_row, rows_text
+from hushbid.arrays import FloatArray, IntArray, as_bounds, as_column, as_losses
 from hushbid.disclosure import noise
-from hushbid.disclosure.combination import level_of, local_shares
-from hushbid.disclosure.error import ErrorModel
-from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units, to_grid
+from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.ledger.files import drawn_once, stored
-from hushbid.disclosure.message import LARGEST_GRID_BITS, PrivatizedValue, as_ratio, within_reach
-from hushbid.disclosure.promises import SMALLEST_LOSS, ReleasePlan
-from hushbid.disclosure.release import Grid
-from hushbid.disclosure.response_message import RandomisedResponse
-from hushbid.disclosure.survey_message import PrivatizedAnswers
-from hushbid.disclosure.weighing import Weighing
+from hushbid.disclosure.messages import (
+    LARGEST_GRID_BITS,
+    Message,
+    PrivatizedAnswers,
+    PrivatizedValue,
+    RandomisedResponse,
+    as_ratio,
+    cut_off,
+    within_reach,
+)
+from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ONE_NUMBER, SMALLEST_LOSS, ReleasePlan, one_number
+from hushbid.disclosure.weighing import bounds_of
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
+from hushbid.questions import (
+    PARTS,
+    Layout,
+    NoiseGroup,
+    Question,
+    as_questions,
+    layout_of,
+    one_yes_no,
+    refuse_other_layout,
+)
 
-M = TypeVar("M", PrivatizedValue, PrivatizedAnswers, RandomisedResponse)
-"""What one device sends: about one number, about a survey, or about a single yes/no question."""
-
-_UNIT_SCALE = 2.0**40
-_STORE_FORMAT = "hushbid private value"
+M = TypeVar("M", bound=Message)
+UNIT_SCALE = 2.0**40
+"""Noise for simulations is drawn on a grid so fine, and stretched."""
 
 
 def privatize(
@@ -46,7 +61,7 @@ def privatize(
     store: str | Path | None = None,
     accept_infinite_loss: bool = False,
 ) -> PrivatizedValue:
-    """One person's datum, clamped to the public range, with noise that costs her at most ``privacy_loss``.
+    """One person's datum, clamped to the public range, with noise that costs at most ``privacy_loss``.
 
     Sending a second noisy value of the same datum doubles the loss. With ``store``, a path without extension, the first
     one is kept on disk before it is returned, and every later call returns that one. The file says no more than the
@@ -57,39 +72,184 @@ def privatize(
         >>> message.grid_bits, message.epsilon
         (32, (1, 2))
     """
-    loss, bounds = as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
+    loss, bounds = _as_loss(privacy_loss, accept_infinite_loss), as_bounds(bounds)
+
+    def read() -> FloatArray:
+        column = as_column([value], needed=np.array([True]))
+        if math.isnan(column[0]):
+            raise DataError("value is missing: there is nothing to send.")
+        return column
+
+    def made(column: FloatArray) -> PrivatizedValue:
+        return draw_values(column, loss, bounds)[0]
+
+    terms = {"format": "hushbid private value", "version": 1, "bounds": list(bounds)}
+    return _sent_once(store, {**terms, **_epsilon(loss)}, read, made, PrivatizedValue, "other bounds")
+
+
+def privatize_answers(
+    answers: Sequence[object] | Mapping[str, object],
+    privacy_loss: float,
+    questions: Iterable[Question],
+    *,
+    layout: Layout | None = None,
+    store: str | Path | None = None,
+    accept_infinite_loss: bool = False,
+) -> PrivatizedAnswers | RandomisedResponse:
+    """One person's answers to a survey, with noise that costs at most ``privacy_loss`` for all of them together.
+
+    A single yes/no question is answered by randomised response: a coin decides whether the message says the truth.
+    ``answers`` are in the questions' order, or by their names; none may be left open. The layout is the best for the
+    questions' importance unless given. A second message about the same answers doubles the loss: with ``store``, a
+    path without extension, the first one is kept on disk before it is returned, and every later call returns that one,
+    as `hushbid.disclosure.privatize` does.
+    """
+    asked = as_questions(questions)
+    if layout is not None:
+        refuse_other_layout(asked, layout)
+    groups = (layout_of(asked) if layout is None else layout).groups
+    loss = _as_loss(privacy_loss, accept_infinite_loss)
+    if not one_yes_no(asked):
+        _refuse_unsharable(loss, groups)
+
+    def read() -> FloatArray:
+        table = as_answers([answers], asked, needed=np.array([True]))
+        if np.isnan(table).any():
+            raise DataError("A question is left open: there is nothing to send.")
+        return table
+
+    def made(table: FloatArray) -> PrivatizedAnswers | RandomisedResponse:
+        if one_yes_no(asked):
+            return draw_responses([int(table[0, 0])], loss)[0]
+        return draw_answers(table, loss, asked, groups)[0]
+
+    terms = {
+        "format": "hushbid private answers",
+        "version": 1,
+        "questions": [one.to_dict() for one in asked],
+        "parts": [group.parts for group in groups],
+        **_epsilon(loss),
+    }
+    return _sent_once(store, terms, read, made, message_kind(asked), "for other questions")
+
+
+def message_kind(questions: Sequence[Question]) -> type[PrivatizedAnswers] | type[RandomisedResponse]:
+    """What a device sends about these questions: a message with noise, or about a single yes/no question by coin."""
+    return RandomisedResponse if one_yes_no(questions) else PrivatizedAnswers
+
+
+def _sent_once(
+    store: str | Path | None,
+    terms: Mapping[str, Any],
+    read: Callable[[], FloatArray],
+    made: Callable[[FloatArray], M],
+    kind: type[M],
+    other: str,
+) -> M:
+    """Make a message, or return the one that is kept; ``terms`` are what a kept one must have been made with."""
     if store is None:
-        return draw_messages(_as_datum(value), loss, bounds)[0]
+        return made(read())
     path = Path(store)
     if not path.name:
         raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.", field="store")
-    # what a stored message must have been made with
-    terms = {"format": _STORE_FORMAT, "version": 1, "bounds": list(bounds), "epsilon": [str(k) for k in as_ratio(loss)]}
     kept = stored(path.parent, path.name)
     if kept is None:
-        column = _as_datum(value)  # refused before anything is written
-
-        def draw() -> dict[str, Any]:
-            return {**terms, "message": draw_messages(column, loss, bounds)[0].to_dict()}
-
-        kept = drawn_once(path.parent, path.name, draw)
+        data = read()  # refused before anything is written
+        kept = drawn_once(path.parent, path.name, lambda: {**terms, "message": made(data).to_dict()})
     if {name: kept.get(name) for name in terms} != terms:
-        raise ReleaseError(f"{path}.json holds what was privatized with another privacy loss or other bounds.")
-    return PrivatizedValue.from_dict(kept["message"])
+        raise ReleaseError(f"{path}.json holds what was privatized with another privacy loss or {other}.")
+    return kind.from_dict(kept["message"])
 
 
-def draw_messages(column: FloatArray, loss: float, bounds: tuple[float, float]) -> list[PrivatizedValue]:
-    """A message for each datum, all with the same loss, the promise verified exactly first. Nothing is kept."""
-    bits = grid_bits(loss)
-    steps: list[int] = to_grid(column, bounds, bits=bits).tolist()
-    if loss < math.inf:
-        scale = noise_scale(loss, bits)
-        [bound] = noise.loss_bounds([2**bits], scale=scale)
-        if not (Fraction(2**bits) / Fraction(scale) <= Fraction(loss) and bound <= loss):
-            raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
-        steps = noise.draw_many(steps, scale=scale)
+# -- drawing -----------------------------------------------------------------------------------------------------------
+
+
+def draw_message(plan: ReleasePlan, answers: FloatArray, loss: float) -> Message:
+    """A message about one person's answers, a row of numbers, as a plan asks for it. Nothing is kept."""
+    loss = _as_loss(loss, accept_infinite_loss=True)
+    if plan.response:
+        return draw_responses([int(answers[0])], loss)[0]
+    if plan.layout is not None:
+        return draw_answers(answers[np.newaxis], loss, plan.questions, plan.layout.groups)[0]
+    return draw_values(answers, loss, plan.bounds)[0]
+
+
+def draw_values(column: FloatArray, loss: float, bounds: tuple[float, float]) -> list[PrivatizedValue]:
+    """A message for each datum, all with the same loss. Nothing is kept."""
+    bits, ratio = grid_bits(loss), as_ratio(loss)
+    [cells] = _noisy_steps(column[:, np.newaxis], loss, one_number(bounds), ONE_NUMBER.groups)
+    return [PrivatizedValue(grid_bits=bits, epsilon=ratio, value=within_reach(step, bits, ratio)) for [step] in cells]
+
+
+def draw_answers(
+    table: FloatArray, loss: float, questions: Sequence[Question], groups: Sequence[NoiseGroup]
+) -> list[PrivatizedAnswers]:
+    """A message for each row of answers, all with the same loss. Nothing is kept."""
+    bits, ratio, parts = grid_bits(loss, groups), as_ratio(loss), tuple(group.parts for group in groups)
+    noisy = _noisy_steps(table, loss, questions, groups)
+    cut = [
+        [cut_off(cells, bits, ratio, part) for cells in of_group] for of_group, part in zip(noisy, parts, strict=True)
+    ]
+    return [
+        PrivatizedAnswers(grid_bits=bits, epsilon=ratio, parts=parts, values=values)
+        for values in zip(*cut, strict=True)
+    ]
+
+
+def draw_responses(truths: Sequence[int], loss: float) -> list[RandomisedResponse]:
+    """A message for each true answer, 0 or 1, all with the same loss. Nothing is kept."""
     ratio = as_ratio(loss)
-    return [PrivatizedValue(grid_bits=bits, epsilon=ratio, value=within_reach(step, bits, ratio)) for step in steps]
+    answers = list(truths) if loss == math.inf else noise.flip_many(truths, *ratio)
+    return [RandomisedResponse(epsilon=ratio, answer=answer) for answer in answers]
+
+
+def _noisy_steps(
+    table: FloatArray, loss: float, questions: Sequence[Question], groups: Sequence[NoiseGroup]
+) -> list[Sequence[Sequence[int]]]:
+    """By group, everybody's cells with noise; the promise is verified exactly first."""
+    bits = grid_bits(loss, groups)
+    steps: list[Sequence[Sequence[int]]] = [steps_of(table, group, questions, bits).tolist() for group in groups]
+    if loss == math.inf:
+        return steps
+    scales = [noise_scale(loss, bits, group) for group in groups]
+    broken = sum((Fraction(2**bits) / Fraction(scale) for scale in scales), Fraction(0)) > Fraction(loss)
+    if [group.cells for group in groups] == [1]:  # OpenDP's own bound, too
+        broken = broken or noise.loss_bounds([2**bits], scale=scales[0])[0] > loss
+    if broken:
+        raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
+    return [draw_cells(group, cells, scale) for group, cells, scale in zip(groups, steps, scales, strict=True)]
+
+
+def draw_cells(group: NoiseGroup, cells: Sequence[Sequence[int]], scale: float) -> list[list[int]]:
+    """Every vector of a group's cells plus the group's noise."""
+    draw = noise.draw_choices if group.choice else noise.draw_boxes
+    return draw(cells, scale=scale)
+
+
+def steps_of(table: FloatArray, group: NoiseGroup, questions: Sequence[Question], bits: int) -> IntArray:
+    """Everybody's answers to a group's questions in steps of the grid, people × cells."""
+    if group.choice:
+        chosen = table[:, group.rows[0], np.newaxis] == np.arange(group.cells)
+        return np.where(chosen, 2**bits, 0).astype(np.int64)
+    columns = [to_grid(table[:, row], bounds_of(questions[row]), bits=bits) for row in group.rows]
+    return np.stack(columns, axis=1)
+
+
+def grid_bits(loss: float, groups: Sequence[NoiseGroup] = ONE_NUMBER.groups) -> int:
+    """32 bits, fewer if the noise of the group with the least part would not fit in 64 bits otherwise."""
+    if loss == math.inf:
+        return LARGEST_GRID_BITS
+    numerator, denominator = loss.as_integer_ratio()
+    least = numerator * min(group.parts for group in groups)
+    # the least part is f·2**e with ½ ≤ f < 1; the denominator is a power of two
+    return min(LARGEST_GRID_BITS, 53 + least.bit_length() - (denominator * PARTS).bit_length() + 1)
+
+
+def noise_scale(loss: float, bits: int, group: NoiseGroup = ONE_NUMBER.groups[0]) -> float:
+    """The least double b that certainly satisfies ``2**bits/b ≤ loss·share`` of the group."""
+    wanted = Fraction(2**bits * PARTS, group.parts) / Fraction(loss)
+    scale = wanted.numerator / wanted.denominator  # rounded once, to the nearest
+    return scale if Fraction(scale) >= wanted else math.nextafter(scale, math.inf)
 
 
 def simulate_privatized(values: ArrayLike, privacy_loss: ArrayLike, bounds: tuple[float, float]) -> FloatArray:
@@ -105,133 +265,14 @@ def simulate_privatized(values: ArrayLike, privacy_loss: ArrayLike, bounds: tupl
         raise InputError("Simulated values must not be missing, and their privacy losses must be positive.")
     low, high = bounds
     share = np.ldexp(to_grid(column, bounds, bits=LARGEST_GRID_BITS).astype(np.float64), -LARGEST_GRID_BITS)
-    unit = np.array(noise.draw_many([0] * column.size, scale=_UNIT_SCALE), dtype=np.float64) / _UNIT_SCALE
+    unit = np.array(noise.draw_many([0] * column.size, scale=UNIT_SCALE), dtype=np.float64) / UNIT_SCALE
     return np.asarray(low + (high - low) * (share + unit / losses))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Combination:
-    """Messages, read and weighed."""
-
-    estimate: float
-    """The weighted mean, in data units."""
-
-    privacy_loss: FloatArray = field(repr=False)
-    """What everybody who delivered loses."""
-
-    error: ErrorModel
-    """How far the estimate may lie from the mean."""
-
-    grid: Grid
-    """The coarsest grid among the messages."""
-
-    check: PromiseCheck
-    """That every message was made with the planned loss, at most the promised one."""
+# -- losses ------------------------------------------------------------------------------------------------------------
 
 
-def read_messages(plan: ReleasePlan, data: object) -> list[PrivatizedValue | None]:
-    """Everybody's message or None; those of people with a zero planned loss are not read."""
-    messages = messages_of(plan, data, PrivatizedValue, "privatize")
-    # promised to the last bit: a message of another loss is another promise
-    wrong = np.array(
-        [
-            m is not None and m.epsilon != as_ratio(loss)
-            for m, loss in zip(messages, plan.delivered.tolist(), strict=True)
-        ]
-    )
-    if wrong.any():
-        told = f"A message must state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
-        raise DataError(told, field="data", row=first_row(wrong))
-    return messages
-
-
-def messages_of(plan: ReleasePlan, data: object, kind: type[M], maker: str) -> list[M | None]:
-    """Everybody's message of a kind, or None, as it was sent."""
-    if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
-        raise DataError(f"data must be one message per person, got {type(data).__name__}.", field="data")
-    rows = list(data)
-    if len(rows) != plan.people:
-        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
-    messages: list[M | None] = [None] * len(rows)
-    for row in np.flatnonzero(plan.delivered > 0).tolist():
-        messages[row] = _message(rows[row], row, kind, maker)
-    return messages
-
-
-def combine(plan: ReleasePlan, messages: list[PrivatizedValue | None]) -> Combination:
-    """The most precise weighted mean of the messages; at least one is there."""
-    rows = np.array([row for row, message in enumerate(messages) if message is not None])
-    present = [message for message in messages if message is not None]
-    losses, weights = plan.delivered[rows], weights_of_messages(plan, rows)
-    # each message as a share of the range; noise may carry it outside
-    shares = [message.value / (1 << message.grid_bits) for message in present]
-    signed = signed_weights(plan, rows)
-    share = math.fsum(weight * value for weight, value in zip(signed.tolist(), shares, strict=True))
-    privacy_loss = np.zeros(plan.people)
-    privacy_loss[rows] = losses
-    bits = np.array([message.grid_bits for message in present])
-    rounding = 2.0 * float(np.sum(weights * np.ldexp(1.0, -bits))) + 2.0**-ESTIMATE_BITS
-    return Combination(
-        estimate=to_data_units(Fraction(share), plan.bounds, level_of(plan.combination)),
-        privacy_loss=privacy_loss,
-        error=error_of(plan, rows, weights, rounding=rounding),
-        grid=Grid(data_bits=int(bits.min()), weight_exponent=None, total_weight=None, noise_scale=None),
-        check=check_messages(plan, rows, [message.privacy_loss for message in present]),
-    )
-
-
-def planned_error(plan: ReleasePlan) -> ErrorModel:
-    """How far the estimate may lie from the mean if everybody delivers."""
-    rows = np.flatnonzero(plan.delivered > 0)
-    return error_of(plan, rows, weights_of_messages(plan, rows))
-
-
-def weights_of_messages(plan: ReleasePlan, rows: IndexArray) -> FloatArray:
-    """How much the messages in ``rows`` count, the most precise most; without signs."""
-    return local_shares(plan.delivered[rows], plan.unit_variance[rows], plan.combination.of(rows))
-
-
-def signed_weights(plan: ReleasePlan, rows: IndexArray) -> FloatArray:
-    """The same with the signs of their strata."""
-    strata = plan.combination.of(rows)
-    return np.asarray(np.sign(strata.weights)[strata.codes] * weights_of_messages(plan, rows))
-
-
-def error_of(plan: ReleasePlan, rows: IndexArray, weights: FloatArray, *, rounding: float = 0.0) -> ErrorModel:
-    """How far a mean of the messages in ``rows`` with these weights may lie from the mean; rounding in widths."""
-    return weighing_of(plan, rows, weights, rounding=rounding).error(plan.width, plan.relation)
-
-
-def weighing_of(plan: ReleasePlan, rows: IndexArray, weights: FloatArray, *, rounding: float = 0.0) -> Weighing:
-    """How the weights of the messages in ``rows`` are spread, each with noise of its own."""
-    with np.errstate(over="ignore"):
-        scales = weights / plan.delivered[rows]
-    return Weighing.of(
-        weights,
-        variance=plan.variance[rows],
-        noise=scales,
-        rounding=rounding,
-        relation=plan.relation,
-        strata=plan.combination.of(rows),
-    )
-
-
-def grid_bits(privacy_loss: float) -> int:
-    """32 bits, fewer for a loss so small that the noise would not fit in 64 bits otherwise."""
-    if privacy_loss == math.inf:
-        return LARGEST_GRID_BITS
-    return min(LARGEST_GRID_BITS, 53 + math.frexp(privacy_loss)[1])
-
-
-def noise_scale(privacy_loss: float, bits: int) -> float:
-    """The least double b that certainly satisfies ``2**bits/b ≤ privacy_loss``."""
-    scale = 2.0**bits / privacy_loss
-    if Fraction(scale) * Fraction(privacy_loss) < 2**bits:
-        scale = math.nextafter(scale, math.inf)
-    return scale
-
-
-def as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
+def _as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
     """A privacy loss with which something can be sent."""
     try:
         loss = float(privacy_loss)
@@ -247,40 +288,14 @@ def as_loss(privacy_loss: float, accept_infinite_loss: bool) -> float:
     return loss
 
 
-def _as_datum(value: float) -> FloatArray:
-    column = as_column([value], needed=np.array([True]))
-    if math.isnan(column[0]):
-        raise DataError("value is missing: there is nothing to send.")
-    return column
+def _refuse_unsharable(loss: float, groups: Sequence[NoiseGroup]) -> None:
+    """Refuse a loss that leaves less noise than a survey's grid can hold, or nothing for some questions."""
+    if loss < math.inf and not (loss <= LARGEST_SENT_LOSS and grid_bits(loss, groups) >= 1):
+        raise InputError(
+            f"privacy_loss must be at most 2**24 for a survey, and large enough to share, or infinite, got {loss}.",
+            field="privacy_loss",
+        )
 
 
-def _message(message: object, row: int, kind: type[M], maker: str) -> M | None:
-    if message is None or message is np.ma.masked or (isinstance(message, float) and math.isnan(message)):
-        return None
-    if isinstance(message, kind):
-        message = message.to_dict()
-    try:
-        if isinstance(message, (str, bytes)):
-            return kind.from_json(message)
-        if isinstance(message, Mapping):
-            return kind.from_dict(message)
-    except InputError as problem:
-        raise DataError(f"The message in row {row} cannot be read: {problem}", field="data", row=row) from None
-    told = f"data in the local setting must be messages made by {maker}, but row {row} is not one."
-    raise DataError(told, field="data", row=row)
-
-
-def check_messages(plan: ReleasePlan, rows: IndexArray, losses: Sequence[Fraction | float]) -> PromiseCheck:
-    """That the messages in these rows, made with these losses, keep what was promised."""
-    for row, loss in zip(rows.tolist(), losses, strict=True):
-        promise = float(plan.promised[row])
-        if promise < math.inf and not loss <= Fraction(promise):
-            told = f"The message in row {row} was made with a larger privacy loss than promised."
-            raise ReleaseError(told, field="data", row=row)
-    finite = rows[plan.promised[rows] < math.inf]
-    return PromiseCheck(
-        people=plan.people,
-        people_in_fractions=len(losses),
-        people_mapped=0,
-        largest_share=float(np.max(plan.delivered[finite] / plan.promised[finite], initial=0.0)),
-    )
+def _epsilon(loss: float) -> dict[str, list[str]]:
+    return {"epsilon": [str(part) for part in as_ratio(loss)]}

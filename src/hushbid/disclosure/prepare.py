@@ -82,8 +82,7 @@ class PreparedSums:
 
     def errors(self) -> tuple[list[ErrorModel], list[ErrorModel]]:
         """How far each question's values may lie from the truth, and how far they might have lain."""
-        plan, layout = self.plan, self.plan.layout
-        assert layout is not None
+        plan = self.plan
         # a group's weights are as everybody's are before they are split, but for rounding
         real = [
             replace(self.delivered, noise=plan.noise_scale * blend.step, rounding=_rounding(blend, group))
@@ -91,8 +90,8 @@ class PreparedSums:
         ]
         expected = [self.planned.share(group) for group in plan.groups]
         return (
-            question_errors(plan.survey, layout, plan.relation, real),
-            question_errors(plan.survey, layout, plan.relation, expected),
+            question_errors(plan.questions, plan.layout, plan.relation, real),
+            question_errors(plan.questions, plan.layout, plan.relation, expected),
         )
 
     def values(self, many: Sequence[Totals]) -> list[list[list[float]]]:
@@ -149,7 +148,7 @@ class PreparedSums:
 
     def _answers(self, values: Sequence[Sequence[float]]) -> tuple[QuestionAnswer, ...]:
         """Values by group and cell as answers in the order of the questions, each with its errors."""
-        questions, combined = self.plan.survey, self.plan.combined
+        questions, combined = self.plan.questions, self.plan.combined
         return tuple(
             QuestionAnswer(question=question, error=error, planned_error=expected, values=tuple(found), strata=combined)
             for question, error, expected, found in zip(

@@ -14,13 +14,22 @@ from hushbid.disclosure.combination import Combined, losses_left, one_stratum, p
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Setting, Strata, is_central
-from hushbid.questions import Layout, Question, as_questions, layout_of, one_yes_no, refuse_other_layout
+from hushbid.questions import Layout, Number, Question, as_questions, layout_of, one_yes_no, refuse_other_layout
 
 SMALLEST_LOSS = 2.0**-53
 """A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
 
 LARGEST_SENT_LOSS = 2.0**24
 """A larger finite loss would leave less noise than the steps of the grid of a survey's message can hold."""
+
+
+def one_number(bounds: tuple[float, float]) -> tuple[Question, ...]:
+    """One number in a range as a survey of one question."""
+    return (Number(name="number", bounds=bounds),)
+
+
+ONE_NUMBER = layout_of(one_number((0.0, 1.0)))
+"""How one number shares everybody's loss: it has all of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -158,6 +167,16 @@ class ReleasePlan:
         """Width of the public range."""
         low, high = self.bounds
         return high - low
+
+    @property
+    def asked(self) -> tuple[Question, ...]:
+        """What is asked; one number is a survey of one question."""
+        return self.questions or one_number(self.bounds)
+
+    @property
+    def shared(self) -> Layout:
+        """How what is asked shares everybody's loss."""
+        return ONE_NUMBER if self.layout is None else self.layout
 
     @property
     def response(self) -> bool:

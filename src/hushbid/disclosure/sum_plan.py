@@ -22,18 +22,10 @@ from fractions import Fraction
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.relation import Relation, Unevenness
 from hushbid.disclosure.weighing import Weighing
-from hushbid.questions import PARTS, Layout, NoiseGroup, Number, Question
+from hushbid.questions import PARTS, Layout, NoiseGroup, Question
 
 LEAST_EXPONENT = 16
 """With a smaller t the noise would be finer than the integers that several questions need."""
-
-ONE_NUMBER = (NoiseGroup(rows=(0,), parts=PARTS, cells=1, choice=False),)
-"""How one question shares everybody's loss: it has all of it."""
-
-
-def one_number(bounds: tuple[float, float]) -> tuple[Question, ...]:
-    """One number in a range as a survey."""
-    return (Number(name="number", bounds=bounds),)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,11 +56,14 @@ class SumPlan:
     planned: Weighing
     """How weights are spread if everybody delivers."""
 
-    survey: tuple[Question, ...] = ()
-    """What is asked in a survey; empty where it is one number in ``bounds``."""
+    questions: tuple[Question, ...]
+    """What is asked; one number in ``bounds`` is one question."""
 
-    layout: Layout | None = None
-    """How a survey's questions share everybody's loss; None where it is one number."""
+    layout: Layout
+    """How the questions share everybody's loss."""
+
+    survey: bool
+    """Whether answers to the questions are published; if not, one estimate."""
 
     combined: Combined | None = None
     """Which combination of stratum means is published; None where it is one mean."""
@@ -80,14 +75,9 @@ class SumPlan:
     """Whether nobody's data need noise. Then losses are shares of a stratum, and no question takes from another."""
 
     @property
-    def questions(self) -> tuple[Question, ...]:
-        """What is asked."""
-        return self.survey or one_number(self.bounds)
-
-    @property
     def groups(self) -> tuple[NoiseGroup, ...]:
         """Which questions share a noise."""
-        return ONE_NUMBER if self.layout is None else self.layout.groups
+        return self.layout.groups
 
     @property
     def parts(self) -> tuple[int, ...]:

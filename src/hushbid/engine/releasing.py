@@ -23,9 +23,9 @@ from hushbid.disclosure.grid import exponent_of
 from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
 from hushbid.disclosure.ledger.question import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.message import PrivatizedValue
+from hushbid.disclosure.messages import PrivatizedValue
 from hushbid.disclosure.prepare import PreparedSums, prepare
-from hushbid.disclosure.promises import strata_terms, survey_terms
+from hushbid.disclosure.promises import ONE_NUMBER, one_number, strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
@@ -143,8 +143,9 @@ def sum_plan(priced: Priced) -> SumPlan:
             largest=noise * largest,
             noise=noise,
         ),
-        survey=market.survey or (),
-        layout=market.layout,
+        questions=market.survey or one_number(bounds),
+        layout=market.layout or ONE_NUMBER,
+        survey=market.survey is not None,
         combined=combined,
         relation=_relation(priced),
     )

@@ -30,12 +30,11 @@ from hushbid.disclosure import (
     ReleasePlan,
     noise,
     release_plan,
-    survey_local,
 )
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.grid import to_grid
-from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits
-from hushbid.disclosure.message import as_ratio, within_reach
+from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits, steps_of
+from hushbid.disclosure.messages import as_ratio, within_reach
 from hushbid.questions import Choice, Number, YesNo, layout_of
 from hushbid.server.api.schemas import Delivery
 from tests.disclosure.test_vector_noise import p_value as vector_p_value
@@ -663,11 +662,11 @@ def test_a_surveys_grid_and_scales_are_those_of_python(calculator: Page) -> None
     row = as_answers([[7.25, True, "right", 3]], ASKED, needed=np.array([True]))[0]
     found = run(calculator, code, {**SURVEYED, "losses": losses})
     for loss, (bits, epsilon, scales, steps) in zip(losses, found, strict=True):
-        assert bits == survey_local.grid_bits(loss, LAYOUT)
+        assert bits == grid_bits(loss, LAYOUT.groups)
         assert epsilon == [str(part) for part in as_ratio(loss)]
         for group, scale, cells in zip(LAYOUT.groups, scales, steps, strict=True):
             assert Fraction(*map(int, scale)) == Fraction(2**bits * 2**30, group.parts) / Fraction(loss)
-            assert [int(cell) for cell in cells] == survey_local.steps_of(row, group, ASKED, bits)
+            assert [int(cell) for cell in cells] == steps_of(row[np.newaxis], group, ASKED, bits)[0].tolist()
 
 
 def test_a_surveys_noise_has_pythons_weights_and_the_right_distribution(calculator: Page) -> None:

@@ -9,9 +9,7 @@ import numpy as np
 
 from hushbid.arrays import BoolArray, FloatArray
 from hushbid.disclosure.answers import YES_NO
-from hushbid.disclosure.message import PrivatizedValue
-from hushbid.disclosure.response_message import RandomisedResponse
-from hushbid.disclosure.survey_message import PrivatizedAnswers
+from hushbid.disclosure.messages import Message
 from hushbid.questions import Choice, Question
 
 
@@ -70,6 +68,6 @@ def _float_forms(table: FloatArray, present: BoolArray) -> list[bytes | None]:
     return found
 
 
-def message_form(message: PrivatizedValue | PrivatizedAnswers | RandomisedResponse | None) -> bytes | None:
+def message_form(message: Message | None) -> bytes | None:
     """A message, however it was written."""
     return None if message is None else message.to_json().encode()

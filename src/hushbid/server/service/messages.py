@@ -8,12 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, ReleasePlan
-from hushbid.disclosure.delivery import prepare_release
 from hushbid.disclosure.local import grid_bits
-from hushbid.disclosure.message import as_ratio
-from hushbid.disclosure.survey_local import grid_bits as survey_bits
-from hushbid.disclosure.survey_local import read_answers
-from hushbid.disclosure.survey_message import FORMAT as WITH_NOISE
+from hushbid.disclosure.messages import as_ratio
+from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
 from hushbid.questions import Layout
 from hushbid.server.domain.settings import CampaignSettings
@@ -47,11 +44,9 @@ def _about_answers(
     """As the release of this one message alone would read it."""
     plan = ReleasePlan.of([promised], setting="local", questions=settings.questions, layout=layout, key="one")
     try:
-        # a single question may have a kind of message of its own, which preparing knows; it takes a little longer
-        read = prepare_release if len(settings.questions) == 1 else read_answers
-        read(plan, [dict(given)])
-        if given.get("format") == WITH_NOISE:
-            _require_grid(PrivatizedAnswers.from_dict(given), survey_bits(promised, layout))
+        [message] = read_messages(plan, [dict(given)])
+        if isinstance(message, PrivatizedAnswers):
+            _require_grid(message, grid_bits(promised, layout.groups))
     except InputError as problem:
         raise _unreadable(problem) from None
     return dict(given)

@@ -1,0 +1,301 @@
+"""Local setting, on the platform: messages are read, weighed by their precision and added up; nothing is added to them.
+
+Messages with noise weigh ``w_i ∝ 1/(V_i + 2/ε_i²)``, of a survey with the layout's width and variance and one weight
+for all questions. Where price and datum may be related, V_i is larger by what protects against that
+(`hushbid.disclosure.relation`). The weights of each stratum add up to its ``|ℓ|`` and have its sign.
+
+**Randomised response.** Each answer b is made unbiased, ``½ + coth(ε/2)·(b − ½)``, and weighs ``w ∝ tanh²(ε/2)``. It
+takes two values that are ``coth(ε/2)`` apart, so its variance is at most ``coth²(ε/2)/4`` whatever the share of yes,
+and the estimate's error at most ``Σ w²·coth²(ε/2)/4``. By Hoeffding's inequality the half-width of an interval is
+``√(2·ln(2/δ)·MSE)``, for all data. Both are what an `ErrorModel` says of data on ranges of the widths ``coth(ε/2)`` to
+which nothing is added: its terms of noise are 0 here.
+"""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+
+import numpy as np
+
+from hushbid.arrays import FloatArray, IndexArray, IntArray, first_row, rows_text
+from hushbid.disclosure.combination import level_of, local_shares
+from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units
+from hushbid.disclosure.local import UNIT_SCALE, draw_cells, message_kind, steps_of
+from hushbid.disclosure.messages import (
+    LARGEST_GRID_BITS,
+    Message,
+    PrivatizedAnswers,
+    PrivatizedValue,
+    RandomisedResponse,
+    as_ratio,
+)
+from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
+from hushbid.disclosure.release import Grid
+from hushbid.disclosure.weighing import Weighing, cell_bounds, question_errors
+from hushbid.errors import DataError, InputError, ReleaseError
+from hushbid.estimation import WORST_VARIANCE, best_weights
+
+_ROUNDED = 2.0**-50
+"""What is lost, relatively, where an answer by coin is made unbiased and weighed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Received:
+    """Messages, read and weighed."""
+
+    values: list[list[float]]
+    """The weighted means by group and cell, in data units."""
+
+    privacy_loss: FloatArray = field(repr=False)
+    """What everybody who delivered loses."""
+
+    error: ErrorModel
+    """How far the estimate may lie from the mean; of a survey, as a whole."""
+
+    errors: list[ErrorModel]
+    """How far each question's values may lie from the truth; empty where it is one number."""
+
+    grid: Grid
+    """The coarsest grid among the messages."""
+
+    check: PromiseCheck
+    """That every message was made with the planned loss, at most the promised one."""
+
+
+# -- reading -----------------------------------------------------------------------------------------------------------
+
+
+def read_messages(plan: ReleasePlan, data: object) -> list[Message | None]:
+    """Everybody's message or None; those of people with a zero planned loss are not read."""
+    if isinstance(data, (str, bytes, Mapping)) or not isinstance(data, Iterable):
+        raise DataError(f"data must be one message per person, got {type(data).__name__}.", field="data")
+    rows = list(data)
+    if len(rows) != plan.people:
+        raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
+    kind: type[Message] = message_kind(plan.questions) if plan.questions else PrivatizedValue
+    messages: list[Message | None] = [None] * len(rows)
+    for row in np.flatnonzero(plan.delivered > 0).tolist():
+        messages[row] = _message(rows[row], row, kind, "privatize_answers" if plan.questions else "privatize")
+    # promised to the last bit, and of these questions: a message of another loss is another promise
+    wrong = np.array(
+        [
+            one is not None and (one.epsilon != as_ratio(loss) or not one.fits(plan.shared))
+            for one, loss in zip(messages, plan.delivered.tolist(), strict=True)
+        ]
+    )
+    if wrong.any():
+        about = "be about the survey's questions and " if kind is PrivatizedAnswers else ""
+        told = f"A message must {about}state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
+        raise DataError(told, field="data", row=first_row(wrong))
+    return messages
+
+
+def _message(message: object, row: int, kind: type[Message], maker: str) -> Message | None:
+    if message is None or message is np.ma.masked or (isinstance(message, float) and math.isnan(message)):
+        return None
+    if isinstance(message, kind):
+        message = message.to_dict()
+    try:
+        if isinstance(message, (str, bytes)):
+            return kind.from_json(message)
+        if isinstance(message, Mapping):
+            return kind.from_dict(message)
+    except InputError as problem:
+        raise DataError(f"The message in row {row} cannot be read: {problem}", field="data", row=row) from None
+    told = f"data in the local setting must be messages made by {maker}, but row {row} is not one."
+    raise DataError(told, field="data", row=row)
+
+
+# -- weighing ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Noisy:
+    """Messages with noise, sent by the people in some rows of a plan."""
+
+    plan: ReleasePlan
+    rows: IndexArray
+
+    @property
+    def weights(self) -> FloatArray:
+        """How much each message counts, the most precise most; without signs."""
+        plan, rows = self.plan, self.rows
+        return local_shares(plan.delivered[rows], plan.unit_variance[rows], plan.combination.of(rows))
+
+    def grid_bits(self, messages: Sequence[Message]) -> int:
+        """The coarsest grid among the messages."""
+        return int(_bits(messages).min())
+
+    def cells(self, messages: Sequence[Message]) -> list[list[list[float]]]:
+        """What the messages say, by group, cell and message, as shares of the range; noise may carry them outside."""
+        noisy = [one for one in messages if isinstance(one, PrivatizedValue | PrivatizedAnswers)]
+        return [
+            [[one.values[place][cell] / (1 << one.grid_bits) for one in noisy] for cell in range(group.cells)]
+            for place, group in enumerate(self.plan.shared.groups)
+        ]
+
+    def rounding(self, messages: Sequence[Message]) -> float:
+        """Bound on what the grids add, on a range of width 1."""
+        return 2.0 * float(np.sum(self.weights * np.ldexp(1.0, -_bits(messages)))) + 2.0**-ESTIMATE_BITS
+
+    def error(self, rounding: float = 0.0) -> ErrorModel:
+        """How far the estimate may lie from the mean; of a survey, as a whole."""
+        return self._weighing(rounding).error(self.plan.width, self.plan.relation)
+
+    def errors(self, rounding: float = 0.0) -> list[ErrorModel]:
+        """How far each question's values may lie from the truth."""
+        plan, layout, whole = self.plan, layout_of_plan(self.plan), self._weighing(rounding)
+        return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
+
+    def simulate(self, table: FloatArray, times: int) -> list[list[FloatArray]]:
+        """The values by group and cell, each so often, as messages from these people would give them.
+
+        The noise is the messages' own, drawn on a common fine grid and stretched by ``1/ε`` in floating point.
+        """
+        plan, rows, signed = self.plan, self.rows, signed_weights(self)
+        questions, level, found = plan.asked, level_of(plan.combination), []
+        for group in plan.shared.groups:
+            unit = np.array(draw_cells(group, [[0] * group.cells] * (times * rows.size), UNIT_SCALE), dtype=np.float64)
+            losses = plan.delivered[rows] * group.share
+            noisy = unit.reshape(times, rows.size, group.cells) / UNIT_SCALE / losses[:, np.newaxis]
+            noisy += steps_of(table[rows], group, questions, LARGEST_GRID_BITS) / 2.0**LARGEST_GRID_BITS
+            shares = np.einsum("tpc,p->ct", noisy, signed)
+            ranges = cell_bounds(group, questions)
+            found.append([level * low + (high - low) * one for (low, high), one in zip(ranges, shares, strict=True)])
+        return found
+
+    def _weighing(self, rounding: float) -> Weighing:
+        plan, rows, weights = self.plan, self.rows, self.weights
+        with np.errstate(over="ignore"):
+            scales = weights / plan.delivered[rows]
+        return Weighing.of(
+            weights,
+            variance=plan.variance[rows],
+            noise=scales,
+            rounding=rounding,
+            relation=plan.relation,
+            strata=plan.combination.of(rows),
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Coins:
+    """Answers to a single yes/no question by randomised response, sent by the people in some rows of a plan."""
+
+    plan: ReleasePlan
+    rows: IndexArray
+
+    @property
+    def weights(self) -> FloatArray:
+        """How much each message counts, the most precise most."""
+        losses = self.plan.delivered[self.rows]
+        return best_weights(losses, setting="local", variance=WORST_VARIANCE, response=True).weights
+
+    def grid_bits(self, messages: Sequence[Message]) -> int:
+        """No grid: an answer is 0 or 1."""
+        return 0
+
+    def cells(self, messages: Sequence[Message]) -> list[list[list[float]]]:
+        """The answers, made unbiased; they lie outside of 0 to 1."""
+        return [[[one.decode() for one in messages if isinstance(one, RandomisedResponse)]]]
+
+    def rounding(self, messages: Sequence[Message]) -> float:
+        """Bound on what is lost where answers are made unbiased and weighed."""
+        return 2.0**-ESTIMATE_BITS + _ROUNDED * float(np.sum(self.weights * self._steps))
+
+    def error(self, rounding: float = 0.0) -> ErrorModel:
+        """How far the share of yes may lie from the truth, on the plan's range."""
+        return self._error(self.plan.width, rounding)
+
+    def errors(self, rounding: float = 0.0) -> list[ErrorModel]:
+        """The same on the question's range."""
+        return [self._error(1.0, rounding)]
+
+    def simulate(self, table: FloatArray, times: int) -> list[list[FloatArray]]:
+        """The share of yes so often, as messages from these people would give it.
+
+        For study on synthetic data: many coins at a time, with the probability of the truth as a double.
+        """
+        weighed, rng = self.weights * self._steps, np.random.default_rng()
+        with np.errstate(over="ignore"):
+            lies = 1.0 / (1.0 + np.exp(self.plan.delivered[self.rows]))
+        found = np.full(times, 0.5)
+        for truth, lie, weight in zip(table[self.rows, 0].tolist(), lies.tolist(), weighed.tolist(), strict=True):
+            yes = rng.random(times) < (1.0 - lie if truth else lie)
+            found += weight * (yes - 0.5)
+        return [[found]]
+
+    @property
+    def _steps(self) -> FloatArray:
+        """``coth(ε/2)``: how far the two answers of each person are apart, made unbiased."""
+        return np.asarray(1.0 / np.tanh(0.5 * self.plan.delivered[self.rows]))
+
+    def _error(self, width: float, rounding: float) -> ErrorModel:
+        steps = width * self.weights * self._steps
+        squares = float(np.sum(np.square(steps)))
+        return ErrorModel(
+            sampling_variance=WORST_VARIANCE * squares,
+            squared_steps=squares,
+            largest_step=float(steps.max()),
+            largest_noise=0.0,
+            next_noise=0.0,
+            other_noise_squared=0.0,
+            rounding=width * rounding,
+        )
+
+
+def sent_by(plan: ReleasePlan, rows: IndexArray | None = None) -> Noisy | Coins:
+    """What the people in some rows send, by default everybody who is bought from."""
+    which = np.flatnonzero(plan.delivered > 0) if rows is None else rows
+    return Coins(plan, which) if plan.response else Noisy(plan, which)
+
+
+def signed_weights(sent: Noisy | Coins) -> FloatArray:
+    """How much each message counts, with the sign of its stratum."""
+    strata = sent.plan.combination.of(sent.rows)
+    return np.asarray(np.sign(strata.weights)[strata.codes] * sent.weights)
+
+
+def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Received:
+    """The most precise weighted means of the messages; at least one is there."""
+    rows = np.array([row for row, message in enumerate(messages) if message is not None])
+    present = [message for message in messages if message is not None]
+    sent, level = sent_by(plan, rows), level_of(plan.combination)
+    signed, rounding = signed_weights(sent).tolist(), sent.rounding(present)
+    values = []
+    for group, cells in zip(plan.shared.groups, sent.cells(present), strict=True):
+        shares = [math.fsum(weight * one for weight, one in zip(signed, cell, strict=True)) for cell in cells]
+        ranges = cell_bounds(group, plan.asked)
+        values.append([to_data_units(Fraction(share), one, level) for share, one in zip(shares, ranges, strict=True)])
+    privacy_loss = np.zeros(plan.people)
+    privacy_loss[rows] = plan.delivered[rows]
+    return Received(
+        values=values,
+        privacy_loss=privacy_loss,
+        error=sent.error(rounding),
+        errors=sent.errors(rounding) if plan.questions else [],
+        grid=Grid(data_bits=sent.grid_bits(present), weight_exponent=None, total_weight=None, noise_scale=None),
+        check=_check(plan, rows, [message.privacy_loss for message in present]),
+    )
+
+
+def _bits(messages: Sequence[Message]) -> IntArray:
+    return np.array([one.grid_bits for one in messages if isinstance(one, PrivatizedValue | PrivatizedAnswers)])
+
+
+def _check(plan: ReleasePlan, rows: IndexArray, losses: Sequence[Fraction | float]) -> PromiseCheck:
+    """That the messages in these rows, made with these losses, keep what was promised."""
+    for row, loss in zip(rows.tolist(), losses, strict=True):
+        promise = float(plan.promised[row])
+        if promise < math.inf and not loss <= Fraction(promise):
+            told = f"The message in row {row} was made with a larger privacy loss than promised."
+            raise ReleaseError(told, field="data", row=row)
+    finite = rows[plan.promised[rows] < math.inf]
+    return PromiseCheck(
+        people=plan.people,
+        people_in_fractions=len(losses),
+        people_mapped=0,
+        largest_share=float(np.max(plan.delivered[finite] / plan.promised[finite], initial=0.0)),
+    )
