@@ -59,11 +59,11 @@ class Prior(ABC):
 
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back."""
+        """Return the prior as a plain dict that `prior_from_dict` reads back."""
 
     @abstractmethod
     def to_text(self) -> str:
-        """The prior as a short text that `parse_prior` reads back."""
+        """Return the prior as a short text that `parse_prior` reads back."""
 
     @abstractmethod
     def _cdf(self, c: FloatArray) -> FloatArray: ...
@@ -116,7 +116,7 @@ class Prior(ABC):
     @overload
     def cdf(self, c: Numbers) -> FloatArray: ...
     def cdf(self, c: float | Numbers) -> float | FloatArray:
-        """The probability of a cost of at most ``c``."""
+        """Return the probability of a cost of at most ``c``."""
         return like_input(in_blocks(self._cdf_everywhere, no_nan(c, "costs")))
 
     @overload
@@ -124,7 +124,7 @@ class Prior(ABC):
     @overload
     def pdf(self, c: Numbers) -> FloatArray: ...
     def pdf(self, c: float | Numbers) -> float | FloatArray:
-        """The density at ``c`` (for `Empirical`, the probability of exactly ``c``); zero outside the support."""
+        """Return the density at ``c`` (for `Empirical`, the probability of exactly ``c``); zero outside the support."""
         return like_input(in_blocks(self._pdf_everywhere, no_nan(c, "costs")))
 
     @overload
@@ -132,12 +132,12 @@ class Prior(ABC):
     @overload
     def quantile(self, q: Numbers) -> FloatArray: ...
     def quantile(self, q: float | Numbers) -> float | FloatArray:
-        """The smallest c with ``cdf(c) >= q``, within the support."""
+        """Return the smallest c with ``cdf(c) >= q``, within the support."""
         low, high = self.support
         return like_input(in_blocks(lambda block: np.clip(self._quantile(block), low, high), to_probabilities(q)))
 
     def sample(self, n: int, *, rng: np.random.Generator) -> FloatArray:
-        """``n`` independent costs."""
+        """Return ``n`` independent costs."""
         n = check_sampling(n, rng)
         with np.errstate(all="ignore"):
             return np.clip(self._sample(n, rng), *self.support)
@@ -147,7 +147,7 @@ class Prior(ABC):
     @overload
     def raw_virtual_cost(self, c: Numbers) -> FloatArray: ...
     def raw_virtual_cost(self, c: float | Numbers) -> float | FloatArray:
-        """c + F(c)/f(c), before ironing; inf above the support and where the density vanishes."""
+        """Return c + F(c)/f(c), before ironing; inf above the support and where the density vanishes."""
         return like_input(in_blocks(self._raw_virtual_cost, self._bids(c)))
 
     @overload
@@ -155,7 +155,7 @@ class Prior(ABC):
     @overload
     def virtual_cost(self, c: Numbers) -> FloatArray: ...
     def virtual_cost(self, c: float | Numbers) -> float | FloatArray:
-        """The virtual cost of each bid, ironed where the raw one is not nondecreasing; inf above the support."""
+        """Return the virtual cost of each bid, ironed where the raw one is not nondecreasing; inf above the support."""
         return like_input(in_blocks(self._virtual_cost, self._bids(c)))
 
     @overload
@@ -163,7 +163,7 @@ class Prior(ABC):
     @overload
     def virtual_cost_inverse(self, x: Numbers) -> FloatArray: ...
     def virtual_cost_inverse(self, x: float | Numbers) -> float | FloatArray:
-        """The largest c of the support with a virtual cost of at most ``x``; the support's low end if there is none.
+        """Return the largest c of the support with a virtual cost of at most ``x``, or the support's low end.
 
         It is the price that a buyer who values a unit at ``x`` posts to one person: the largest maximiser of
         (x − c)·F(c).
@@ -193,7 +193,7 @@ def finite(high: float) -> float:
 
 
 def like_input(array: FloatArray) -> float | FloatArray:
-    """A plain float for a scalar input, else the array itself."""
+    """Return a plain float for a scalar input, else the array itself."""
     return float(array) if array.ndim == 0 else array
 
 
@@ -208,12 +208,12 @@ def in_blocks(function: Callable[[FloatArray], FloatArray], array: FloatArray) -
 
 
 def number_text(value: float) -> str:
-    """The shortest text that reads back as ``value``, without a plus sign (which joins a mixture's components)."""
+    """Return the shortest text that reads back as ``value``, without a plus sign (that joins components)."""
     if value.is_integer() and abs(value) < 1e15:
         return str(int(value)) if value or math.copysign(1.0, value) > 0 else "0"
     return repr(value).replace("+", "")
 
 
 def plain_number(value: float) -> float | str:
-    """``value`` for a dict that strict JSON can hold: infinity becomes the text "inf"."""
+    """Return ``value`` for a dict that strict JSON can hold: infinity becomes the text "inf"."""
     return value if math.isfinite(value) else "inf"

@@ -108,11 +108,11 @@ class Empirical(Prior):
         return tuple(zip(lefts.tolist(), self._block_rights.tolist(), self._block_costs.tolist(), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back."""
+        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         return {"family": self.family, "values": self._values.tolist(), "weights": self._weights.tolist()}
 
     def to_text(self) -> str:
-        """The prior as text that `parse_prior` reads back: values, each after its weight unless all weigh 1."""
+        """Return the prior as text that `parse_prior` reads back: values, each after its weight unless all weigh 1."""
         if np.all(self._weights == 1.0):
             return f"{self.family}:" + ",".join(number_text(v) for v in self._values.tolist())
         pairs = zip(self._weights.tolist(), self._values.tolist(), strict=True)
@@ -212,12 +212,12 @@ class Empirical(Prior):
 
 
 def _step(costs: FloatArray, place: IndexArray) -> FloatArray:
-    """The cost of each step; infinite beyond the last."""
+    """Return the cost of each step; infinite beyond the last."""
     return np.where(place < costs.size, costs[np.minimum(place, costs.size - 1)], np.inf)
 
 
 def _slopes(values: FloatArray, weights: FloatArray, cumulative: FloatArray, ends: IndexArray) -> FloatArray:
-    """Slopes of the polygon through the origin and the points (W, W·v) at ``ends``."""
+    """Return the slopes of the polygon through the origin and the points (W, W·v) at ``ends``."""
     # (W₂v₂ − W₁v₁)/(W₂ − W₁), written so that nothing cancels
     masses = np.add.reduceat(weights, np.concatenate([[0], ends[:-1] + 1]))
     before = np.concatenate([[0.0], cumulative[ends[:-1]]])
@@ -226,7 +226,7 @@ def _slopes(values: FloatArray, weights: FloatArray, cumulative: FloatArray, end
 
 
 def _minorant_vertices(values: FloatArray, weights: FloatArray, cumulative: FloatArray) -> IndexArray:
-    """Indices of the vertices of the greatest convex minorant of the points (W_j, W_j·v_j), the origin left out.
+    """Return the vertices' indices of the greatest convex minorant of the points (W_j, W_j·v_j), the origin left out.
 
     Up to a few thousand values every comparison is exact. Beyond, floats pool first, and exact arithmetic settles the
     pairs that are too close to call.
@@ -246,7 +246,7 @@ def _minorant_vertices(values: FloatArray, weights: FloatArray, cumulative: Floa
 
 
 def _exact_vertices(values: list[int], cumulative: list[int], candidates: IndexArray) -> IndexArray:
-    """The monotone-chain scan for a lower convex hull in exact arithmetic; points on an edge are no vertices."""
+    """Scan for a lower convex hull by a monotone chain in exact arithmetic; points on an edge are no vertices."""
     indices: list[int] = []
     hull: list[tuple[int, int]] = [(0, 0)]
     for j in candidates.tolist():
@@ -264,7 +264,7 @@ def _exact_vertices(values: list[int], cumulative: list[int], candidates: IndexA
 
 
 def exact_integers(array: FloatArray) -> list[int]:
-    """The floats times one power of two that makes integers of them all."""
+    """Return the floats times one power of two that makes integers of them all."""
     mantissas, exponents = np.frexp(array)
     integers = np.ldexp(mantissas, 53).astype(np.int64)
     # relative to the smallest exponent of a number that is not zero

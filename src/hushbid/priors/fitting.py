@@ -107,8 +107,8 @@ def _makers(values: FloatArray, bounds: tuple[float, float] | None) -> dict[str,
     if bounds is not None:
         low, high = bounds
         if not (0.0 <= low < values.min() and values.max() < high):
-            told = "bounds must lie around all costs, with 0 or more at its low end"
-            raise InputError(f"{told}, got {low:g} to {high:g}.", field="bounds")
+            problem = "bounds must lie around all costs, with 0 or more at its low end"
+            raise InputError(f"{problem}, got {low:g} to {high:g}.", field="bounds")
         makers["beta"] = lambda sample: _beta(sample, low, high)
     makers["empirical"] = Empirical
     return makers
@@ -151,7 +151,7 @@ def _held_out(maker: Maker, values: FloatArray) -> list[float]:
 
 
 def _distance(prior: Prior, sample: FloatArray) -> float:
-    """Kolmogorov's: the largest gap between a prior's and a sample's distribution function."""
+    """Return Kolmogorov's distance: the largest gap between a prior's and a sample's distribution function."""
     points, counts = np.unique(sample, return_counts=True)
     after = np.cumsum(counts) / sample.size
     before = np.concatenate([[0.0], after[:-1]])
@@ -165,7 +165,7 @@ def _uniform(sample: FloatArray) -> Prior:
 
 
 def _rounded_ends(sample: FloatArray) -> tuple[float, float]:
-    """The ends of a sample, rounded outwards to a step of 1, 2 or 5 times a power of ten."""
+    """Return the ends of a sample, rounded outwards to a step of 1, 2 or 5 times a power of ten."""
     low, high = Decimal(float(sample.min())), Decimal(float(sample.max()))
     largest = (high - low) / _LEAST_STEPS
     power = Decimal(1).scaleb(largest.adjusted())
@@ -181,7 +181,7 @@ def _exponential(sample: FloatArray) -> Prior:
 
 
 def _histogram(sample: FloatArray) -> Prior:
-    """Bins of one width: as many as NumPy's rule ("auto") takes, but at most two for each unit of √n."""
+    """Fit bins of one width: as many as NumPy's rule ("auto") takes, but at most two for each unit of √n."""
     bins = len(np.histogram_bin_edges(sample, "auto")) - 1
     most = math.ceil(2.0 * math.sqrt(sample.size))
     weights, edges = np.histogram(sample, min(bins, most), range=_rounded_ends(sample))
@@ -197,7 +197,7 @@ def _lognormal(sample: FloatArray) -> Prior:
 
 
 def _gamma(sample: FloatArray) -> Prior:
-    """The likelihood equation is ``log k − digamma(k) = log mean − mean log``; Newton in ``1/k`` (Minka 2002)."""
+    """Solve ``log k − digamma(k) = log mean − mean log`` for the shape, by Newton in ``1/k`` (Minka 2002)."""
     from scipy.special import digamma, polygamma
 
     gap = math.log(sample.mean()) - float(np.log(sample).mean())
@@ -212,7 +212,7 @@ def _gamma(sample: FloatArray) -> Prior:
 
 
 def _truncated_normal(sample: FloatArray) -> Prior:
-    """A normal distribution cut off at 0, by descent from the sample's own mean and deviation."""
+    """Fit a normal distribution cut off at 0, by descent from the sample's own mean and deviation."""
     from scipy.optimize import minimize
     from scipy.special import log_ndtr
 
@@ -230,7 +230,7 @@ def _truncated_normal(sample: FloatArray) -> Prior:
 
 
 def _beta(sample: FloatArray, low: float, high: float) -> Prior:
-    """By descent in the logarithms of both exponents, from the values that match mean and variance."""
+    """Fit by descent in the logarithms of both exponents, from the values that match mean and variance."""
     from scipy.optimize import minimize
     from scipy.special import betaln
 

@@ -17,8 +17,8 @@ kde           ``kde:0.5,1,2,4`` or ``kde:0.5,3*1,2*4``       ``bandwidth``, ``va
 grouped       none                                           ``priors`` (name: dict), ``labels``
 ============  =============================================  ================================================
 
-A family of one's own that is registered (`register`) is written as the parametric ones are. Reading a text or a dict
-never imports anything: whoever wants such a family to be known imports the module that registers it.
+A family that is registered (`register`) is written as the parametric ones are. Reading a text or a dict
+never imports anything: to make such a family known, import the module that registers it.
 
 In a text a star stands between a weight and what it weighs, a plus sign between the components of a mixture. A mixture
 within a mixture, up to four deep, goes in parentheses.
@@ -57,15 +57,15 @@ _LONGEST_WORDS = 60
 _MOST_GROUPS = 8
 
 
-_UNKNOWN = "a family of one's own is known once the module that registers it is imported (hushbid --import MODULE)"
+_UNKNOWN = "another family is known once the module that registers it is imported (hushbid --import MODULE)"
 _NAME = re.compile(r"[a-z][a-z0-9_]*")
 Own = TypeVar("Own", bound=type[OwnPrior])
 
 
 def register(family: Own) -> Own:
-    """Give a family of one's own its name in texts, files and records: a decorator above the class.
+    """Give an own family its name in texts, files and records: a decorator above the class.
 
-    The name is the class's ``family``. It must not be one of ours or somebody else's; a class that is defined again, as
+    The name is the class's ``family``. It must not be one of ours or another class's; a class that is defined again, as
     in a notebook, takes the place of its former self.
     """
     if not (isinstance(family, type) and issubclass(family, OwnPrior)):
@@ -89,12 +89,12 @@ def register(family: Own) -> Own:
 
 
 def _family_of(name: object) -> type[ParametricPrior] | None:
-    """The family of that name that a few numbers describe, ours or one's own."""
+    """Return the family of that name that a few numbers describe, ours or registered."""
     return (_PARAMETRIC.get(name) or REGISTERED.get(name)) if isinstance(name, str) else None
 
 
 def parse_prior(text: str) -> Prior:
-    """The prior that a text describes.
+    """Return the prior that a text describes.
 
     >>> parse_prior("uniform:1,2")
     Uniform(low=1.0, high=2.0)
@@ -136,7 +136,7 @@ def _parsed(text: str, depth: int) -> Prior:
 
 
 def prior_from_dict(form: Mapping[str, Any]) -> Prior | Grouped:
-    """The prior that a plain dict describes: a `Prior`, or a `Grouped` for the family ``grouped``.
+    """Return the prior that a plain dict describes: a `Prior`, or a `Grouped` for the family ``grouped``.
 
     >>> prior_from_dict({"family": "exponential", "scale": 0.5})
     Exponential(scale=0.5)
@@ -153,7 +153,7 @@ def prior_from_dict(form: Mapping[str, Any]) -> Prior | Grouped:
 
 
 def _single(form: Mapping[str, Any], depth: int = 0) -> Prior:
-    """The prior of one person, this deep within mixtures."""
+    """Return the prior of one person, this deep within mixtures."""
     family = form.get("family") if isinstance(form, Mapping) else form
     if (found := _family_of(family)) is not None:
         names = found.parameter_names()
@@ -195,7 +195,7 @@ def _list(value: Any, name: str, of: str) -> list[Any]:
 
 
 def _number(value: Any) -> Any:
-    """The value of a dict; only infinity is written as text, and the family checks everything else."""
+    """Return the value of a dict; only infinity is written as text, and the family checks everything else."""
     return float("inf") if value == "inf" else value
 
 
@@ -233,7 +233,7 @@ def _parse_mixture(rest: str, text: str, depth: int) -> Prior:
 
 
 def _split_outside_parentheses(rest: str, text: str) -> list[str]:
-    """The terms between plus signs, except those of an exponent (1e+5) or within parentheses."""
+    """Return the terms between plus signs, except those of an exponent (1e+5) or within parentheses."""
     terms, depth, start = [], 0, 0
     for match in re.finditer(r"[()]|(?<![0-9.][eE])\+", rest):
         depth += {"(": 1, ")": -1}.get(match.group(), 0)
@@ -257,19 +257,21 @@ def _parse_scipy(rest: str, text: str) -> Prior:
 
 
 def _parse_sample(parts: list[str], family: str) -> list[tuple[float, float]]:
-    """Weights and values of a sample. These are people's: of one that is no number the place is told."""
+    """Return weights and values of a sample. They are people's: a message names the place, not the value."""
     pairs = []
     for place, part in enumerate(parts):
         try:
             pairs.append(_parse_weighted(part, ""))
         except PriorError:
-            told = f"samples of a prior of family {family!r} must be numbers, or weight*number, but row {place} is not"
-            raise PriorError(told, field="samples", row=place) from None
+            problem = (
+                f"samples of a prior of family {family!r} must be numbers, or weight*number, but row {place} is not"
+            )
+            raise PriorError(problem, field="samples", row=place) from None
     return pairs
 
 
 def text_shown(text: str) -> str:
-    """A prior's text as a message may show it: without the values of a sample."""
+    """Return a prior's text as a message may show it: without the values of a sample."""
     head, colon, _ = text.partition(":")
     made_of_people = any(f"{family}:" in text for family in (Empirical.family, KernelDensity.family))
     return f"{head}{colon}..." if made_of_people else text
@@ -294,7 +296,7 @@ def _parse_number(part: str, text: str) -> float:
 
 
 def prior_words(prior: Prior | Grouped, *, say: Callable[..., str] = str.format) -> str:
-    """A prior as a reader can see it. One made of a sample is described: its values are people's.
+    """Return a prior as a reader can see it. One made of a sample is described: its values are people's.
 
     ``say`` fills in a sentence, where another language is spoken.
     """

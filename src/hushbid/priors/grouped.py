@@ -39,8 +39,8 @@ class Grouped:
         self._codes = np.array([codes.get(label, -1) for label in _plain_list(labels)], dtype=np.intp)
         if np.any(self._codes < 0):
             known = ", ".join(map(repr, self._priors))
-            told = f"labels must be among {known}, but {rows_text(self._codes < 0, 'is')} not"
-            raise PriorError(told, field="labels", row=first_row(self._codes < 0))
+            problem = f"labels must be among {known}, but {rows_text(self._codes < 0, 'is')} not"
+            raise PriorError(problem, field="labels", row=first_row(self._codes < 0))
         rows = [np.flatnonzero(self._codes == code) for code in range(len(self._priors))]
         self._groups = tuple((name, self._priors[name], index) for name, index in zip(codes, rows, strict=True))
 
@@ -61,7 +61,7 @@ class Grouped:
         return tuple(group for group in self._groups if group[2].size)
 
     def prior_of(self, row: int) -> Prior:
-        """The prior of the person in that row."""
+        """Return the prior of the person in that row."""
         _, prior, _ = self._groups[int(self._codes[row])]
         return prior
 
@@ -107,7 +107,7 @@ class Grouped:
         return self._each_row(lambda prior, part: prior.quantile(part), to_probabilities(q))
 
     def sample(self, n: int | None = None, *, rng: np.random.Generator) -> FloatArray:
-        """One cost per person; ``n``, if given, must be the number of people."""
+        """Return one cost per person; ``n``, if given, must be the number of people."""
         if check_sampling(len(self) if n is None else n, rng) != len(self):
             raise PriorError(f"n must be the number of labels, {len(self)}, got n={n}", field="n")
         draws = np.empty(len(self))
@@ -116,11 +116,11 @@ class Grouped:
         return draws
 
     def raw_virtual_cost(self, bids: Numbers) -> FloatArray:
-        """Each bid's virtual cost under its own prior, before ironing."""
+        """Return each bid's virtual cost under its own prior, before ironing."""
         return self._each_row(lambda prior, part: prior.raw_virtual_cost(part), self._bids(bids))
 
     def virtual_cost(self, bids: Numbers) -> FloatArray:
-        """Each bid's virtual cost under its own prior."""
+        """Return each bid's virtual cost under its own prior."""
         return self._each_row(lambda prior, part: prior.virtual_cost(part), self._bids(bids))
 
     def virtual_cost_inverse(self, x: Numbers) -> FloatArray:
@@ -128,7 +128,7 @@ class Grouped:
         return self._each_row(lambda prior, part: prior.virtual_cost_inverse(part), no_nan(x, "virtual costs"))
 
     def to_dict(self) -> dict[str, Any]:
-        """The priors and labels as a plain dict that `prior_from_dict` reads back."""
+        """Return the priors and labels as a plain dict that `prior_from_dict` reads back."""
         priors = {name: prior.to_dict() for name, prior in self._priors.items()}
         return {"family": self.family, "priors": priors, "labels": list(self.labels)}
 
@@ -170,8 +170,8 @@ def _plain_list(labels: Iterable[str]) -> list[Any]:
         raise PriorError(f"labels must be a vector of names, got {labels!r}", field="labels")
     if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
         masked = np.ma.getmaskarray(labels)
-        told = f"labels must be one label per person, but {rows_text(masked, 'is')} masked"
-        raise PriorError(told, field="labels", row=first_row(masked))
+        problem = f"labels must be one label per person, but {rows_text(masked, 'is')} masked"
+        raise PriorError(problem, field="labels", row=first_row(masked))
     array = np.asarray(labels if hasattr(labels, "__array__") else list(labels), dtype=object)
     if array.ndim != 1:
         raise PriorError(f"labels must be a vector of names, got shape {array.shape}", field="labels")

@@ -52,12 +52,12 @@ class Histogram(ContinuousPrior):
     def __init__(self, edges: Numbers, weights: Numbers) -> None:
         ends, masses = to_vector(edges, "edges"), to_vector(weights, "weights")
         if ends.size != masses.size + 1:
-            told = f"edges must be one more than weights, got {ends.size} edges for {masses.size} weights"
-            raise PriorError(told, field="edges")
+            problem = f"edges must be one more than weights, got {ends.size} edges for {masses.size} weights"
+            raise PriorError(problem, field="edges")
         if np.any(np.diff(ends) <= 0.0):
             bad = np.append(False, np.diff(ends) <= 0.0)
-            told = f"edges must rise, but {rows_text(bad, 'does')} not lie above the one before"
-            raise PriorError(told, field="edges", row=first_row(bad))
+            problem = f"edges must rise, but {rows_text(bad, 'does')} not lie above the one before"
+            raise PriorError(problem, field="edges", row=first_row(bad))
         some = np.flatnonzero(masses)
         with np.errstate(over="ignore"):
             whole = np.sum(masses)
@@ -98,7 +98,7 @@ class Histogram(ContinuousPrior):
         return self._chain.flat_parts
 
     def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back."""
+        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         return {"family": self.family, "edges": self._edges.tolist(), "weights": self._weights.tolist()}
 
     def to_text(self) -> str:
@@ -126,7 +126,7 @@ class Histogram(ContinuousPrior):
 
     @cached_property
     def _cumulative(self) -> list[int]:
-        """The weight up to each edge, in exact arithmetic and in units of its own."""
+        """The weight up to each edge, in exact arithmetic, as integers in one unit."""
         return [0, *accumulate(exact_integers(self._weights))]
 
     @cached_property
@@ -152,7 +152,7 @@ class Histogram(ContinuousPrior):
         return np.array([width * ratio for width, ratio in zip(widths, ratios, strict=True)])
 
     def _bin(self, c: FloatArray) -> IndexArray:
-        """The bin that ends at or after each c."""
+        """Return the bin that ends at or after each c."""
         return np.clip(np.searchsorted(self._edges, c, side="left") - 1, 0, self._weights.size - 1)
 
     def _cdf(self, c: FloatArray) -> FloatArray:
@@ -216,7 +216,7 @@ class Histogram(ContinuousPrior):
 
 
 def _ratio(before: int, weight: int) -> float:
-    """Infinite without a weight, and beyond all floats."""
+    """Return the quotient; infinity without a weight, and beyond all floats."""
     try:
         return before / weight
     except (OverflowError, ZeroDivisionError):
@@ -251,11 +251,11 @@ class _Bins:
         )
 
     def end(self, j: int) -> float:
-        """ψ at the right end of a bin."""
+        """Return ψ at the right end of a bin."""
         return self.start[j] + 2.0 * (self.right[j] - self.left[j])
 
     def branches(self) -> list[Span]:
-        """The bins, together as long as ψ does not fall by more than rounding and there is no gap."""
+        """Return the branches: bins, together as long as ψ does not fall by more than rounding and there is no gap."""
         found, first = [], 0
         for j in range(1, len(self.left)):
             if self.left[j] > self.right[j - 1] or self.start[j] < self.end(j - 1) * (1.0 - _ROUNDING):
@@ -264,19 +264,19 @@ class _Bins:
         return [*found, (first, len(self.left) - 1)]
 
     def price(self, branch: Span, level: float) -> _Place:
-        """The largest price on a branch with a virtual cost of at most ``level``; its left end if there is none."""
+        """Return the largest price on a branch with a virtual cost of at most ``level``, or its left end."""
         first, last = branch
         j = max(bisect_right(self.start, level, first, last + 1) - 1, first)
         return j, min(max(self.left[j] + 0.5 * (level - self.start[j]), self.left[j]), self.right[j])
 
     def crossing(self, lower: Span, upper: Span) -> float:
-        """The level at which the best prices on two branches earn the same."""
+        """Return the level at which the best prices on two branches earn the same."""
         return crossing_level(
             lambda level: self._chord(self.price(lower, level), self.price(upper, level)), self.start[upper[0]]
         )
 
     def _chord(self, one: _Place, other: _Place) -> float:
-        """The slope of the chord of H between two prices; every weight is a sum of positive parts."""
+        """Return the slope of the chord of H between two prices; every weight is a sum of positive parts."""
         (i, c), (j, d) = one, other
         below = self._share(self.before[i]) + self._part(i, c - self.left[i])
         whole = self._share(self.before[j] - self.before[i] - self.weight[i])
@@ -324,12 +324,12 @@ class _Chain:
         return cls(left=left_, right=right_, start=start_, end=end_, rises=rises, flat_parts=tuple(flat))
 
     def cost(self, c: FloatArray) -> FloatArray:
-        """The virtual cost at each c of the support."""
+        """Return the virtual cost at each c of the support."""
         k = np.minimum(np.searchsorted(self.right, c, side="left"), self.right.size - 1)
         return np.minimum(self.start[k] + self.rises[k] * (c - self.left[k]), self.end[k])
 
     def inverse(self, x: FloatArray) -> FloatArray:
-        """The largest c with a virtual cost of at most ``x``; the low end if there is none."""
+        """Return the largest c with a virtual cost of at most ``x``; the low end if there is none."""
         k = np.maximum(np.searchsorted(self.start, x, side="right") - 1, 0)
         reached = np.where(self.rises[k] > 0.0, self.left[k] + 0.5 * (x - self.start[k]), self.right[k])
         return np.where(x >= self.end[k], self.right[k], np.clip(reached, self.left[k], self.right[k]))

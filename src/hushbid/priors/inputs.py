@@ -12,7 +12,7 @@ from hushbid.errors import BidError, InputError, PriorError
 
 
 def no_nan(values: object, name: str) -> FloatArray:
-    """``values`` as floats, refusing NaN by row."""
+    """Return ``values`` as floats, refusing NaN by row."""
     array = as_floats(values, name)
     if array.size and np.isnan(np.min(array)):
         bad = np.isnan(array)
@@ -21,15 +21,15 @@ def no_nan(values: object, name: str) -> FloatArray:
 
 
 def to_bids(values: object, low: FloatArray | float, support_of: Callable[[int], tuple[float, float]]) -> FloatArray:
-    """Bids as floats, each a number no smaller than ``low`` (one bound, or one per row)."""
+    """Return bids as floats, each a number no smaller than ``low`` (one bound, or one per row)."""
     bids = as_floats(values, "bids", BidError)
     if bids.size == 0:
         return bids
     least = np.min(bids)
     if np.isnan(least):
         bad = np.isnan(bids)
-        told = f"bids must be numbers, but {rows_text(bad, 'is')} not"
-        raise BidError(told, field="bids", row=first_row(bad))
+        problem = f"bids must be numbers, but {rows_text(bad, 'is')} not"
+        raise BidError(problem, field="bids", row=first_row(bad))
     if np.ndim(low) == 0 and least >= low:  # the usual case
         return bids
     below = bids < low
@@ -47,22 +47,22 @@ def to_bids(values: object, low: FloatArray | float, support_of: Callable[[int],
 
 
 def interval_text(low: float, high: float) -> str:
-    """``[1, 2]``, or ``[0, inf)``."""
+    """Return ``[1, 2]``, or ``[0, inf)``."""
     return f"[{low:.12g}, {high:.12g}]" if high < np.inf else f"[{low:.12g}, inf)"
 
 
 def to_probabilities(values: object) -> FloatArray:
-    """Quantile levels as floats in [0, 1]."""
+    """Return quantile levels as floats in [0, 1]."""
     levels = as_floats(values, "quantile levels")
     bad = ~((levels >= 0.0) & (levels <= 1.0))
     if np.any(bad):
-        told = f"quantile levels must lie in [0, 1], but {rows_text(bad, 'does')} not"
-        raise InputError(told, field="quantile levels", row=first_row(bad))
+        problem = f"quantile levels must lie in [0, 1], but {rows_text(bad, 'does')} not"
+        raise InputError(problem, field="quantile levels", row=first_row(bad))
     return levels
 
 
 def check_sampling(n: object, rng: object) -> int:
-    """The number of draws, after checking it and the generator."""
+    """Return the number of draws, after checking it and the generator."""
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}", field="rng")
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
@@ -71,7 +71,7 @@ def check_sampling(n: object, rng: object) -> int:
 
 
 def to_parameter(value: object, name: str, allowed: str, is_allowed: Callable[[float], bool]) -> float:
-    """One parameter of a prior as a float; the message shows the value and what is allowed."""
+    """Return one parameter of a prior as a float; the message shows the value and what is allowed."""
     try:
         if isinstance(value, bool | np.bool_ | str | bytes):
             raise TypeError
@@ -86,33 +86,33 @@ def to_parameter(value: object, name: str, allowed: str, is_allowed: Callable[[f
 
 
 def to_finite(value: object, name: str) -> float:
-    """A finite parameter."""
+    """Return a finite parameter."""
     return to_parameter(value, name, "a finite number", np.isfinite)
 
 
 def to_positive(value: object, name: str) -> float:
-    """A positive, finite parameter."""
+    """Return a positive, finite parameter."""
     return to_parameter(value, name, "a finite number above 0", lambda x: 0.0 < x < np.inf)
 
 
 def to_support_low(value: object) -> float:
-    """The lower end of a support: costs are never negative."""
+    """Return the lower end of a support: costs are never negative."""
     return to_parameter(value, "low", "a finite number of at least 0", lambda x: 0.0 <= x < np.inf)
 
 
 def to_support_high(value: object, low: float, *, infinite: bool = False) -> float:
-    """The upper end of a support, above the lower one."""
+    """Return the upper end of a support, above the lower one."""
     allowed = f"a {'' if infinite else 'finite '}number above low={low:.12g}"
     return to_parameter(value, "high", allowed, lambda x: low < x and (infinite or x < np.inf))
 
 
 def to_vector(values: object, name: str) -> FloatArray:
-    """A vector of finite numbers of at least 0, at least one of them."""
+    """Return a vector of finite numbers of at least 0, at least one of them."""
     array = as_floats(values, name, PriorError)
     if array.ndim != 1 or array.size == 0:
         raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}", field=name)
     bad = ~((array >= 0.0) & (array < np.inf))
     if np.any(bad):
-        told = f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not"
-        raise PriorError(told, field=name, row=first_row(bad))
+        problem = f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not"
+        raise PriorError(problem, field=name, row=first_row(bad))
     return array

@@ -70,7 +70,7 @@ class Ironed:
 
 
 def iron(prior: Distribution, points: FloatArray) -> Ironed:
-    """The ironed virtual cost of a prior, looked at first in ``points`` (ascending, over the whole support)."""
+    """Return the ironed virtual cost of a prior, looked at first in ``points`` (ascending, over the whole support)."""
     with np.errstate(all="ignore"):
         # step 1: branches on which ψ rises
         rises = _Rises.of(prior, *_without_end(prior, *_refined(prior, points)))
@@ -79,7 +79,7 @@ def iron(prior: Distribution, points: FloatArray) -> Ironed:
 
 
 def _refined(prior: Distribution, points: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Points and virtual costs, with more points where the virtual cost turns or might turn unseen."""
+    """Return points and virtual costs, with more points where the virtual cost turns or might turn unseen."""
     costs = prior._raw_virtual_cost(points)
     points, costs = _merged(prior, points, costs, _small_steps(points, costs))
     for _ in range(_REFINEMENTS):
@@ -100,13 +100,13 @@ def _refined(prior: Distribution, points: FloatArray) -> tuple[FloatArray, Float
 
 
 def _without_end(prior: Distribution, points: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Where F has rounded to one nobody is left whom a fall could concern, and a density there may be mere noise."""
+    """Remove falls where F has rounded to one: they concern nobody, and a density there may be mere noise."""
     end = int(np.argmax(np.append(prior._cdf(points) >= 1.0, True)))
     return points, np.append(costs[:end], np.maximum.accumulate(costs[end:]))
 
 
 def _small_steps(points: FloatArray, costs: FloatArray) -> FloatArray:
-    """Points that split every step by which the point or its virtual cost grows by more than a quarter."""
+    """Return points that split every step by which the point or its virtual cost grows by more than a quarter."""
     steps = np.maximum(np.diff(np.log(points)), np.abs(np.diff(np.log(costs))))
     cells = np.flatnonzero((steps > _LARGEST_STEP) & (steps < np.inf))
     # so many parts of each step, evenly in the logarithm
@@ -200,7 +200,7 @@ class _Rises:
 
 
 def _rising_spans(values: list[float], relative: float, absolute: float) -> list[tuple[int, int]]:
-    """The first and last index of every rise, where a turn counts if it exceeds the tolerance."""
+    """Return the first and last index of every rise, where a turn counts if it exceeds the tolerance."""
     spans: list[tuple[int, int]] = []
     start, extreme, rising = 0, 0, True
     for i, value in enumerate(values):
@@ -218,7 +218,7 @@ def _rising_spans(values: list[float], relative: float, absolute: float) -> list
 
 
 def envelope(branches: Sequence[Span], crossing: Callable[[Span, Span], float]) -> tuple[list[Span], list[float]]:
-    """The branches on the upper envelope of profits, and the levels at which each gives way to the next."""
+    """Return the branches on the upper envelope of profits, and the levels at which each gives way to the next."""
     chosen, levels = list(branches[:1]), [-math.inf]
     for branch in branches[1:]:
         level = crossing(chosen[-1], branch)
@@ -233,7 +233,7 @@ def envelope(branches: Sequence[Span], crossing: Callable[[Span, Span], float]) 
 
 
 def crossing_level(chord: Callable[[float], float], start: float) -> float:
-    """The level λ at which the best prices on two branches earn the same.
+    """Return the level λ at which the best prices on two branches earn the same.
 
     ``chord(λ)`` is the slope of the chord of H between the two prices that are best at λ: Newton's step.
     """

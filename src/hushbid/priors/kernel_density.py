@@ -111,12 +111,12 @@ class KernelDensity(ContinuousPrior):
         return math.fsum(self._shares * folded)
 
     def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back."""
+        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         values, weights = self.values.tolist(), self.weights.tolist()
         return {"family": self.family, "bandwidth": self._bandwidth, "values": values, "weights": weights}
 
     def to_text(self) -> str:
-        """The prior as a text that `parse_prior` reads back: the bandwidth, then the values as of `Empirical`."""
+        """Return the prior as a text that `parse_prior` reads back: bandwidth, then values as of `Empirical`."""
         _, _, values = self._sample_itself.to_text().partition(":")
         return f"{self.family}:{number_text(self._bandwidth)},{values}"
 
@@ -163,7 +163,7 @@ class KernelDensity(ContinuousPrior):
         return self._in_order(c, ratio)
 
     def _sums(self, c: FloatArray) -> "_Sums":
-        """What F and f are made of at ascending points; of each point by itself, to the last digit.
+        """Return what F and f are made of at ascending points; of each point by itself, to the last digit.
 
         With φ relative to the largest w·φ(z), a kernel centred at or above c adds its Mills ratio Φ(z)/φ(z) to
         ``near``; one centred below c adds w to ``whole`` and takes its Mills ratio at −z away again, at most half
@@ -191,7 +191,7 @@ class KernelDensity(ContinuousPrior):
         return _Sums(top, np.sum(relative, axis=1), np.sum(near, axis=1), np.sum(whole, axis=1))
 
     def _in_order(self, c: FloatArray, function: Callable[[FloatArray], FloatArray]) -> FloatArray:
-        """A function of ascending points, so many at a time."""
+        """Return a function of all points, evaluated at ascending ones, so many at a time."""
         rows, result, order = max(1, _CELLS // self.values.size), np.empty_like(c), np.argsort(c)
         for start in range(0, c.size, rows):
             part = order[start : start + rows]
@@ -229,7 +229,7 @@ class _Sums:
 
 
 def silverman(sample: Empirical, weights: FloatArray) -> float:
-    """Silverman's rule for the bandwidth: 0.9·min(sd, IQR/1.34)·n^(−1/5), of the sample and its quartiles.
+    """Return Silverman's bandwidth, 0.9·min(sd, IQR/1.34)·n^(−1/5), of the sample and its quartiles.
 
     n is (Σw)²/Σw² of everybody's ``weights``, not of the distinct values': without weights, how many there are.
     (Silverman, Density Estimation for Statistics and Data Analysis, 1986, section 3.4.2.)

@@ -47,8 +47,8 @@ class Mixture(ContinuousPrior):
             )
         bad = ~((shares > 0.0) & (shares < np.inf))
         if np.any(bad):
-            told = f"weights must be finite numbers above 0, but {rows_text(bad, 'is')} not"
-            raise PriorError(told, field="weights", row=first_row(bad))
+            problem = f"weights must be finite numbers above 0, but {rows_text(bad, 'is')} not"
+            raise PriorError(problem, field="weights", row=first_row(bad))
         self._components: tuple[ContinuousPrior, ...] = kept  # type: ignore[assignment]
         self._weights = tuple(shares.tolist())
         self._shares = tuple((shares / np.sum(shares)).tolist())
@@ -74,12 +74,12 @@ class Mixture(ContinuousPrior):
         return float(sum(w * p.expectation for w, p in zip(self._shares, self._components, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back."""
+        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         components = [component.to_dict() for component in self._components]
         return {"family": self.family, "components": components, "weights": list(self._weights)}
 
     def to_text(self) -> str:
-        """The prior as a text that `parse_prior` reads back: ``mixture:0.3*uniform:0,1+0.7*uniform:2,3``."""
+        """Return the prior as a text that `parse_prior` reads back: ``mixture:0.3*uniform:0,1+0.7*uniform:2,3``."""
         texts = [f"({p.to_text()})" if isinstance(p, Mixture) else p.to_text() for p in self._components]
         return f"{self.family}:" + "+".join(f"{number_text(w)}*{t}" for w, t in zip(self._weights, texts, strict=True))
 
@@ -109,7 +109,7 @@ class Mixture(ContinuousPrior):
         return _log_sum(self._log_densities(c))
 
     def _log_densities(self, c: FloatArray) -> list[FloatArray]:
-        """log(w_k f_k); where a component starts, its density counts only from just above, so that f has one value."""
+        """Return log(w_k f_k); at a component's start its density counts only from just above: f has one value."""
         logs = []
         for share, component in zip(self._shares, self._components, strict=True):
             start = component.support[0]
@@ -159,7 +159,7 @@ class Mixture(ContinuousPrior):
 
 
 def _log_sum(logs: list[FloatArray]) -> FloatArray:
-    """log Σ exp, which may be -inf or inf."""
+    """Return log Σ exp, which may be -inf or inf."""
     total = logs[0]
     for log in logs[1:]:
         total = np.logaddexp(total, log)

@@ -1,4 +1,4 @@
-"""`OwnPrior`: the class that a family of one's own is made from, with F and f alone.
+"""`OwnPrior`: the class from which you make a family that Hushbid does not have, with F and f alone.
 
 A family is a frozen dataclass of numbers that says its `support`, its `distribution` function F and its `density` f;
 all else follows numerically. Nothing is taken for granted: the virtual cost is ironed where it falls, unless the family
@@ -26,7 +26,7 @@ from hushbid.priors.inputs import interval_text, to_finite
 from hushbid.priors.tables import grid_points, integrals
 
 REGISTERED: dict[str, type["OwnPrior"]] = {}
-"""Families of one's own by their names; `hushbid.priors.register` adds to it."""
+"""Own families by their names; `hushbid.priors.register` adds to it."""
 
 _LARGEST = float(np.finfo(np.float64).max)
 _POWERS = 2.0 ** np.arange(-1000.0, 1000.0)
@@ -38,7 +38,7 @@ _FALL, _TAIL = 1e-9, 1e-8
 
 
 class OwnPrior(ParametricPrior):
-    """A family of one's own: subclass it as a frozen dataclass of numbers.
+    """A family that Hushbid does not have: subclass it as a frozen dataclass of numbers.
 
     Needed are ``family``, `support`, `distribution` and `density`; `regular`, `survival` and `check` may be overridden.
     """
@@ -50,14 +50,14 @@ class OwnPrior(ParametricPrior):
 
     @abstractmethod
     def distribution(self, c: FloatArray) -> FloatArray:
-        """F: the probability of a cost of at most each ``c``, all of them within the support."""
+        """Return F: the probability of a cost of at most each ``c``, all of them within the support."""
 
     @abstractmethod
     def density(self, c: FloatArray) -> FloatArray:
-        """f, the derivative of F, at each ``c`` within the support; may be infinite at an end."""
+        """Return f, the derivative of F, at each ``c`` within the support; may be infinite at an end."""
 
     def survival(self, c: FloatArray) -> FloatArray:
-        """1 − F; override it where 1 − F loses digits that the upper tail needs."""
+        """Return 1 − F; override it where 1 − F loses digits that the upper tail needs."""
         return 1.0 - np.asarray(self.distribution(c))
 
     def check(self) -> None:
@@ -69,13 +69,13 @@ class OwnPrior(ParametricPrior):
             raise PriorError(f"{cls.__name__} must check its parameters in check(), not in __post_init__")
 
     def __new__(cls, *_: Any, **__: Any) -> Self:
-        """Only a frozen dataclass is tested when it is made, and stays what was tested."""
+        """Refuse a class that is no frozen dataclass: only those are tested when made, and stay what was tested."""
         if not (is_dataclass(cls) and cls.__dataclass_params__.frozen):
             raise PriorError(f"{cls.__name__} must be a frozen dataclass: put @dataclass(frozen=True) above it")
         return super().__new__(cls)
 
     def __post_init__(self) -> None:
-        """Parameters as floats, then everything that is claimed is tested."""
+        """Make the parameters floats, then test everything that is claimed."""
         self._set(**{name: to_finite(getattr(self, name), name) for name in self.parameter_names()})
         try:
             self.check()
@@ -84,8 +84,8 @@ class OwnPrior(ParametricPrior):
         except HushbidError:
             raise
         except Exception as problem:
-            told = f"{type(problem).__name__}: {problem}"
-            raise PriorError(f"{self!r} must compute over its whole support, but it raises {told}") from problem
+            reason = f"{type(problem).__name__}: {problem}"
+            raise PriorError(f"{self!r} must compute over its whole support, but it raises {reason}") from problem
 
     @property
     def expectation(self) -> float:
@@ -107,12 +107,12 @@ class OwnPrior(ParametricPrior):
             return found + left / (power - 1.0) if power > 1.0 + _TOLERANCE else np.inf
 
     def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back, once its family is registered."""
+        """Return the prior as a plain dict that `prior_from_dict` reads back, once its family is registered."""
         self._refuse_unregistered()
         return super().to_dict()
 
     def to_text(self) -> str:
-        """The prior as a short text that `parse_prior` reads back, once its family is registered."""
+        """Return the prior as a short text that `parse_prior` reads back, once its family is registered."""
         self._refuse_unregistered()
         return super().to_text()
 
@@ -120,10 +120,10 @@ class OwnPrior(ParametricPrior):
         named = REGISTERED.get(getattr(self, "family", ""))
         if named is type(self):
             return
-        told = "its class must be registered, by @hushbid.priors.register above it"
+        reason = "its class must be registered, by @hushbid.priors.register above it"
         if named is not None and named.__qualname__ == type(self).__qualname__:
-            told = "its class has been defined again since it was made: make the prior again"
-        raise PriorError(f"a {type(self).__name__} cannot be written down: {told}")
+            reason = "its class has been defined again since it was made: make the prior again"
+        raise PriorError(f"a {type(self).__name__} cannot be written down: {reason}")
 
     # -- what `Prior` needs -------------------------------------------------------------------------------------------
 
@@ -156,7 +156,7 @@ class OwnPrior(ParametricPrior):
 
 
 def _numbers(prior: OwnPrior, name: str, c: FloatArray) -> FloatArray:
-    """What a method says of some points: one number each. It gets points of its own, which it may overwrite."""
+    """Return what a method says of some points, one number each. It gets a copy of them, which it may overwrite."""
     found = np.asarray(getattr(prior, name)(c.copy()))
     if found.shape != c.shape or found.dtype.kind not in "fiu":
         raise PriorError(
@@ -168,7 +168,7 @@ def _numbers(prior: OwnPrior, name: str, c: FloatArray) -> FloatArray:
 
 @lru_cache(maxsize=256)
 def _test(prior: OwnPrior) -> None:
-    """Whether the word of a prior can be taken, once for equal ones."""
+    """Test what a prior claims, once for equal ones."""
     low, high = _support(prior)
     # step 1: F by itself, over the whole support
     points = np.unique(np.clip(low + np.append(0.0, _POWERS), low, min(high, _LARGEST)))
@@ -178,8 +178,8 @@ def _test(prior: OwnPrior) -> None:
     falls = ~(np.diff(mass) >= -_FALL)
     if falls.any():
         first = int(np.argmax(falls))
-        told = f"falls from {mass[first]:.6g} at c={points[first]:.6g} to {mass[first + 1]:.6g} at"
-        raise PriorError(f"distribution of {prior!r} must not fall, but {told} c={points[first + 1]:.6g}")
+        reason = f"falls from {mass[first]:.6g} at c={points[first]:.6g} to {mass[first + 1]:.6g} at"
+        raise PriorError(f"distribution of {prior!r} must not fall, but {reason} c={points[first + 1]:.6g}")
     if not (abs(mass[0]) <= _TOLERANCE and abs(mass[-1] - 1.0) <= _TOLERANCE):
         raise PriorError(
             f"distribution of {prior!r} must rise from 0 to 1 over its support {interval_text(low, high)}, got"
@@ -208,7 +208,7 @@ def _support(prior: OwnPrior) -> tuple[float, float]:
 
 def _refuse_disagreement(prior: OwnPrior, cells: FloatArray) -> None:
     """Halve the cells over which F does not rise by the integral of f, until they are few and tiny or too many."""
-    left, right, told = cells[:-1], cells[1:], ""
+    left, right, reason = cells[:-1], cells[1:], ""
     for _ in range(_ROUNDS):
         rise = prior._cdf(right) - prior._cdf(left)
         summed = integrals(prior._pdf, left, right)
@@ -220,18 +220,18 @@ def _refuse_disagreement(prior: OwnPrior, cells: FloatArray) -> None:
         if np.sum(missing[off & open_]) <= _TOLERANCE and np.sum(missing[off & ~open_]) <= _BETWEEN_FLOATS:
             return
         worst = int(np.argmax(missing >= (1.0 - _FALL) * missing.max()))  # the first of equals
-        told = told or (
+        reason = reason or (
             f"between c={left[worst]:.6g} and c={right[worst]:.6g} the one rises by {rise[worst]:.3g} and the other"
             f" adds up to {summed[worst]:.3g}"
         )
         if np.count_nonzero(off) > _MOST_CELLS or not np.any(off & open_):
             break
         left, right = (np.concatenate(ends) for ends in ((left[off], middle[off]), (middle[off], right[off])))
-    raise PriorError(f"distribution and density of {prior!r} must agree, but {told}")
+    raise PriorError(f"distribution and density of {prior!r} must agree, but {reason}")
 
 
 def _refuse_falls(prior: OwnPrior, points: FloatArray) -> None:
-    """A prior that is said to be regular has a virtual cost that does not fall."""
+    """Refuse a prior that claims to be regular and has a virtual cost that falls."""
     costs = prior._raw_virtual_cost(points)
     before = np.maximum.accumulate(costs)
     # where F has rounded to 1 a fall concerns nobody

@@ -36,17 +36,17 @@ class Pilot:
 
     @classmethod
     def of(cls, ids: Iterable[str] | None, people: int) -> "Pilot":
-        """A pilot with a new key."""
+        """Return a pilot with a new key."""
         key = secrets.token_hex(_DIGEST_BYTES)
         return cls(people=people, key=key, hashes=None if ids is None else frozenset(_hashes(ids, key)))
 
     def recognised(self, ids: Iterable[str]) -> list[bool]:
-        """Who of these people was in the pilot, as far as its hashes tell."""
+        """Return who of these people was in the pilot, as far as its hashes tell."""
         return [one in (self.hashes or ()) for one in _hashes(ids, self.key)]
 
 
 def overlap(pilots: Iterable[Pilot], ids: Iterable[str]) -> int:
-    """How many of these people were in any of the pilots, as far as their hashes tell.
+    """Return how many of these people were in any of the pilots, as far as their hashes tell.
 
     >>> overlap([Pilot.of(["ann", "bob"], 2), Pilot.of(["bob", "cem"], 2)], ["ann", "bob", "cem", "dee"])
     3
@@ -73,7 +73,7 @@ class PriorSource:
 
     @classmethod
     def by_group(cls, single: Mapping[str, "PriorSource"]) -> "PriorSource":
-        """From the one prior of each group."""
+        """Join the one prior of each group."""
         return cls(
             priors={name: source.priors[""] for name, source in single.items()},
             pilots={name: source.pilots[""] for name, source in single.items() if source.pilots},
@@ -87,7 +87,7 @@ class PriorSource:
         return set(self.priors) != {""}
 
     def prior_for(self, labels: list[str] | None) -> Prior | Grouped:
-        """The prior of people with these group labels."""
+        """Return the prior of people with these group labels."""
         if not self.is_grouped:
             return self.priors[""]
         if labels is None:
@@ -95,7 +95,7 @@ class PriorSource:
         return Grouped(self.priors, labels)
 
     def origin(self, ids: list[str] | None, *, accepted: bool, counted: int | None = None) -> dict[str, Any]:
-        """What to write into the record about where the prior comes from; refuses an overlap that was not accepted.
+        """Return what the record says of where the prior comes from; refuse an overlap that was not accepted.
 
         ``counted`` is the `overlap` of its pilots, if ids were looked up elsewhere.
         """
@@ -118,7 +118,7 @@ class PriorSource:
 
 
 def prior_source(form: object, *, folder: Path = Path()) -> PriorSource:
-    """A prior from a text, a dict with ``family``, a dict with ``file``, or a dict of these by group."""
+    """Return a prior from a text, a dict with ``family``, a dict with ``file``, or a dict of these by group."""
     if isinstance(form, Mapping) and "family" not in form and set(form) != {"file"}:
         if not form:
             raise PriorError("a prior by group needs at least one group.")
@@ -139,14 +139,14 @@ def prior_source(form: object, *, folder: Path = Path()) -> PriorSource:
 
 
 def prior_option(text: str) -> PriorSource:
-    """A prior from the command line: a text, or the name of a file that ``hushbid fit-prior`` wrote."""
+    """Return a prior from the command line: a text, or the name of a file that ``hushbid fit-prior`` wrote."""
     if ":" not in text and Path(text).suffix == ".json":
         return read_prior(Path(text))
     return prior_source(text)
 
 
 def read_prior(path: Path) -> PriorSource:
-    """A prior and its pilot from a file that ``hushbid fit-prior`` wrote."""
+    """Return a prior and its pilot from a file that ``hushbid fit-prior`` wrote."""
     try:
         content = path.read_bytes()
         form = json.loads(content, object_pairs_hook=unique_keys)
@@ -164,7 +164,7 @@ def read_prior(path: Path) -> PriorSource:
 
 
 def _read_groups(form: Mapping[str, Any], path: Path, digest: str) -> PriorSource:
-    """The prior of every group in a file of them."""
+    """Return the prior of every group in a file of them."""
     groups = form.get("groups")
     if {name: form[name] for name in form if name != "groups"} != _BY_GROUP or not isinstance(groups, Mapping):
         raise PriorError(f"{path} is no file of priors by group: it has other fields, or another version.")
@@ -175,7 +175,7 @@ def _read_groups(form: Mapping[str, Any], path: Path, digest: str) -> PriorSourc
 
 
 def _read_form(form: object, path: Path, digest: str) -> PriorSource:
-    """One prior and its pilot."""
+    """Return one prior and its pilot."""
     try:
         found = _FILE.read(form)
         prior = prior_from_dict(found.prior)
@@ -192,12 +192,12 @@ def _read_form(form: object, path: Path, digest: str) -> PriorSource:
 
 
 def prior_file_text(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> str:
-    """The content of a prior file."""
+    """Return the content of a prior file."""
     return json.dumps(_written(prior, pilot, fit), indent=1)
 
 
 def grouped_file_text(groups: Mapping[str, tuple[Prior, Pilot, Mapping[str, Any]]]) -> str:
-    """The content of a file of priors by group: what the file of each group alone would hold."""
+    """Return the content of a file of priors by group: what the file of each group alone would hold."""
     return json.dumps({**_BY_GROUP, "groups": {label: _written(*one) for label, one in groups.items()}}, indent=1)
 
 
@@ -216,7 +216,7 @@ class _WrittenPilot:
     ids: tuple[str, ...] | None
 
     def kept(self) -> Pilot:
-        """The pilot that people are looked up in."""
+        """Return the pilot that people are looked up in."""
         hashes = None if self.ids is None else frozenset(self.ids)
         return Pilot(people=self.people, key=self.key.hex(), hashes=hashes)
 

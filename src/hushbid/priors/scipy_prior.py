@@ -27,7 +27,7 @@ _SLOWEST = 0.003
 
 
 def from_scipy(frozen: Any) -> ContinuousPrior:
-    """The prior that a frozen SciPy distribution describes, such as ``scipy.stats.weibull_min(2, scale=3)``.
+    """Return the prior that a frozen SciPy distribution describes, such as ``scipy.stats.weibull_min(2, scale=3)``.
 
     A distribution that Hushbid knows in closed form comes back as that family, which is more accurate far in the
     tails: ``scipy.stats.expon(scale=2)`` as ``Exponential(2)``.
@@ -59,7 +59,7 @@ def from_scipy(frozen: Any) -> ContinuousPrior:
 
 
 def scipy_prior(name: str, shapes: list[float], loc: float, scale: float) -> ContinuousPrior:
-    """The prior of the ``scipy.stats`` distribution of that name."""
+    """Return the prior of the ``scipy.stats`` distribution of that name."""
     from scipy import stats
 
     distribution: Any = getattr(stats, name, None) if isinstance(name, str) else None
@@ -76,7 +76,7 @@ def scipy_prior(name: str, shapes: list[float], loc: float, scale: float) -> Con
 
 
 def _parameters(frozen: Any) -> tuple[tuple[float, ...], float, float]:
-    """Shapes, loc and scale as plain floats, however they were given."""
+    """Return shapes, loc and scale as plain floats, however they were given."""
     try:
         shapes, loc, scale = frozen.dist._parse_args(*frozen.args, **frozen.kwds)
         numbers = [float(value) for value in (*shapes, loc, scale)]
@@ -90,13 +90,13 @@ def _parameters(frozen: Any) -> tuple[tuple[float, ...], float, float]:
 
 
 def _support(frozen: Any, scale: float) -> tuple[float, float]:
-    """The ends of the support, zero for a low end that only rounding has put beside it."""
+    """Return the ends of the support, zero for a low end that only rounding has moved away from it."""
     low, high = (float(end) for end in frozen.support())
     return (0.0 if abs(low) < _ROUNDING * scale else low), high
 
 
 def _refuse_slow(frozen: Any, low: float, high: float) -> None:
-    """A prior is evaluated thousands of times; a distribution that integrates for every value would take minutes."""
+    """Refuse a distribution that integrates for every value: a prior is evaluated thousands of times."""
     point = np.array([low + (0.5 * (high - low) if high < np.inf else 1.0)])
     least = math.inf
     # the quickest of three: the first call may compile or import
@@ -112,7 +112,7 @@ def _refuse_slow(frozen: Any, low: float, high: float) -> None:
 
 
 def _closed_form(frozen: Any, shapes: tuple[float, ...], loc: float, scale: float) -> ContinuousPrior | None:
-    """The distribution as one of our own families, which have closed forms; None if it is none of them."""
+    """Return the distribution as one of our own families, which have closed forms; None if it is none of them."""
     from scipy import stats
 
     kind = type(frozen.dist)
@@ -158,7 +158,7 @@ class ScipyPrior(ContinuousPrior):
         return float(self._frozen.mean())
 
     def to_dict(self) -> dict[str, Any]:
-        """The prior as a plain dict that `prior_from_dict` reads back."""
+        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         self._check_named()
         name, shapes, loc, scale = self._key
         return {
@@ -170,7 +170,7 @@ class ScipyPrior(ContinuousPrior):
         }
 
     def to_text(self) -> str:
-        """The prior as a text that `parse_prior` reads back: ``scipy:weibull_min,2,loc=0,scale=3``."""
+        """Return the prior as a text that `parse_prior` reads back: ``scipy:weibull_min,2,loc=0,scale=3``."""
         self._check_named()
         return f"{self.family}:{self._described(',')}"
 
@@ -230,7 +230,7 @@ class ScipyPrior(ContinuousPrior):
 
 
 def _quietly(function: Any, x: FloatArray) -> FloatArray:
-    """SciPy's value without its warnings: deep in a tail they are expected."""
+    """Return SciPy's value without its warnings: deep in a tail they are expected."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return np.asarray(function(x), dtype=np.float64)

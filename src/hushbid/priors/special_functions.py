@@ -45,18 +45,18 @@ _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(20)
 
 
 def times_exp(factor: FloatArray | float, exponent: FloatArray, mass: FloatArray | float = 1.0) -> FloatArray:
-    """factor·mass·exp(exponent), in an order that neither overflows nor underflows before the product does."""
+    """Return factor·mass·exp(exponent), in an order that neither overflows nor underflows before the product does."""
     half = np.exp(0.5 * exponent)
     return np.where(factor == 0.0, 0.0, factor * (mass * half) * half)
 
 
 def mills(z: FloatArray) -> FloatArray:
-    """Φ(z)/φ(z) for a standard normal, through the scaled complementary error function."""
+    """Return Φ(z)/φ(z) for a standard normal, through the scaled complementary error function."""
     return _ROOT_HALF_PI * special.erfcx(-z * _ROOT_HALF)
 
 
 def stirling_error(a: float) -> float:
-    """log Γ(a) less Stirling's formula (a − 1/2)·log a − a + log(2π)/2."""
+    """Return log Γ(a) less Stirling's formula (a − 1/2)·log a − a + log(2π)/2."""
     if a < 16.0:
         return math.lgamma(a) - (a - 0.5) * math.log(a) + a - 0.5 * _LOG_TWO_PI
     b = 1.0 / (a * a)
@@ -64,18 +64,18 @@ def stirling_error(a: float) -> float:
 
 
 def deviance(t: FloatArray) -> FloatArray:
-    """t − 1 − log t, with no cancellation that matters near t = 1."""
+    """Return t − 1 − log t, with no cancellation that matters near t = 1."""
     u = t - 1.0
     return np.where(np.abs(u) < 0.5, u - np.log1p(u), np.where(t < np.inf, u - np.log(t), np.inf))
 
 
 def gamma_log_density(x: FloatArray, shape: float) -> FloatArray:
-    """The logarithm of x·f(x) for the gamma density of scale 1."""
+    """Return the logarithm of x·f(x) for the gamma density of scale 1."""
     return 0.5 * (math.log(shape) - _LOG_TWO_PI) - stirling_error(shape) - shape * deviance(x / shape)
 
 
 def gamma_markup(x: FloatArray, shape: float, *, scale: float) -> FloatArray:
-    """F/f of the gamma family at scale·x."""
+    """Return F/f of the gamma family at scale·x."""
     mass = np.zeros_like(x)
     # F only where it may not underflow, then only where it did not
     upper = x >= 0.5 * shape
@@ -90,7 +90,7 @@ def gamma_markup(x: FloatArray, shape: float, *, scale: float) -> FloatArray:
 
 
 def beta_log_density(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatArray:
-    """The logarithm of z·y·f(z) for the beta density on [0, 1], y = 1 − z given separately."""
+    """Return the logarithm of z·y·f(z) for the beta density on [0, 1], y = 1 − z given separately."""
     p, q = a / (a + b), b / (a + b)
     constant = 0.5 * (math.log(a) + math.log(b) - math.log(a + b) - _LOG_TWO_PI)
     constant += stirling_error(a + b) - stirling_error(a) - stirling_error(b)
@@ -98,7 +98,7 @@ def beta_log_density(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatA
 
 
 def beta_mass(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatArray:
-    """F of the beta family on [0, 1]; each half of the interval is measured from its own end."""
+    """Return F of the beta family on [0, 1]; each half of the interval is measured from its own end."""
     lower = z < 0.5
     mass = np.empty_like(z)
     mass[lower] = special.betainc(a, b, z[lower])
@@ -107,7 +107,7 @@ def beta_mass(z: FloatArray, y: FloatArray, a: float, b: float) -> FloatArray:
 
 
 def beta_markup(z: FloatArray, y: FloatArray, a: float, b: float, *, scale: float) -> FloatArray:
-    """F/f of the beta family on an interval of width ``scale``, z and y = 1 − z from its ends."""
+    """Return F/f of the beta family on an interval of width ``scale``, z and y = 1 − z from its ends."""
     if b == 1.0:
         return scale * z / a
     mass = np.zeros_like(z)
@@ -125,7 +125,7 @@ def beta_markup(z: FloatArray, y: FloatArray, a: float, b: float, *, scale: floa
 
 
 def _beta_fraction(z: FloatArray, a: float, b: float) -> FloatArray:
-    """a·F/(z·y·f) in the lower tail: the continued fraction of the incomplete beta function (DLMF 8.17.22)."""
+    """Return a·F/(z·y·f) in the lower tail: the continued fraction of the incomplete beta function (DLMF 8.17.22)."""
     numerator = np.ones_like(z)
     denominator = 1.0 / (1.0 - (a + b) * z / (a + 1.0))
     value = denominator.copy()
@@ -182,7 +182,7 @@ def _normal_left(left: FloatArray, z: FloatArray, width: FloatArray) -> FloatArr
 
 
 def coarse(x: FloatArray, bits: int = 5) -> FloatArray:
-    """``x`` rounded to a mantissa shorter by ``bits``.
+    """Return ``x`` rounded to a mantissa shorter by ``bits``.
 
     A special function is accurate to an ulp or three, so between neighbouring floats its value may step *down*. Fed
     with a coarser argument, the true increment always exceeds that noise, and what is increasing in exact arithmetic

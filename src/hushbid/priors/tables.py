@@ -66,7 +66,7 @@ class IncreasingTable:
     costs: FloatArray
 
     def __call__(self, c: FloatArray) -> FloatArray:
-        """The cost at each ``c`` between the first and the last point, never decreasing in c.
+        """Return the cost at each ``c`` between the first and the last point, never decreasing in c.
 
         Neighbouring floats could come out in the wrong order by an ulp or more. So the function is evaluated on a
         lattice whose steps raise the cost by about 1e-12 of itself: more than the noise, too little to matter.
@@ -91,7 +91,7 @@ class IncreasingTable:
         return np.where(np.isfinite(growth), np.maximum(np.ceil(growth / _STEP), 1.0), 1.0 / _STEP)
 
     def inverse(self, x: FloatArray) -> FloatArray:
-        """The largest c with a cost of at most ``x``; the first point if there is none."""
+        """Return the largest c with a cost of at most ``x``; the first point if there is none."""
         return self.within(np.searchsorted(self.costs, x, side="right") - 1, x, 0, self.points.size - 1)
 
     def within(self, cell: IndexArray, x: FloatArray, first: IndexArray | int, last: IndexArray | int) -> FloatArray:
@@ -144,7 +144,7 @@ class Curve(Protocol):
 
 
 def grid_points(prior: Curve, *, every: int = 1) -> FloatArray:
-    """Ascending points of the support, from its low end to its high end or to where the virtual cost overflows.
+    """Return ascending points of the support, from its low end to its high end or to where the virtual cost overflows.
 
     ``every`` > 1 takes fewer quantiles, for priors whose quantiles are expensive.
     """
@@ -171,7 +171,7 @@ def grid_points(prior: Curve, *, every: int = 1) -> FloatArray:
 
 
 def _tail(prior: Curve, low: float, last: float) -> FloatArray:
-    """From the last quantile that floats can name to where the virtual cost overflows, in growing steps."""
+    """Return points from the last quantile that floats can name to where the virtual cost overflows."""
     start = max(last - low, _SMALLEST)
     # doubling, to find the end
     reach = start * 2.0 ** np.arange(1.0, 1100.0)

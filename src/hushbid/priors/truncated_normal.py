@@ -92,7 +92,7 @@ class TruncatedNormal(ParametricPrior):
         return (self.high - self.mean) / self.sd
 
     def _log_density(self, c: FloatArray) -> FloatArray:
-        """log(φ(z)/φ(z₀)), where z₀ is the point of the interval nearest zero."""
+        """Return log(φ(z)/φ(z₀)), where z₀ is the point of the interval nearest zero."""
         z = (c - self.mean) / self.sd
         # a difference of squares as a product, so that it does not cancel
         if self._left > 0.0:
@@ -112,7 +112,7 @@ class TruncatedNormal(ParametricPrior):
 
     @staticmethod
     def _mass_from_near_end(width: FloatArray, start: float) -> FloatArray:
-        """The mass of [start, start + width] over φ(start), for start >= 0: the mirror image of a markup."""
+        """Return the mass of [start, start + width] over φ(start), for start >= 0: the mirror image of a markup."""
         return normal_ratio(-start - width, np.full_like(width, -start), width)
 
     def _cdf(self, c: FloatArray) -> FloatArray:
@@ -135,7 +135,7 @@ class TruncatedNormal(ParametricPrior):
 
     @staticmethod
     def _mass_of_lower_part(left: float, z: FloatArray, width: FloatArray, density: FloatArray) -> FloatArray:
-        """The mass of [left, z] over φ(z₀), left <= 0, for z on either side of zero."""
+        """Return the mass of [left, z] over φ(z₀), left <= 0, for z on either side of zero."""
         below = normal_ratio(np.full_like(z, left), np.minimum(z, 0.0), width) * density
         across = 0.5 * _ROOT_TWO_PI * (special.erf(z * _ROOT_HALF) - math.erf(left * _ROOT_HALF))
         return np.where(z <= 0.0, below, across)
@@ -144,7 +144,7 @@ class TruncatedNormal(ParametricPrior):
         return self._log_density(c) - math.log(self.sd) - math.log(self._total)
 
     def _quantile(self, q: FloatArray) -> FloatArray:
-        """The quantile of the uncut normal at the right level, then Newton steps on whichever tail is smaller."""
+        """Take the quantile of the uncut normal at the right level, then Newton steps on the smaller tail."""
         c = self._rough_quantile(q)
         # with the density of the low end throughout; it bounds the quantile where the density is monotone
         straight = self.low + q * np.exp(-self._log_pdf(np.array([self.low])))
@@ -187,5 +187,5 @@ class TruncatedNormal(ParametricPrior):
 
 
 def _log_share(q: FloatArray, complement: FloatArray, beyond: float) -> FloatArray:
-    """log(1 − q·(1 − beyond)), without cancellation at either end; ``complement`` is 1 − q."""
+    """Return log(1 − q·(1 − beyond)), without cancellation at either end; ``complement`` is 1 − q."""
     return np.where(q < 0.5, np.log1p(-q * (1.0 - beyond)), np.log(beyond * q + complement))

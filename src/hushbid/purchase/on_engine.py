@@ -128,7 +128,8 @@ def decide_here(found: OnEngine, data: DataNames = None) -> Here:
         id_name=wanted.id,
     )
     _, each = decide_about(people, wanted, from_engine=True)
-    decided = replace(Decided.of(each, wanted.currency, found.origin), passes=table.passes)
+    decided = Decided.of(each, wanted.currency, found.origin)
+    decided = replace(decided, market=table.market, passes=table.passes)  # without everybody's labels
     _refuse_above_spending_limit(decided.total_minor, wanted)
     delivered = None if data is None else Delivered(data=taken.data, strangers=0)
     return Here(decided=decided, everybody=each, delivered=delivered)
