@@ -15,9 +15,9 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "hushbid"
 FOLDER = SOURCE / "languages"
 _CONTEXT: tuple[object, ...] = ((1, "c"), 2)
 _PYTHON = {
-    **dict.fromkeys(("noted", "say"), None),
+    **dict.fromkeys(("noted", "say", "t", "texts"), None),
     **dict.fromkeys(("plural", "noted_plural", "say_plural"), (1, 2)),
-    **dict.fromkeys(("within", "say_within"), _CONTEXT),
+    **dict.fromkeys(("within", "noted_within", "say_within"), _CONTEXT),
 }
 _SILENT = ("client",)
 """Packages that say nothing in any other language."""

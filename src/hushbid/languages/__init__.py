@@ -10,6 +10,15 @@ escaped when they are filled in (`hushbid.report.rendering`).
 `catalogue`     a strict reader of catalogues
 """
 
-from hushbid.languages.sentences import ENGLISH, Language, Sentence, language, languages, noted, noted_plural
+from hushbid.languages.sentences import (
+    ENGLISH,
+    Language,
+    Sentence,
+    language,
+    languages,
+    noted,
+    noted_plural,
+    noted_within,
+)
 
-__all__ = ["ENGLISH", "Language", "Sentence", "language", "languages", "noted", "noted_plural"]
+__all__ = ["ENGLISH", "Language", "Sentence", "language", "languages", "noted", "noted_plural", "noted_within"]

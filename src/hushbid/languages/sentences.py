@@ -95,6 +95,11 @@ def noted(message: str) -> str:
     return message
 
 
+def noted_within(context: str, message: str) -> tuple[str, str]:
+    """Mark a text that is said elsewhere, and has another translation in another context."""
+    return context, message
+
+
 def noted_plural(one: str, many: str, n: int, /, **values: object) -> Sentence:
     """Mark a sentence about one or many that is said elsewhere."""
     return Sentence(one, values, many, n)

@@ -24,6 +24,7 @@ from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.domain.views import MenuView
 from hushbid.server.pages import consent
+from hushbid.server.pages.codes import CODES
 from hushbid.server.pages.texts import Texts, languages
 from hushbid.server.service.views_of import participation_view
 from hushbid.server.store.schema import new_id
@@ -176,9 +177,9 @@ class Listening(Texts):
 
     heard: set[str] = field(default_factory=set)
 
-    def __call__(self, name: str, /, **values: object) -> str:
-        self.heard.add(name)
-        return Texts.__call__(self, name, **values)
+    def coded(self, code: str, /, **values: object) -> str:
+        self.heard.add(code)
+        return Texts.coded(self, code, **values)
 
 
 MENU = MenuView(
@@ -228,10 +229,10 @@ def plain(told: tuple[Passage, ...]) -> str:
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_every_sentence_has_a_test_for_what_it_promises(language: str) -> None:
-    texts = Listening(language=language, texts=languages()[language].texts)
+    texts = Listening(languages()[language].spoken)
     for stated in EVERY:
         said(settings(**stated), texts)
-    assert {name for name in texts.heard if not name.startswith("number.")} == set(PROMISES)
+    assert texts.heard == set(PROMISES)
     named = {name for tests in PROMISES.values() if isinstance(tests, tuple) for name in tests}
     for name in named:
         path, _, test = name.partition("::")
@@ -282,16 +283,16 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
     for one, first, other, second in pairs:
         for stated, name, absent in ((one, first, second), (other, second, first)):
             shown = page(**stated)
-            at_once = english.texts["consent.key_at_once"]
-            assert english.texts[name].format_map({"number": 2, "key": at_once}) in shown, name
-            assert english.texts[absent].partition("{")[0] not in shown, absent
+            at_once = CODES["consent.key_at_once"]
+            assert english.coded(name, number=2, key=at_once) in shown, name
+            assert str(CODES[absent]).partition("{")[0] not in shown, absent
     for only, name in (
         ({"single_visit": True}, "kept.answer_unbought"),
         ({"setting": "local"}, "told.come_same"),
         (TWO, "risk.all"),
     ):
-        assert english.texts[name] in page(**only)
-        assert english.texts[name] not in page()
+        assert english.coded(name) in page(**only)
+        assert english.coded(name) not in page()
     assert "Destroyed 45 days after the campaign is over." in page(payout="email", payout_days=45)
     assert "Destroyed" not in page()
 
@@ -326,8 +327,8 @@ def test_what_the_analyst_states_is_shown_where_it_is_stated(shared: Live) -> No
             her.come_in(bare.fresh(0))
             shown = words(her.get("/p"))
             for name in ("told.asks", "kept.storage"):
-                assert languages()[language].texts[name] not in shown
-            assert languages()[language].texts["risk.statement"] in shown
+                assert languages()[language].coded(name) not in shown
+            assert languages()[language].coded("risk.statement") in shown
     with Visitor(shared.url) as otto:
         otto.log_in("otto", PASSWORD)
         overview = words(otto.get(f"/campaigns/{play.id}"))
@@ -486,10 +487,10 @@ def test_the_stored_agreement_has_every_word_of_the_page_and_no_other(shared: Li
             again.feed(her.get(f"/p/agreement?lang={'de' if language == 'en' else 'en'}").text)
         document = shared.service.agreed_to(play.token(row))
         assert document is not None
-        act = letters(texts("consent.agree"))
+        act = letters(texts.coded("consent.agree"))
         assert page.agreed + act == words_of(document) == again.agreed
-        steps = [texts(f"progress.{name}") for name in ("consent", "price", "value", "receipt")]
-        buttons = [texts(f"consent.{name}") for name in ("agree", "go", "decline")]
+        steps = [texts.coded(f"progress.{name}") for name in ("consent", "price", "value", "receipt")]
+        buttons = [texts.coded("consent.agree"), texts("Agree and continue"), texts("I decline")]
         assert page.beside == letters("".join((*steps, *buttons))), "beside it are the path, the act and two buttons"
 
 

@@ -123,7 +123,7 @@ def test_a_change_of_language_keeps_texts_and_writes_numbers_anew(ann: Visitor) 
     shown = words(german)
     assert "Bitte füllen Sie dieses Feld aus." in shown
     assert "Bitte schreiben Sie eine Zahl in Ziffern" in shown
-    for texts in (languages()["en"]("field.missing"), " must ", "Please"):
+    for texts in (languages()["en"].coded("field.missing"), " must ", "Please"):
         assert texts not in shown
 
 

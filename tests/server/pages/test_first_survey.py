@@ -52,8 +52,6 @@ DECLINES, NEVER_COME = BOTS[22:23], BOTS[23:]
 ANSWERS = ("7.3456789", "38", "25", "3", "no", "yes", "nights", "by bicycle")
 GERMAN = ("6,25", "40", "31,5", "2", "yes", "no", "days", "by bus")
 HANDLE = "ann.payme@example.org"
-ENGLISH = languages()["en"].texts
-
 
 STORES = ("postgresql", "sqlite") if ALL_STORES else ("postgresql",)
 
@@ -86,7 +84,7 @@ class Guest:
         self.page = self.hers.page()
 
     def says(self, text: str) -> str:
-        return languages()[self.language].texts[text]
+        return languages()[self.language](text)
 
     def press(self, text: str) -> None:
         self.page.locator("main").get_by_role("button", name=self.says(text), exact=True).click()
@@ -101,11 +99,11 @@ class Guest:
         else:
             self.page.goto(f"{self.hers.url}/p/other")
             self.page.fill("#link", self.link)
-            self.press("enter.go")
+            self.press("Come in")
         self.page.wait_for_selector("#agreed")
         self.look("1-consent")
         self.page.check("#agreed")
-        self.press("consent.go")
+        self.press("Agree and continue")
         self.page.wait_for_selector("#choice")
 
     def give(self, price: str, answers: tuple[str, ...] = ANSWERS, limit: str = "") -> None:
@@ -116,34 +114,35 @@ class Guest:
         if self.scripts:
             self.page.wait_for_selector("#means:not([hidden])")
         else:
-            self.press("choice.show")
+            self.press("Show me what this means")
             self.page.wait_for_selector("#means")
         self.look("2-choice")
-        self.press("choice.go")
+        self.press("This is my price")
         self.page.wait_for_selector("#answer-7")
         for place, ((kind, _, _), answer) in enumerate(zip(QUESTIONS, answers, strict=True)):
             at = f"#answer-{place}"
             self.page.fill(at, answer) if kind == "number" else self.page.select_option(at, answer)
         self.look("3-answers")
-        self.press("visit.send")
+        self.press("Give price and answers")
         self.page.wait_for_selector(f"text={self.says('visit.stage.bid.title')}")
         self.look("4-standing")
 
     def say_where(self, handle: str) -> None:
         self.page.locator("#payout a.button").click()
         self.page.fill("#handle", "nowhere")
-        self.press("payout.store")
+        self.press("Store it")
         self.page.wait_for_selector("#handle-problem")
         self.page.fill("#handle", handle)
         self.look("5-payout")
-        self.press("payout.store")
+        self.press("Store it")
         self.page.wait_for_selector(f"text={self.says('payout.change_go')}")  # back where she stands
         assert handle not in self.page.content(), "only its end is shown"
 
     def withdraw(self) -> None:
-        self.page.get_by_role("link", name=self.says("standing.withdraw")).click()
-        assert self.says("visit.withdraw") in self.page.locator("main").inner_text()
-        self.press("really.withdraw.go")
+        self.page.get_by_role("link", name=self.says("Withdraw")).click()
+        erased = languages()[self.language].coded("visit.withdraw")
+        assert erased in self.page.locator("main").inner_text()
+        self.press("Yes, withdraw")
         self.page.wait_for_selector(f"text={self.says('stage.withdrawn.title')}")
 
     def end(self, text: str) -> None:
@@ -154,7 +153,7 @@ class Guest:
 
     def receipt(self) -> Path:
         with self.page.expect_download() as saving:
-            self.page.get_by_role("link", name=self.says("standing.receipt")).click()
+            self.page.get_by_role("link", name=self.says("Download my receipt")).click()
         return saving.value.path()
 
 
@@ -175,13 +174,13 @@ def draft(analyst: Analyst) -> None:
     assert page.is_checked("#goal-spend")
     page.fill("#budget", "300")
     page.fill("#description", "The works council wants to know whether the new shift plan lets people rest.")
-    page.click(f"text={ENGLISH['draft_told.board']}")
+    page.click("text=For an ethics board: who is responsible, and a text of your own")
     page.fill("#consent_controller", "St. Anna Hospital, Main Street 1")
     page.fill("#consent_contact", "council@example.org")
     page.fill("#consent_purpose", "To judge the shift plan.")
     page.fill("#consent_text_en", "The works council asks whether the new shift plan lets people rest.")
     page.fill("#consent_text_de", "Der Betriebsrat fragt, ob der neue Schichtplan Erholung zulässt.")
-    page.click(f"text={ENGLISH['draft_told.example']}")
+    page.click("text=An example of what somebody might want to find out")
     page.fill("#observer", "your employer")
     page.fill("#statement", "Did you sleep less than 6 hours?")
     page.fill("#participation_fee", "1.50")
@@ -283,7 +282,7 @@ def pay(analyst: Analyst) -> None:
     expect(page.locator("button[value=everybody]")).to_have_count(0, timeout=PATIENCE)
     marks = page.locator(".paid-mark").count()
     page.check("input[value=bob]")
-    analyst.press(ENGLISH["paying.unpay"])
+    analyst.press("Take the marks of the chosen back …")
     keep(page, "survey-staff-8-unpay")
     analyst.press("Yes, they were not paid")
     expect(page.locator(".paid-mark")).to_have_count(marks - 1, timeout=PATIENCE)

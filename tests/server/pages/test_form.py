@@ -16,6 +16,7 @@ from hushbid.server.domain.consent import Consent
 from hushbid.server.domain.forms import MOST_FORMS
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.pages import settings_form
+from hushbid.server.pages.codes import CODES
 from hushbid.server.pages.form_goal import PRIVACY, RELATIONS
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_questions import pressed
@@ -190,11 +191,11 @@ def test_whatever_settings_refuse_is_told_without_their_english(
     found = filled({**first_form(DE), "title": "S", "q-0-name": "?", "q-0-low": "0", "q-0-high": "9"}, DE, least=2)
     assert list(found.problems) == [place]
     assert "different" not in found.problems[place]
-    assert found.problems[place] in languages()["de"].texts.values()
+    assert found.problems[place] in {DE.texts.coded(code) for code in CODES if code.startswith("refused_setting.")}
 
 
 def test_every_refusal_of_a_setting_has_words_for_its_field() -> None:
-    names = {name.removeprefix("refused_setting.") for name in languages()["en"].texts if name.startswith("refused_s")}
+    names = {name.removeprefix("refused_setting.") for name in CODES if name.startswith("refused_setting.")}
     assert {"prior", "bounds", "strata", "budget", "hard_budget", "standard_error", "max_correlation", "form"} <= names
 
 
@@ -291,7 +292,7 @@ def test_a_pilot_that_cannot_be_used_is_told_by_its_row_and_never_by_what_it_hol
     assert refused.value.text == f"form.{text}"
     assert refused.value.values == values
     for language in languages().values():
-        assert "secret" not in language(refused.value.text, **values)
+        assert "secret" not in language.coded(refused.value.text, **values)
 
 
 def test_the_form_has_a_field_for_every_setting() -> None:

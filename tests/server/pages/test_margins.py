@@ -51,10 +51,10 @@ def test_a_result_whose_interval_covers_most_of_the_range_is_called_unusable_fir
     w = Writing(t)
     for estimate, half, usable in ((3.0, 11.0, False), (3.0, 2.0, True), (6.0, 3.5, False), (11.0, 3.5, True)):
         [shown] = shown_estimates(t, w, released(estimate, half), (0.0, 12.0), "hours")
-        assert (shown.value == t("estimate.unusable")) != usable
+        assert (shown.value == t("No usable result")) != usable
         assert shown.drawn in (shown.value if usable else shown.sentence)
     [bare] = shown_estimates(t, w, released(3.0, None), (0.0, 12.0), "hours")
-    assert bare.value == t("estimate.unusable")
+    assert bare.value == t("No usable result")
 
 
 def test_shares_are_possible_percentages_in_the_buyers_order() -> None:
@@ -83,8 +83,9 @@ def test_shares_without_a_usable_result_are_named_once_with_the_reason_first(lan
         drawn = dict(zip(choice["answers"], shares, strict=True))
         answer = {"question": choice, "shares": drawn, "half_width": {"level": 0.95, "value": half}}
         [shown] = shown_estimates(t, Writing(t), {"answers": [answer]}, None, "")
-        assert shown.value == t("estimate.unusable")
-        number = t("estimate.drawn", value=shown.drawn)
-        why = "" if half is None else f"{t('estimate.unusable_why', low='0', high='100 %')} "
+        assert shown.value == t("No usable result")
+        number = t("The estimate is {value}: a hint at most.", value=shown.drawn)
+        covers = "The interval covers more than half of the range from {low} to {high}."
+        why = "" if half is None else f"{t(covers, low='0', high='100 %')} "
         assert shown.sentence.startswith(f"{why}{number} ")
         assert shown.sentence.count(number[:10]) == 1

@@ -114,7 +114,7 @@ def test_a_survey_is_answered_with_the_price_all_or_nothing(shared: Live, langua
         assert 'id="answer-2-problem"' in told.text
         assert state(shared, play) is ParticipantState.INVITED
         assert she.client.post("/p/answers", data={**hidden(told), **typed}).status_code == 303
-        title = languages()[language].texts["visit.stage.bid.title"]
+        title = languages()[language].coded("visit.stage.bid.title")
         assert title in words(she.get("/p"))
         assert state(shared, play) is ParticipantState.BID
 
@@ -180,7 +180,7 @@ def test_an_answer_without_consent_or_price_is_not_taken(shared: Live) -> None:
 def test_every_stage_that_is_told_in_other_words_has_them() -> None:
     for texts in languages().values():
         assert all(
-            f"visit.stage.{stage}.{part}" in texts.texts for stage in SINGLE_VISIT_STAGES for part in ("title", "text")
+            f"visit.stage.{stage}.{part}" in texts for stage in SINGLE_VISIT_STAGES for part in ("title", "text")
         )
 
 

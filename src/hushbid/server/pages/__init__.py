@@ -28,7 +28,8 @@ Everything works without a script, but for one thing: noise that is added in the
 `auditing`       attacks on a campaign's claims, under way and done
 `estimates`      an estimate with its error in words
 `pictures`       charts
-`texts`          all wording, in every language there is a file for
+`texts`          what the pages say in one language
+`codes`          sentences that follow from a code: a state, a step, a refusal
 `numbers`        numbers and money as people write and read them
 `static_files`   the style sheet and scripts that pages load
 `problems`       refusals as pages

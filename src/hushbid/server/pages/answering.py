@@ -38,7 +38,7 @@ def empty(view: ParticipationView) -> list[Asked]:
 
 def one_value(visit: Visit, view: ParticipationView) -> list[Asked]:
     """The one number that is asked for, as a question of its own, with nothing typed."""
-    named = {"kind": "number", "name": visit.texts("offer.value"), "bounds": view.bounds, "unit": view.unit}
+    named = {"kind": "number", "name": visit.texts("Your answer"), "bounds": view.bounds, "unit": view.unit}
     return [Asked(field="value", question=named, typed="")]
 
 
@@ -53,7 +53,7 @@ def _read(visit: Visit, asked: Asked, typed: str) -> Asked:
         answer = _answer(visit, question, typed)
     except Unreadable as refused:
         low, high = question.get("bounds", (0.0, 1.0))
-        told = visit.texts(refused.text, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
+        told = visit.texts.coded(refused.text, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
         return Asked(field=asked.field, question=question, typed=typed, problem=told)
     return Asked(field=asked.field, question=question, typed=typed, answer=answer)
 

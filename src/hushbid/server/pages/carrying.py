@@ -29,7 +29,7 @@ async def log_in_with(request: Request, campaign: str | None) -> Response:
         sent = {name: value for name, value in content.items() if not isinstance(value, UploadFile)}
     carried = {"form": sent.get("form", ""), "campaign": campaign, "fields": typed_fields(sent)}
     text = json.dumps(carried)
-    told = visit.texts("login.carried")
+    told = visit.texts("Your session had ended. Log in again on this page: what you typed comes with you.")
     return visit.page("staff/login.html", here="/login", problem=told, name="", next="", carried=text)
 
 

@@ -45,15 +45,15 @@ def passages(t: Texts, view: ParticipationView, stated: Mapping[str, Any], menu:
     w, key = Writing(t), _key_told(t, view.retention_days)
     risk = contrast_of(t, stated, view.max_privacy_loss, several=len(view.questions) > 1)
     every = (
-        Passage(shape="facts", heading=t("told.short"), texts=_short(t, w, view, stated, menu)),
-        Passage(shape="facts", heading=t("told.asks"), texts=_asks(t, stated["consent"])),
+        Passage(shape="facts", heading=t.coded("told.short"), texts=_short(t, w, view, stated, menu)),
+        Passage(shape="facts", heading=t.coded("told.asks"), texts=_asks(t, stated["consent"])),
         *_asked(t, w, view),
-        Passage(shape="steps", heading=t("told.how"), texts=_how(t, view)),
+        Passage(shape="steps", heading=t.coded("told.how"), texts=_how(t, view)),
         risk,
-        Passage(shape="sees", heading=t("sees.heading"), texts=_sees(t, view, stated, key)),
-        Passage(shape="facts", heading=t("kept.heading"), texts=_kept(t, view, stated, key)),
-        Passage(shape="list", heading=t("consent.rights"), texts=tuple(("", one) for one in _rights(t, view))),
-        Passage(shape="act", heading="", texts=(("", t("consent.agree")),)),
+        Passage(shape="sees", heading=t.coded("sees.heading"), texts=_sees(t, view, stated, key)),
+        Passage(shape="facts", heading=t.coded("kept.heading"), texts=_kept(t, view, stated, key)),
+        Passage(shape="list", heading=t.coded("consent.rights"), texts=tuple(("", one) for one in _rights(t, view))),
+        Passage(shape="act", heading="", texts=(("", t.coded("consent.agree")),)),
     )
     return tuple(one for one in every if one.texts)
 
@@ -84,20 +84,20 @@ def contrast_of(t: Texts, stated: Mapping[str, Any], loss: float, *, several: bo
     then notes.
     """
     w = Writing(t)
-    notes = [t("risk.limit"), *([t("risk.all")] if several else [])]
+    notes = [t.coded("risk.limit"), *([t.coded("risk.all")] if several else [])]
     if not brief:
-        notes += [t("risk.others"), t("risk.factor", factor=w.at_most(math.exp(loss), 2))]
+        notes += [t.coded("risk.others"), t.coded("risk.factor", factor=w.at_most(math.exp(loss), 2))]
     texts = (
-        ("", t("risk.imagine", observer=stated["observer"] or t("risk.observer"))),
-        ("", stated["statement"] or t("risk.statement")),
-        ("", t("risk.start")),
-        (t("risk.without"), t("risk.without_text")),
-        (t("risk.picture", number=w.out_of_100(0.0)), t("risk.picture_text")),
-        (t("risk.with"), t("risk.with_text", most=w.out_of_100(loss))),
-        (t("risk.picture", number=w.out_of_100(loss)), t("risk.picture_text")),
+        ("", t.coded("risk.imagine", observer=stated["observer"] or t.coded("risk.observer"))),
+        ("", stated["statement"] or t.coded("risk.statement")),
+        ("", t.coded("risk.start")),
+        (t.coded("risk.without"), t.coded("risk.without_text")),
+        (t.coded("risk.picture", number=w.out_of_100(0.0)), t.coded("risk.picture_text")),
+        (t.coded("risk.with"), t.coded("risk.with_text", most=w.out_of_100(loss))),
+        (t.coded("risk.picture", number=w.out_of_100(loss)), t.coded("risk.picture_text")),
         *(("", note) for note in notes),
     )
-    return Passage(shape="contrast", heading=t("risk.heading"), texts=texts)
+    return Passage(shape="contrast", heading=t.coded("risk.heading"), texts=texts)
 
 
 def contrast_dots(texts: Sequence[Mapping[str, str]], loss: float) -> tuple[Markup, Markup]:
@@ -110,14 +110,14 @@ def _asked(t: Texts, w: Writing, view: ParticipationView) -> tuple[Passage, ...]
     """The questions of a survey, and the stratum that she was put into."""
     questions = [(str(one["name"]), _kind_of(t, w, one)) for one in view.questions]
     if questions:
-        questions.append(("", t("asked.all")))
+        questions.append(("", t.coded("asked.all")))
     group = []
     if view.strata:
         weights = [(name, weight) for part in view.strata.values() for name, weight in part.items()]
         combined = "; ".join(f"{name}: {w.number(weight, 9)}" for name, weight in weights)
-        group = [("", t("strata.hers", stratum=view.stratum, weights=combined))]
+        group = [("", t.coded("strata.hers", stratum=view.stratum, weights=combined))]
     return (
-        Passage(shape="questions", heading=t("asked.heading"), texts=tuple(questions)),
+        Passage(shape="questions", heading=t.coded("asked.heading"), texts=tuple(questions)),
         Passage(shape="plain", heading="", texts=tuple(group)),
     )
 
@@ -125,12 +125,12 @@ def _asked(t: Texts, w: Writing, view: ParticipationView) -> tuple[Passage, ...]
 def _kind_of(t: Texts, w: Writing, question: Mapping[str, Any]) -> str:
     """Which answers a question takes."""
     if question["kind"] == "yes_no":
-        return t("asked.yes_no")
+        return t.coded("asked.yes_no")
     if question["kind"] == "choice":
-        return t("asked.choice", answers=", ".join(question["answers"]))
+        return t.coded("asked.choice", answers=", ".join(question["answers"]))
     low, high = (w.number(end, 12) for end in question["bounds"])
     unit = f" ({question['unit']})" if question["unit"] else ""
-    return f"{t('offer.range', low=low, high=high)}{unit}"
+    return f"{t.coded('offer.range', low=low, high=high)}{unit}"
 
 
 def _short(
@@ -138,83 +138,85 @@ def _short(
 ) -> tuple[_Line, ...]:
     """What somebody in a hurry wants to know: what, how much, how often, how paid, until when."""
     once, many = stated["single_visit"], len(view.questions)
-    give = t("told.give_once" if once else "told.give_later")
-    asked = t("told.one_question") if many < 2 else t("told.questions", number=many)
-    earn = [t("told.earn_text", high=w.amount(max(menu.payment), view.currency, view.decimals))]
+    give = t.coded("told.give_once" if once else "told.give_later")
+    asked = t.coded("told.one_question") if many < 2 else t.coded("told.questions", number=many)
+    earn = [t.coded("told.earn_text", high=w.amount(max(menu.payment), view.currency, view.decimals))]
     if view.participation_fee:
-        earn.append(t("consent.fee", fee=w.money(view.participation_fee, view.currency, view.decimals)))
-    come = [t("told.come_once" if once else "told.come_twice")]
+        earn.append(t.coded("consent.fee", fee=w.money(view.participation_fee, view.currency, view.decimals)))
+    come = [t.coded("told.come_once" if once else "told.come_twice")]
     if not once and view.deliver_by is not None:
-        come.append(t("told.come_by", time=w.moment(view.deliver_by)))
+        come.append(t.coded("told.come_by", time=w.moment(view.deliver_by)))
     if not once and view.setting == "local":
-        come.append(t("told.come_same"))
-    paid = [t("told.paid_text"), t(f"told.payout_{stated['payout']}")]
+        come.append(t.coded("told.come_same"))
+    paid = [t.coded("told.paid_text"), t.coded(f"told.payout_{stated['payout']}")]
     lines = [
-        (t("told.give"), f"{give} {asked}"),
-        (t("told.earn"), " ".join(earn)),
-        (t("told.come"), " ".join(come)),
-        (t("told.paid"), " ".join(paid)),
+        (t.coded("told.give"), f"{give} {asked}"),
+        (t.coded("told.earn"), " ".join(earn)),
+        (t.coded("told.come"), " ".join(come)),
+        (t.coded("told.paid"), " ".join(paid)),
     ]
     if view.bid_by is not None:
-        lines.append((t("told.until"), t("consent.until", time=w.moment(view.bid_by))))
+        lines.append((t.coded("told.until"), t.coded("consent.until", time=w.moment(view.bid_by))))
     return tuple(lines)
 
 
 def _asks(t: Texts, consent: Mapping[str, str]) -> tuple[_Line, ...]:
     """What the analyst states, where she states it."""
     terms = {"controller": "told.controller", "purpose": "told.purpose", "contact": "told.contact"}
-    return tuple((t(term), consent[name]) for name, term in terms.items() if consent.get(name))
+    return tuple((t.coded(term), consent[name]) for name, term in terms.items() if consent.get(name))
 
 
 def _how(t: Texts, view: ParticipationView) -> tuple[_Line, ...]:
-    lines = [t(name) for name in ("told.how_price", "told.how_decide", f"told.how_{view.setting}", "told.how_paid")]
+    lines = [
+        t.coded(name) for name in ("told.how_price", "told.how_decide", f"told.how_{view.setting}", "told.how_paid")
+    ]
     if view.single_visit:
-        lines[0] = t("visit.how_both")
-        lines[2] = t("visit.how_opened")
+        lines[0] = t.coded("visit.how_both")
+        lines[2] = t.coded("visit.how_opened")
         if view.deliver_by is not None:
-            lines[2] = f"{lines[2]} {t('visit.deadline', time=Writing(t).moment(view.deliver_by))}"
+            lines[2] = f"{lines[2]} {t.coded('visit.deadline', time=Writing(t).moment(view.deliver_by))}"
     return tuple(("", line) for line in lines)
 
 
 def _sees(t: Texts, view: ParticipationView, stated: Mapping[str, Any], key: str) -> tuple[_Line, ...]:
     where = view.setting
     return (
-        (t("sees.buyer"), t(f"sees.buyer_{where}")),
-        (t("sees.server"), t(f"sees.server_{'once' if view.single_visit else where}", key=key)),
-        (t("sees.hacker"), t(f"sees.hacker_{where}")),
-        (t("sees.court"), t(f"sees.court_{where}")),
-        (t("sees.price"), t("sees.price_text")),
-        (t("sees.world"), t("sees.world_public" if stated["public_estimate"] else "sees.world_invited")),
+        (t.coded("sees.buyer"), t.coded(f"sees.buyer_{where}")),
+        (t.coded("sees.server"), t.coded(f"sees.server_{'once' if view.single_visit else where}", key=key)),
+        (t.coded("sees.hacker"), t.coded(f"sees.hacker_{where}")),
+        (t.coded("sees.court"), t.coded(f"sees.court_{where}")),
+        (t.coded("sees.price"), t.coded("sees.price_text")),
+        (t.coded("sees.world"), t.coded("sees.world_public" if stated["public_estimate"] else "sees.world_invited")),
     )
 
 
 def _kept(t: Texts, view: ParticipationView, stated: Mapping[str, Any], key: str) -> tuple[_Line, ...]:
     """What this server keeps how long, and what the analyst says of the rest."""
-    answer = [t("kept.answer_text", key=key)]
+    answer = [t.coded("kept.answer_text", key=key)]
     if stated["single_visit"]:
-        answer.append(t("kept.answer_unbought"))
+        answer.append(t.coded("kept.answer_unbought"))
     lines = [
-        (t(f"kept.answer_{view.setting}"), " ".join(answer)),
-        (t("kept.price"), t("kept.price_text")),
-        (t("kept.agreement"), t("kept.agreement_text")),
+        (t.coded(f"kept.answer_{view.setting}"), " ".join(answer)),
+        (t.coded("kept.price"), t.coded("kept.price_text")),
+        (t.coded("kept.agreement"), t.coded("kept.agreement_text")),
     ]
     if stated["payout"] != "none":
-        lines.append((t("kept.payout"), t("kept.payout_text", days=stated["payout_days"])))
+        lines.append((t.coded("kept.payout"), t.coded("kept.payout_text", days=stated["payout_days"])))
     if stated["consent"].get("storage"):
-        lines.append((t("kept.storage"), stated["consent"]["storage"]))
+        lines.append((t.coded("kept.storage"), stated["consent"]["storage"]))
     return tuple(lines)
 
 
 def _rights(t: Texts, view: ParticipationView) -> list[str]:
-    withdraw = t("consent.right_withdraw")
+    withdraw = t.coded("consent.right_withdraw")
     if view.participation_fee:
-        withdraw = f"{withdraw} {t('consent.fee_kept' if view.fee_after_withdrawal else 'consent.fee_lost')}"
-    needs = [t("consent.needs_script")] if view.setting == "local" else []
-    export = t("consent.right_export" if view.payout == "none" else "consent.right_export_payout")
-    return [t("consent.right_decline"), withdraw, export, *needs]
+        withdraw = f"{withdraw} {t.coded('consent.fee_kept' if view.fee_after_withdrawal else 'consent.fee_lost')}"
+    needs = [t.coded("consent.needs_script")] if view.setting == "local" else []
+    export = t.coded("consent.right_export" if view.payout == "none" else "consent.right_export_payout")
+    return [t.coded("consent.right_decline"), withdraw, export, *needs]
 
 
 def _key_told(t: Texts, days: int) -> str:
     """When the key to people's values is destroyed."""
     name = {0: "consent.key_at_once", 1: "consent.key_next_day"}.get(days, "consent.key_later")
-    return t(name, days=days)
+    return t.coded(name, days=days)

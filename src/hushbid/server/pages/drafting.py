@@ -282,7 +282,7 @@ def _pilot_problem(visit: Visit) -> dict[str, str]:
     if not name.startswith("form.pilot_") or name not in visit.texts:
         return {}
     numbers = {key: asked.get(key, "?")[:9] for key in ("row", "least", "got", "most")}
-    return {"pilot_file": visit.texts(name, **numbers)}
+    return {"pilot_file": visit.texts.coded(name, **numbers)}
 
 
 def _price_chart(visit: Visit, typed: Mapping[str, str]) -> Any:
@@ -301,7 +301,9 @@ async def _forecast(visit: Visit, typed: Mapping[str, str], *, wanted: Any = lam
     """The forecast in words, or why there is none; texts that people will read need not be there yet."""
     given = filled(_named(typed), visit.write, least=_least(visit))
     if given.settings is None:
-        return Forecast(problem=visit.texts("preview.incomplete"))
+        return Forecast(
+            problem=visit.texts("The forecast appears here once questions, people, goal and prices can be read.")
+        )
     settings, people, service = given.settings, given.people, visit.app.service
     try:
         found = await visit.app.compute(

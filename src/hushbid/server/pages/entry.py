@@ -85,10 +85,12 @@ async def log_in(request: Request) -> Response:
     try:
         begun = await visit.app.run(service.log_in, name, password, address)
     except Throttled as refused:
-        problem = visit.texts("login.throttled", seconds=f"{refused.retry_after:g}")
+        problem = visit.texts(
+            "Too many failed attempts. Please try again in {seconds} seconds.", seconds=f"{refused.retry_after:g}"
+        )
         return visit.page("staff/login.html", status=429, problem=problem, name=name, next=onwards, carried=carried)
     except (NotAllowed, InputError):
-        problem = visit.texts("login.wrong")
+        problem = visit.texts("The name or the password is wrong.")
         return visit.page(
             "staff/login.html", status=403, problem=problem, name=name[:100], next=onwards, carried=carried
         )
@@ -122,7 +124,7 @@ async def log_out(request: Request) -> Response:
 
 def entry_page(visit: Visit, *, problem: str | None = None, status: int = 200) -> Response:
     """Ask for a link; a script fills it in if the address has one behind the #."""
-    told = None if problem is None else visit.texts(problem)
+    told = None if problem is None else visit.texts.coded(problem)
     return visit.page(
         "participant/enter.html", status=status, here="/p/other", problem=told, refused=None, device_ended=False
     )
@@ -134,7 +136,7 @@ def refused_page(visit: Visit, refused: NoEntry, *, device: bool = False) -> Res
     With ``device`` the refused secret is the one this browser holds: if its owner ended it, kept answers are erased.
     """
     time = "" if refused.at is None else visit.write.time(refused.at)
-    told = visit.texts(f"enter.{refused.reason}", time=time)
+    told = visit.texts.coded(f"enter.{refused.reason}", time=time)
     return visit.page(
         "participant/enter.html",
         status=403,

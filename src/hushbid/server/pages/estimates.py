@@ -58,7 +58,7 @@ def _answered(t: Texts, w: Writing, answer: Mapping[str, Any], place: int) -> Sh
         return _shown(t, w, answer, between, question["unit"], name=name, place=place)
     if question["kind"] == "yes_no":
         found = _share(t, w, answer, answer["estimate"], answer.get("projected"), between, place=place)
-        return replace(found, name=t("estimate.yes", name=name))
+        return replace(found, name=t("{name} (share of yes)", name=name))
     likely = answer.get("projected", {})
     shares = {word: answer["shares"][word] for word in question["answers"]}
     first, *others = ((word, _share(t, w, answer, share, likely.get(word), between)) for word, share in shares.items())
@@ -67,12 +67,16 @@ def _answered(t: Texts, w: Writing, answer: Mapping[str, Any], place: int) -> Sh
     sentence = first[1].margin
     if any(likely.get(word, share) != share for word, share in shares.items()):
         drawn = "; ".join(f"{word} {_percent(w, answer, share, between)}" for word, share in shares.items())
-        sentence = f"{sentence} {t('estimate.projected', drawn=drawn)}"
+        nearest = t(
+            "These are the nearest shares that can be; the margin is around those that were drawn: {drawn}.",
+            drawn=drawn,
+        )
+        sentence = f"{sentence} {nearest}"
     stated = _margin_in(answer)["value"] is not None
     doubt = "" if usable else _doubt(t, w, value, [100.0 * end for end in between], " %", stated=stated)
     return ShownEstimate(
-        name=t("estimate.shares", name=name),
-        value=value if usable else t("estimate.unusable"),
+        name=t("{name} (share of each answer)", name=name),
+        value=value if usable else t("No usable result"),
         drawn=value,
         unusable=not usable,
         sentence=f"{doubt}{sentence}",
@@ -83,10 +87,14 @@ def _answered(t: Texts, w: Writing, answer: Mapping[str, Any], place: int) -> Sh
 
 def _doubt(t: Texts, w: Writing, value: str, bounds: Sequence[float], unit: str, *, stated: bool) -> str:
     """Why there is no usable result, and the number all the same; where no margin is stated its sentence says why."""
-    number = t("estimate.drawn", value=value)
+    number = t("The estimate is {value}: a hint at most.", value=value)
     if not stated:
         return f"{number} "
-    why = t("estimate.unusable_why", low=w.number(bounds[0], 6), high=f"{w.number(bounds[1], 6)}{unit}")
+    why = t(
+        "The interval covers more than half of the range from {low} to {high}.",
+        low=w.number(bounds[0], 6),
+        high=f"{w.number(bounds[1], 6)}{unit}",
+    )
     return f"{why} {number} "
 
 
@@ -107,7 +115,7 @@ def _share(
         if (margin := answer.get(name)) is not None and margin["value"] is not None:
             hundred[name] = {**margin, "value": 100.0 * margin["value"]}
     bounds = [100.0 * end for end in between]
-    return _shown(t, w, hundred, bounds, "%", margin_unit=t("what_if.points"), drawn=100.0 * share, place=place)
+    return _shown(t, w, hundred, bounds, "%", margin_unit=t("percentage points"), drawn=100.0 * share, place=place)
 
 
 def _percent(w: Writing, answer: Mapping[str, Any], share: float, between: Sequence[float]) -> str:
@@ -144,19 +152,28 @@ def _shown(
     around = release["estimate"] if drawn is None else drawn
     unusable = is_unusable(around, width, (bounds[0], bounds[1]))
     if half is None:
-        sentence = t("estimate.anywhere")
+        sentence = t(
+            "No margin is shown with this number: one that holds and tells nothing about single people"
+            " would be as wide as the range of values, or fewer than five people are behind it. Take it"
+            " as a hint at most."
+        )
     else:
         kind = "estimate.interval_staff" if for_staff else "estimate.interval"
-        sentence = t(kind, half=f"{half}{behind}", level=w.percent(margin["level"]))
+        sentence = t.coded(kind, half=f"{half}{behind}", level=w.percent(margin["level"]))
         if for_staff:
             _, near = margin_texts(w, release["estimate"], release["normal_half_width"]["value"], bounds)
-            sentence = f"{sentence} {t('estimate.normal_staff', half=f'{near}{behind}')}"
+            normal = t(
+                "By normal approximation ± {half} is enough. That holds nearly as often with many people, none of whom"
+                " weighs much, and less often with few.",
+                half=f"{near}{behind}",
+            )
+            sentence = f"{sentence} {normal}"
     shown = f"{value}{after}"
     doubt = _doubt(t, w, shown, bounds, after, stated=half is not None) if unusable else ""
     picture = pictures.estimate_bar(t, w, release["estimate"], width, bounds, value=value, half=half, place=place)
     return ShownEstimate(
         name=name,
-        value=t("estimate.unusable") if unusable else shown,
+        value=t("No usable result") if unusable else shown,
         drawn=shown,
         unusable=unusable,
         sentence=f"{doubt}{sentence}",

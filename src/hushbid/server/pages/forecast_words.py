@@ -41,7 +41,13 @@ def forecast_words(
     words = _Words(visit, settings)
     sentences = words.sentences(found)
     if uncapped:
-        sentences.append(visit.texts("what_if.uncapped", sure=visit.write.sure(settings.largest_loss)))
+        sentences.append(
+            visit.texts(
+                "No limit on the privacy loss can be kept here. From goal and prices follows: somebody who"
+                " gives an answer even odds can become at most {sure} sure of it.",
+                sure=visit.write.sure(settings.largest_loss),
+            )
+        )
     errors: list[tuple[str, str]] = []
     if settings.questions and found.errors is not None:
         errors = [
@@ -70,31 +76,73 @@ class _Words:
         if found.cost_of_twice is not None:
             told |= {"twice": self.write.number(2 * found.people, 9), "other": self.money(found.cost_of_twice)}
         basis = "plus_minus_worst" if self.settings.max_correlation else "plus_minus"
-        first = self.t(f"what_if.{kind}{several}", **told)
+        first = self.t.coded(f"what_if.{kind}{several}", **told)
         left_out = "limits_left_out" if self.settings.limits else "missing_left_out"
-        return [first, self._more(found, people), self.t(f"what_if.{basis}"), self.t(f"what_if.{left_out}")]
+        return [first, self._more(found, people), self.t.coded(f"what_if.{basis}"), self.t.coded(f"what_if.{left_out}")]
 
     def _more(self, found: WhatIf, people: str) -> str:
         """What half the error takes."""
-        targets = self.t("what_if.half_each") if len(found.targets) > 1 else self.errors(found, found.targets)
+        targets = self.t("half of each error") if len(found.targets) > 1 else self.errors(found, found.targets)
         many, cost, both = found.people_for_targets, found.cost_for_targets, found.both_for_targets
         told = {"targets": targets, "people": people}
         if many is not None and cost is not None:
-            return self.t("what_if.either", **told, many=self.people(many), cost=self.money(cost))
+            return self.t(
+                "For {targets} you need about {many} people for the same money, or about {cost} for these"
+                " {people} people.",
+                **told,
+                many=self.people(many),
+                cost=self.money(cost),
+            )
         if many is not None:
-            return self.t("what_if.only_people", **told, many=self.people(many))
+            return self.t(
+                "For {targets} you need about {many} people for the same money; these {people} people cannot"
+                " reach it at any price.",
+                **told,
+                many=self.people(many),
+            )
         if cost is not None:
-            return self.t("what_if.only_money", **told, cost=self.money(cost))
+            return self.t(
+                "For {targets} you need about {cost} for these {people} people.", **told, cost=self.money(cost)
+            )
         if both is not None:
-            return self.t("what_if.both", **told, many=self.people(both[0]), cost=self.money(both[1]))
-        return self.t("what_if.neither" if found.in_time else "what_if.no_time", **told)
+            return self.t(
+                "For {targets} you need more people and more money: for example {many} people and about {cost}.",
+                **told,
+                many=self.people(both[0]),
+                cost=self.money(both[1]),
+            )
+        return (
+            self.t("No way to {targets} was found with the numbers of people that were tried.", **told)
+            if found.in_time
+            else self.t("What {targets} would take was not found in the time of a forecast.", **told)
+        )
 
     def _out_of_reach(self, found: WhatIf, people: str) -> str:
         if self.settings.standard_error is None:
-            return self.t("preview.no_error_sentence", people=people)
+            return self.t(
+                "With {people} people nothing would be bought in some campaigns: the amount is too small, or"
+                " people too dear.",
+                people=people,
+            )
         if found.least_people is None:
-            return self.t("what_if.never" if found.in_time else "what_if.never_no_time", people=people)
-        return self.t("what_if.too_few", people=people, many=self.people(found.least_people))
+            return (
+                self.t(
+                    "{people} people cannot reach this accuracy at any price, and no number of people that was"
+                    " tried can.",
+                    people=people,
+                )
+                if found.in_time
+                else self.t(
+                    "{people} people cannot reach this accuracy at any price; how many can was not found in the"
+                    " time of a forecast.",
+                    people=people,
+                )
+            )
+        return self.t(
+            "{people} people cannot reach this accuracy at any price; about {many} people can.",
+            people=people,
+            many=self.people(found.least_people),
+        )
 
     def numbers(self, found: Preview) -> dict[str, str]:
         """The numbers behind the sentences."""
@@ -104,12 +152,14 @@ class _Words:
         return {
             "expected": self.money(spending.expected, most=worst),
             "high": self.money(spending.in_95_of_100, most=worst),
-            "worst": self.t("preview.unbounded") if worst is None else self._exactly(worst),
+            "worst": self.t("no such limit") if worst is None else self._exactly(worst),
             "share": self.write.percent(found.share_bought),
             "each": self.money(math.ceil(max(each, 0.0))),
             "sure": self.write.sure(found.largest_loss),
             "basis": self.t(
-                "preview.basis", people=self.write.number(spending.people, 9), repetitions=str(spending.repetitions)
+                "{people} people, {repetitions} simulated campaigns.",
+                people=self.write.number(spending.people, 9),
+                repetitions=str(spending.repetitions),
             ),
             "spending_limit": self._refused(found),
         }
@@ -117,8 +167,16 @@ class _Words:
     def _refused(self, found: Preview) -> str:
         """Why such a campaign would not open, if it would not."""
         if found.too_much_rounding:
-            return self.t("preview.too_much_rounding")
-        return self.t("preview.above_spending_limit") if found.above_spending_limit else ""
+            return self.t(
+                "Rounding payments up would take more than 5 % of the budget: the campaign would not open."
+                " Invite fewer people, choose a larger budget or one that is never exceeded, or accept it in"
+                " the draft."
+            )
+        return (
+            self.t("The worst case is above the spending limit: the campaign would not open.")
+            if found.above_spending_limit
+            else ""
+        )
 
     def errors(self, found: WhatIf, errors: tuple[float, ...]) -> str:
         """What a standard error of a single question means."""
@@ -145,6 +203,7 @@ def half_width_words(t: Texts, w: Writing, settings: CampaignSettings, place: in
     """Half an interval of one question in its unit, behind ±; of shares in percentage points."""
     asked = settings.questions[place] if settings.questions else None
     if asked is not None and not isinstance(asked, Number):
-        return f"± {w.number(100.0 * half_width, _SHOWN_DIGITS)} {t('what_if.points')}"
+        points = t("percentage points")
+        return f"± {w.number(100.0 * half_width, _SHOWN_DIGITS)} {points}"
     unit = settings.unit if asked is None else asked.unit
     return f"± {w.number(half_width, _SHOWN_DIGITS)}{' ' * bool(unit)}{unit}"

@@ -38,7 +38,7 @@ class Reading:
 
     def refuse(self, name: str, text: str, **values: str) -> None:
         """Say what is wrong with a field, unless something was said already."""
-        self.problems.setdefault(name, self.write.texts(text, **values))
+        self.problems.setdefault(name, self.write.texts.coded(text, **values))
 
     def text(self, name: str, longest: int, *, needed: bool = False) -> str:
         """A text of limited length, which every store and every page can hold."""
@@ -146,7 +146,7 @@ def as_number_typed(value: Decimal, write: Writing) -> str:
     """An exact number as somebody would type it."""
     text = f"{value:f}"
     text = text.rstrip("0").rstrip(".") if "." in text else text
-    return text.replace(".", write.texts("number.decimal"))
+    return text.replace(".", write.texts.decimal)
 
 
 def percent_typed(share: float, write: Writing) -> str:

@@ -158,7 +158,9 @@ async def _invite_page(visit: Visit, campaign: str, before: Mapping[str, Any]) -
     if view.state.value != "draft":
         return visit.go(f"/campaigns/{campaign}")
     told = before.get("told")
-    sentence = told and visit.texts(told, **{name: visit.write.number(n, 9) for name, n in before["numbers"].items()})
+    sentence = told and visit.texts.coded(
+        told, **{name: visit.write.number(n, 9) for name, n in before["numbers"].items()}
+    )
     return visit.page(
         "staff/invite.html",
         view=view,

@@ -68,16 +68,16 @@ class Writing:
     def percent(self, share: float) -> str:
         """A share as whole per cent; never 0 or 100 for what is not."""
         if 0.0 < share < 0.005:
-            return self.texts("number.under", number=f"1{NBSP}%")
+            return self.texts("under {number}", number=f"1{NBSP}%")
         if 0.995 <= share < 1.0:
-            return self.texts("number.over", number=f"99{NBSP}%")
+            return self.texts("over {number}", number=f"99{NBSP}%")
         return f"{share * 100:.0f}{NBSP}%"
 
     def sure(self, privacy_loss: float) -> str:
         """How sure even odds can become at most, rounded up: it is a bound."""
         tenths = math.ceil(1000.0 * sureness(privacy_loss) - 1e-9)
         if tenths > 999:
-            return self.texts("number.over", number=f"{self.fixed(99.9, 1)}{NBSP}%")
+            return self.texts("over {number}", number=f"{self.fixed(99.9, 1)}{NBSP}%")
         return f"{self.number(tenths / 10.0)}{NBSP}%"
 
     def out_of_100(self, privacy_loss: float) -> str:
@@ -97,7 +97,7 @@ class Writing:
 
     def moment(self, at: datetime) -> str:
         """A moment in UTC, in words alone."""
-        return at.astimezone(UTC).strftime(self.texts("number.time"))
+        return at.astimezone(UTC).strftime(self.texts.within("a moment", "%Y-%m-%d, %H:%M UTC"))
 
     def time(self, moment: datetime) -> Markup:
         """A moment in UTC, as markup: a script writes the time where the reader is behind it."""
@@ -116,7 +116,7 @@ class Writing:
         """A number as somebody would type it, all digits that matter."""
         text = f"{Decimal(repr(float(value))):f}"
         text = text.rstrip("0").rstrip(".") if "." in text else text
-        return text.replace(".", self.texts("number.decimal"))
+        return text.replace(".", self.texts.decimal)
 
     def read(self, typed: str) -> Decimal:
         """The number that somebody typed, exactly.
@@ -128,13 +128,13 @@ class Writing:
             raise Unreadable("field.missing")
         if len(text) > _LONGEST or not _NUMERAL.fullmatch(text):
             raise Unreadable("field.number")
-        group = self.texts("number.group")
+        group = self.texts.group
         if re.search(rf"{re.escape(group)}[0-9]{{3}}$", text):
             raise Unreadable("field.thousands")
         return Decimal(text.replace(",", "."))
 
     def _local(self, text: str) -> str:
-        swapped = text.translate({ord(","): self.texts("number.group"), ord("."): self.texts("number.decimal")})
+        swapped = text.translate({ord(","): self.texts.group, ord("."): self.texts.decimal})
         return swapped.replace("-", _MINUS)
 
 

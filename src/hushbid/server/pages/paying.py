@@ -37,7 +37,7 @@ async def payments(request: Request, campaign: str) -> Response:
         account=account,
         unpaid=sum(row.due > 0 for row in rows),
         rounding=account.rounding / 10**view.settings.decimals,
-        problem=told and visit.texts(told),
+        problem=told and visit.texts.coded(told),
         tab="payments",
         money=visit.money_of(view.settings),
     )
@@ -73,7 +73,7 @@ async def pay(request: Request, campaign: str) -> Response:
     """Mark people as paid, once it was asked about."""
     visit = await analyst(request)
     form, found, service = await visit.form(), require_id(campaign), visit.app.service
-    labels = None if form.text("who") == "everybody" else form.texts("label")
+    labels = None if form.text("who") == "everybody" else form.chosen("label")
     if not form.ticked(SURE):
         return await _to_be_asked(visit, found, "pay", labels)
     total = form.text("total")
@@ -92,7 +92,7 @@ async def unpay(request: Request, campaign: str) -> Response:
     """Take marks back, once it was asked about."""
     visit = await analyst(request)
     form, found = await visit.form(), require_id(campaign)
-    labels = form.texts("label")
+    labels = form.chosen("label")
     if not form.ticked(SURE):
         return await _to_be_asked(visit, found, "unpay", labels)
     try:

@@ -54,7 +54,7 @@ async def _page(visit: Visit, *, wrong: bool = False, notice: str | None = None,
         view=view,
         paying=paying,
         notice=notice,
-        problem=visit.texts(f"payout.wrong_{view.payout}") if wrong else None,
+        problem=visit.texts.coded(f"payout.wrong_{view.payout}") if wrong else None,
     )
 
 

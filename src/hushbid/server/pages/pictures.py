@@ -70,8 +70,11 @@ def menu_chart(t: Texts, w: Writing, menu: MenuView, step: float, *, price: floa
         _shown(
             _menu_drawing(t, w, menu, step, width, price=price, currency=currency),
             name=f"menu-{kind}",
-            title=t("menu.picture"),
-            description=t("menu.picture_text"),
+            title=t("Expected payment for each price"),
+            description=t(
+                "A curve that does not rise: the higher the price somebody names, the less is bought from"
+                " her and the less she is paid on average, or just as much. The table below has the numbers."
+            ),
             class_=kind,
         )
         for kind, width in (("wide", 704.0), ("narrow", 344.0))
@@ -90,8 +93,15 @@ def _menu_drawing(
     across = Scale(prices[0], prices[-1], left, width - 12.0)
     points = [(across(x), paid(y)) for x, y in zip(prices, payments, strict=True)]
     marks: list[Markup] = [
-        *axis_y(paid, left, width - 12.0, t("menu.axis_payment", currency=currency), wanted=4, write=w.number),
-        *axis_x(across, height - bottom, t("menu.axis_price", currency=currency), wanted=5, write=w.number),
+        *axis_y(
+            paid,
+            left,
+            width - 12.0,
+            t("Payment on average, in {currency}", currency=currency),
+            wanted=4,
+            write=w.number,
+        ),
+        *axis_x(across, height - bottom, t("Price named, in {currency}", currency=currency), wanted=5, write=w.number),
         line(points, "l1"),
     ]
     here = across(min(max(price, prices[0]), prices[-1])) if price is not None else across(prices[0])
@@ -143,9 +153,16 @@ def price_chart(t: Texts, w: Writing, low: float, high: float, *, currency: str,
             for name, x in zip(("low", "high"), at, strict=True)
         ),
     ]
-    description = t("prices.picture_text", low=w.number(low, 3), high=w.number(high, 3), currency=currency)
+    description = t(
+        "A bell between {low} and {high} {currency}, on a scale on which each step is ten times the one before.",
+        low=w.number(low, 3),
+        high=w.number(high, 3),
+        currency=currency,
+    )
     drawn = Drawing(width=_PRICES, height=102.0, marks=tuple(marks))
-    return _shown(drawn, name="prices-picture", title=t("prices.picture"), description=description, class_="prices")
+    return _shown(
+        drawn, name="prices-picture", title=t("How prices are spread"), description=description, class_="prices"
+    )
 
 
 def sure_bar(share: float) -> Markup:
@@ -188,9 +205,13 @@ def estimate_bar(
     Of several pictures on a page each has a ``place`` of its own.
     """
     drawn = [_estimate_drawing(w, estimate, half_width, bounds, width) for width in (704.0, 344.0)]
-    title = t("estimate.picture")
+    title = t("The average on the range of possible values")
     words = {"estimate": value} if half is None else {"estimate": value, "half": half}
-    description = t("estimate.picture_bare" if half is None else "estimate.picture_text", **words)
+    description = (
+        t("A dot at {estimate}.", **words)
+        if half is None
+        else t("A dot at {estimate}, with a band of {half} on either side.", **words)
+    )
     return Markup("").join(
         _shown(
             drawing,

@@ -254,5 +254,5 @@ def told(problem: HushbidError, typed: Mapping[str, str], t: Texts) -> tuple[str
     else:
         place = form_goal.field_of(name, typed)
     known = place in EMPTY or place in ("pilot_file", "q-0-error", "strata", "people")
-    text = f"refused_setting.{name}"
-    return place if known else "form", t(text) if text in t else t("refused_setting.form")
+    code = f"refused_setting.{name}"
+    return place if known else "form", t.coded(code if code in t else "refused_setting.form")

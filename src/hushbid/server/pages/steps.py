@@ -88,7 +88,7 @@ async def campaign(request: Request, campaign: str) -> Response:
     """One campaign, as it is now; and that a step came too late, if one did."""
     visit = await staff(request)
     view, jobs = await visit.app.run(_campaign, visit.app.service, visit, require_id(campaign))
-    told = visit.texts("refused_step.moved") if request.query_params.get("told") == "moved" else None
+    told = visit.texts.coded("refused_step.moved") if request.query_params.get("told") == "moved" else None
     return visit.page("staff/campaign.html", **_monitored(visit, view, jobs), problem=told, tab="overview")
 
 
@@ -169,7 +169,7 @@ def _progress(visit: Visit, job: JobView | None) -> str:
     if job is None or job.state != "running":
         return ""
     share = visit.write.percent(job.done / job.total) if job.total else ""
-    return visit.texts(f"job.{job.kind}", share=share)
+    return visit.texts.coded(f"job.{job.kind}", share=share)
 
 
 # -- a step: asked about, then done ------------------------------------------------------------------------------------
@@ -185,9 +185,11 @@ async def ask_to_copy(request: Request, campaign: str) -> Response:
     return visit.page(
         "staff/copy.html",
         view=view,
-        title_problem=visit.texts("copy.title_problem", most=LONGEST_TITLE) if refused == "title" else None,
+        title_problem=visit.texts("Please give a title of 1 to {most} characters.", most=LONGEST_TITLE)
+        if refused == "title"
+        else None,
         longest=LONGEST_TITLE,
-        problem=told and visit.texts(told),
+        problem=told and visit.texts.coded(told),
         once=secrets.token_urlsafe(24),
         tab="overview",
     )
@@ -282,8 +284,8 @@ def _why_not(visit: Visit, view: CampaignView, field: str) -> str:
     name = field.partition("[")[0]
     if not name:
         under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
-        return visit.texts(under_way.get(view.state, "refused_step.moved"))
+        return visit.texts.coded(under_way.get(view.state, "refused_step.moved"))
     if f"refused_step.{name}" not in visit.texts:
         return settings_told(InputError(field=field), as_typed(view.settings, visit.write), visit.texts)[1]
     least = visit.write.number(view.settings.minimum_people, 9)
-    return visit.texts(f"refused_step.{name}", least=least, most=visit.write.number(LONGEST_REASON, 9))
+    return visit.texts.coded(f"refused_step.{name}", least=least, most=visit.write.number(LONGEST_REASON, 9))

@@ -1,56 +1,75 @@
-"""All wording of the pages, one file per language in ``texts/``; English is the one that is always there.
+"""What the pages say in one language: sentences where they are said, and those that follow from a code.
 
-A text may name values in braces, ``{amount}``, which are given as texts already written in that language. Texts are
-plain: markup stands in templates only, and everything shown is escaped, but for a value that is markup: a time.
+Sentences of Python code are plain text with values in braces. Everything shown is escaped, but for a value that is
+markup: a time.
 """
 
-import tomllib
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib.resources import files
-from typing import Any
 
 from markupsafe import Markup, escape
 
+from hushbid import languages as catalogues
+from hushbid.languages import ENGLISH, Language
 from hushbid.report.rendering import shown
+from hushbid.server.pages.codes import CODES
 
-DEFAULT = "en"
 _LONGEST_HEADER = 500
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Texts:
     """The wording in one language."""
 
-    language: str
-    """As in the attribute ``lang``."""
+    spoken: Language
 
-    texts: Mapping[str, str]
-    """By dotted name."""
+    @property
+    def language(self) -> str:
+        """As in the attribute ``lang``."""
+        return self.spoken.code
 
-    def __call__(self, name: str, /, **values: object) -> str:
-        """A text with its values filled in; markup if one of them is."""
+    @property
+    def name(self) -> str:
+        """What the language calls itself."""
+        return self.spoken.name
+
+    @property
+    def decimal(self) -> str:
+        """The sign before decimals."""
+        return self.spoken.decimal
+
+    @property
+    def group(self) -> str:
+        """The sign between thousands."""
+        return self.spoken.group
+
+    def __call__(self, message: str, /, **values: object) -> str:
+        """Say a sentence with its values; it is markup if one of them is."""
         if any(isinstance(value, Markup) for value in values.values()):
-            return escape(self.texts[name]).format_map({at: shown(value) for at, value in values.items()})
-        return self.texts[name].format_map(values)
+            return escape(self.spoken(message)).format_map({at: shown(value) for at, value in values.items()})
+        return self.spoken(message, **values)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.texts
+    def plural(self, one: str, many: str, n: int, /, **values: object) -> str:
+        """Say the sentence for this number."""
+        return self.spoken.plural(one, many, n, **values)
+
+    def within(self, context: str, message: str, /, **values: object) -> str:
+        """Say a text that has another translation elsewhere."""
+        return self.spoken.within(context, message, **values)
+
+    def coded(self, code: str, /, **values: object) -> str:
+        """Say the sentence of a code."""
+        told = CODES[code]
+        return self(told, **values) if isinstance(told, str) else self.within(*told, **values)
+
+    def __contains__(self, code: object) -> bool:
+        return code in CODES
 
 
 @cache
 def languages() -> dict[str, Texts]:
-    """Every language there is a file for, English first."""
-    folder = files("hushbid.server.pages") / "texts"
-    found = {}
-    for file in sorted(folder.iterdir(), key=lambda file: (file.name != f"{DEFAULT}.toml", file.name)):
-        if file.name.endswith(".toml"):
-            language = file.name.removesuffix(".toml")
-            found[language] = Texts(
-                language=language, texts=dict(_flat(tomllib.loads(file.read_text(encoding="utf-8"))))
-            )
-    return found
+    """Every language that there is a catalogue for, English first."""
+    return {code: Texts(language) for code, language in catalogues.languages().items()}
 
 
 def negotiated(wanted: str, *, chosen: str | None = None) -> Texts:
@@ -66,7 +85,7 @@ def negotiated(wanted: str, *, chosen: str | None = None) -> Texts:
     for place, part in enumerate(wanted[:_LONGEST_HEADER].split(",")):
         tag, _, rest = part.strip().partition(";")
         asked.append((-_quality(rest), place, tag.partition("-")[0].strip().lower()))
-    return next((known[name] for quality, _, name in sorted(asked) if name in known and quality < 0), known[DEFAULT])
+    return next((known[name] for quality, _, name in sorted(asked) if name in known and quality < 0), known[ENGLISH])
 
 
 def _quality(text: str) -> float:
@@ -75,13 +94,3 @@ def _quality(text: str) -> float:
         return min(max(float(value), 0.0), 1.0) if name.strip() == "q" else 1.0
     except ValueError:
         return 0.0
-
-
-def _flat(table: Mapping[str, Any], before: str = "") -> list[tuple[str, str]]:
-    found: list[tuple[str, str]] = []
-    for name, value in table.items():
-        if isinstance(value, Mapping):
-            found += _flat(value, f"{before}{name}.")
-        else:
-            found.append((f"{before}{name}", str(value).strip()))
-    return found

@@ -195,7 +195,7 @@ class Form:
         value = self._content.get(name, "")
         return value.replace("\r\n", "\n").replace("\0", "") if isinstance(value, str) else ""
 
-    def texts(self, name: str) -> list[str]:
+    def chosen(self, name: str) -> list[str]:
         """Everything that was chosen under one name."""
         return [value.replace("\0", "") for value in self._content.getlist(name) if isinstance(value, str)]
 
