@@ -56,6 +56,10 @@ os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # Each core has a test of its own to run, and threads for small matrices only wait for each other.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
+# Worker processes keep the memory of large arrays: giving it back and asking for it again took a tenth of some tests.
+os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(2**25))
+os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(2**28))
+
 MEMORY = Path("/dev/shm")
 ROOM = 2**30
 

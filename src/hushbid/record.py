@@ -18,6 +18,7 @@ All of it is confidential: a loss or a payment tells what somebody bid.
 Records of other versions are refused.
 """
 
+import functools
 import platform
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -297,10 +298,13 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> tuple[str,
 
 
 def _versions() -> dict[str, str]:
-    return {
-        **{name: version(name) for name in ("hushbid", "numpy", "scipy")},
-        "python": platform.python_version(),
-    }
+    return {**_installed(), "python": platform.python_version()}
+
+
+@functools.cache
+def _installed() -> dict[str, str]:
+    """Return the versions of packages, which are looked up in files of the installation once."""
+    return {name: version(name) for name in ("hushbid", "numpy", "scipy")}
 
 
 # -- the content as it is written --------------------------------------------------------------------------------------

@@ -70,7 +70,9 @@ MARKETS: dict[str, tuple[Market, str]] = {
         "few",
     ),
 }
-SOME = [name for name in MARKETS if not name.startswith(("steps", "a density")) or name.endswith("budget")]
+COSTLY = ("steps", "a density", "log-normal", "strata")
+SOME = [name for name in MARKETS if not name.startswith(COSTLY) or name.endswith("budget")]
+"""Every goal for two priors; priors whose rents take longer, and strata, for the goal whose rents take longest."""
 
 
 def bids_of(market: Market) -> np.ndarray[Any, np.dtype[np.float64]]:

@@ -63,9 +63,9 @@ def test_a_simulation_is_many_campaigns_each_decided_by_the_market(setting):
 
 def test_expected_payments_are_expected_virtual_payments_and_the_interval_says_how_sure_that_is():
     made = market(prior=Exponential(1.0), buyer_weight=30.0)
-    found = made.simulate(5, 150, rng=generator(1))
+    found = made.simulate(5, 100, rng=generator(1))
     rng = generator(2)
-    virtual = np.array([virtual_figures(made.for_people(5), made.prior.sample(5, rng=rng)).payment for _ in range(900)])
+    virtual = np.array([virtual_figures(made.for_people(5), made.prior.sample(5, rng=rng)).payment for _ in range(500)])
     paid, expected = found.expected("total_payment"), mean_of(virtual)
     assert paid.low <= paid.value <= paid.high
     widths = math.hypot(paid.high - paid.low, expected.high - expected.low) / 2

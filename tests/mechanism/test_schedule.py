@@ -144,15 +144,15 @@ def test_the_last_person_may_be_counted_from_the_end_and_others_are_refused():
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_a_menu_is_the_mean_over_what_the_others_may_bid(setting):
     made = market(setting=setting, buyer_weight=60.0, user_weight=0.5, variance=0.2)
-    menu = made.menu(4, rng=np.random.default_rng(1), repetitions=80, points=3)
+    menu = made.menu(4, rng=np.random.default_rng(1), repetitions=50, points=3)
     rng = np.random.default_rng(2)
-    paid = np.empty((80, 3))
-    for k in range(80):
+    paid = np.empty((50, 3))
+    for k in range(50):
         others = made.prior.sample(3, rng=rng)
         paid[k] = [made.acquire(np.append(z, others)).payments[0] for z in menu.bids]
-    error = np.hypot(menu.payment_error, paid.std(axis=0, ddof=1) / np.sqrt(80)) + 1e-12
+    error = np.hypot(menu.payment_error, paid.std(axis=0, ddof=1) / np.sqrt(50)) + 1e-12
     assert (np.abs(menu.payment - paid.mean(axis=0)) <= 4.5 * error).all()
-    assert menu.repetitions == 80
+    assert menu.repetitions == 50
 
 
 def test_a_menu_offers_less_for_less_and_states_its_own_error():

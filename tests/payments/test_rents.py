@@ -53,7 +53,7 @@ def loss_at(market, bids, row, z):
     return np.array(losses)
 
 
-def brute_force_rent(market, bids, row, *, apart=0.007, points=300):
+def brute_force_rent(market, bids, row, *, apart=0.01, points=300):
     """Lower and upper sums of the integral from her bid to the top of the support, or to where buying ends.
 
     Intervals are halved where the sums differ most, until they differ by little of what they are.

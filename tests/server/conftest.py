@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from argon2 import PasswordHasher
 
-from hushbid.server.service import Service, accounts
+from hushbid.server.service import Service, accounts, what_if
 from hushbid.server.store.database import Database
 from hushbid.server.store.migrate import migrate
 from tests.server.postgres import Postgres, running_postgres
@@ -57,6 +57,14 @@ def quick_passwords() -> Iterator[None]:
     real, accounts._hasher = accounts._hasher, PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     yield
     accounts._hasher = real
+
+
+@pytest.fixture(autouse=True, scope="session")
+def quick_forecasts() -> Iterator[None]:
+    """Answer briefly what more people or money would bring: `service/test_what_if.py` gives that all its time."""
+    real, what_if._LEAST_SECONDS = what_if._LEAST_SECONDS, 0.1
+    yield
+    what_if._LEAST_SECONDS = real
 
 
 @contextmanager

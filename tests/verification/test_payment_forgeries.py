@@ -8,7 +8,7 @@ import pytest
 from hushbid.allocation import HardBudget
 from hushbid.mechanism import Market, Outcome
 from hushbid.record import Record
-from hushbid.verification import verify
+from hushbid.verification import quadrature, verify
 from hushbid.verification.check_rents import largest_payment
 from hushbid.verification.stated_numbers import Facts
 from hushbid.verification.verifying import findings
@@ -52,6 +52,7 @@ def test_decisions_of_a_smaller_hard_budget_fail() -> None:
         assert status_of(replace(smaller, market=stated)) == "fails"
 
 
-def test_the_work_is_bounded_whatever_the_record_says() -> None:
+def test_the_work_is_bounded_whatever_the_record_says(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(quadrature, "MOST_WORK", quadrature.MOST_WORK / 10)
     outcome = Market(prior=outcome_of("central price").market.prior, buyer_weight=1e-11).acquire(BIDS)
     assert verify(Record.of(outcome)).verdict == "incomplete"

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from hushbid.server.pages.settings_form import EMPTY
 from hushbid.server.pages.visit import LANGUAGE_COOKIE
-from hushbid.server.service import what_if
 from tests.server.api.support import Live
 from tests.server.pages.support import Visitor
 from tests.server.support import PASSWORD
@@ -59,7 +58,7 @@ ALLOWED: dict[str, tuple[str, ...]] = {
     "currency": ("JPY",),
     "observer": ("your employer",),
 }
-EXAMPLES = 10
+EXAMPLES = 8
 MORE = {"q-1-kind": "yes_no", "q-1-name": "Tired?", "s-0-name": "old", "s-0-weight": "40", "s-1-name": "young"}
 NAMES = sorted({*WHOLE, *MORE, "s-1-weight"})
 BUTTONS = (
@@ -91,8 +90,7 @@ def forms(draw: st.DrawFn) -> dict[str, str]:
 
 
 @pytest.fixture(params=["en", "de"])
-def ann(shared: Live, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Visitor]:
-    monkeypatch.setattr(what_if, "_LEAST_SECONDS", 0.1)  # whole forms are few, and their forecast is not the claim
+def ann(shared: Live, request: pytest.FixtureRequest) -> Iterator[Visitor]:
     with Visitor(shared.url, **{"Accept-Language": request.param}) as visitor:
         visitor.log_in("ann", PASSWORD)
         yield visitor

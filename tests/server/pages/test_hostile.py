@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.extent import ALL_CASES
 from tests.server.api.support import Live, serving
 from tests.server.pages.support import PAGE_HEADERS, Visitor, words
 from tests.server.support import PASSWORD, Play, decided, drafted, opened, released
@@ -95,8 +96,10 @@ def harmless(response: httpx.Response) -> httpx.Response:
 @on_the_strict_store
 def test_a_draft_refuses_or_escapes_whatever_is_typed(ann: Visitor) -> None:
     token = ann.csrf("/campaigns/new")
-    for text in HOSTILE.values():
-        for name in DRAFT:
+    for number, (kind, text) in enumerate(HOSTILE.items()):
+        for place, name in enumerate(DRAFT):
+            if not (ALL_CASES or kind == "markup" or (number + place) % 3 == 0):
+                continue  # markup in every field, and of the others every third
             form = {**DRAFT, name: text, "csrf": token, "action": "save"}
             sent = harmless(ann.client.post("/campaigns/new", data=form))
             assert sent.status_code == 303
