@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hushbid.allocation.capped_integral import areas
-from hushbid.allocation.caps import most_accurate
+from hushbid.allocation.caps import most_accurate, normal_caps
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
 from hushbid.allocation.pool import Levels
@@ -56,6 +56,7 @@ class BudgetRule:
         self._problem, self._rule = problem, rule
         self._rows = np.flatnonzero(problem.costs < math.inf)
         losses, self._error = self._most_accurate(self._rows)
+        self._all_full = bool((losses >= normal_caps(problem, self._rows) * (1.0 - 1e-9)).all())
         self._loss_of = np.zeros(problem.costs.size)
         self._loss_of[self._rows] = losses
         self._bill_of = np.zeros(problem.costs.size)
@@ -100,7 +101,11 @@ class BudgetRule:
         spent = self._total - self._bill_of[who]
         # without one person the others' losses are not smaller
         spent_without, error_without = spent.copy(), np.full(who.size, self._error)
-        for j in np.flatnonzero(~present | ~(spent_without > budget)).tolist():
+        unknown = ~present | ~(spent_without > budget)
+        if self._all_full and self._rows.size > 1:
+            unknown &= ~present
+            error_without = self._error_without(who)
+        for j in np.flatnonzero(unknown).tolist():
             others = self._rows[self._rows != who[j]]
             if not present[j]:
                 losses, error[j] = self._most_accurate(np.append(others, who[j]))
@@ -113,6 +118,17 @@ class BudgetRule:
             losses, error_without[j] = self._most_accurate(others)
             spent_without[j] = float(self._bills(others, losses).sum())
         return _Limits(own, spent, error, spent_without, error_without)
+
+    def _error_without(self, who: IndexArray) -> FloatArray:
+        """Return the error that everybody else reaches if all are at their caps: they are so without any one person.
+
+        Everybody at the cap is best where nobody's ``V·e`` exceeds ``(2 + D)/E``. Without a person whose does not
+        either, the right side rises.
+        """
+        squares = float((self._loss_of**2 * self._problem.variances).sum()) / self._problem.form.unit
+        own = self._loss_of[who] ** 2 * self._problem.variances[who] / self._problem.form.unit
+        rest = float(self._loss_of.sum()) - self._loss_of[who]
+        return np.asarray((2.0 + squares - own) / (rest * rest))
 
     def _value(
         self,

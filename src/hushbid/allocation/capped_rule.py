@@ -323,7 +323,12 @@ class CappedRule:
         with np.errstate(divide="ignore", invalid="ignore"):
             rough = (2.0 + total - own) / (weight * kept) ** 2
         rough = np.where((kept > 0.01) & (weight < 1e90), rough, math.inf)
-        for j in np.flatnonzero((present != there) & ~(there | (rough < wanted))).tolist():
+        unknown = (present != there) & ~(there | (rough < wanted))
+        if problem.strata.count == 1 and bool((self._losses >= problem.caps[self._rows] * (1.0 - 1e-9)).all()):
+            # with everybody at the cap so are all others without any one person
+            least = np.where(unknown & (kept > 0.01), rough, least)
+            unknown &= ~(kept > 0.01)
+        for j in np.flatnonzero(unknown).tolist():
             key = (int(rows[j]), bool(there[j]))
             if key not in self._reach:
                 others = self._rows[self._rows != rows[j]]

@@ -6,9 +6,9 @@ most ``w``. Between the ``T`` that belong to these errors, ``T²/2σ`` rises wit
 
     4·Σ Q_g  <  3·Σ ℓ_g·m_g·T + σ·Σ ℓ_g·T·E_g/U_g,
 
-``U_g``, ``m_g`` and ``Q_g`` the mass, the mean and the centred second moment of the costs inside; then there is one stationary point at
-most, and one that is found is the optimum. Where the highest level is at most four times the lowest cost inside, that
-holds by itself: ``Q ≤ (m − lowest)·Σu(λ − ψ)``.
+``U_g``, ``m_g`` and ``Q_g`` the mass, the mean and the centred second moment of the costs inside; then there is one
+stationary point at most, and one that is found is the optimum. Where the highest level is at most four times the
+lowest cost inside, that holds by itself: ``Q ≤ (m − lowest)·Σu(λ − ψ)``.
 
 For the path with one person moved, at given ``T`` and ``σ`` levels are between those of everybody and of everybody but
 that person; and ``σ`` is between ``K/2σ°`` for the least and the largest ``K = τ̄T − ΣVy²`` there, ``σ°`` being the
@@ -176,7 +176,7 @@ class _Ends:
 
 
 def _term(pool: Pool, share: float, least: float, most: float, sigmas: tuple[float, float]) -> float:
-    """Return ``4Q − ℓT(3m + σE/U)`` of a stratum at the most, while its level and ``σ`` are in a box, whoever has moved."""
+    """Return ``4Q − ℓT(3m + σE/U)`` of a stratum at the most, its level and ``σ`` in a box, whoever has moved."""
     costs, mass = pool.costs, pool.mass
     sure_capped = least - costs >= sigmas[1] * pool.reach
     perhaps = (costs < most) & ~sure_capped
