@@ -2,7 +2,7 @@
 
 If even the most accurate losses that the caps allow cost less than the budget, these are bought. Above some cost of the
 person that cannot be, and above another the person is out: there the value is 0. If the others alone cannot spend the
-budget the person is never out, and the value counts from a fixed cost at which they are not at their cap.
+budget the person is never out, and the value counts from the cost at which the budget is just spent.
 
 With strata and caps a budget rule is not monotone (`one-problem.md` §3): one stratum only.
 """
@@ -56,7 +56,7 @@ class BudgetRule:
         self._problem, self._rule = problem, rule
         self._rows = np.flatnonzero(problem.costs < math.inf)
         losses, self._error = self._most_accurate(self._rows)
-        self._all_full = bool((losses >= normal_caps(problem, self._rows) * (1.0 - 1e-9)).all())
+        self._all_full = bool((losses >= normal_caps(problem, self._rows)).all())
         self._loss_of = np.zeros(problem.costs.size)
         self._loss_of[self._rows] = losses
         self._bill_of = np.zeros(problem.costs.size)
@@ -140,8 +140,8 @@ class BudgetRule:
         solved: IndexArray,
         points: Points | None,
     ) -> FloatArray:
-        """Minus the integral of the loss over all higher costs, or from a fixed cost if the person is never out."""
-        budget, scale = self._problem.form.target.number, self._problem.form.scale
+        """Minus the integral of the loss over all higher costs, or from a fixed one if the person is never out."""
+        budget = self._problem.form.target.number
         never_out = ~(limits.spent_without > budget)
         value = np.zeros(x.size)
         # below this cost the budget cannot be spent and the loss stays the same
@@ -152,23 +152,12 @@ class BudgetRule:
             alone = self._solved(who[people], np.full(people.size, math.inf))
             top, stop = alone.levels.high[0][back], np.maximum(x, unspent)[out]
             value[out] = -self._area(who[which[out]], alone.take(back), top, stop)
-        always = np.flatnonzero(never_out[which] & there)
-        if always.size:
-            people, back = np.unique(which[always], return_inverse=True)
-            dearest = float(self._problem.costs[self._rows].max()) / scale
-            fixed = 2.0 * np.maximum(budget / limits.own[people], dearest)
-            start = self._solved(who[people], fixed * scale).take(back)
-            reference, beyond = fixed[back], np.flatnonzero(x[always] > fixed[back])
-            if beyond.size:
-                assert points is not None
-                start.put(beyond, points.take(solved.searchsorted(always[beyond])))
-            area = self._area(
-                who[which[always]],
-                start,
-                np.maximum(x[always], reference),
-                np.maximum(np.minimum(x[always], reference), unspent[always]),
-            )
-            value[always] = np.where(x[always] > reference, area, -area)
+        # who is never out is counted from where the budget is just spent
+        beyond = np.flatnonzero(never_out[which] & there & (x > unspent))
+        if beyond.size:
+            assert points is not None
+            start = points.take(solved.searchsorted(beyond))
+            value[beyond] = self._area(who[which[beyond]], start, x[beyond], unspent[beyond])
         value[never_out[which] & ~there] = np.inf
         return value - np.where(there, limits.own[which] * np.maximum(unspent - x, 0.0), 0.0)
 

@@ -184,6 +184,8 @@ def _next_sigma(piece: _Piece, target: Target | None) -> FloatArray:
         expense = points.expense
         ratio = np.log(1.0 + (target.number - expense) * (target.number + expense) / (2.0 * expense * rise * t))
     ratio = np.where(np.isnan(ratio), -1.5, np.clip(ratio, -1.5, 1.5))
+    if target.kind != "price":  # neither error nor expense changes where nobody of a stratum is inside
+        ratio = np.where(piece.corner & ~(np.abs(rise) * t > 0.0), 0.0, ratio)
     return sigma * np.exp(bend * ratio)
 
 
@@ -218,8 +220,30 @@ def settle(
                 break
             sigma[unsolved] = wanted[going]
             t[unsolved] = np.clip(points.t + by, 0.2 * points.t, 5.0 * points.t)[going]
-            levels.put(unsolved, points.levels.take(going).moved(by_levels[:, going]))
+            moved = points.levels.take(going).moved(by_levels[:, going])
+            if piece.corner[going].any():
+                moved = _not_past(populations.take(unsolved), target, points.take(going), piece.inside[:, going], moved)
+            levels.put(unsolved, moved)
     return found, settled
+
+
+def _not_past(
+    populations: Populations, target: Target | None, points: Points, inside: BoolArray, moved: Levels
+) -> Levels:
+    """Levels that, where nobody of a stratum is inside, go no farther than to the next person on either side.
+
+    Where nothing changes until somebody is inside, they go there: up if the target is not reached, else down.
+    """
+    lower, upper = populations.neighbours(points.levels, points.sigma)
+    low, high = moved.above(lower.high) < lower.low, moved.above(upper.high) > upper.low
+    if target is not None and target.kind != "price":
+        missed = _missed(points, target)
+        low, high = np.broadcast_to(missed > 0.0, low.shape), np.broadcast_to(missed < 0.0, low.shape)
+    low, high = low & ~inside & (lower.high > -math.inf), high & ~inside & (upper.high < math.inf)
+    return Levels(
+        np.where(high, upper.high, np.where(low, lower.high, moved.high)),
+        np.where(high, upper.low, np.where(low, lower.low, moved.low)),
+    )
 
 
 # -- whatever the guess ------------------------------------------------------------------------------------------------

@@ -111,6 +111,26 @@ class Populations:
         ]
         return Sums(np.stack(found, axis=1))
 
+    def neighbours(self, levels: Levels, sigma: FloatArray) -> tuple[Levels, Levels]:
+        """Return levels at which who was at the cap last is just inside again, and at which who enters next just is.
+
+        They are those of strata in which nobody is inside.
+        """
+        lower, upper = np.zeros((2, 2, *levels.high.shape))
+        for g, pool in enumerate(self.pools):
+            moves = self.moves if g == self.stratum else None
+            own = levels.stratum(g)
+            next_, room, last, reach = pool.bends(own, sigma, None if moves is None else moves.person)
+            if moves is not None:
+                away, there = own.above(moves.cost), moves.mass > 0.0
+                nearer = there & (away <= 0.0) & (moves.cost < next_)
+                next_, room = np.where(nearer, moves.cost, next_), np.where(nearer, moves.reach, room)
+                full = there & (away > 0.0) & (moves.cost + sigma * moves.reach > last + sigma * reach)
+                last, reach = np.where(full, moves.cost, last), np.where(full, moves.reach, reach)
+            lower[:, g] = last, 0.75 * sigma * reach
+            upper[:, g] = next_, np.where(room < np.inf, 0.25 * sigma * np.minimum(room, 1e300), 1e-6 * next_)
+        return Levels(lower[0], lower[1]), Levels(upper[0], upper[1])
+
     @property
     def left_place(self) -> IndexArray | None:
         """The column of who moved, among everybody; behind the last if they were not there."""
