@@ -31,6 +31,8 @@ _PATH_ROUNDS = 10
 _SETTLED = 2e-14
 _BRACKETS = 200
 _MET = 1e-14
+_LEVEL = 1e-11
+_CLOSE = 1e-12
 _NARROW = 4.5e-16
 
 
@@ -211,6 +213,11 @@ def settle(
                 fine & (np.abs(by) <= _SETTLED * points.t) & (np.abs(wanted - points.sigma) <= _SETTLED * points.sigma)
             )
             done &= (np.abs(piece.miss()) <= _SETTLED * populations.sizes[:, None] * points.t).all(axis=0)
+            done &= ~piece.corner | (
+                np.abs(piece.excess(np.zeros(by_levels.shape), points.sigma)) <= _LEVEL * points.sigma**2
+            )
+            if target is not None:
+                done &= np.abs(_missed(points, target)) <= _CLOSE
             if done.any():
                 found.put(unsolved[done], points.take(done))
                 settled[unsolved[done]] = True
@@ -272,7 +279,6 @@ def meet(populations: Populations, target: Target, start: Points) -> Points:
     It must be one that can be met. For a price it is a local minimum near the guess.
     """
     found, settled = settle(populations, target, start)
-    settled &= np.abs(_missed(found, target)) <= 1e-9
     lost = np.flatnonzero(~settled)
     if lost.size:
         found.put(lost, _met_between(populations.take(lost), target, start.take(lost)))
