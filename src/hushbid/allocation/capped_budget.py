@@ -2,7 +2,7 @@
 
 If even the most accurate losses that the caps allow cost less than the budget, these are bought. Above some cost of the
 person that cannot be, and above another the person is out: there the value is 0. If the others alone cannot spend the
-budget the person is never out, and the value counts from a fixed cost at which they are not at their cap.
+budget the person is never out, and the value counts from the cost at which the budget is just spent.
 
 With strata and caps a budget rule is not monotone (`one-problem.md` §3): one stratum only.
 """
@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hushbid.allocation.capped_integral import areas
-from hushbid.allocation.caps import most_accurate
+from hushbid.allocation.caps import most_accurate, normal_caps
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
 from hushbid.allocation.pool import Levels
@@ -56,6 +56,7 @@ class BudgetRule:
         self._problem, self._rule = problem, rule
         self._rows = np.flatnonzero(problem.costs < math.inf)
         losses, self._error = self._most_accurate(self._rows)
+        self._all_full = bool((losses >= normal_caps(problem, self._rows)).all())
         self._loss_of = np.zeros(problem.costs.size)
         self._loss_of[self._rows] = losses
         self._bill_of = np.zeros(problem.costs.size)
@@ -100,7 +101,11 @@ class BudgetRule:
         spent = self._total - self._bill_of[who]
         # without one person the others' losses are not smaller
         spent_without, error_without = spent.copy(), np.full(who.size, self._error)
-        for j in np.flatnonzero(~present | ~(spent_without > budget)).tolist():
+        unknown = ~present | ~(spent_without > budget)
+        if self._all_full and self._rows.size > 1:
+            unknown &= ~present
+            error_without = self._error_without(who)
+        for j in np.flatnonzero(unknown).tolist():
             others = self._rows[self._rows != who[j]]
             if not present[j]:
                 losses, error[j] = self._most_accurate(np.append(others, who[j]))
@@ -114,6 +119,17 @@ class BudgetRule:
             spent_without[j] = float(self._bills(others, losses).sum())
         return _Limits(own, spent, error, spent_without, error_without)
 
+    def _error_without(self, who: IndexArray) -> FloatArray:
+        """Return the error that everybody else reaches if all are at their caps: they are so without any one person.
+
+        Everybody at the cap is best where nobody's ``V·e`` exceeds ``(2 + D)/E``. Without a person whose does not
+        either, the right side rises.
+        """
+        squares = float((self._loss_of**2 * self._problem.variances).sum()) / self._problem.form.unit
+        own = self._loss_of[who] ** 2 * self._problem.variances[who] / self._problem.form.unit
+        rest = float(self._loss_of.sum()) - self._loss_of[who]
+        return np.asarray((2.0 + squares - own) / (rest * rest))
+
     def _value(
         self,
         who: IndexArray,
@@ -124,8 +140,8 @@ class BudgetRule:
         solved: IndexArray,
         points: Points | None,
     ) -> FloatArray:
-        """Minus the integral of the loss over all higher costs, or from a fixed cost if the person is never out."""
-        budget, scale = self._problem.form.target.number, self._problem.form.scale
+        """Minus the integral of the loss over all higher costs, or from a fixed one if the person is never out."""
+        budget = self._problem.form.target.number
         never_out = ~(limits.spent_without > budget)
         value = np.zeros(x.size)
         # below this cost the budget cannot be spent and the loss stays the same
@@ -136,23 +152,12 @@ class BudgetRule:
             alone = self._solved(who[people], np.full(people.size, math.inf))
             top, stop = alone.levels.high[0][back], np.maximum(x, unspent)[out]
             value[out] = -self._area(who[which[out]], alone.take(back), top, stop)
-        always = np.flatnonzero(never_out[which] & there)
-        if always.size:
-            people, back = np.unique(which[always], return_inverse=True)
-            dearest = float(self._problem.costs[self._rows].max()) / scale
-            fixed = 2.0 * np.maximum(budget / limits.own[people], dearest)
-            start = self._solved(who[people], fixed * scale).take(back)
-            reference, beyond = fixed[back], np.flatnonzero(x[always] > fixed[back])
-            if beyond.size:
-                assert points is not None
-                start.put(beyond, points.take(solved.searchsorted(always[beyond])))
-            area = self._area(
-                who[which[always]],
-                start,
-                np.maximum(x[always], reference),
-                np.maximum(np.minimum(x[always], reference), unspent[always]),
-            )
-            value[always] = np.where(x[always] > reference, area, -area)
+        # who is never out is counted from where the budget is just spent
+        beyond = np.flatnonzero(never_out[which] & there & (x > unspent))
+        if beyond.size:
+            assert points is not None
+            start = points.take(solved.searchsorted(beyond))
+            value[beyond] = self._area(who[which[beyond]], start, x[beyond], unspent[beyond])
         value[never_out[which] & ~there] = np.inf
         return value - np.where(there, limits.own[which] * np.maximum(unspent - x, 0.0), 0.0)
 

@@ -39,6 +39,7 @@ _SEARCHED = 256
 """So many pairs are searched together."""
 
 _DIGITS = 2.0**-60
+_ROUNDS = 40
 Answer = tuple[FloatArray | Callable[[], FloatArray], FloatArray, FloatArray]
 """Value, loss and error of each pair, in normal units."""
 
@@ -178,7 +179,7 @@ class CappedRule:
             for begin in range(0, unsolved.size, box.step):
                 some = unsolved[begin : begin + box.step]
                 moved = box.moved(populations.stratum, populations.moves.take(some))
-                points, fine = settle(moved, target, start.take(some), rounds=16)
+                points, fine = settle(moved, target, start.take(some), rounds=_ROUNDS)
                 done = np.flatnonzero(fine & box.holds(points.levels, points.sigma))
                 found.put(some[done], points.take(done))
                 value[some[done]] = self._change(moved.take(done), now, points.take(done))
@@ -323,7 +324,12 @@ class CappedRule:
         with np.errstate(divide="ignore", invalid="ignore"):
             rough = (2.0 + total - own) / (weight * kept) ** 2
         rough = np.where((kept > 0.01) & (weight < 1e90), rough, math.inf)
-        for j in np.flatnonzero((present != there) & ~(there | (rough < wanted))).tolist():
+        unknown = (present != there) & ~(there | (rough < wanted))
+        if problem.strata.count == 1 and bool((self._losses >= problem.caps[self._rows]).all()):
+            # with everybody at the cap so are all others without any one person
+            least = np.where(unknown & (kept > 0.01), rough, least)
+            unknown &= ~(kept > 0.01)
+        for j in np.flatnonzero(unknown).tolist():
             key = (int(rows[j]), bool(there[j]))
             if key not in self._reach:
                 others = self._rows[self._rows != rows[j]]

@@ -14,6 +14,9 @@ from hushbid.arrays import FloatArray, IndexArray, as_floats, first_row, rows_te
 from hushbid.errors import InputError
 from hushbid.estimation import best_contrast
 
+ROUNDED = 1e-9
+"""Losses of very many people that are by less than this share below their caps are at them, but for rounding."""
+
 
 def as_caps(max_loss: ArrayLike, n: int) -> FloatArray:
     """Check the most that may be bought from everybody, or from each of ``n`` people: positive, perhaps infinite."""
@@ -66,8 +69,10 @@ def most_accurate(problem: CentralProblem, rows: IndexArray) -> tuple[FloatArray
     strata = problem.strata.of(rows)
     if not np.bincount(strata.codes, minlength=strata.count).all():
         return np.zeros(rows.size), math.inf
-    found = best_contrast(problem.caps[rows], strata=strata, variance=problem.variances[rows])
-    return found.delivered, found.mse / problem.form.factor
+    caps = problem.caps[rows]
+    found = best_contrast(caps, strata=strata, variance=problem.variances[rows])
+    full = found.delivered >= caps * (1.0 - ROUNDED)
+    return np.where(full, caps, found.delivered), found.mse / problem.form.factor
 
 
 def zero_cost_people(problem: CentralProblem) -> IndexArray:

@@ -31,6 +31,8 @@ _PATH_ROUNDS = 10
 _SETTLED = 2e-14
 _BRACKETS = 200
 _MET = 1e-14
+_LEVEL = 1e-11
+_CLOSE = 1e-12
 _NARROW = 4.5e-16
 
 
@@ -184,6 +186,8 @@ def _next_sigma(piece: _Piece, target: Target | None) -> FloatArray:
         expense = points.expense
         ratio = np.log(1.0 + (target.number - expense) * (target.number + expense) / (2.0 * expense * rise * t))
     ratio = np.where(np.isnan(ratio), -1.5, np.clip(ratio, -1.5, 1.5))
+    if target.kind != "price":  # neither error nor expense changes where nobody of a stratum is inside
+        ratio = np.where(piece.corner & ~(np.abs(rise) * t > 0.0), 0.0, ratio)
     return sigma * np.exp(bend * ratio)
 
 
@@ -209,6 +213,11 @@ def settle(
                 fine & (np.abs(by) <= _SETTLED * points.t) & (np.abs(wanted - points.sigma) <= _SETTLED * points.sigma)
             )
             done &= (np.abs(piece.miss()) <= _SETTLED * populations.sizes[:, None] * points.t).all(axis=0)
+            done &= ~piece.corner | (
+                np.abs(piece.excess(np.zeros(by_levels.shape), points.sigma)) <= _LEVEL * points.sigma**2
+            )
+            if target is not None:
+                done &= np.abs(_missed(points, target)) <= _CLOSE
             if done.any():
                 found.put(unsolved[done], points.take(done))
                 settled[unsolved[done]] = True
@@ -218,8 +227,30 @@ def settle(
                 break
             sigma[unsolved] = wanted[going]
             t[unsolved] = np.clip(points.t + by, 0.2 * points.t, 5.0 * points.t)[going]
-            levels.put(unsolved, points.levels.take(going).moved(by_levels[:, going]))
+            moved = points.levels.take(going).moved(by_levels[:, going])
+            if piece.corner[going].any():
+                moved = _not_past(populations.take(unsolved), target, points.take(going), piece.inside[:, going], moved)
+            levels.put(unsolved, moved)
     return found, settled
+
+
+def _not_past(
+    populations: Populations, target: Target | None, points: Points, inside: BoolArray, moved: Levels
+) -> Levels:
+    """Levels that, where nobody of a stratum is inside, go no farther than to the next person on either side.
+
+    Where nothing changes until somebody is inside, they go there: up if the target is not reached, else down.
+    """
+    lower, upper = populations.neighbours(points.levels, points.sigma)
+    low, high = moved.above(lower.high) < lower.low, moved.above(upper.high) > upper.low
+    if target is not None and target.kind != "price":
+        missed = _missed(points, target)
+        low, high = np.broadcast_to(missed > 0.0, low.shape), np.broadcast_to(missed < 0.0, low.shape)
+    low, high = low & ~inside & (lower.high > -math.inf), high & ~inside & (upper.high < math.inf)
+    return Levels(
+        np.where(high, upper.high, np.where(low, lower.high, moved.high)),
+        np.where(high, upper.low, np.where(low, lower.low, moved.low)),
+    )
 
 
 # -- whatever the guess ------------------------------------------------------------------------------------------------
@@ -248,7 +279,6 @@ def meet(populations: Populations, target: Target, start: Points) -> Points:
     It must be one that can be met. For a price it is a local minimum near the guess.
     """
     found, settled = settle(populations, target, start)
-    settled &= np.abs(_missed(found, target)) <= 1e-9
     lost = np.flatnonzero(~settled)
     if lost.size:
         found.put(lost, _met_between(populations.take(lost), target, start.take(lost)))

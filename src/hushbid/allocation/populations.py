@@ -22,6 +22,12 @@ class Everybody:
     codes: IndexArray
     """The stratum of each column."""
 
+    inside: FloatArray
+    """What each person inside adds to the mass of each stratum, and to the room in each."""
+
+    capped: FloatArray
+    """What each person at the cap adds to each stratum: the cap, its square times the variance, its expense."""
+
     @classmethod
     def of(cls, pools: tuple[Pool, ...]) -> "Everybody":
         """Return the people of these strata."""
@@ -29,25 +35,33 @@ class Everybody:
         costs, mass, cap = (
             np.concatenate([getattr(pool, name) for pool in pools]) for name in ("costs", "mass", "cap")
         )
-        return cls(Columns(costs, mass, cap), np.cumsum(sizes) - sizes, np.repeat(np.arange(sizes.size), sizes))
+        columns, codes = Columns(costs, mass, cap), np.repeat(np.arange(sizes.size), sizes)
+        own = np.zeros((0, sizes.size))
+        if codes.size <= _LOOKED_AT:
+            own = (codes[:, None] == np.arange(sizes.size)).astype(np.float64)
+        inside = [own * one[: own.shape[0], None] for one in (mass, columns.room)]
+        capped = [own * one[: own.shape[0], None] for one in columns.capped.T]
+        return cls(columns, np.cumsum(sizes) - sizes, codes, np.hstack(inside), np.hstack(capped))
 
     def sums(self, levels: Levels, sigma: FloatArray, without: IndexArray | None) -> FloatArray:
         """Return every sum of every stratum, without one person of each population."""
-        seen = self.columns
+        seen, strata = self.columns, self.starts.size
         below = (levels.high.T[:, self.codes] - seen.costs) + levels.low.T[:, self.codes]
         there = below > 0.0
         capped = there & (below >= sigma[:, None] * seen.reach)
         if without is not None:
             here = np.flatnonzero(without < self.codes.size)
             there[here, without[here]] = capped[here, without[here]] = False
-        inside = there & ~capped
-        mass = np.where(inside, seen.mass, 0.0)
-        given = mass * np.where(inside, below, 0.0)
-        each = np.empty((7, *below.shape))
-        each[0], each[1], each[2] = mass, given, given * below
-        each[3] = np.where(inside, seen.room, 0.0)
-        each[4:] = capped * seen.capped.T[:, None, :]
-        return np.add.reduceat(each, self.starts, axis=2).transpose(0, 2, 1)
+        inside = (there & ~capped).astype(np.float64)
+        table = np.empty((7, sigma.size, strata))
+        first = inside @ self.inside
+        table[0], table[3] = first[:, :strata], first[:, strata:]
+        inside *= below
+        table[1] = inside @ self.inside[:, :strata]
+        inside *= below
+        table[2] = inside @ self.inside[:, :strata]
+        table[4:] = (capped.astype(np.float64) @ self.capped).reshape(-1, 3, strata).transpose(1, 0, 2)
+        return table.transpose(0, 2, 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -96,6 +110,26 @@ class Populations:
             for g, pool in enumerate(self.pools)
         ]
         return Sums(np.stack(found, axis=1))
+
+    def neighbours(self, levels: Levels, sigma: FloatArray) -> tuple[Levels, Levels]:
+        """Return levels at which who was at the cap last is just inside again, and at which who enters next just is.
+
+        They are those of strata in which nobody is inside.
+        """
+        lower, upper = np.zeros((2, 2, *levels.high.shape))
+        for g, pool in enumerate(self.pools):
+            moves = self.moves if g == self.stratum else None
+            own = levels.stratum(g)
+            next_, room, last, reach = pool.bends(own, sigma, None if moves is None else moves.person)
+            if moves is not None:
+                away, there = own.above(moves.cost), moves.mass > 0.0
+                nearer = there & (away <= 0.0) & (moves.cost < next_)
+                next_, room = np.where(nearer, moves.cost, next_), np.where(nearer, moves.reach, room)
+                full = there & (away > 0.0) & (moves.cost + sigma * moves.reach > last + sigma * reach)
+                last, reach = np.where(full, moves.cost, last), np.where(full, moves.reach, reach)
+            lower[:, g] = last, 0.75 * sigma * reach
+            upper[:, g] = next_, np.where(room < np.inf, 0.25 * sigma * np.minimum(room, 1e300), 1e-6 * next_)
+        return Levels(lower[0], lower[1]), Levels(upper[0], upper[1])
 
     @property
     def left_place(self) -> IndexArray | None:

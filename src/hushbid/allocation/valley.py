@@ -4,11 +4,11 @@ Raising a cost makes no purchase cheaper, so the frontier with one cost raised l
 purchase that is not worse than a value ``w`` has its error between those of the intervals of ``σ`` whose bound is at
 most ``w``. Between the ``T`` that belong to these errors, ``T²/2σ`` rises with ``T`` where
 
-    4·Σ Q_g  <  3·Σ ℓ_g·m_g·T,
+    4·Σ Q_g  <  3·Σ ℓ_g·m_g·T + σ·Σ ℓ_g·T·E_g/U_g,
 
-``m_g`` and ``Q_g`` the mean and the centred second moment of the costs inside; then there is one stationary point at
-most, and one that is found is the optimum. Where the highest level is at most four times the lowest cost inside, that
-holds by itself: ``Q ≤ (m − lowest)·Σu(λ − ψ)``.
+``U_g``, ``m_g`` and ``Q_g`` the mass, the mean and the centred second moment of the costs inside; then there is one
+stationary point at most, and one that is found is the optimum. Where the highest level is at most four times the
+lowest cost inside, that holds by itself: ``Q ≤ (m − lowest)·Σu(λ − ψ)``.
 
 For the path with one person moved, at given ``T`` and ``σ`` levels are between those of everybody and of everybody but
 that person; and ``σ`` is between ``K/2σ°`` for the least and the largest ``K = τ̄T − ΣVy²`` there, ``σ°`` being the
@@ -176,7 +176,7 @@ class _Ends:
 
 
 def _term(pool: Pool, share: float, least: float, most: float, sigmas: tuple[float, float]) -> float:
-    """Return ``4Q − 3ℓ·m·T`` of a stratum at the most, while its level and ``σ`` are in a box, whoever has moved."""
+    """Return ``4Q − ℓT(3m + σE/U)`` of a stratum at the most, its level and ``σ`` in a box, whoever has moved."""
     costs, mass = pool.costs, pool.mass
     sure_capped = least - costs >= sigmas[1] * pool.reach
     perhaps = (costs < most) & ~sure_capped
@@ -193,4 +193,6 @@ def _term(pool: Pool, share: float, least: float, most: float, sigmas: tuple[flo
     far = max(abs(most - centre), abs(centre - lowest))
     second = float((mass * (costs - centre) ** 2)[perhaps].sum()) + extra * far * far
     second = min(second, 0.25 * (total + extra) * (most - lowest) ** 2)
-    return 4.0 * second - 3.0 * share * mean
+    used = np.where(sure_capped, pool.cap, 0.0)
+    full = float(used.sum() - used.max(initial=0.0))
+    return 4.0 * second - share * (3.0 * mean + sigmas[0] * full / (total + extra))
