@@ -1,7 +1,7 @@
 """Exact integer sums over people, batch by batch, wherever the data are.
 
-Integers add up alike in every order, so the total has the sensitivity that was promised whoever adds, and memory and
-engines have the same sums to the last bit:
+Integers add up alike in every order, so the total has the sensitivity that was promised wherever it is added up, and
+memory and engines have the same sums to the last bit:
 
     sums = sum((Sums.of(losses, table, codes, plan) for losses, table, codes in batches), Sums.none(plan))
     release = prepare(plan, sums).draw(key)
