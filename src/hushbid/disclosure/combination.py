@@ -149,7 +149,7 @@ def losses_left(
 ) -> FloatArray:
     """What is used of whose losses if only some deliver: the best contrast of what was promised to those.
 
-    Whoever is listened to as planned has their planned loss to the last bit.
+    People who are listened to as planned have their planned loss to the last bit.
     """
     refuse_empty(strata, present)
     if present[planned > 0.0].all():

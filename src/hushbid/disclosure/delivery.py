@@ -62,8 +62,8 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     number and yes/no question, and for a choice one for each answer.
 
     The noise is drawn as a release's is (coins of a yes/no question many at a time), but nothing is claimed, stored or
-    remembered, and the average of the result is not private at all: never call this with data that somebody was
-    promised privacy for. ``data`` are numbers in both settings; in the local one everybody's noise is drawn anew each
+    remembered, and the average of the result is not private at all: never call this with data of people who were
+    promised privacy. ``data`` are numbers in both settings; in the local one everybody's noise is new each
     time.
     """
     if repetitions < 0:
@@ -99,7 +99,7 @@ def prepare_release(
 
     ``simulated`` data are numbers in the local setting too, to which the noise of a device is added when drawing.
     """
-    # without any noise only if somebody says so
+    # without any noise only if the caller says so
     unlimited = plan.unlimited
     if unlimited.any() and not accept_infinite_loss:
         raise InfiniteLoss(
@@ -178,7 +178,7 @@ def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
 
 
 def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Release:
-    """A release that was made from sums with everybody's figures, by somebody who knows who was asked and delivered."""
+    """A release that was made from sums with everybody's figures, where it is known who was asked and delivered."""
     exponent = release.grid.weight_exponent
     losses, check = np.where(present, plan.delivered, 0.0), replace(release.check, people=plan.people)
     if exponent is not None:

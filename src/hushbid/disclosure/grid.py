@@ -1,12 +1,12 @@
 """The integer grid on which every promise is exact.
 
-Person i's datum becomes an integer ``X_i`` in [0, M], ``M = 2**40``; her privacy loss ``ε_i``, a double and so a dyadic
+Person i's datum becomes an integer ``X_i`` in [0, M], ``M = 2**40``; the privacy loss ``ε_i``, a double and so a dyadic
 rational, becomes an integer weight ``W_i = floor(ε_i·2**t)``. With
 
     N = floor(Σ W_i X_i / M) + (discrete Laplace noise of scale 2**t),        estimate = N / Σ W_i,
 
-replacing her datum moves ``Σ W_i X_i`` by at most ``W_i·M`` and so the floor by at most ``W_i``: she loses at most
-``W_i/2**t ≤ ε_i``. No step rounds up, because every quantity is an integer or an integer times a power of two; and
+replacing the datum moves ``Σ W_i X_i`` by at most ``W_i·M`` and so the floor by at most ``W_i``: that person loses at
+most ``W_i/2**t ≤ ε_i``. No step rounds up, because every quantity is an integer or an integer times a power of two; and
 since the floor of a double is a double, the loss delivered is itself an exact double. Dividing comes after the noise,
 where it cannot change what anybody loses. (This is the usual ``W_i = floor(G·ε_i/S)`` with noise ``G·M/S``, where S is
 ``Σ ε``, G/S is a power of two and the sum is shortened before the noise, so that ``Σ W_i`` can use all of 60 bits.)

@@ -63,7 +63,9 @@ class Weighed:
 
     def sums(self, table: FloatArray) -> Sums:
         """Add up answers, people × questions; only the rows with a weight are read."""
-        return Sums.of(self.losses, table, self.plan.combination.codes, self.sum_plan, self.plan.variance)
+        variance = self.plan.variance
+        differs = None if (variance == variance[0]).all() else variance
+        return Sums.of(self.losses, table, self.plan.combination.codes, self.sum_plan, differs)
 
     def prepare(self, table: FloatArray) -> PreparedSums:
         """Add up answers, and leave only the drawing."""

@@ -4,7 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -65,7 +65,7 @@ class ReleasePlan:
 
     relation: Relation | None = None
     """How closely price and datum may be related, among how many people; None: not at all. Of a survey, the spread is
-    as large beside each question's own variance as it is beside the layout's."""
+    as large compared with each question's own variance as with the layout's."""
 
     questions: tuple[Question, ...] = ()
     """What is asked in a survey, one question or more; empty where it is one number in ``bounds``."""
@@ -107,51 +107,31 @@ class ReleasePlan:
         if asked:
             asked, layout = _as_survey(asked, layout, bounds, variance)
             bounds, variance = (0.0, layout.width), layout.variance
-        bounds = as_bounds(bounds)
-        allowed = as_losses(promised, some_positive=False, name="promised")
-        used = allowed if delivered is None else as_losses(delivered, some_positive=False, name="delivered")
-        if used.shape != allowed.shape:
-            told = f"delivered must have one entry per person ({allowed.size}), got {used.size}."
-            raise InputError(told, field="delivered")
-        over = used > allowed
-        if over.any():
-            told = f"delivered must not exceed promised, but does in {rows_text(over)}."
-            raise InputError(told, field="delivered", row=first_row(over))
+        bounds, (allowed, used) = as_bounds(bounds), _as_promises(promised, delivered)
         stated = ((bounds[1] - bounds[0]) / 2.0) ** 2 if variance is None else as_variance(variance, allowed.size)
         spread = np.array(np.broadcast_to(stated, allowed.shape))
         _refuse_relation(relation, strata, allowed.size)
         if strata is not None:
             refuse_other_people(strata, allowed.size)
-            unit = _unit_variance(spread, relation, bounds)
-            used = planned_losses(used, unit, strata, setting)
+            used = planned_losses(used, _unit_variance(spread, relation, bounds), strata, setting)
         # promises do not change any more
         for array in (allowed, used, spread):
             array.setflags(write=False)
-        if setting == "local" and one_yes_no(asked):
-            for name, given in (("relation", relation), ("strata", strata)):
-                if given is not None:
-                    told = f"{name} must be None where a single yes/no question is answered by randomised response."
-                    raise InputError(told, field=name)
-        if key is None:
-            terms = [] if layout is None else survey_terms(asked, layout)
-            if strata is not None:
-                terms += strata_terms(strata, relation)
-            key = _content_hash(setting, label, bounds, relation, terms, (allowed, used, spread), strata)
-        if not key or len(key) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
-            raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.", field="key")
-        return cls(
+        plan = cls(
             setting=setting,
             promised=allowed,
             delivered=used,
             bounds=bounds,
             variance=spread,
-            key=key,
+            key="",
             from_engine=from_engine,
             relation=relation,
             questions=asked,
             layout=layout,
             strata=strata,
         )
+        _refuse_response(plan)
+        return replace(plan, key=_content_hash(plan, label) if key is None else _as_key(key))
 
     def __repr__(self) -> str:  # losses reveal what people bid: not for a log
         about = f"questions={len(self.questions)}" if self.questions else f"bounds={self.bounds}"
@@ -169,6 +149,12 @@ class ReleasePlan:
         return high - low
 
     @property
+    def terms(self) -> list[str]:
+        """What is asked in a survey and which strata are combined, as texts that tell two plans apart."""
+        survey = [] if self.layout is None else survey_terms(self.questions, self.layout)
+        return survey if self.strata is None else survey + strata_terms(self.strata, self.relation)
+
+    @property
     def asked(self) -> tuple[Question, ...]:
         """What is asked; one number is a survey of one question."""
         return self.questions or one_number(self.bounds)
@@ -180,7 +166,7 @@ class ReleasePlan:
 
     @property
     def response(self) -> bool:
-        """Whether everybody answers one yes/no question by randomised response, on her own device."""
+        """Whether everybody answers one yes/no question by randomised response, on their own device."""
         return self.setting == "local" and one_yes_no(self.questions)
 
     @property
@@ -234,9 +220,9 @@ def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:
     """
     part = least if layout is None else least * min(group.share for group in layout.groups)
     if part < SMALLEST_LOSS:
-        told = "" if layout is None else f", of which {part:.2g} is for some of the questions,"
+        shared = "" if layout is None else f", of which {part:.2g} is for some of the questions,"
         raise MarketError(
-            f"A privacy loss of {least:.2g}{told} is too small to release anything: it must be at least 2**-53 ="
+            f"A privacy loss of {least:.2g}{shared} is too small to release anything: it must be at least 2**-53 ="
             f" {SMALLEST_LOSS:.2g}, so the goal asks for too little from these people."
         )
 
@@ -266,8 +252,8 @@ def strata_terms(strata: Strata, relation: Relation | None) -> list[str]:
 def refuse_other_people(strata: Strata, people: int) -> None:
     """Everybody is in a stratum."""
     if strata.codes.size != people:
-        told = f"strata must have one code per person ({people}), got {strata.codes.size}."
-        raise InputError(told, field="strata")
+        problem = f"strata must have one code per person ({people}), got {strata.codes.size}."
+        raise InputError(problem, field="strata")
 
 
 def _refuse_relation(relation: Relation | None, strata: Strata | None, people: int) -> None:
@@ -275,12 +261,12 @@ def _refuse_relation(relation: Relation | None, strata: Strata | None, people: i
     if relation is None:
         return
     if relation.roster < people:
-        told = f"relation must count everybody, {people} people or more, got {relation.roster}."
-        raise InputError(told, field="relation")
+        problem = f"relation must count everybody, {people} people or more, got {relation.roster}."
+        raise InputError(problem, field="relation")
     counts = () if strata is None else tuple(np.bincount(strata.codes, minlength=strata.count).tolist())
     if len(counts) != len(relation.strata) or any(map(int.__gt__, counts, relation.strata)):
-        told = f"at least {list(counts)} people" if counts else "none, as there are no strata"
-        raise InputError(f"relation must count everybody in strata: {told}, got {list(relation.strata)}.")
+        least = f"at least {list(counts)} people" if counts else "none, as there are no strata"
+        raise InputError(f"relation must count everybody in strata: {least}, got {list(relation.strata)}.")
 
 
 def _weighing_variance(variance: FloatArray, relation: Relation | None) -> FloatArray:
@@ -305,22 +291,43 @@ def _as_survey(
     return found, layout
 
 
-def _content_hash(
-    setting: str,
-    label: str,
-    bounds: tuple[float, float],
-    relation: Relation | None,
-    survey: list[str],
-    arrays: tuple[FloatArray, ...],
-    strata: Strata | None,
-) -> str:
-    header = ["hushbid release plan 1", setting, label, *(bound.hex() for bound in bounds)]
-    if relation is not None:
-        header += [relation.spread.hex(), str(relation.roster)]
-    header += survey
+def _as_promises(promised: ArrayLike, delivered: ArrayLike | None) -> tuple[FloatArray, FloatArray]:
+    """What is promised to each person, and what is planned for them; by default all of it."""
+    allowed = as_losses(promised, some_positive=False, name="promised")
+    used = allowed if delivered is None else as_losses(delivered, some_positive=False, name="delivered")
+    if used.shape != allowed.shape:
+        problem = f"delivered must have one entry per person ({allowed.size}), got {used.size}."
+        raise InputError(problem, field="delivered")
+    over = used > allowed
+    if over.any():
+        problem = f"delivered must not exceed promised, but does in {rows_text(over)}."
+        raise InputError(problem, field="delivered", row=first_row(over))
+    return allowed, used
+
+
+def _refuse_response(plan: ReleasePlan) -> None:
+    """Refuse what randomised response does not go with."""
+    for name, given in (("relation", plan.relation), ("strata", plan.strata)):
+        if plan.response and given is not None:
+            problem = f"{name} must be None where a single yes/no question is answered by randomised response."
+            raise InputError(problem, field=name)
+
+
+def _as_key(key: str) -> str:
+    if not key or len(key) > 128 or not all(c.isascii() and (c.isalnum() or c in "-_") for c in key):
+        raise InputError("key must be 1 to 128 ASCII letters, digits, '-' or '_'.", field="key")
+    return key
+
+
+def _content_hash(plan: ReleasePlan, label: str) -> str:
+    """A hash of everything that a plan promises; ``label`` tells equal promises apart."""
+    header = ["hushbid release plan 1", plan.setting, label, *(bound.hex() for bound in plan.bounds)]
+    if plan.relation is not None:
+        header += [plan.relation.spread.hex(), str(plan.relation.roster)]
+    header += plan.terms
     digest = hashlib.sha256(json.dumps(header).encode())
-    for array in arrays:
+    for array in (plan.promised, plan.delivered, plan.variance):
         digest.update(array.astype("<f8").tobytes())
-    if strata is not None:
-        digest.update(strata.codes.astype("<i8").tobytes())
+    if plan.strata is not None:
+        digest.update(plan.strata.codes.astype("<i8").tobytes())
     return digest.hexdigest()

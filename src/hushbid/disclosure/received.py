@@ -87,8 +87,8 @@ def read_messages(plan: ReleasePlan, data: object) -> list[Message | None]:
     )
     if wrong.any():
         about = "be about the survey's questions and " if kind is PrivatizedAnswers else ""
-        told = f"A message must {about}state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
-        raise DataError(told, field="data", row=first_row(wrong))
+        problem = f"A message must {about}state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
+        raise DataError(problem, field="data", row=first_row(wrong))
     return messages
 
 
@@ -102,10 +102,10 @@ def _message(message: object, row: int, kind: type[Message], maker: str) -> Mess
             return kind.from_json(message)
         if isinstance(message, Mapping):
             return kind.from_dict(message)
-    except InputError as problem:
-        raise DataError(f"The message in row {row} cannot be read: {problem}", field="data", row=row) from None
-    told = f"data in the local setting must be messages made by {maker}, but row {row} is not one."
-    raise DataError(told, field="data", row=row)
+    except InputError as wrong:
+        raise DataError(f"The message in row {row} cannot be read: {wrong}", field="data", row=row) from None
+    problem = f"data in the local setting must be messages made by {maker}, but row {row} is not one."
+    raise DataError(problem, field="data", row=row)
 
 
 # -- weighing ----------------------------------------------------------------------------------------------------------
@@ -290,8 +290,8 @@ def _check(plan: ReleasePlan, rows: IndexArray, losses: Sequence[Fraction | floa
     for row, loss in zip(rows.tolist(), losses, strict=True):
         promise = float(plan.promised[row])
         if promise < math.inf and not loss <= Fraction(promise):
-            told = f"The message in row {row} was made with a larger privacy loss than promised."
-            raise ReleaseError(told, field="data", row=row)
+            problem = f"The message in row {row} was made with a larger privacy loss than promised."
+            raise ReleaseError(problem, field="data", row=row)
     finite = rows[plan.promised[rows] < math.inf]
     return PromiseCheck(
         people=plan.people,

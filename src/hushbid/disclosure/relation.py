@@ -1,8 +1,8 @@
 """How far an estimate may be off because price and datum are related: a bias that no noise explains.
 
 Of the ``N`` people whose mean is wanted, person i's datum has the expected value ``mean + b_i`` given all that decides
-her weight ``w_i``: her price, group, variance and limit. The b's add up to nothing over everybody, and their mean
-square is at most ``γ²·V̄``. Whoever did not bid, was not bought from or dropped out has weight 0, and counts. So the
+their weight ``w_i``: price, group, variance and limit. The b's add up to nothing over everybody, and their mean
+square is at most ``γ²·V̄``. People who did not bid, were not bought from or dropped out have weight 0, and count. So the
 bias is ``Σ (w_i − 1/N)·b_i``, at most
 
     γ·√V̄·√(N·Σw² − 1)        by Cauchy and Schwarz, attained by b ∝ w − 1/N, and
@@ -66,7 +66,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unevenness:
-    """How far weights are from everybody's having the same, of all or of her stratum."""
+    """How far weights are from everybody's having the same, of all or of their stratum."""
 
     squares: float
     """``N·Σw² − 1``; with strata ``N·(Σω² − Σℓ_g²/N_g)``."""

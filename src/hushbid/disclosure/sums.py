@@ -1,7 +1,7 @@
 """Exact integer sums over people, batch by batch, wherever the data are.
 
-Integers add up alike in every order, so the total has the sensitivity that was promised whoever adds, and memory and
-engines have the same sums to the last bit:
+Integers add up alike in every order, so the total has the sensitivity that was promised wherever it is added up, and
+memory and engines have the same sums to the last bit:
 
     sums = sum((Sums.of(losses, table, codes, plan) for losses, table, codes in batches), Sums.none(plan))
     release = prepare(plan, sums).draw(key)
@@ -67,7 +67,7 @@ class StratumSums:
         asked, present = losses > 0.0, ~np.isnan(table).any(axis=1)
         # bought from, and delivered; nobody else's datum is read any further
         used = asked & present
-        promised, rows = losses[used], table[used]
+        promised, rows = (losses, table) if used.all() else (losses[used], table[used])
         with np.errstate(under="ignore"):  # what underflows is below 1 and rounds down to 0 anyway
             scaled = np.floor(np.ldexp(promised, plan.exponent))
             lost = np.ldexp(scaled, -plan.exponent)
@@ -75,20 +75,22 @@ class StratumSums:
         weights = scaled.astype(np.int64)
         split = [part_of(weights, parts) for parts in plan.parts]
         over = (lost > promised).any()  # both are doubles, and exact
-        if over or not (plan.noiseless or (np.sum(split, axis=0) <= weights).all()):
+        if over or not (plan.noiseless or len(split) == 1 or (np.sum(split, axis=0) <= weights).all()):
             raise ReleaseError("The noise would not keep a promise; nothing was drawn.")
         # for the error only: shares of the largest possible weight, rounded up
         squares = np.square(np.ldexp(scaled, -plan.weight_bits))
-        widest = plan.largest_variance
-        spread = 1.0 if variance is None or widest == 0.0 else variance[used] / widest
+        spreads = total = exact_total(np.ceil(np.ldexp(squares, TERM_BITS)).astype(np.int64))
+        if variance is not None and plan.largest_variance > 0.0:
+            spread = squares * (variance[used] / plan.largest_variance)
+            spreads = exact_total(np.ceil(np.ldexp(spread, TERM_BITS)).astype(np.int64))
         return cls(
             groups=tuple(exact_total(part) for part in split),
             cells=tuple(
                 _cells(part, rows, group, plan.questions) for part, group in zip(split, plan.groups, strict=True)
             ),
             weight=exact_total(weights),
-            squares=exact_total(np.ceil(np.ldexp(squares, TERM_BITS)).astype(np.int64)),
-            spreads=exact_total(np.ceil(np.ldexp(squares * spread, TERM_BITS)).astype(np.int64)),
+            squares=total,
+            spreads=spreads,
             heaviest=int(weights.max(initial=0)),
             delivered=int(used.sum()),
             dropped_out=int((asked & ~present).sum()),

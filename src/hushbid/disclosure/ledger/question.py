@@ -65,13 +65,13 @@ class Tally:
     """The sum of ε/(1 + ε) over everybody, 1 for an infinite ε."""
 
     marked: float = 0.0
-    """The terms of ``losses``, each times a number in [0, 1) that her id decides; equal to ``losses`` without ids."""
+    """The terms of ``losses``, each times a number in [0, 1) that the id decides; equal to ``losses`` without ids."""
 
     variances: float = 0.0
     """The sum of log(1 + variance) over everybody."""
 
     marked_variances: float = 0.0
-    """The terms of ``variances``, each times the number that her id decides."""
+    """The terms of ``variances``, each times the number that the id decides."""
 
     data: int = 0
     """The sum of a hash of each id and datum, over those who were asked and delivered."""
