@@ -131,10 +131,11 @@ class _ReadOff:
     """A function whose logarithm is read off a curve between the curve's ends."""
 
     logarithm: Curve
+    ends: tuple[float, float]
     function: Callable[[FloatArray], FloatArray]
 
     def __call__(self, c: FloatArray) -> FloatArray:
-        inside = (c > self.logarithm.breaks[1]) & (c < self.logarithm.breaks[-1])
+        inside = (c > self.ends[0]) & (c < self.ends[1])
         result = np.empty_like(c)
         result[inside] = np.exp(self.logarithm(c[inside]))
         result[~inside] = self.function(c[~inside])
@@ -149,8 +150,9 @@ def by_curve(table: IncreasingTable, breaks: Sequence[float]) -> IncreasingTable
     logarithm = fit(lambda c: np.log(table.unrounded(c)), breaks, allowed=lambda: _RELATIVE)
     if logarithm.error > _RELATIVE[1]:
         return table
-    points = np.union1d(table.points, logarithm.breaks[1:])
-    return IncreasingTable(_ReadOff(logarithm, table.function), points, table.unrounded(points))
+    ends = min(breaks), max(breaks)
+    points = np.unique(np.concatenate([table.points, ends, logarithm.breaks[1:]]))
+    return IncreasingTable(_ReadOff(logarithm, ends, table.function), points, table.unrounded(points))
 
 
 def _split(low: FloatArray, high: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
