@@ -300,7 +300,7 @@ def test_a_user_whose_data_are_not_used_pays_for_an_estimate_better_than_her_own
     assert outcome.privacy_loss[4] == 0
     assert outcome.payments[4] == pytest.approx(outcome.mse - 0.25)
     assert outcome.payments[4] < 0
-    assert "1 person pays: she values the estimate more than giving data costs" in outcome.summary()
+    assert "1 person pays: they value the estimate more than giving data costs" in outcome.summary()
     assert "use user_weight=0" in outcome.summary()
     assert "No payment is negative" not in outcome.summary()
     several = made.acquire([1.0, 1.0, 1.0, 2.0, 2.0])

@@ -1,5 +1,7 @@
 """Kernel densities as priors: mpmath's values deep in both tails, the minorant by brute force, no gain from lying."""
 
+import pickle
+
 import mpmath as mp
 import numpy as np
 import pytest
@@ -10,6 +12,7 @@ from scipy.optimize import isotonic_regression
 from hushbid.errors import PriorError
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, KernelDensity, Mixture, Uniform, parse_prior, prior_from_dict
+from hushbid.priors.ironing import iron
 
 TWO_HILLS = KernelDensity([1, 1.2, 1.3, 3, 3.1], 0.2)
 SAMPLES = [([1, 1.2, 3], 0.2), ([100, 101, 130], 1.0), ([0, 0.1, 3], 0.3), ([0.5, 1, 7], 2.0)]
@@ -138,3 +141,26 @@ def test_far_above_the_sample_nothing_is_left_and_nothing_is_undefined():
     np.testing.assert_allclose(TWO_HILLS.cdf(far), 1.0, rtol=1e-15)
     np.testing.assert_array_equal(TWO_HILLS.pdf(far), 0.0)
     np.testing.assert_array_equal(TWO_HILLS.virtual_cost(far), np.inf)
+
+
+@pytest.mark.parametrize("bandwidth", [0.02, 0.3, None])
+def test_costs_read_off_a_curve_are_the_ironed_ones_and_never_fall(bandwidth):
+    rng = np.random.default_rng(8)
+    prior = KernelDensity(rng.gamma(2.0, 1.0, 60), bandwidth)
+    plain = iron(prior, prior._grid())
+    assert type(prior._ironed.table.function) is not type(plain.table.function)
+    bids = np.sort(prior.sample(5000, rng=rng))
+    np.testing.assert_allclose(prior.virtual_cost(bids), plain.table(bids), rtol=2e-12)
+    ends = prior._ironed.table.points
+    ends = ends[ends < bids[-1]]
+    close = bids[2500] * (1.0 + 1e-15 * np.arange(1000))
+    around = np.unique(np.concatenate([ends, np.nextafter(ends, 0.0), np.nextafter(ends, np.inf), close]))
+    assert np.all(np.diff(prior.virtual_cost(around)) >= 0.0)
+    again = pickle.loads(pickle.dumps(prior))
+    np.testing.assert_array_equal(again.virtual_cost(bids), prior.virtual_cost(bids))
+
+
+def test_a_cost_does_not_depend_on_the_others_that_are_asked_about():
+    bids = np.sort(TWO_HILLS.sample(300, rng=np.random.default_rng(9)))
+    together = TWO_HILLS.virtual_cost(bids)
+    assert [TWO_HILLS.virtual_cost(bid) for bid in bids] == together.tolist()

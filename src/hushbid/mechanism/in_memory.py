@@ -77,10 +77,8 @@ class ManyPeople:
             return None
         if estimate and (np.ndim(population.user_weight) > 0 or smallest < largest):
             return None
-        groups, costs = (
-            (population.group_codes if len(population.groups) > 1 else None),
-            costs + 0.0,
-        )  # no negative zero: bit patterns order the costs
+        groups = population.group_codes if len(population.groups) > 1 else None
+        costs = costs + 0.0  # no negative zero: bit patterns order the costs
         rows: list[slice | IndexArray] = [slice(None)]
         if population.strata is not None:
             rows = list(rows_by_stratum(population.strata.codes, population.strata.count))

@@ -18,8 +18,9 @@ from hushbid.allocation.rule_from_sums import SummedRule, SummedRules
 from hushbid.arrays import FloatArray, IndexArray, IntArray
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.summed import Counted
-from hushbid.payments import Curve, GroupCurves, rounding
+from hushbid.payments import GroupCurves, rounding
 from hushbid.priors import Prior
+from hushbid.priors.curves import Curve
 
 MANY = 1 << 12
 """From more people than this are bought by sums and curves; fewer are priced one by one."""

@@ -26,11 +26,10 @@ In reading order:
 - `rent_bounds`: how it is enclosed where it takes halving
 - `virtual_cost_table`: ``ψ`` and its inverse there
 - `alike`: the rents of very many people who differ by nothing but their bids, from those of some
-- `curves`, `rent_curves`: the rents of very many people as curves in the bid, with a verified error
+- `rent_curves`: the rents of very many people as curves in the bid, with a verified error
 """
 
 from hushbid.payments.alike import rents_of_alike
-from hushbid.payments.curves import Curve
 from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_curves import GroupCurves
 from hushbid.payments.rent_integrals import rent_of_rule, rents
@@ -38,7 +37,6 @@ from hushbid.payments.rule import EvenBounds, RentBounds, Rents, Replies, RuleWi
 
 __all__ = [
     "FINEST",
-    "Curve",
     "EvenBounds",
     "GroupCurves",
     "RentBounds",

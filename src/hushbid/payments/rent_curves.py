@@ -6,11 +6,11 @@ from typing import Protocol
 import numpy as np
 
 from hushbid.arrays import FloatArray, IndexArray
-from hushbid.payments.curves import Curve, fit
 from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_integrals import rents
 from hushbid.payments.rule import Rents
 from hushbid.priors import Prior
+from hushbid.priors.curves import Curve, fit
 
 _AT_POINTS, _FINE = 0.6, 1e-4
 """The parts of a market's tolerance for what is computed at points, and for a curve through them."""

@@ -10,7 +10,7 @@ In reading order:
 - `own_prior`: `OwnPrior`, the class from which you make a family that Hushbid does not have
 - `grouped`: a prior for each group of people
 - `ironing`: makes a virtual cost nondecreasing where it is not
-- `tables`, `special_functions`: the numerical methods beneath
+- `tables`, `curves`, `special_functions`: the numerical methods beneath
 - `inputs`: what may be given to a prior, and a sentence for what may not
 - `forms`: priors as texts and as plain values (``"uniform:1,3"``), and back
 - `fitting`: from a sample to the family that fits it best

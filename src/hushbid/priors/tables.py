@@ -84,6 +84,12 @@ class IncreasingTable:
         result[rising] = np.clip(self.function(on_lattice[rising]), below[rising], above[rising])
         return result
 
+    def unrounded(self, c: FloatArray) -> FloatArray:
+        """Return the cost at each ``c`` itself, not on the lattice: within rounding nondecreasing."""
+        cell = self._cell(self.points, c)
+        found = np.clip(self.function(c), self.costs[cell], self.costs[cell + 1])
+        return np.where(c >= self.points[-1], self.costs[-1], found)
+
     @cached_property
     def _steps(self) -> FloatArray:
         with np.errstate(all="ignore"):

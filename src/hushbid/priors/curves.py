@@ -7,6 +7,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 
 from hushbid.arrays import FloatArray, IndexArray
+from hushbid.priors.tables import IncreasingTable
 
 _DEGREE = 12
 _SPLIT = 4
@@ -19,6 +20,9 @@ _HELPS = 0.1
 
 _TRIMMED = 0.1
 """High powers are left out if together they change a value by less than this part of what is allowed."""
+
+_RELATIVE = 1e-13, 3e-13
+"""So close to a table of virtual costs should, and must, a curve be that replaces it."""
 
 _NODES = np.cos(np.pi * (np.arange(_DEGREE + 1) + 0.5) / (_DEGREE + 1))[::-1]
 _CHECKS = np.concatenate([[-0.999], 0.5 * (_NODES[1:] + _NODES[:-1]), [0.999]])
@@ -120,6 +124,35 @@ def fit(
     # the lowest break is a piece of its own, at 0 too wide enough to divide by
     start = np.nextafter(ends[0], -np.inf) - np.finfo(np.float64).tiny
     return Curve(np.concatenate([[start], tops[order]]), powers, worst + cut)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _ReadOff:
+    """A function whose logarithm is read off a curve between the curve's ends."""
+
+    logarithm: Curve
+    ends: tuple[float, float]
+    function: Callable[[FloatArray], FloatArray]
+
+    def __call__(self, c: FloatArray) -> FloatArray:
+        inside = (c > self.ends[0]) & (c < self.ends[1])
+        result = np.empty_like(c)
+        result[inside] = np.exp(self.logarithm(c[inside]))
+        result[~inside] = self.function(c[~inside])
+        return result
+
+
+def by_curve(table: IncreasingTable, breaks: Sequence[float]) -> IncreasingTable:
+    """Return the same table, read off a curve between the breaks; the table itself if none is close enough.
+
+    The ends of the curve's pieces become points of the table, so that costs never fall from one piece to the next.
+    """
+    logarithm = fit(lambda c: np.log(table.unrounded(c)), breaks, allowed=lambda: _RELATIVE)
+    if logarithm.error > _RELATIVE[1]:
+        return table
+    ends = min(breaks), max(breaks)
+    points = np.unique(np.concatenate([table.points, ends, logarithm.breaks[1:]]))
+    return IncreasingTable(_ReadOff(logarithm, ends, table.function), points, table.unrounded(points))
 
 
 def _split(low: FloatArray, high: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hushbid.payments.curves import fit
+from hushbid.priors.curves import fit
 
 
 def test_a_curve_says_how_far_it_may_be_off_and_closes_in_on_a_corner() -> None:
