@@ -22,7 +22,7 @@ from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import Levels
 from hushbid.allocation.pieces import Pieces, Stratum
 from hushbid.allocation.windows import Interval
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.arrays import FloatArray, IndexArray, IntArray
 
 _SLACK = 1e-11
 
@@ -119,6 +119,32 @@ class StratumShares:
         offset = (costs - self.lowest) / self.scale
         share: FloatArray = np.maximum(self.equal + (self.mean - offset) / self.at, 0.0)
         return share
+
+
+@dataclass(frozen=True, slots=True)
+class StackedShares:
+    """The shares of all strata: what `StratumShares` has of each, in arrays."""
+
+    lowest: FloatArray
+    equal: FloatArray
+    mean: FloatArray
+    scale: float
+    at: float
+
+    @classmethod
+    def of(cls, strata: Sequence[StratumShares]) -> "StackedShares":
+        """Return those of all strata, which have one ``T``."""
+        lowest, equal, mean = (np.array([getattr(one, name) for one in strata]) for name in ("lowest", "equal", "mean"))
+        return cls(lowest, equal, mean, strata[0].scale, strata[0].at)
+
+    def weights(self, costs: FloatArray, codes: int | IntArray | IndexArray) -> FloatArray:
+        """``u(τ − ψ)⁺/T`` of people with these costs in these strata, written so that nothing cancels."""
+        share: FloatArray = costs - self.lowest.take(codes)
+        share /= -self.scale
+        share += self.mean.take(codes)
+        share /= self.at
+        share += self.equal.take(codes)
+        return np.maximum(share, 0.0, out=share)
 
 
 class SummedOptimum:

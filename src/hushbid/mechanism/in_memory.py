@@ -78,7 +78,9 @@ class ManyPeople:
             return None
         if estimate and (np.ndim(population.user_weight) > 0 or smallest < largest):
             return None
-        groups, costs = _group_codes(population), costs + 0.0  # no negative zero: bit patterns order the costs
+        groups = _group_codes(population)
+        if costs.min() <= 0.0:
+            costs = costs + 0.0  # no negative zero: bit patterns order the costs
         rows: list[slice | IndexArray] = [slice(None)]
         if population.strata is not None:
             rows = list(rows_by_stratum(population.strata.codes, population.strata.count))
@@ -175,4 +177,4 @@ def _group_codes(population: Population) -> IntArray | None:
 def _lowest_bids(bids: FloatArray, groups: IntArray | None, count: int) -> dict[int, float]:
     if groups is None:
         return {0: float(bids.min())}
-    return {code: float(bids.min(initial=math.inf, where=groups == code)) for code in range(count)}
+    return {code: float(bids.compress(groups == code).min(initial=math.inf)) for code in range(count)}
