@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from hushbid.allocation import Price
-from hushbid.allocation.from_sums import StackedShares, StratumShares, SummedOptimum
+from hushbid.allocation.from_sums import Shares, SummedOptimum
 from hushbid.allocation.rule_from_sums import SummedRule, SummedRules
 from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from hushbid.mechanism.population import Population
@@ -33,9 +33,6 @@ _BLOCK = 1 << 15
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumFormula:
     """The purchase from one stratum."""
-
-    shares: StratumShares
-    """Everybody's share in the estimate, without its sign, from their virtual cost."""
 
     sign: float
     """Of the stratum's weight."""
@@ -71,6 +68,9 @@ class SummedPurchase:
     """A purchase as formulas and curves."""
 
     strata: tuple[StratumFormula, ...]
+    shares: Shares
+    """Everybody's share in the estimate, without its sign, from their virtual cost."""
+
     together: float
     """``Λ = Σ|ℓ_g|``: a share times this is a weight."""
 
@@ -120,11 +120,10 @@ class SummedPurchase:
         near = np.empty(found.outside.size, dtype=bool)
         signs = self.together * np.array([one.sign for one in self.strata])
         levels = np.array([one.outside_level for one in self.strata])
-        shares = StackedShares.of([one.shares for one in self.strata])
         for start in range(0, bids.size, _BLOCK):
             here = slice(start, start + _BLOCK)
             code = 0 if strata is None else strata[here]
-            share = shares.weights(costs[here], code)
+            share = self.shares.weights(costs[here], code)
             np.multiply(share, self.loss_per_share, out=loss[here])
             np.multiply(share, signs.take(code), out=weight[here])
             near[here] = (costs[here] < levels.take(code))[: near.size]
@@ -247,7 +246,6 @@ def purchase_of(
                 slack = max(slack, _slack(population, views[0], prior, care))
         formulas.append(
             StratumFormula(
-                shares=summed.shares(stratum),
                 sign=sign,
                 size=size,
                 active=int(summed.moments[stratum][0]),
@@ -258,6 +256,7 @@ def purchase_of(
         )
     return SummedPurchase(
         strata=tuple(formulas),
+        shares=summed.shares,
         together=math.sqrt(form.factor / form.unit),
         loss_per_share=summed.strength,
         squared_weights=squares,
@@ -290,7 +289,7 @@ def _slack(population: Population, one: _OneStratum, prior: Prior, care: float) 
         variance=float(np.max(population.variance)),
         objective=summed.objective,
         # their part of their stratum's weight
-        largest_weight=float(summed.shares(one.stratum).weights(lowest)[0]) / size,
+        largest_weight=float(summed.shares.weights(lowest, one.stratum)[0]) / size,
         top=top,
         cap=math.inf,
         care=care,
