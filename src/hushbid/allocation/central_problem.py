@@ -181,7 +181,7 @@ class CentralProblem:
         """Return the precisions of these people, the largest being 1."""
         return self.form.unit / self.variances[rows]
 
-    def offsets(self, costs: FloatArray, origin: float) -> FloatArray:
+    def offsets(self, costs: FloatArray, origin: FloatArray | float) -> FloatArray:
         """Return how far costs are above one of them, in normal units; subtracting first keeps close costs apart."""
         with np.errstate(over="ignore"):  # what overflows is above every level that matters
             return (costs - origin) / self.form.scale

@@ -1,9 +1,9 @@
 """Exact sums of many costs and of their squares.
 
-A double within one power of two is that power plus an offset of 52 bits. Three limbs of 18, 17 and 17 bits make up the
-offset; the products of limbs have at most 36 bits, so 2**17 of them add up exactly in a double, in any order, and one
-matrix product of the limbs with themselves gives all of them. From there on Python's integers go on, without end: the
-same sums whatever the order, the batches or the machine.
+Doubles of eleven neighbouring powers of two are whole numbers of at most 63 bits, in units of the last binary place of
+the least power. Three limbs of 21 bits make up such a number; the products of limbs have at most 42 bits, so 2**21 of
+them add up exactly in 64 bits. From there on Python's integers go on, without end: the same sums whatever the order,
+the batches or the machine.
 """
 
 from collections.abc import Mapping
@@ -14,11 +14,16 @@ import numpy as np
 
 from hushbid.arrays import FloatArray, IntArray
 
-_BLOCK = 1 << 17
-_LIMBS = ((34, 18), (17, 17), (0, 17))
-_OFFSET = (1 << 52) - 1
+_BLOCK = 1 << 15
+_LIMB = 21
+_LEAD = 1 << 52
+"""The leading one of a number of at least the least power of two, in units of its last place."""
+
+_WIDTH = 11
+"""So many powers of two fit: 53 bits, and 10 more."""
+
 Octave = tuple[int, int, int]
-"""How many, the sum of their offsets, and of the squares of their offsets."""
+"""How many, the sum of their offsets from the power of two, and of the squares of these."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +31,7 @@ class ExactSums:
     """Count, sum and sum of squares of nonnegative finite doubles, exactly."""
 
     octaves: Mapping[int, Octave]
-    """By the exponent bits of the numbers."""
+    """By the exponent bits of the power of two that offsets count from."""
 
     @classmethod
     def of(cls, costs: FloatArray, times: IntArray | None = None) -> "ExactSums":
@@ -39,11 +44,13 @@ class ExactSums:
             bits = np.ascontiguousarray(costs[start : start + _BLOCK]).view(np.int64)
             exponent = bits >> 52
             low, high = int(exponent.min()), int(exponent.max())
-            # one power of two at a time
-            for one in range(low, high + 1):
-                part = bits if low == high else bits[exponent == one]
-                if part.size:
-                    found = found + cls({one: _octave(part & _OFFSET)})
+            # some powers of two at a time
+            while high - low >= _WIDTH:
+                here = exponent < low + _WIDTH
+                found = found + cls(_added(bits.compress(here), exponent.compress(here), low))
+                bits, exponent = bits.compress(~here), exponent.compress(~here)
+                low = int(exponent.min())
+            found = found + cls(_added(bits, exponent, low))
         return found
 
     def __add__(self, other: "ExactSums") -> "ExactSums":
@@ -75,7 +82,7 @@ class ExactSums:
         total = squares = 0
         for place, (exponent, (count, offsets, second)) in zip(places, self.octaves.items(), strict=True):
             # numbers below the least power have no leading one: exponent bits 0
-            lead = 1 << 52 if exponent else 0
+            lead = _LEAD if exponent else 0
             total += (count * lead + offsets) << (place - last)
             squares += (count * lead * lead + 2 * lead * offsets + second) << 2 * (place - last)
         count, unit = self.count, Fraction(2) ** last
@@ -87,20 +94,24 @@ def _repeated(costs: FloatArray, times: IntArray) -> dict[int, Octave]:
     """The sums of a few numbers that are there many times."""
     octaves: dict[int, Octave] = {}
     for bits, count in zip(costs.view(np.int64).tolist(), times.tolist(), strict=True):
-        exponent, offset = bits >> 52, bits & _OFFSET
+        exponent, offset = bits >> 52, bits & (_LEAD - 1)
         known = octaves.get(exponent, (0, 0, 0))
         octaves[exponent] = (known[0] + count, known[1] + count * offset, known[2] + count * offset * offset)
     return octaves
 
 
-def _octave(offsets: IntArray) -> Octave:
-    limbs = np.ones((4, offsets.size))  # a row of ones for the first sums, then the limbs
-    for row, (shift, width) in enumerate(_LIMBS, start=1):
-        limbs[row] = (offsets >> shift) & ((1 << width) - 1)
-    products = limbs @ limbs.T
-    assert products.max() <= 2.0**53, "partial sums must be exact"
-    sums = [[int(value) for value in row] for row in products.tolist()]
-    shifts = [shift for shift, _ in _LIMBS]
-    first = sum(sums[0][i + 1] << shifts[i] for i in range(3))
-    second = sum(sums[i + 1][j + 1] << (shifts[i] + shifts[j]) for i in range(3) for j in range(3))
-    return offsets.size, first, second
+def _added(bits: IntArray, exponent: IntArray, low: int) -> dict[int, Octave]:
+    """Return the sums of numbers with these bits and exponents, from the least power on."""
+    # without a leading one below the least power of all, whose place is that of the next
+    power, count = max(low, 1), bits.size
+    whole = bits & (_LEAD - 1)
+    whole |= np.where(exponent > 0, _LEAD, 0)
+    whole <<= np.maximum(exponent, 1) - power
+    mask = (1 << _LIMB) - 1
+    limbs = whole >> 2 * _LIMB, (whole >> _LIMB) & mask, whole & mask
+    total = squares = 0
+    for i, one in enumerate(limbs):
+        total += int(one.sum()) << _LIMB * (2 - i)
+        for j, other in enumerate(limbs[i:], start=i):
+            squares += (1 + (i < j)) * int((one * other).sum()) << _LIMB * (4 - i - j)
+    return {power: (count, total - count * _LEAD, squares - 2 * _LEAD * total + count * _LEAD * _LEAD)}

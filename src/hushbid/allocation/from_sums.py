@@ -22,7 +22,7 @@ from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import Levels
 from hushbid.allocation.pieces import Pieces, Stratum
 from hushbid.allocation.windows import Interval
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.arrays import FloatArray, IndexArray, IntArray
 
 _SLACK = 1e-11
 
@@ -99,26 +99,31 @@ class SummedStratum:
         return float(self.below.count), float(first / exact), float(second / exact**2)
 
 
-@dataclass(frozen=True, slots=True)
-class StratumShares:
-    """The shares in the estimate of one stratum's people, from their costs; they add up to the stratum's λ."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Shares:
+    """The shares in the estimate of people, from their costs; those of each stratum add up to its λ."""
 
-    lowest: float
-    scale: float
-    equal: float
+    lowest: FloatArray
+    """The lowest cost of each stratum."""
+
+    equal: FloatArray
     """``λ/U``."""
 
-    mean: float
+    mean: FloatArray
     """Of the active, counted from the lowest cost, in normal form."""
 
+    scale: float
     at: float
     """``T``."""
 
-    def weights(self, costs: FloatArray) -> FloatArray:
-        """``u(τ − ψ)⁺/T``, written so that nothing cancels."""
-        offset = (costs - self.lowest) / self.scale
-        share: FloatArray = np.maximum(self.equal + (self.mean - offset) / self.at, 0.0)
-        return share
+    def weights(self, costs: FloatArray, codes: int | IntArray | IndexArray) -> FloatArray:
+        """``u(τ − ψ)⁺/T`` of people with these costs in these strata, written so that nothing cancels."""
+        share: FloatArray = costs - self.lowest.take(codes)
+        share /= -self.scale
+        share += self.mean.take(codes)
+        share /= self.at
+        share += self.equal.take(codes)
+        return np.maximum(share, 0.0, out=share)
 
 
 class SummedOptimum:
@@ -239,15 +244,16 @@ class SummedOptimum:
         one, (total, mean, _) = self.strata[stratum], self.moments[stratum]
         return one.lowest + (mean + float(self.form.sizes[stratum]) * self.at / total) * self.form.scale
 
-    def shares(self, stratum: int) -> StratumShares:
-        """The shares of the stratum's people."""
-        total, mean, _ = self.moments[stratum]
-        size = float(self.form.sizes[stratum])
-        return StratumShares(self.strata[stratum].lowest, self.form.scale, size / total, mean, self.at)
+    @cached_property
+    def shares(self) -> Shares:
+        """The shares of everybody."""
+        total, mean, _ = np.array(self.moments).T
+        lowest = np.array([one.lowest for one in self.strata])
+        return Shares(lowest, self.form.sizes / total, mean, self.form.scale, self.at)
 
     def losses(self, stratum: int, costs: FloatArray) -> FloatArray:
         """The privacy losses of people of the stratum with these costs."""
-        return self.shares(stratum).weights(costs) * self.strength
+        return self.shares.weights(costs, stratum) * self.strength
 
     @property
     def largest_loss(self) -> float:

@@ -50,6 +50,9 @@ _CLOSE = 1e-7
 """A step of Newton's method this small, relatively, is the last: what it leaves is its square."""
 
 _ROUNDS = 200
+_PARTS, _FEW = 8, 256
+"""Intervals are divided into so many parts at a time, up to so many: calls of NumPy then cost more than evaluations."""
+
 _LEAST_PRICE = 1e-300
 _LEAST_PART = 1e-150
 _SELECTED = 512
@@ -354,13 +357,14 @@ class _Marginal:
 
         ``G`` rises by no more than ``x``, so it has no zero in ``[x₁, x₂]`` if ``G(x₁) < x₁ − x₂`` or
         ``G(x₂) > x₂ − x₁``. ``G'`` is between ``1 + M(x₂)·h(x₁)`` and ``1 + M(x₁)·h(x₂)``: where that has one sign
-        there is at most one upward crossing. What is left is halved.
+        there is at most one upward crossing. What is left is divided.
         """
         start = np.maximum(-self._slack[at] * (1.0 - 1e-9), _LEAST_PART)
         at, start = (one[start < self._supply.turn_precision] for one in (at, start))
-        end = np.full(at.size, self._supply.turn_precision)
-        ends = [np.stack([x, *self._excess(at, x)[:3]]) for x in (start, end)]
-        found = [(at[:0], start[:0], end[:0])]
+        both = np.append(start, np.full(at.size, self._supply.turn_precision))
+        both_ends = np.stack([both, *self._excess(np.append(at, at), both)[:3]])
+        ends = both_ends[:, : at.size], both_ends[:, at.size :]
+        found = [(at[:0], start[:0], start[:0])]
         for _ in range(_ROUNDS):
             if at.size == 0:
                 break
@@ -371,9 +375,18 @@ class _Marginal:
             found.append((at[keep], x1[keep], x2[keep]))
             hopeless = (g1 < -width) | (g2 > width) | (1.0 + m1 * h2 < 0.0)
             rest = np.flatnonzero(~(rising | hopeless))
-            at, left, right = at[rest], ends[0][:, rest], ends[1][:, rest]
-            middle = np.where(x2[rest] > 4.0 * x1[rest], np.sqrt(x1[rest]) * np.sqrt(x2[rest]), 0.5 * (x1 + x2)[rest])
-            centre = np.stack([middle, *self._excess(at, middle)[:3]])
-            at, ends = np.append(at, at), [np.hstack([left, centre]), np.hstack([centre, right])]
+            at, ends = self._divided(at[rest], ends[0][:, rest], ends[1][:, rest])
         whose, low, high = zip(*found, strict=True)
         return np.concatenate(whose), np.concatenate(low), np.concatenate(high)
+
+    def _divided(
+        self, at: IndexArray, left: FloatArray, right: FloatArray
+    ) -> tuple[IndexArray, tuple[FloatArray, FloatArray]]:
+        """Return the parts of intervals: whose, and both ends; wide ones in equal ratios, and few in more parts."""
+        parts = _PARTS if at.size <= _FEW else 2
+        x1, x2, share = left[0, :, None], right[0, :, None], np.arange(1, parts) / parts
+        inner = np.where(x2 > 4.0 * x1, x1 ** (1.0 - share) * x2**share, x1 + (x2 - x1) * share).ravel()
+        between = np.stack([inner, *self._excess(np.repeat(at, parts - 1), inner)[:3]])
+        grid = np.concatenate([left[:, :, None], between.reshape(4, at.size, parts - 1), right[:, :, None]], axis=2)
+        ends = grid[:, :, :-1].reshape(4, -1), grid[:, :, 1:].reshape(4, -1)
+        return np.repeat(at, parts), ends

@@ -48,17 +48,6 @@ class Stratum:
     """``T`` where each enters."""
 
     @classmethod
-    def of(cls, problem: CentralProblem, rows: IndexArray, stratum: int) -> "Stratum":
-        """Return those of ``rows``, all of this stratum and with finite costs."""
-        costs = problem.costs[rows]
-        if (costs[1:] < costs[:-1]).any():
-            order = np.argsort(costs)  # among equals any order will do
-            rows, costs = rows[order], costs[order]
-        cheapest = float(costs[0])
-        base, offset = cheapest / problem.form.scale, problem.offsets(costs, cheapest)
-        return cls.from_offsets(rows, float(problem.form.sizes[stratum]), base, offset, problem.masses(rows))
-
-    @classmethod
     def from_offsets(
         cls, rows: IndexArray, size: float, base: float, offset: FloatArray, mass: FloatArray
     ) -> "Stratum":
@@ -90,13 +79,24 @@ class Stratum:
 
 def strata_of(problem: CentralProblem, rows: IndexArray) -> list[Stratum]:
     """Return some people, with finite costs, sorted in their strata; every stratum must have one."""
-    count = problem.form.sizes.size
-    if count == 1:
-        return [Stratum.of(problem, rows, 0)]
-    codes = problem.codes[rows]
-    order = np.argsort(codes.astype(np.uint16 if count < 1 << 16 else np.intp), kind="stable")
-    ends = np.cumsum(np.bincount(codes, minlength=count))
-    return [Stratum.of(problem, part, g) for g, part in enumerate(np.split(rows[order], ends[:-1]))]
+    form, costs = problem.form, problem.costs[rows]
+    if (costs[1:] < costs[:-1]).any():
+        order = np.argsort(costs)  # among equals any order will do
+        rows, costs = rows[order], costs[order]
+    counts, count = np.array([rows.size]), form.sizes.size
+    if count > 1:
+        codes = problem.codes[rows]
+        order = np.argsort(codes.astype(np.uint16 if count <= 1 << 16 else np.intp), kind="stable")
+        rows, costs, counts = rows[order], costs[order], np.bincount(codes, minlength=count)
+    ends = counts.cumsum()
+    cheapest = costs[ends - counts]
+    offset, mass = problem.offsets(costs, np.repeat(cheapest, counts)), problem.masses(rows)
+    strata, first = [], 0
+    for size, base, last in zip(form.sizes.tolist(), (cheapest / form.scale).tolist(), ends.tolist(), strict=True):
+        own = slice(first, last)
+        strata.append(Stratum.from_offsets(rows[own], size, base, offset[own], mass[own]))
+        first = last
+    return strata
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -10,28 +10,25 @@ from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.cut import optimum
 from hushbid.allocation.pieces import Point, shares
 from hushbid.allocation.problem import Allocation
-from hushbid.arrays import FloatArray, IndexArray
 
 
 def solve_uncapped(problem: CentralProblem) -> Allocation:
     """Return the global optimum of the central problem; caps are not looked at."""
     form = problem.form
     strata, point = optimum(problem)
-    bought: list[tuple[IndexArray, FloatArray]] = []
-    paid = 0.0
-    for one, count, moments in zip(strata, point.counts, point.moments, strict=True):
-        share = shares(one, count, moments, point.at)
-        bought.append((one.rows[:count], share))
-        paid += point.at * float((share * (one.base + one.offset[:count])).sum())  # W, with nothing to cancel
-    total = sum_of_losses(problem, point, paid)
-    weights, losses, active, expense = np.zeros(problem.costs.size), np.zeros(problem.costs.size), 0, 0.0
-    for sign, (rows, share) in zip(form.signs.tolist(), bought, strict=True):
-        weights[rows] = sign * form.weight * share
-        loss = np.where(share > 0.0, math.inf, 0.0) if total == math.inf else share * (total / math.sqrt(form.unit))
-        losses[rows] = loss
-        active += int(np.count_nonzero(share))
-        stated = problem.stated[rows]
-        expense += float((stated[stated > 0.0] * loss[stated > 0.0]).sum())
+    active = list(zip(strata, point.counts, strict=True))
+    rows = np.concatenate([one.rows[:count] for one, count in active])
+    share = np.concatenate(
+        [shares(one, count, moments, point.at) for (one, count), moments in zip(active, point.moments, strict=True)]
+    )
+    costs = np.concatenate([one.base + one.offset[:count] for one, count in active])
+    total = sum_of_losses(problem, point, point.at * float((share * costs).sum()))  # W, with nothing to cancel
+    weights, losses = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
+    weights[rows] = np.repeat(form.signs, point.counts) * form.weight * share
+    loss = np.where(share > 0.0, math.inf, 0.0) if total == math.inf else share * (total / math.sqrt(form.unit))
+    losses[rows] = loss
+    stated = problem.stated[rows]
+    expense = float((stated[stated > 0.0] * loss[stated > 0.0]).sum())
     noise = 2.0 / total / total if point.at == 0.0 else 0.0
     mse = float(form.target.reported_error(np.asarray(form.factor * (point.mse + noise))))
     implied = 0.5 * total * point.at * form.money / form.factor if point.at > 0.0 else 0.0
@@ -40,7 +37,7 @@ def solve_uncapped(problem: CentralProblem) -> Allocation:
         weights=weights,
         mse=mse,
         objective=form.target.objective(mse, expense),
-        active=active,
+        active=int(np.count_nonzero(share)),
         setting="central",
         error_weight=form.target.price_of_error(implied),
         _certify=partial(uncapped_lower_bound, problem),

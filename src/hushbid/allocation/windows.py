@@ -66,16 +66,16 @@ class Refine:
 
     def of(self, costs: FloatArray) -> Refined:
         """Of some costs."""
-        costs = costs[costs < self.parts[-1][1]]
+        costs = costs.compress(costs < self.parts[-1][1])
         if len(self.parts) == 1:
             within = costs >= self.parts[0][0]
-            below: tuple[ExactSums, ...] = (ExactSums.of(costs[~within]),)
+            below: tuple[ExactSums, ...] = (ExactSums.of(costs.compress(~within)),)
         else:
             # odd places are inside an interval, even ones below the next
             place = np.searchsorted(np.array(self.parts).ravel(), costs, side="right")
             within = place % 2 == 1
-            below = tuple(ExactSums.of(costs[place == 2 * part]) for part in range(len(self.parts)))
-        return Refined(below=below, histogram=Histogram.of(costs[within], self.shift))
+            below = tuple(ExactSums.of(costs.compress(place == 2 * part)) for part in range(len(self.parts)))
+        return Refined(below=below, histogram=Histogram.of(costs.compress(within), self.shift))
 
 
 def _bits(cost: float, shift: int) -> int:
@@ -135,7 +135,8 @@ class Listing:
 
     def of(self, costs: FloatArray) -> Window:
         """Of some costs."""
-        costs = costs[(costs >= self.start) & (costs <= self.high)]
-        within = costs >= self.low
-        inside, people = np.unique(costs[within], return_counts=True)
-        return Window(below=ExactSums.of(costs[~within]), costs=inside, people=people.astype(np.int64))
+        inside, people = np.unique(
+            costs.compress((costs >= max(self.start, self.low)) & (costs <= self.high)), return_counts=True
+        )
+        below = costs.compress((costs >= self.start) & (costs < self.low) & (costs <= self.high))
+        return Window(below=ExactSums.of(below), costs=inside, people=people.astype(np.int64))

@@ -251,8 +251,9 @@ def _bought_from_many(
 ) -> Decision:
     """Losses by a formula and rents by curves, as on engines."""
     refuse_unreleasable(purchase.largest_loss)
-    with np.errstate(invalid="ignore"):  # an infinite bid times no loss is nothing
-        payments = np.where(priced.loss > 0.0, bids * priced.loss, 0.0)
+    with np.errstate(invalid="ignore"):
+        payments = bids * priced.loss
+    np.copyto(payments, 0.0, where=priced.loss == 0.0)  # an infinite bid times no loss is nothing
     payments += priced.rent
     outside: FloatArray = np.broadcast_to(np.asarray(purchase.outside), bids.shape)
     if population.cares:

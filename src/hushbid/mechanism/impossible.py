@@ -26,7 +26,7 @@ def refuse_impossible(population: Population, costs: FloatArray) -> None:
         return _refuse_divergence(population, costs)
     finite = costs < math.inf
     if strata is not None:
-        refuse_without_sellers(population, np.bincount(strata.codes[finite], minlength=strata.count))
+        refuse_without_sellers(population, _sellers(strata, finite))
     if isinstance(population.goal, Accuracy):
         count = int(np.count_nonzero(finite))
         if count == 0:
@@ -64,13 +64,18 @@ def refuse_without_sellers(population: Population, sellers: IndexArray) -> None:
         )
 
 
+def _sellers(strata: Strata, finite: BoolArray) -> IndexArray:
+    """Return how many people of each stratum can be bought from."""
+    codes = strata.codes if finite.all() else strata.codes.compress(finite)
+    return np.bincount(codes, minlength=strata.count)
+
+
 def _precisions(population: Population, strata: Strata, finite: BoolArray) -> FloatArray:
     """``U_g``: the precision of all data in each stratum that can be bought."""
-    precision = 1.0 / np.broadcast_to(population.variance, finite.shape)
-    total: FloatArray = np.bincount(strata.codes[finite], weights=precision[finite], minlength=strata.count).astype(
-        np.float64, copy=False
-    )
-    return total
+    if not isinstance(population.variance, np.ndarray):
+        return _sellers(strata, finite) / population.variance
+    codes, precision = strata.codes.compress(finite), 1.0 / population.variance.compress(finite)
+    return np.bincount(codes, weights=precision, minlength=strata.count).astype(np.float64, copy=False)
 
 
 def refuse_unreachable(population: Population, count: int, planned: float) -> None:
@@ -125,15 +130,19 @@ def _indispensable_in_strata(population: Population, strata: Strata, costs: Floa
     Without caps.
     """
     finite, codes = costs < math.inf, strata.codes
-    sellers = np.bincount(codes[finite], minlength=strata.count)
-    needed = finite & (sellers[codes] == 1)
+    sole = _sellers(strata, finite) == 1
+    needed = finite & sole[codes] if sole.any() else np.zeros(finite.size, dtype=bool)
     if isinstance(population.goal, Accuracy):
         squares, total = np.square(strata.weights), _precisions(population, strata, finite)
-        own = 1.0 / np.broadcast_to(population.variance, finite.shape)
-        others = np.maximum(total[codes] - own, 0.0)
+        # each person's precision, or one of each stratum where all people's are the same
+        each = isinstance(population.variance, np.ndarray)
+        of = codes if each else np.arange(strata.count)
+        others = np.maximum(total[of] - 1.0 / population.variance, 0.0)
         with np.errstate(divide="ignore"):
-            left = np.sum(squares / total) - (squares / total)[codes] + squares[codes] / others
-        needed |= finite & (left >= population.aim.number**2)
+            left = np.sum(squares / total) - (squares / total)[of] + squares[of] / others
+        short = left >= population.aim.number**2
+        if short.any():
+            needed |= finite & (short if each else short[codes])
     elif isinstance(population.goal, Budget):
         paid = finite & (costs > 0.0)
         needed |= paid if np.count_nonzero(paid) == 1 else False

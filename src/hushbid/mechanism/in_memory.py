@@ -78,7 +78,8 @@ class ManyPeople:
         if estimate and (np.ndim(population.user_weight) > 0 or smallest < largest):
             return None
         groups = population.group_codes if len(population.groups) > 1 else None
-        costs = costs + 0.0  # no negative zero: bit patterns order the costs
+        if costs.min() <= 0.0:
+            costs = costs + 0.0  # no negative zero: bit patterns order the costs
         rows: list[slice | IndexArray] = [slice(None)]
         if population.strata is not None:
             rows = list(rows_by_stratum(population.strata.codes, population.strata.count))
@@ -148,4 +149,4 @@ def _finite(costs: FloatArray) -> FloatArray:
 def _lowest_bids(bids: FloatArray, groups: IntArray | None, count: int) -> dict[int, float]:
     if groups is None:
         return {0: float(bids.min())}
-    return {code: float(bids.min(initial=math.inf, where=groups == code)) for code in range(count)}
+    return {code: float(bids.compress(groups == code).min(initial=math.inf)) for code in range(count)}

@@ -13,12 +13,12 @@ from typing import NamedTuple
 import numpy as np
 
 from hushbid.allocation import Price
-from hushbid.allocation.from_sums import StratumShares, SummedOptimum
+from hushbid.allocation.from_sums import Shares, SummedOptimum
 from hushbid.allocation.rule_from_sums import SummedRule, SummedRules
-from hushbid.arrays import FloatArray, IndexArray, IntArray
+from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.summed import Counted
-from hushbid.payments import GroupCurves, rounding
+from hushbid.payments import GroupCurves, ladder_up_to, rounding
 from hushbid.priors import Prior
 from hushbid.priors.curves import Curve
 
@@ -34,9 +34,6 @@ _BLOCK = 1 << 15
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class StratumFormula:
     """The purchase from one stratum."""
-
-    shares: StratumShares
-    """Everybody's share in the estimate, without its sign, from their virtual cost."""
 
     sign: float
     """Of the stratum's weight."""
@@ -72,6 +69,9 @@ class SummedPurchase:
     """A purchase as formulas and curves."""
 
     strata: tuple[StratumFormula, ...]
+    shares: Shares
+    """Everybody's share in the estimate, without its sign, from their virtual cost."""
+
     together: float
     """``Λ = Σ|ℓ_g|``: a share times this is a weight."""
 
@@ -116,17 +116,26 @@ class SummedPurchase:
         self, bids: FloatArray, costs: FloatArray, groups: IntArray | None, strata: IntArray | IndexArray | None
     ) -> Priced:
         """Return the losses, weights and rents of people with these bids and virtual costs."""
-        loss, weight, rent = np.empty(bids.size), np.empty(bids.size), np.empty(bids.size)
+        loss, weight, rent = np.empty(bids.size), np.empty(bids.size), np.zeros(bids.size)
         found = Priced(loss, weight, rent, np.zeros(bids.size if self._matters_outside else 0))
-        for stratum, where in _parts(strata, len(self.strata), bids.size):
-            one, codes = self.strata[stratum], None if groups is None else groups[where]
-            share, bid = one.shares.weights(costs[where]), bids[where]
-            found.loss[where] = share * self.loss_per_share
-            found.weight[where] = share * (one.sign * self.together)
-            found.rent[where] = np.where(share > 0.0, _evaluate(one.rents, bid, codes), 0.0)
-            if self._matters_outside:
-                near = costs[where] < one.outside_level
-                found.outside[where] = np.where(near, _evaluate(one.outside, bid, codes), 0.0)
+        near = np.empty(found.outside.size, dtype=bool)
+        signs = self.together * np.array([one.sign for one in self.strata])
+        levels = np.array([one.outside_level for one in self.strata])
+        for start in range(0, bids.size, _BLOCK):
+            here = slice(start, start + _BLOCK)
+            code = 0 if strata is None else strata[here]
+            share = self.shares.weights(costs[here], code)
+            np.multiply(share, self.loss_per_share, out=loss[here])
+            np.multiply(share, signs.take(code), out=weight[here])
+            near[here] = (costs[here] < levels.take(code))[: near.size]
+        for stratum, where in _parts(strata, len(self.strata), loss > 0.0):
+            rent[where] = _evaluate(self.strata[stratum].rents, bids[where], None if groups is None else groups[where])
+        np.copyto(rent, 0.0, where=loss == 0.0)
+        if self._matters_outside:
+            for stratum, where in _parts(strata, len(self.strata), near):
+                codes = None if groups is None else groups[where]
+                found.outside[where] = _evaluate(self.strata[stratum].outside, bids[where], codes)
+            np.copyto(found.outside, 0.0, where=~near)
         return found
 
     @property
@@ -134,20 +143,26 @@ class SummedPurchase:
         return any(curve is not None for one in self.strata for curve in one.outside)
 
 
-def _parts(strata: IntArray | IndexArray | None, count: int, people: int) -> Iterator[tuple[int, slice | IndexArray]]:
-    """Everybody by stratum, so few at a time that they stay in the processor's cache."""
+def _parts(
+    strata: IntArray | IndexArray | None, count: int, some: BoolArray
+) -> Iterator[tuple[int, slice | IndexArray]]:
+    """Some people by stratum, so few at a time that they stay in the processor's cache; of one stratum everybody."""
     if strata is None:
-        for start in range(0, people, _BLOCK):
+        for start in range(0, some.size, _BLOCK):
             yield 0, slice(start, start + _BLOCK)
         return
-    for stratum, rows in enumerate(rows_by_stratum(strata, count)):
+    chosen = np.flatnonzero(some)
+    for stratum, places in enumerate(rows_by_stratum(strata.take(chosen), count)):
+        rows = chosen.take(places)
         for start in range(0, rows.size, _BLOCK):
             yield stratum, rows[start : start + _BLOCK]
 
 
 def rows_by_stratum(strata: IntArray | IndexArray, count: int) -> list[IndexArray]:
     """Return who is in each of so many strata."""
-    order = np.argsort(strata.astype(np.uint16 if count < 1 << 16 else np.int64), kind="stable")
+    # NumPy sorts short integers by their digits
+    narrow = np.uint8 if count <= 1 << 8 else np.uint16 if count <= 1 << 16 else np.int64
+    order = np.argsort(strata.astype(narrow), kind="stable")
     return np.split(order, np.cumsum(np.bincount(strata, minlength=count))[:-1])
 
 
@@ -177,6 +192,12 @@ class _OneStratum:
         """Below this virtual cost people of the stratum are bought from."""
         return self.rules.summed.level(self.stratum)
 
+    @property
+    def highest_level(self) -> float:
+        """Nobody is bought from above this virtual cost, whoever's is raised."""
+        summed = self.rules.summed
+        return summed.bracket.windows[self.stratum][1] * summed.form.scale * (1.0 + 1e-9)
+
     def losses(self, costs: FloatArray) -> FloatArray:
         """The privacy losses of people of the stratum with these virtual costs."""
         return self.rules.summed.losses(self.stratum, costs)
@@ -202,12 +223,19 @@ def purchase_of(
     idle = float(np.max(population.own_error)) if len(solved) == 1 else solved[1].mse * population.unit
     care = float(np.max(population.user_weight)) * (mse * population.unit + idle)
     rules = [SummedRules(one) for one in solved]
+    level = max(_OneStratum(rules[0], stratum).highest_level for stratum in range(len(counted)))
+    lowest = [min(one.lowest_bid.get(code, math.inf) for one in counted) for code in range(len(priors))]
+    ladders = [ladder_up_to(prior, low, level) for prior, low in zip(priors, lowest, strict=True)]
     formulas, curve_error, rent_error, largest, slack = [], 0.0, 0.0, 0.0, 0.0
     for stratum, (one, sign, size) in enumerate(zip(counted, form.signs.tolist(), form.sizes.tolist(), strict=True)):
         views, rents, outside = [_OneStratum(rule, stratum) for rule in rules], [], []
         for code, prior in enumerate(priors):
             group = GroupCurves(
-                views[0], prior, lowest=one.lowest_bid.get(code, math.inf), tolerance=population.tolerance
+                views[0],
+                prior,
+                lowest=one.lowest_bid.get(code, math.inf),
+                tolerance=population.tolerance,
+                ladder=ladders[code],
             )
             rents.append(group.rents())
             if len(views) > 1:
@@ -219,7 +247,6 @@ def purchase_of(
                 slack = max(slack, _slack(population, views[0], prior, care))
         formulas.append(
             StratumFormula(
-                shares=summed.shares(stratum),
                 sign=sign,
                 size=size,
                 active=int(summed.moments[stratum][0]),
@@ -230,6 +257,7 @@ def purchase_of(
         )
     return SummedPurchase(
         strata=tuple(formulas),
+        shares=summed.shares,
         together=math.sqrt(form.factor / form.unit),
         loss_per_share=summed.strength,
         squared_weights=squares,
@@ -262,7 +290,7 @@ def _slack(population: Population, one: _OneStratum, prior: Prior, care: float) 
         variance=float(np.max(population.variance)),
         objective=summed.objective,
         # their part of their stratum's weight
-        largest_weight=float(summed.shares(one.stratum).weights(lowest)[0]) / size,
+        largest_weight=float(summed.shares.weights(lowest, one.stratum)[0]) / size,
         top=top,
         cap=math.inf,
         care=care,

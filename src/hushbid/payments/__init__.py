@@ -32,7 +32,7 @@ In reading order:
 from hushbid.payments.alike import rents_of_alike
 from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_curves import GroupCurves
-from hushbid.payments.rent_integrals import rent_of_rule, rents
+from hushbid.payments.rent_integrals import ladder_up_to, rent_of_rule, rents
 from hushbid.payments.rule import EvenBounds, RentBounds, Rents, Replies, RuleWithPotential, rounding
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Rents",
     "Replies",
     "RuleWithPotential",
+    "ladder_up_to",
     "rent_of_rule",
     "rents",
     "rents_of_alike",

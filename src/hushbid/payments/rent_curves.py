@@ -9,6 +9,7 @@ from hushbid.arrays import FloatArray, IndexArray
 from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_integrals import rents
 from hushbid.payments.rule import Rents
+from hushbid.payments.virtual_cost_table import Ladder
 from hushbid.priors import Prior
 from hushbid.priors.curves import Curve, fit
 
@@ -48,6 +49,11 @@ class Purchase(Protocol):
         """Below this virtual cost people are bought from."""
         ...
 
+    @property
+    def highest_level(self) -> float:
+        """Nobody is bought from above this virtual cost, whoever's is raised."""
+        ...
+
     def losses(self, costs: FloatArray) -> FloatArray:
         """The privacy losses of people with these virtual costs."""
         ...
@@ -60,9 +66,15 @@ class Purchase(Protocol):
 class GroupCurves:
     """Rents and outside errors of one group in one stratum as functions of the bid."""
 
-    def __init__(self, bought: Purchase, prior: Prior, *, lowest: float, tolerance: float) -> None:
-        """``lowest`` is the smallest bid of the group; rents are right to ``tolerance`` of the largest payment."""
+    def __init__(
+        self, bought: Purchase, prior: Prior, *, lowest: float, tolerance: float, ladder: Ladder | None = None
+    ) -> None:
+        """``lowest`` is the smallest bid of the group; rents are right to ``tolerance`` of the largest payment.
+
+        A ``ladder`` is the table of ψ that all strata share.
+        """
         self._bought, self._prior = bought, prior
+        self._ladder = None if ladder is None else ladder.up_to(float(prior.virtual_cost_inverse(bought.highest_level)))
         self._lowest, self._tolerance = lowest, max(tolerance, FINEST)
         self.rent_error = 0.0
         self.largest = 0.0  # what a point was paid at most: errors are measured by it
@@ -109,6 +121,7 @@ class GroupCurves:
             bids,
             paid_besides=besides,
             tolerance=_AT_POINTS * self._tolerance,
+            ladder=self._ladder,
         )
         self.rent_error = max(self.rent_error, found.error)
         self.largest = max(self.largest, float((besides + found.estimate).max(initial=0.0)))
@@ -122,7 +135,7 @@ class GroupCurves:
         # the last bid that is bought from, and the ends of flat parts on the way
         high = max(float(prior.virtual_cost_inverse(bought.level)), low)
         inner = [end for part in prior.flat_parts for end in part[:2] if low < end < high]
-        return [low, *inner, *_jumps(prior, low, high), high]
+        return [low, *inner, *([] if prior.is_stepped else _jumps(prior, low, high)), high]
 
 
 def _jumps(prior: Prior, low: float, high: float) -> list[float]:

@@ -29,29 +29,44 @@ def rents(
     alike: NDArray[Any] | None = None,
     paid_besides: FloatArray | None = None,
     tolerance: float = 1e-6,
+    ladder: Ladder | None = None,
 ) -> Rents:
     """The rents of people ``rows``, who bid ``bids`` and share ``prior``.
 
     ``cap`` clips the rule. ``alike`` marks people who face the same rule if their bids are equal (so that equals are
     computed once). The enclosure's half-width is at most ``tolerance`` times the largest of ``paid_besides + rent``
-    wherever ψ is smooth enough for it, and rounding allows it; the result says what was reached.
+    wherever ψ is smooth enough for it, and rounding allows it; the result says what was reached. A ``ladder`` from
+    `ladder_up_to` saves making one.
     """
     if rows.size == 0:
         return Rents(lower=np.zeros(0), upper=np.zeros(0), estimate=np.zeros(0), evaluations=0)
+    # ψ a step function: a finite sum
     if prior.is_stepped:
         return _finite_sum(rule, prior.flat_parts, rows, bids, cap, alike)
     besides = np.zeros(rows.size) if paid_besides is None else paid_besides
     # else by integration, once for all who have the same bid and face the same rule
     one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(bids, alike)
     if one.size < rows.size:
-        found = _by_integration(rule, prior, rows[one], bids[one], cap, besides[one], tolerance)
+        found = _by_integration(rule, prior, rows[one], bids[one], cap, besides[one], tolerance, ladder)
         return Rents(
             lower=found.lower[kind],
             upper=found.upper[kind],
             estimate=found.estimate[kind],
             evaluations=found.evaluations,
         )
-    return _by_integration(rule, prior, rows, bids, cap, besides, tolerance)
+    return _by_integration(rule, prior, rows, bids, cap, besides, tolerance, ladder)
+
+
+def ladder_up_to(prior: Prior, low: float, level: float) -> Ladder | None:
+    """Return a table of ψ for people who bid at least ``low``, if nothing is bought above a virtual cost of ``level``.
+
+    None where rents need no table, or there is nothing to tabulate.
+    """
+    top = prior.support[1]
+    high = float(prior.virtual_cost_inverse(level)) if low < level < np.inf else low
+    if prior.is_stepped or prior.is_linear or not low < high < np.inf:
+        return None
+    return Ladder.over(prior, low, min(high + 1e-6 * (high - low), top))
 
 
 def _one_of_each(bids: FloatArray, alike: NDArray[Any] | None) -> tuple[IndexArray, IndexArray]:
@@ -79,6 +94,7 @@ def _by_integration(
     cap: float,
     besides: FloatArray,
     tolerance: float,
+    ladder: Ladder | None = None,
 ) -> Rents:
     """Integrate for each person: people who reach the same bid by a cap do not face the same rule."""
     if cap < np.inf:
@@ -87,8 +103,8 @@ def _by_integration(
     # uniform and the like: two optimal values
     if prior.is_linear:
         return _closed_form(rule, prior, rows, bids, besides, tolerance)
-    ladder, costs = Ladder.reaching(rule, prior, rows, bids), prior.virtual_cost(bids)
-    found = Enclosures(rule, ladder, rows, bids, costs)
+    ladder = ladder or Ladder.reaching(rule, prior, rows, bids)
+    found = Enclosures(rule, ladder, rows, bids, prior.virtual_cost(bids))
     found.run(besides, tolerance)
     tail = tail_of(found.at_end, ladder, top)
     for _ in range(_FINER):  # those for whom the table of ψ was too coarse

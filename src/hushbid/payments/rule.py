@@ -144,7 +144,7 @@ class EvenBounds:
         """The largest distance of an end from its estimate, as both are rounded."""
         found = 0.0
         for start in range(0, self.rents.size, _BLOCK):
-            rents = self.rents[start : start + _BLOCK][self.losses[start : start + _BLOCK] > 0.0]
+            rents, sold = self.rents[start : start + _BLOCK], self.losses[start : start + _BLOCK] > 0.0
             ends = (rents + self.error) - rents, rents - (rents - self.error)
-            found = max(found, *(float(one.max(initial=0.0)) for one in ends))
+            found = max(found, *(float(np.where(sold, one, 0.0).max()) for one in ends))
         return found

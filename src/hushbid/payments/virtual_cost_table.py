@@ -46,7 +46,11 @@ class Ladder:
     @classmethod
     def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids: FloatArray) -> "Ladder":
         """From the smallest bid to where nothing is bought from any of the people any more."""
-        low, high = float(bids.min()), _end_of_buying(rule, prior, rows, bids)
+        return cls.over(prior, float(bids.min()), _end_of_buying(rule, prior, rows, bids))
+
+    @classmethod
+    def over(cls, prior: Prior, low: float, high: float) -> "Ladder":
+        """From one bid to another."""
         # even steps; geometric ones too if bids span orders of magnitude
         z = np.linspace(low, high, _NODES + 1)
         if high - low > 1e3 * max(low, 1e-12 * high):
@@ -76,6 +80,18 @@ class Ladder:
             z = np.concatenate([z, middle])[order]
             x = np.maximum.accumulate(np.concatenate([x, prior.virtual_cost(middle)])[order])
         return cls._of(z, x)
+
+    def up_to(self, bid: float) -> "Ladder":
+        """The same up to the first node above a bid."""
+        last = min(max(int(self.z.searchsorted(bid, side="right")), 1) + 1, self.z.size)
+        return Ladder(
+            z=self.z[:last],
+            x=self.x[:last],
+            slope=self.slope[: last - 1],
+            rises=self.rises[:last],
+            falls=self.falls[:last],
+            flats=self.flats[:last],
+        )
 
     def finer(self, prior: Prior) -> "Ladder":
         """Every cell cut in four."""

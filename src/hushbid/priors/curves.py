@@ -10,11 +10,13 @@ from hushbid.arrays import FloatArray, IndexArray
 from hushbid.priors.tables import IncreasingTable
 
 _DEGREE = 12
-_SPLIT = 4
+_FIRST_SPLIT, _SPLIT = 2, 4
+"""Into how many parts a piece is split: few at first, as most curves are smooth, and more around a corner or a jump."""
+
 _ROUNDS = 32
 _MOST_PIECES = 512
 _NUMBERS = 8
-_FEW_PIECES = 32
+_FEW_PIECES = 64
 _HELPS = 0.1
 """Splitting a smooth piece divides its error by far more than this says."""
 
@@ -50,14 +52,14 @@ class Curve:
         low, high = self.breaks[:-1], self.breaks[1:]
         middle, stretch = 0.5 * (low + high), 2.0 / (high - low)
         if low.size == 1:
-            x = np.clip((bids - middle) * stretch, -1.0, 1.0)
+            x = _within((bids - middle) * stretch)
             value = np.full(bids.size, float(self.coefficients[-1, 0]))
             for row in self.coefficients[-2::-1, 0].tolist():
                 value *= x
                 value += row
             return value
         piece = self._piece(bids)
-        x = np.clip((bids - middle[piece]) * stretch[piece], -1.0, 1.0)
+        x = _within((bids - middle.take(piece)) * stretch.take(piece))
         found: FloatArray = np.asarray(self.coefficients[-1].take(piece))
         term = np.empty(bids.size)
         for coefficient in self.coefficients[-2::-1]:
@@ -70,10 +72,16 @@ class Curve:
         inner = self.breaks[1:-1]
         if inner.size > _FEW_PIECES:
             return np.asarray(inner.searchsorted(bids, side="left"))
-        piece = np.zeros(bids.size, dtype=np.intp)
+        piece = np.zeros(bids.size, dtype=np.uint8)
         for end in inner.tolist():
-            piece += bids > end
-        return piece
+            piece += (bids > end).view(np.uint8)
+        return piece.astype(np.intp)
+
+
+def _within(places: FloatArray) -> FloatArray:
+    """Return places in a piece, those beyond its ends at the ends."""
+    np.maximum(places, -1.0, out=places)
+    return np.minimum(places, 1.0, out=places)
 
 
 def fit(
@@ -113,17 +121,22 @@ def fit(
         done.append((high[good], coefficients[good]))
         worst = max(worst, float(error[good].max(initial=0.0)))
         left = ~(good | short)
-        low, high, before = _split(low[left], high[left], error[left])
+        low, high, before = _split(low[left], high[left], error[left], _SPLIT if round_ else _FIRST_SPLIT)
         if not low.size and not numbers.size:
             break
     else:
         done.append(_constants(numbers, function(numbers)))
     tops = np.concatenate([part[0] for part in done])
     order = np.argsort(tops)
-    powers, cut = _trimmed(np.concatenate([part[1] for part in done])[order], _TRIMMED * wanted)
-    # the lowest break is a piece of its own, at 0 too wide enough to divide by
+    tops, coefficients = tops[order], np.concatenate([part[1] for part in done])[order]
+    # no piece for the lowest number alone where the next one continues to it
+    off = abs(float(_at_left_end(coefficients[min(1, tops.size - 1)]) - coefficients[0, 0]))
+    if tops.size > 1 and off <= wanted:
+        tops, coefficients, worst = tops[1:], coefficients[1:], max(worst, off)
+    powers, cut = _trimmed(coefficients, _TRIMMED * wanted)
+    # the lowest break may be a piece of its own, at 0 too wide enough to divide by
     start = np.nextafter(ends[0], -np.inf) - np.finfo(np.float64).tiny
-    return Curve(np.concatenate([[start], tops[order]]), powers, worst + cut)
+    return Curve(np.concatenate([[start], tops]), powers, worst + cut)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,13 +168,20 @@ def by_curve(table: IncreasingTable, breaks: Sequence[float]) -> IncreasingTable
     return IncreasingTable(_ReadOff(logarithm, ends, table.function), points, table.unrounded(points))
 
 
-def _split(low: FloatArray, high: FloatArray, error: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def _at_left_end(coefficients: FloatArray) -> float:
+    """Return the value of a Chebyshev series at −1."""
+    return float(coefficients[::2].sum() - coefficients[1::2].sum())
+
+
+def _split(
+    low: FloatArray, high: FloatArray, error: FloatArray, parts: int
+) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Intervals cut into equal parts, each with the error of the whole."""
-    edges = low[:, None] + (high - low)[:, None] * (np.arange(_SPLIT + 1) / _SPLIT)
+    edges = low[:, None] + (high - low)[:, None] * (np.arange(parts + 1) / parts)
     edges[:, -1] = high
     starts, stops = edges[:, :-1].ravel(), edges[:, 1:].ravel()
     some = starts < stops  # fewer numbers than parts
-    return starts[some], stops[some], np.repeat(error, _SPLIT)[some]
+    return starts[some], stops[some], np.repeat(error, parts)[some]
 
 
 def _trimmed(coefficients: FloatArray, allowed: float) -> tuple[FloatArray, float]:
