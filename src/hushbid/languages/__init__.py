@@ -15,10 +15,21 @@ from hushbid.languages.sentences import (
     Language,
     Sentence,
     language,
+    language_codes,
     languages,
     noted,
     noted_plural,
     noted_within,
 )
 
-__all__ = ["ENGLISH", "Language", "Sentence", "language", "languages", "noted", "noted_plural", "noted_within"]
+__all__ = [
+    "ENGLISH",
+    "Language",
+    "Sentence",
+    "language",
+    "language_codes",
+    "languages",
+    "noted",
+    "noted_plural",
+    "noted_within",
+]

@@ -106,13 +106,19 @@ def noted_plural(one: str, many: str, n: int, /, **values: object) -> Sentence:
 
 
 @cache
+def language_codes() -> tuple[str, ...]:
+    """The code of every language: English, then those that there is a catalogue for."""
+    names = sorted(file.name for file in files("hushbid.languages").iterdir())
+    return ENGLISH, *(name.removesuffix(".po") for name in names if name.endswith(".po"))
+
+
+@cache
 def languages() -> dict[str, Language]:
-    """Every language by its code, English first, then those that there is a catalogue for."""
+    """Every language by its code, English first."""
     found = {ENGLISH: Language(ENGLISH, NullTranslations())}
-    for file in sorted(files("hushbid.languages").iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".po"):
-            code = file.name.removesuffix(".po")
-            found[code] = Language(code, read_catalogue(file.read_text(encoding="utf-8"), file.name))
+    for code in language_codes()[1:]:
+        text = files("hushbid.languages").joinpath(f"{code}.po").read_text(encoding="utf-8")
+        found[code] = Language(code, read_catalogue(text, f"{code}.po"))
     return found
 
 

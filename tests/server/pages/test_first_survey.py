@@ -124,7 +124,7 @@ class Guest:
             self.page.fill(at, answer) if kind == "number" else self.page.select_option(at, answer)
         self.look("3-answers")
         self.press("Give price and answers")
-        self.page.wait_for_selector(f"text={self.says('visit.stage.bid.title')}")
+        self.page.wait_for_selector(f"text={self.says('Your price and your answers are in')}")
         self.look("4-standing")
 
     def say_where(self, handle: str) -> None:
