@@ -16,7 +16,7 @@ FOLDER = SOURCE / "languages"
 _CONTEXT: tuple[object, ...] = ((1, "c"), 2)
 _PYTHON = {
     **dict.fromkeys(("noted", "say", "t", "texts"), None),
-    **dict.fromkeys(("plural", "noted_plural", "say_plural"), (1, 2)),
+    **dict.fromkeys(("plural", "noted_forms", "noted_plural", "say_plural"), (1, 2)),
     **dict.fromkeys(("within", "noted_within", "say_within"), _CONTEXT),
 }
 _FLEETING = (b'"POT-', b'"PO-', b'"Generated-By', b'"Report-', b'"Last-', b'"Project-', b'"Language-Team')

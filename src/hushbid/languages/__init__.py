@@ -12,24 +12,32 @@ escaped when they are filled in (`hushbid.report.rendering`).
 
 from hushbid.languages.sentences import (
     ENGLISH,
+    Forms,
     Language,
     Sentence,
+    Within,
+    Wording,
     language,
     language_codes,
     languages,
     noted,
+    noted_forms,
     noted_plural,
     noted_within,
 )
 
 __all__ = [
     "ENGLISH",
+    "Forms",
     "Language",
     "Sentence",
+    "Within",
+    "Wording",
     "language",
     "language_codes",
     "languages",
     "noted",
+    "noted_forms",
     "noted_plural",
     "noted_within",
 ]

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from gettext import NullTranslations
 from importlib.resources import files
+from typing import NamedTuple
 
 from hushbid.errors import InputError
 from hushbid.languages.catalogue import read_catalogue
@@ -95,9 +96,32 @@ def noted(message: str) -> str:
     return message
 
 
-def noted_within(context: str, message: str) -> tuple[str, str]:
+class Within(NamedTuple):
+    """A text that has another translation in another context."""
+
+    context: str
+    message: str
+
+
+class Forms(NamedTuple):
+    """What is said of one, and of many."""
+
+    one: str
+    many: str
+
+
+Wording = str | Within | Forms
+"""A sentence that is said elsewhere, as it is noted."""
+
+
+def noted_within(context: str, message: str) -> Within:
     """Mark a text that is said elsewhere, and has another translation in another context."""
-    return context, message
+    return Within(context, message)
+
+
+def noted_forms(one: str, many: str) -> Forms:
+    """Mark a sentence about one or many that is said elsewhere."""
+    return Forms(one, many)
 
 
 def noted_plural(one: str, many: str, n: int, /, **values: object) -> Sentence:

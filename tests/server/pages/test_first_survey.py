@@ -84,7 +84,8 @@ class Guest:
         self.page = self.hers.page()
 
     def says(self, text: str) -> str:
-        return languages()[self.language](text)
+        texts = languages()[self.language]
+        return texts.coded(text) if text in texts else texts(text)
 
     def press(self, text: str) -> None:
         self.page.locator("main").get_by_role("button", name=self.says(text), exact=True).click()
@@ -124,7 +125,7 @@ class Guest:
             self.page.fill(at, answer) if kind == "number" else self.page.select_option(at, answer)
         self.look("3-answers")
         self.press("Give price and answers")
-        self.page.wait_for_selector(f"text={self.says('Your price and your answers are in')}")
+        self.page.wait_for_selector(f"text={self.says('visit.stage.bid.title')}")
         self.look("4-standing")
 
     def say_where(self, handle: str) -> None:
@@ -135,7 +136,7 @@ class Guest:
         self.page.fill("#handle", handle)
         self.look("5-payout")
         self.press("Store it")
-        self.page.wait_for_selector(f"text={self.says('payout.change_go')}")  # back where she stands
+        self.page.wait_for_selector(f"text={self.says('Change or forget it')}")  # back where she stands
         assert handle not in self.page.content(), "only its end is shown"
 
     def withdraw(self) -> None:
