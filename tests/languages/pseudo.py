@@ -86,7 +86,7 @@ def main() -> None:
     from tests.server.pages.tour import server_pages
 
     with tempfile.TemporaryDirectory() as folder:
-        pages = {**report_pages(CODE), **server_pages(Path(folder), (CODE,))}
+        pages = {**report_pages(CODE), **server_pages(Path(folder), (CODE,), rows_that_type=1)}
     Path(sys.argv[2]).write_text(json.dumps(pages), encoding="utf-8")
 
 
