@@ -16,9 +16,10 @@ FOLDER = SOURCE / "languages"
 _CONTEXT: tuple[object, ...] = ((1, "c"), 2)
 _PYTHON = {
     **dict.fromkeys(("noted", "say", "t", "texts"), None),
-    **dict.fromkeys(("plural", "noted_plural", "say_plural"), (1, 2)),
+    **dict.fromkeys(("plural", "noted_forms", "noted_plural", "say_plural"), (1, 2)),
     **dict.fromkeys(("within", "noted_within", "say_within"), _CONTEXT),
 }
+_FLEETING = (b'"POT-', b'"PO-', b'"Generated-By', b'"Report-', b'"Last-', b'"Project-', b'"Language-Team')
 _SILENT = ("client",)
 """Packages that say nothing in any other language."""
 
@@ -42,10 +43,10 @@ def extracted() -> Catalog:
 
 
 def written(catalogue: Catalog) -> bytes:
-    """A catalogue as text: without line numbers, which change with every edit."""
+    """A catalogue as text: without line numbers, dates and versions, which change for no reason of a translator's."""
     content = BytesIO()
-    write_po(content, catalogue, width=120, include_lineno=False, ignore_obsolete=True, omit_header=False)
-    return content.getvalue()
+    write_po(content, catalogue, width=120, include_lineno=False, ignore_obsolete=True)
+    return b"".join(line for line in content.getvalue().splitlines(True) if not line.startswith(_FLEETING))
 
 
 def updated(path: Path, messages: Catalog) -> bytes:

@@ -68,7 +68,7 @@ def test_a_new_sentence_is_noticed(messages: Catalog) -> None:
     changed = extracted()
     changed.add("A sentence that nobody has translated.")
     for path in CATALOGUES:
-        with pytest.raises(InputError, match="a msgstr that is not empty|neither fuzzy"):
+        with pytest.raises(InputError, match=r"a msgstr that is not empty|neither fuzzy"):
             read_catalogue(updated(path, changed).decode(), path.name)
 
 

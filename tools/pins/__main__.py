@@ -17,6 +17,7 @@ from collections import Counter
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
+TOUR = ROOT / "tests" / "server" / "pages" / "tour.py"
 KEPT = ROOT / "build" / "pins"
 
 
@@ -59,7 +60,7 @@ def _changed(old: list[str], new: list[str]) -> list[tuple[str, ...]]:
 def _earlier(commit: str) -> dict[str, str]:
     full = _git("rev-parse", f"{commit}^{{commit}}").decode().strip()
     makers = b"".join(
-        path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py")) if path.name != "__main__.py"
+        path.read_bytes() for path in [TOUR, *sorted(Path(__file__).parent.glob("*.py"))] if path.name != "__main__.py"
     )
     kept = KEPT / f"{full[:12]}-{hash_of(makers)}.json"
     if kept.exists():

@@ -21,11 +21,11 @@ Pages = dict[str, str]
 def main() -> None:
     tree, target = sys.argv[1:3]
     sys.path[:0] = [f"{tree}/src", tree, str(Path(__file__).resolve().parents[2])]
-    from tools.pins.server_states import server_pages
+    from tests.server.pages.tour import server_pages
 
     found = {**template_pages(), **report_pages()}
     with tempfile.TemporaryDirectory() as folder:
-        found |= server_pages(Path(folder))
+        found |= server_pages(Path(folder), LANGUAGES)
     Path(target).write_text(json.dumps({name: normal(page) for name, page in found.items()}, ensure_ascii=False))
 
 

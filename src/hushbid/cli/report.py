@@ -7,6 +7,7 @@ import click
 
 from hushbid.cli.common import Number, OneFile, Steps, read_record, tell
 from hushbid.cli.common import command as make_command
+from hushbid.languages import ENGLISH, language_codes
 
 
 @make_command("report")
@@ -26,7 +27,11 @@ from hushbid.cli.common import command as make_command
     help="How sure the interval is to be.",
 )
 @click.option(
-    "--language", type=click.Choice(["en", "de"]), default="en", show_default=True, help="What the page is written in."
+    "--language",
+    type=click.Choice(language_codes()),
+    default=ENGLISH,
+    show_default=True,
+    help="What the page is written in.",
 )
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Attack the record's claims for the page.")
 @click.option("--out", type=OneFile(), metavar="FILE.html", help="Where to write it.  [default: report.html by RECORD]")

@@ -12,13 +12,32 @@ escaped when they are filled in (`hushbid.report.rendering`).
 
 from hushbid.languages.sentences import (
     ENGLISH,
+    Forms,
     Language,
     Sentence,
+    Within,
+    Wording,
     language,
+    language_codes,
     languages,
     noted,
+    noted_forms,
     noted_plural,
     noted_within,
 )
 
-__all__ = ["ENGLISH", "Language", "Sentence", "language", "languages", "noted", "noted_plural", "noted_within"]
+__all__ = [
+    "ENGLISH",
+    "Forms",
+    "Language",
+    "Sentence",
+    "Within",
+    "Wording",
+    "language",
+    "language_codes",
+    "languages",
+    "noted",
+    "noted_forms",
+    "noted_plural",
+    "noted_within",
+]

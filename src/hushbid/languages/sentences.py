@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from functools import cache, cached_property
 from gettext import NullTranslations
 from importlib.resources import files
+from typing import NamedTuple
 
 from hushbid.errors import InputError
 from hushbid.languages.catalogue import read_catalogue
@@ -95,9 +96,32 @@ def noted(message: str) -> str:
     return message
 
 
-def noted_within(context: str, message: str) -> tuple[str, str]:
+class Within(NamedTuple):
+    """A text that has another translation in another context."""
+
+    context: str
+    message: str
+
+
+class Forms(NamedTuple):
+    """What is said of one, and of many."""
+
+    one: str
+    many: str
+
+
+Wording = str | Within | Forms
+"""A sentence that is said elsewhere, as it is noted."""
+
+
+def noted_within(context: str, message: str) -> Within:
     """Mark a text that is said elsewhere, and has another translation in another context."""
-    return context, message
+    return Within(context, message)
+
+
+def noted_forms(one: str, many: str) -> Forms:
+    """Mark a sentence about one or many that is said elsewhere."""
+    return Forms(one, many)
 
 
 def noted_plural(one: str, many: str, n: int, /, **values: object) -> Sentence:
@@ -106,13 +130,19 @@ def noted_plural(one: str, many: str, n: int, /, **values: object) -> Sentence:
 
 
 @cache
+def language_codes() -> tuple[str, ...]:
+    """The code of every language: English, then those that there is a catalogue for."""
+    names = sorted(file.name for file in files("hushbid.languages").iterdir())
+    return ENGLISH, *(name.removesuffix(".po") for name in names if name.endswith(".po"))
+
+
+@cache
 def languages() -> dict[str, Language]:
-    """Every language by its code, English first, then those that there is a catalogue for."""
+    """Every language by its code, English first."""
     found = {ENGLISH: Language(ENGLISH, NullTranslations())}
-    for file in sorted(files("hushbid.languages").iterdir(), key=lambda file: file.name):
-        if file.name.endswith(".po"):
-            code = file.name.removesuffix(".po")
-            found[code] = Language(code, read_catalogue(file.read_text(encoding="utf-8"), file.name))
+    for code in language_codes()[1:]:
+        text = files("hushbid.languages").joinpath(f"{code}.po").read_text(encoding="utf-8")
+        found[code] = Language(code, read_catalogue(text, f"{code}.po"))
     return found
 
 

@@ -35,7 +35,7 @@ In reading order:
 - `page`: the page around them, its opening and its policy.
 - `conduct`: how a server's campaign was carried out; shown with who was bought from.
 - `rendering`: how templates are filled in; the server's pages use it too.
-- `language`: what a report says in German, and how it writes numbers; its other half stands in ``templates/de``.
+- `language`: what a report says in the language of the page, and how it writes numbers.
 - `svg`: scales, axes and marks for all pictures.
 - `schedule_chart`: privacy loss and payment against what a person bids; the privacy section shows it.
 - `answers_chart`: what a survey found for each of its questions; the section of the estimate shows it.

@@ -182,7 +182,7 @@ def build_report(
     ``menu``, from ``market.menu``, stands in for the schedule where too few people are behind it. ``money`` is
     what is really paid; with a ``currency`` alone, payments are rounded up to its smallest coin. ``settlement`` is the
     account of whoever keeps one: who delivered, what is owed and paid; ``conduct`` likewise what was asked, when, and
-    who took no part. ``notices`` are shown above all else. ``language`` is that of the page, "en" or "de"; what the
+    who took no part. ``notices`` are shown above all else. ``language`` is the code of that of the page; what the
     caller words stays as it is.
     """
     if not 0.0 < as_number(level, "level") < 1.0:

@@ -177,9 +177,9 @@ class Listening(Texts):
 
     heard: set[str] = field(default_factory=set)
 
-    def coded(self, code: str, /, **values: object) -> str:
+    def coded(self, code: str, n: int = 1, /, **values: object) -> str:
         self.heard.add(code)
-        return Texts.coded(self, code, **values)
+        return Texts.coded(self, code, n, **values)
 
 
 MENU = MenuView(
@@ -294,6 +294,7 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
         assert english.coded(name) in page(**only)
         assert english.coded(name) not in page()
     assert "Destroyed 45 days after the campaign is over." in page(payout="email", payout_days=45)
+    assert "Destroyed 1 day after the campaign is over." in page(payout="email", payout_days=1)
     assert "Destroyed" not in page()
 
 

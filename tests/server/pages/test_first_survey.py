@@ -84,7 +84,8 @@ class Guest:
         self.page = self.hers.page()
 
     def says(self, text: str) -> str:
-        return languages()[self.language](text)
+        texts = languages()[self.language]
+        return texts.coded(text) if text in texts else texts(text)
 
     def press(self, text: str) -> None:
         self.page.locator("main").get_by_role("button", name=self.says(text), exact=True).click()
@@ -135,7 +136,7 @@ class Guest:
         self.page.fill("#handle", handle)
         self.look("5-payout")
         self.press("Store it")
-        self.page.wait_for_selector(f"text={self.says('payout.change_go')}")  # back where she stands
+        self.page.wait_for_selector(f"text={self.says('Change or forget it')}")  # back where she stands
         assert handle not in self.page.content(), "only its end is shown"
 
     def withdraw(self) -> None:

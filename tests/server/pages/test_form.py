@@ -289,10 +289,10 @@ def test_a_pilot_that_cannot_be_used_is_told_by_its_row_and_never_by_what_it_hol
 ) -> None:
     with pytest.raises(PilotRefused) as refused:
         fitted_pilot(content)
-    assert refused.value.text == f"form.{text}"
+    assert refused.value.code == f"form.{text}"
     assert refused.value.values == values
     for language in languages().values():
-        assert "secret" not in language.coded(refused.value.text, **values)
+        assert "secret" not in language.coded(refused.value.code, **values)
 
 
 def test_the_form_has_a_field_for_every_setting() -> None:

@@ -11,11 +11,12 @@ from typing import Any, ClassVar
 from pydantic import ConfigDict
 
 from hushbid.errors import InputError
+from hushbid.languages import language_codes
 from hushbid.server.domain.text import checked_text
 
 LONGEST_CONSENT = {"controller": 500, "contact": 500, "purpose": 2_000, "storage": 2_000}
 LONGEST_OWN_TEXT = 20_000
-LANGUAGES = ("en", "de")
+LANGUAGES = language_codes()
 """The languages in which an analyst can word a text of her own: those of the pages."""
 
 
@@ -38,17 +39,19 @@ class Consent:
     """How long what is kept outside this server, such as proofs of payment."""
 
     texts: Mapping[str, str] = field(default_factory=dict)
-    """A text of the analyst's own by language, en or de; where a language has none, the other's is shown."""
+    """A text of the analyst's own by language; where a language has none, another one's is shown."""
 
     def __post_init__(self) -> None:
         for name, most in LONGEST_CONSENT.items():
             told = f"consent.{name}"
             object.__setattr__(self, name, checked_text(getattr(self, name), told, longest=most))
         if not isinstance(self.texts, Mapping):
-            raise InputError("consent.texts must be texts by language, en or de.", field="consent.texts")
+            raise InputError(
+                f"consent.texts must be texts by language, {' or '.join(LANGUAGES)}.", field="consent.texts"
+            )
         for language in self.texts:
             if language not in LANGUAGES:
-                told = f"consent.texts must be in en or de, got {str(language)[:20]!r}."
+                told = f"consent.texts must be in {' or '.join(LANGUAGES)}, got {str(language)[:20]!r}."
                 raise InputError(told, field="consent.texts")
         checked = {
             language: checked_text(text, f"consent.texts.{language}", longest=LONGEST_OWN_TEXT)

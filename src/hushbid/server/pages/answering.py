@@ -53,7 +53,7 @@ def _read(visit: Visit, asked: Asked, typed: str) -> Asked:
         answer = _answer(visit, question, typed)
     except Unreadable as refused:
         low, high = question.get("bounds", (0.0, 1.0))
-        told = visit.texts.coded(refused.text, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
+        told = visit.texts.coded(refused.code, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
         return Asked(field=asked.field, question=question, typed=typed, problem=told)
     return Asked(field=asked.field, question=question, typed=typed, answer=answer)
 

@@ -201,7 +201,8 @@ def _kept(t: Texts, view: ParticipationView, stated: Mapping[str, Any], key: str
         (t.coded("kept.agreement"), t.coded("kept.agreement_text")),
     ]
     if stated["payout"] != "none":
-        lines.append((t.coded("kept.payout"), t.coded("kept.payout_text", days=stated["payout_days"])))
+        days = int(stated["payout_days"])
+        lines.append((t.coded("kept.payout"), t.coded("kept.payout_text", days, days=days)))
     if stated["consent"].get("storage"):
         lines.append((t.coded("kept.storage"), stated["consent"]["storage"]))
     return tuple(lines)

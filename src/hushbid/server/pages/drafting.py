@@ -223,7 +223,7 @@ async def _with_pilot(visit: Visit, form: Form, typed: Mapping[str, str]) -> tup
         fitted = await visit.app.compute(visit.who, fitted_pilot, form.file)
     except PilotRefused as refused:
         values = "".join(f"&{name}={value}" for name, value in refused.values.items())
-        return {**typed, "prices": "pilot"}, f"?pilot={refused.text.removeprefix('form.')}{values}"
+        return {**typed, "prices": "pilot"}, f"?pilot={refused.code.removeprefix('form.')}{values}"
     return {**typed, "prices": "pilot", "pilot": fitted.prior, "pilot_people": str(fitted.people)}, ""
 
 

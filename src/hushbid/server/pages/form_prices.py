@@ -135,8 +135,8 @@ class FittedPilot:
 class PilotRefused(Unreadable):
     """A pilot's file that cannot be used."""
 
-    def __init__(self, text: str, **values: str) -> None:
-        super().__init__(text)
+    def __init__(self, code: str, **values: str) -> None:
+        super().__init__(code)
         self.values = values
 
 

@@ -36,9 +36,9 @@ class Reading:
         """Whether a box is ticked."""
         return self.typed.get(name, "") == "yes"
 
-    def refuse(self, name: str, text: str, **values: str) -> None:
+    def refuse(self, name: str, code: str, **values: str) -> None:
         """Say what is wrong with a field, unless something was said already."""
-        self.problems.setdefault(name, self.write.texts.coded(text, **values))
+        self.problems.setdefault(name, self.write.texts.coded(code, **values))
 
     def text(self, name: str, longest: int, *, needed: bool = False) -> str:
         """A text of limited length, which every store and every page can hold."""
@@ -126,7 +126,7 @@ class Reading:
         try:
             return read(self.typed.get(name, ""))
         except Unreadable as problem:
-            self.refuse(name, problem.text)
+            self.refuse(name, problem.code)
             return None
 
 

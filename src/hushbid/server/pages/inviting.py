@@ -61,8 +61,8 @@ async def invite(request: Request, campaign: str) -> Response:
     except ServerFailed:
         raise
     except Unreadable as unreadable:
-        at = "count" if unreadable.text == "invite.whole" else ""
-        return _again(visit, found, form, unreadable.text, at=at, most=MOST_PEOPLE)
+        at = "count" if unreadable.code == "invite.whole" else ""
+        return _again(visit, found, form, unreadable.code, at=at, most=MOST_PEOPLE)
     except HushbidError as refused:
         why = _why(view, people, refused)
         at = "count" if isinstance(people, int) else "file" if form.file else "people"

@@ -23,10 +23,10 @@ _ROUGH = 3
 class Unreadable(ValueError):
     """What was typed or sent cannot be read."""
 
-    def __init__(self, text: str) -> None:
-        super().__init__(f"What was typed cannot be read: see the text {text}.")
-        self.text = text
-        """The name of the text that says why."""
+    def __init__(self, code: str) -> None:
+        super().__init__(f"What was typed cannot be read: {code}.")
+        self.code = code
+        """Why; pages word it (`hushbid.server.pages.codes`)."""
 
 
 @dataclass(frozen=True, slots=True)

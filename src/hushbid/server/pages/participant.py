@@ -282,7 +282,7 @@ def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
     try:
         limit = choice.limit_of(visit.write.read(typed))
     except Unreadable as problem:
-        return replace(given, typed_limit=typed, limit_problem=visit.texts.coded(problem.text))
+        return replace(given, typed_limit=typed, limit_problem=visit.texts.coded(problem.code))
     if limit is None:
         return replace(
             given,
@@ -297,7 +297,7 @@ def _priced(visit: Visit, view: ParticipationView, typed: str) -> _Answer:
     try:
         price = visit.write.read(typed)
     except Unreadable as problem:
-        return _Answer(typed=typed, problem=visit.texts.coded(problem.text))
+        return _Answer(typed=typed, problem=visit.texts.coded(problem.code))
     least = Decimal(repr(view.smallest_bid)) * Decimal(repr(step))
     bid = choice.bid_of(price, step)
     if price < least or bid < view.smallest_bid or bid > 1e12:
@@ -409,7 +409,7 @@ async def deliver_value(request: Request) -> Response:
         promise = visit.app.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
     except Unreadable as refused:
-        problem = visit.texts.coded(refused.text, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
+        problem = visit.texts.coded(refused.code, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
         return await _standing(visit, status=422, typed=typed, problem=problem)
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)

@@ -10,7 +10,7 @@ from functools import cache
 from markupsafe import Markup, escape
 
 from hushbid import languages as catalogues
-from hushbid.languages import ENGLISH, Language
+from hushbid.languages import ENGLISH, Forms, Language
 from hushbid.report.rendering import shown
 from hushbid.server.pages.codes import CODES
 
@@ -57,9 +57,11 @@ class Texts:
         """Say a text that has another translation elsewhere."""
         return self.spoken.within(context, message, **values)
 
-    def coded(self, code: str, /, **values: object) -> str:
-        """Say the sentence of a code."""
+    def coded(self, code: str, n: int = 1, /, **values: object) -> str:
+        """Say the sentence of a code; where it has forms for one and many, that for ``n``."""
         told = CODES[code]
+        if isinstance(told, Forms):
+            return self.plural(*told, n, **values)
         return self(told, **values) if isinstance(told, str) else self.within(*told, **values)
 
     def __contains__(self, code: object) -> bool:

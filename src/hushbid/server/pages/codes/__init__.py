@@ -8,7 +8,8 @@ Each code is worded once, in English here and in every catalogue of translations
 `refusals`      why something is refused
 """
 
+from hushbid.languages import Wording
 from hushbid.server.pages.codes import consent, participants, refusals, staff
 
-CODES = {**consent.CODES, **participants.CODES, **staff.CODES, **refusals.CODES}
+CODES: dict[str, Wording] = {**consent.CODES, **participants.CODES, **staff.CODES, **refusals.CODES}
 """The sentence of every code, with its context where one English text has several translations."""

@@ -1,8 +1,8 @@
 """What the consent page says. Each sentence is a promise with a name, which tests of what it promises refer to."""
 
-from hushbid.languages import noted
+from hushbid.languages import Wording, noted, noted_forms
 
-CODES = {
+CODES: dict[str, Wording] = {
     "consent.fee": noted("Whoever names a price also gets {fee} for taking part, even if nothing is bought."),
     "consent.key_at_once": noted("The key is destroyed as soon as the average has been drawn."),
     "consent.key_later": noted("The key is destroyed {days} days after the average has been drawn."),
@@ -179,7 +179,9 @@ CODES = {
         "When you agreed to what: in the campaign's log and on your receipt, also if you decline or withdraw later."
     ),
     "kept.payout": noted("Where to pay you"),
-    "kept.payout_text": noted("Destroyed {days} days after the campaign is over."),
+    "kept.payout_text": noted_forms(
+        "Destroyed {days} day after the campaign is over.", "Destroyed {days} days after the campaign is over."
+    ),
     "kept.storage": noted("Outside this server"),
     "offer.range": noted("A number from {low} to {high}."),
     "strata.hers": noted(

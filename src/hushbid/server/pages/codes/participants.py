@@ -1,8 +1,8 @@
 """What participants and strangers are told, by the state, choice or question that it belongs to."""
 
-from hushbid.languages import noted
+from hushbid.languages import Wording, noted
 
-CODES = {
+CODES: dict[str, Wording] = {
     "enter.unreadable": noted(
         "This is not a personal link. It must contain a part that begins with hb_p_ or hb_device_."
     ),

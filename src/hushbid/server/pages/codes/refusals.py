@@ -1,8 +1,8 @@
 """Why something is refused, by the code that the refusal carries."""
 
-from hushbid.languages import noted
+from hushbid.languages import Wording, noted
 
-CODES = {
+CODES: dict[str, Wording] = {
     "field.missing": noted("Please fill this in."),
     "field.number": noted("Please write a number in digits, such as 7.5."),
     "field.thousands": noted("Please write the number without a separator for thousands."),

@@ -1,8 +1,8 @@
 """What analysts and auditors are told, by the state, step, field or figure that it belongs to."""
 
-from hushbid.languages import noted, noted_within
+from hushbid.languages import Wording, noted, noted_within
 
-CODES = {
+CODES: dict[str, Wording] = {
     "strata.shares": noted("Groups, and the shares with which their averages are combined"),
     "strata.contrast": noted("Groups, and the numbers with which their averages are combined"),
     "role.analyst": noted("analyst"),

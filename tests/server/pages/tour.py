@@ -1,6 +1,6 @@
 """The pages of campaigns in many states, as analysts, auditors, participants and strangers see them."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,7 +15,6 @@ from tests.server.api.support import Live, live
 from tests.server.pages.support import Visitor
 from tests.server.support import PASSWORD, Installation, Play, decided, drafted, opened
 
-LANGUAGES = ("en", "de")
 NOISY = "noisy "
 """Before the name of a page on which numbers are drawn by chance."""
 
@@ -40,18 +39,18 @@ _MINE = (
 )
 
 
-def server_pages(folder: Path) -> dict[str, str]:
-    """Every page, by its name."""
+def server_pages(folder: Path, languages: Sequence[str], *, rows_that_type: int = 9) -> dict[str, str]:
+    """Every page in each of these languages, by its name; only the first people type into all forms."""
     found: dict[str, str] = {}
     accounts._hasher = PasswordHasher(time_cost=1, memory_cost=8, parallelism=1)
     with Installation(folder / "home", None).start() as service, live(service) as site:
         plays = _plays(site)
-        found |= dict(_strangers(site, plays))
+        found |= dict(_strangers(site, plays, languages=languages))
         for name, play in plays.items():
-            found |= dict(_staff(site, name, play, "ann"))
-            found |= dict(_participants(site, name, play))
-        found |= dict(_staff(site, "released", plays["released"], "otto"))
-        found |= dict(_forms(site, plays))
+            found |= dict(_staff(site, name, play, "ann", languages=languages))
+            found |= dict(_participants(site, name, play, languages, rows_that_type))
+        found |= dict(_staff(site, "released", plays["released"], "otto", languages=languages))
+        found |= dict(_forms(site, plays, languages=languages))
     return found
 
 
@@ -103,20 +102,20 @@ def _ended(service: Any, how: str) -> Play:
     return play
 
 
-def _both(visitor: Visitor, path: str, name: str) -> Iterator[tuple[str, str]]:
-    for language in LANGUAGES:
+def _each(visitor: Visitor, path: str, name: str, languages: Sequence[str]) -> Iterator[tuple[str, str]]:
+    for language in languages:
         answer = visitor.client.get(f"{path}?lang={language}")
         place = answer.headers.get("location", "")
         yield f"{name}/{language}", f"<!-- {answer.status_code} {place} -->{answer.text}"
 
 
-def _strangers(site: Live, plays: dict[str, Play]) -> Iterator[tuple[str, str]]:
+def _strangers(site: Live, plays: dict[str, Play], languages: Sequence[str]) -> Iterator[tuple[str, str]]:
     with Visitor(site.url) as visitor:
         for path in ("/", "/p/other", "/p", "/p/left", "/login", "/nothing-here", "/campaigns"):
-            yield from _both(visitor, path, f"stranger {path}")
+            yield from _each(visitor, path, f"stranger {path}", languages)
         for name, play in plays.items():
-            yield from _both(visitor, f"/c/{play.id}", f"{_noise(name)}public {name}")
-        for language in LANGUAGES:
+            yield from _each(visitor, f"/c/{play.id}", f"{_noise(name)}public {name}", languages)
+        for language in languages:
             visitor.get(f"/login?lang={language}")
             for link in ("", "nonsense", "hb_p_unknown", plays["draft"].link(0)):
                 answer = visitor.send("/p/enter", "/p/other", link=link)
@@ -125,11 +124,11 @@ def _strangers(site: Live, plays: dict[str, Play]) -> Iterator[tuple[str, str]]:
             yield f"forged/{language}", visitor.client.post("/login", data={"name": "ann"}).text
 
 
-def _staff(site: Live, name: str, play: Play, who: str) -> Iterator[tuple[str, str]]:
+def _staff(site: Live, name: str, play: Play, who: str, languages: Sequence[str]) -> Iterator[tuple[str, str]]:
     with Visitor(site.url) as visitor:
         visitor.log_in(who, PASSWORD)
         for path in ("/campaigns", "/privacy-account", "/campaigns/new") if name == "released" else ():
-            yield from _both(visitor, path, f"{NOISY}{who} {path}")
+            yield from _each(visitor, path, f"{NOISY}{who} {path}", languages)
         base = f"/campaigns/{play.id}"
         steps = [f"/steps/{step}" for step in _STEPS]
         person = play.links[0].id
@@ -140,20 +139,24 @@ def _staff(site: Live, name: str, play: Play, who: str) -> Iterator[tuple[str, s
             "/as-participant/choice",
         ]
         for part in (*_STAFF, *steps, *more):
-            yield from _both(visitor, base + part, f"{_noise(name)}{who} {name} {part.replace(person, 'person')}")
+            yield from _each(
+                visitor, base + part, f"{_noise(name)}{who} {name} {part.replace(person, 'person')}", languages
+            )
 
 
-def _participants(site: Live, name: str, play: Play) -> Iterator[tuple[str, str]]:
+def _participants(
+    site: Live, name: str, play: Play, languages: Sequence[str], rows_that_type: int
+) -> Iterator[tuple[str, str]]:
     for row in range(len(play.links)):
         with Visitor(site.url) as visitor:
             visitor.come_in(play.fresh(row))
             before = f"{_noise(name)}{name} person {row}"
-            yield from _both(visitor, "/p", f"{before} first")
+            yield from _each(visitor, "/p", f"{before} first", languages)
             if play.view.state.value == "bidding" and row == 0:
                 visitor.agree()
             for path in _MINE:
-                yield from _both(visitor, f"/p{path}", f"{before} /p{path}")
-            for language in LANGUAGES:
+                yield from _each(visitor, f"/p{path}", f"{before} /p{path}", languages)
+            for language in languages if row < rows_that_type else ():
                 visitor.get(f"/p?lang={language}")
                 for path, page, fields in _sent(name):
                     answer = visitor.send(path, page, **fields)
@@ -171,12 +174,12 @@ def _sent(name: str) -> list[tuple[str, str, dict[str, str]]]:
     return [*prices, *limits, *values, *answers, ("/p/agree", "/p", {}), ("/p/payout", "/p/payout", {"handle": "none"})]
 
 
-def _forms(site: Live, plays: dict[str, Play]) -> Iterator[tuple[str, str]]:
+def _forms(site: Live, plays: dict[str, Play], languages: Sequence[str]) -> Iterator[tuple[str, str]]:
     """Drafts that are refused field by field, forecasts, invitations and steps."""
     wrong = ["", "x", "-1", "0", "1e9", "999999999999", "0.123456789", "é" * 5000]
     with Visitor(site.url) as visitor:
         visitor.log_in("ann", PASSWORD)
-        for language in LANGUAGES:
+        for language in languages:
             edit = f"/campaigns/{plays['full draft'].id}/edit"
             visitor.get(f"{edit}?lang={language}")
             fields = visitor.fields(edit)
