@@ -229,9 +229,20 @@ def once_a_run(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str, Calla
     return folder
 
 
+WITHOUT = (
+    *("WebUIOmniboxPopup", "WebUIOmniboxAimPopup", "WebUIOmniboxFullPopup", "SpareRendererForSitePerProcess"),
+    # what Playwright turns off: of two such lists the browser reads the last
+    *("AimEnabled", "AvoidCorsURLLoaderRestartOnRedirect", "AvoidUnnecessaryBeforeUnloadCheckSync"),
+    *("DestroyProfileOnBrowserClose", "HttpsFirstBalancedModeAutoEnable", "HttpsUpgrades", "LensOverlay"),
+    *("MediaRouter", "NetworkTimeServiceQuerying", "OptimizationHints", "PaintHolding", "PreconnectToSearch"),
+    "ThirdPartyStoragePartitioning",
+)
+"""Parts of Chromium that no page needs. Every window prepared suggestions for its address bar, in a process of their
+own that took longer than most pages; another process waited for the next page."""
+
 BROWSER = (
     *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
-    *("--disable-component-update", "--disable-sync"),
+    *("--disable-component-update", "--disable-sync", f"--disable-features={','.join(WITHOUT)}"),
 )
 
 
