@@ -13,7 +13,12 @@ In reading order:
 - `branch_and_bound`, `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
 - `deviation_sums`, `deviations`, `rule`: the optimum as a function of one person's cost, for many people at once
 - `budget_integral`: the integral of one person's loss under a budget
-- `capped`: the central optimum when nobody may lose more than a cap
+- `pool`, `populations`: sums over people at a water level and a step, under caps, also with one of them moved
+- `sweep`: a point of the path under caps by sorting; `frontier`: by a few rounds from a point nearby, for many at once
+- `price_search`: the best point for a price, with proof; `valley`: when a stationary point is the best one
+- `caps`, `capped`, `capped_bounds`: what caps allow, the optimum under them, and what no purchase under them can beat
+- `pool_change`, `capped_rule`: that optimum as a function of one person's cost, values as differences
+- `capped_budget`, `capped_integral`: the same for a budget, and the integral of one person's loss
 - `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response
 - `local_problem`: the local problem in normal form: a supply up to one cap, and a demand, for a price or an accuracy
 - `merit_order`: in which order people are bought from there, with one of them moved

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -19,11 +19,8 @@ from hushbid.allocation.capped_integral import areas
 from hushbid.allocation.caps import most_accurate, normal_caps
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
-from hushbid.allocation.pool import Levels
+from hushbid.allocation.populations import Populations
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
-
-if TYPE_CHECKING:
-    from hushbid.allocation.capped_rule import CappedRule
 
 _ENDLESS = 1e150
 """Stands for an infinite loss, which is the most accurate where nobody has a cap."""
@@ -49,10 +46,26 @@ class _Limits:
     """The error then, if it is needed."""
 
 
+class Movable(Protocol):
+    """A present optimum, and what becomes of it when one person moves."""
+
+    def moved(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Populations:
+        """Return the populations in which people of a stratum have these costs."""
+        ...
+
+    def near(self, populations: Populations) -> tuple[Points, FloatArray]:
+        """Return the point of every population, and the change of the value."""
+        ...
+
+    def ladder(self) -> list[Populations]:
+        """Return the present population summed for ever larger boxes around its point."""
+        ...
+
+
 class BudgetRule:
     """The purchase as a function of one person's cost, everybody else's fixed; in normal units."""
 
-    def __init__(self, problem: CentralProblem, rule: "CappedRule") -> None:
+    def __init__(self, problem: CentralProblem, rule: Movable) -> None:
         self._problem, self._rule = problem, rule
         self._rows = np.flatnonzero(problem.costs < math.inf)
         losses, self._error = self._most_accurate(self._rows)
@@ -189,6 +202,3 @@ class BudgetRule:
             if unsolved.size == 0:
                 break
         return area
-
-
-__all__ = ["BudgetRule", "Levels"]
