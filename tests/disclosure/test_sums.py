@@ -13,10 +13,11 @@ import pytest
 from hushbid.disclosure import Relation, Release, ReleasePlan, noise, release_once
 from hushbid.disclosure.combination import Blend
 from hushbid.disclosure.delivery import planned_error, planned_errors, prepare_release, with_rows
+from hushbid.disclosure.grid import exponent_of
 from hushbid.disclosure.ledger.forms import answer_forms
 from hushbid.disclosure.ledger.once import release_summed
 from hushbid.disclosure.ledger.question import Ask, person_digests, tallied
-from hushbid.disclosure.memory import weigh
+from hushbid.disclosure.memory import ENOUGH, weigh
 from hushbid.disclosure.prepare import prepare
 from hushbid.disclosure.promises import strata_terms
 from hushbid.disclosure.sum_plan import SumPlan
@@ -202,3 +203,13 @@ def test_memory_and_sums_share_an_entry_and_other_strata_are_refused(tmp_path: P
     for strata in (Strata(codes=swapped, weights=STRATA.weights), Strata(codes=STRATA.codes, weights=[0.6, -1.0, 0.5])):
         with pytest.raises(AlreadyReleased, match="other promises"):
             release_summed(asked(strata), draw, ledger=tmp_path)
+
+
+def test_the_grid_follows_from_what_was_planned_unless_nearly_all_of_it_dropped_out() -> None:
+    losses = np.array([1e9, *np.full(20, 1.0)])
+    plan = ReleasePlan.of(losses, setting="central", bounds=(0.0, 1.0))
+    all_there, most = weigh(plan, np.ones(21, dtype=bool)), weigh(plan, np.arange(21) != 20)
+    assert all_there.exponent == most.exponent == exponent_of(losses)
+    others = weigh(plan, np.arange(21) > 0)
+    assert others.exponent == exponent_of(losses[1:]) > most.exponent + 20
+    assert int(others.weights.sum()) >= ENOUGH
