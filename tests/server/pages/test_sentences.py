@@ -227,7 +227,7 @@ def test_nobody_is_marked_as_paid_unasked(ann: Visitor, shared: Live) -> None:
         assert asked.status_code == 200
         assert "It can be taken back" in words(asked)
         assert shared.service.campaign(play.who, play.id).paid == 0
-    assert "1 people" in words(asked)
+    assert "1 person" in words(asked)
     assert "Nobody was chosen" in words(ann.sent(pay, payments, who="chosen"))
     again = hidden(asked.text)
     assert [ann.client.post(pay, data=again).status_code for _ in range(2)] == [303, 303], "a second click is harmless"
