@@ -12,6 +12,7 @@ from functools import partial
 import numpy as np
 
 from hushbid.allocation.caps import (
+    affordable,
     as_if_paid,
     cheapest_first,
     expense,
@@ -45,7 +46,7 @@ def solve_capped(problem: CentralProblem, bound: Callable[[CentralProblem], floa
             return uncapped
     except MarketError:  # not even without caps: what is refused, and in which words, depends on them
         pass
-    return _allocation(problem, *_optimal_losses(problem, uncapped), partial(bound, problem))
+    return _allocation(problem, *_optimal_losses(affordable(problem), uncapped), partial(bound, problem))
 
 
 # -- the optimum -------------------------------------------------------------------------------------------------------

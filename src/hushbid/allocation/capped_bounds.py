@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.capped import Found, optimum
-from hushbid.allocation.caps import expense, most_accurate, zero_cost_people
+from hushbid.allocation.caps import affordable, expense, most_accurate, zero_cost_people
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.arrays import FloatArray
 
@@ -25,7 +25,7 @@ _ROUNDING = 1e-11
 def capped_lower_bound(problem: CentralProblem) -> float:
     """Return a number that no purchase's objective is below, in the caller's units."""
     problem.refuse_changed()
-    problem = problem.with_lower_costs()
+    problem = affordable(problem.with_lower_costs())
     target, free = problem.form.target, zero_cost_people(problem)
     error = most_accurate(problem, free)[1] if free.size else math.inf
     if target.kind == "accuracy" and error <= target.number:

@@ -15,8 +15,10 @@ import numpy as np
 from hushbid.allocation.capped import Found, free_losses, optimum
 from hushbid.allocation.capped_budget import BudgetRule
 from hushbid.allocation.caps import (
+    affordable,
     beside,
     cheapest_first,
+    dearest,
     first_guess,
     most_accurate,
     normal_caps,
@@ -53,7 +55,7 @@ class CappedRule:
                 "with strata and a Budget max_loss must be infinite: under caps a higher cost may raise a loss there.",
                 field="max_loss",
             )
-        self._problem = problem
+        self._problem = problem = affordable(problem)
         self._rows = np.flatnonzero(problem.costs < math.inf)
         each = cheapest_first(problem, self._rows)
         self._populations = one_population(problem, each)
@@ -102,7 +104,9 @@ class CappedRule:
         Values are those of the objective less the present one.
         """
         problem = self._problem
-        within = limited(costs, problem.form.limits)
+        within, dear = limited(costs, problem.form.limits), dearest(problem, rows)
+        never = (within > dear) & (within < math.inf)
+        within = np.where(never, dear, within)
         loss, mse = np.empty(rows.size), np.empty(rows.size)
         parts: list[tuple[IndexArray, FloatArray | Callable[[], FloatArray]]] = []
         codes = problem.codes[rows]
@@ -112,6 +116,7 @@ class CappedRule:
                 part = mine[begin : begin + _CHUNK]
                 value, loss[part], mse[part] = self._answer(g, rows[part], within[part])
                 parts.append((part, value))
+        loss[never] = 0.0
         root = math.sqrt(problem.form.unit)
         capped_at = loss >= normal_caps(problem, rows) * (1.0 - 1e-15)
         losses = np.where(capped_at, problem.caps[rows], np.minimum(loss / root, problem.caps[rows]))

@@ -1,6 +1,7 @@
 """Caps on privacy losses: what is allowed as one, and what people may give together under theirs."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,6 +15,7 @@ from hushbid.arrays import FloatArray, IndexArray, as_floats, first_row, rows_te
 from hushbid.errors import InputError
 from hushbid.estimation import best_contrast
 
+_WORTH_BUYING = 1e-12
 ROUNDED = 1e-9
 """Losses of very many people that are by less than this share below their caps are at them, but for rounding."""
 
@@ -33,6 +35,30 @@ def as_caps(max_loss: ArrayLike, n: int) -> FloatArray:
             f"max_loss must be positive, but {rows_text(bad, 'is')} not.", field="max_loss", row=first_row(bad)
         )
     return np.broadcast_to(caps, (n,))
+
+
+def dearest(problem: CentralProblem, rows: IndexArray) -> FloatArray:
+    """Return the costs above which people are not bought from, in the caller's money; infinite but for a budget.
+
+    All of the budget would buy from them less than 1e-12 of their cap, which no level has digits for.
+    """
+    if problem.form.target.kind != "budget":
+        return np.full(rows.size, math.inf)
+    with np.errstate(over="ignore"):
+        found: FloatArray = (
+            problem.form.target.number / normal_caps(problem, rows) * (problem.form.scale / _WORTH_BUYING)
+        )
+    return np.where(problem.caps[rows] < math.inf, found, math.inf)
+
+
+def affordable(problem: CentralProblem) -> CentralProblem:
+    """Return the problem without people who are too dear for its budget; as it is if nobody would be left."""
+    dear = problem.costs > dearest(problem, np.arange(problem.costs.size))
+    dear &= problem.costs < math.inf
+    if not dear.any() or dear.all():
+        return problem
+    left = np.bincount(problem.codes[~dear & (problem.costs < math.inf)], minlength=problem.form.sizes.size)
+    return replace(problem, costs=np.where(dear, math.inf, problem.costs)) if left.all() else problem
 
 
 def normal_caps(problem: CentralProblem, rows: IndexArray) -> FloatArray:
