@@ -188,7 +188,7 @@ def test_an_accuracy_out_of_reach_is_refused_with_what_these_people_can_reach() 
 def test_somebody_who_cannot_be_done_without_is_refused_under_an_unbounded_prior() -> None:
     bids = np.linspace(1, 2, 400)
     market = replace(MARKET, prior=LogNormal(0, 1), goal=Accuracy(0.02501))
-    with pytest.raises(DivergentPayment, match="nobody can take her place"):
+    with pytest.raises(DivergentPayment, match="nobody can take their place"):
         price(table(bids), market, **SUMMED)
 
 

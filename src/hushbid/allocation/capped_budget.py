@@ -2,7 +2,8 @@
 
 If even the most accurate losses that the caps allow cost less than the budget, these are bought. Above some cost of the
 person that cannot be, and above another the person is out: there the value is 0. If the others alone cannot spend the
-budget the person is never out, and the value counts from the cost at which the budget is just spent.
+budget the person is never out, and the value counts from the cost at which the budget is just spent, or without a cap
+from a cost above all others.
 
 With strata and caps a budget rule is not monotone (`one-problem.md` §3): one stratum only.
 """
@@ -21,6 +22,7 @@ from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
 from hushbid.allocation.populations import Populations
 from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.errors import MarketError
 
 _ENDLESS = 1e150
 """Stands for an infinite loss, which is the most accurate where nobody has a cap."""
@@ -165,12 +167,24 @@ class BudgetRule:
             alone = self._solved(who[people], np.full(people.size, math.inf))
             top, stop = alone.levels.high[0][back], np.maximum(x, unspent)[out]
             value[out] = -self._area(who[which[out]], alone.take(back), top, stop)
-        # who is never out is counted from where the budget is just spent
-        beyond = np.flatnonzero(never_out[which] & there & (x > unspent))
+        # who is never out is counted from where the budget is just spent; without a cap, from a cost above all others
+        never, endless = never_out[which] & there, limits.own[which] >= _ENDLESS
+        beyond = np.flatnonzero(never & ~endless & (x > unspent))
         if beyond.size:
             assert points is not None
             start = points.take(solved.searchsorted(beyond))
             value[beyond] = self._area(who[which[beyond]], start, x[beyond], unspent[beyond])
+        uncapped = np.flatnonzero(never & endless)
+        if uncapped.size:
+            assert points is not None
+            scale = self._problem.form.scale
+            top = 2.0 * float(self._problem.costs[self._rows].max()) / scale
+            rows, own = who[which[uncapped]], x[uncapped]
+            start = self._solved(rows, np.full(rows.size, top * scale))
+            higher = np.flatnonzero(own > top)
+            start.put(higher, points.take(solved.searchsorted(uncapped[higher])))
+            area = self._area(rows, start, np.maximum(own, top), np.minimum(own, top))
+            value[uncapped] = np.where(own > top, area, -area)
         value[never_out[which] & ~there] = np.inf
         return value - np.where(there, limits.own[which] * np.maximum(unspent - x, 0.0), 0.0)
 
@@ -201,4 +215,6 @@ class BudgetRule:
             unsolved = np.concatenate(left) if left else unsolved
             if unsolved.size == 0:
                 break
+        if unsolved.size:
+            raise MarketError("The integral of a privacy loss under a budget and caps was not found.")
         return area

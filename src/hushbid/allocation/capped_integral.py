@@ -191,6 +191,7 @@ def areas(
                 groups.change(unsolved[changes], some, falling[changes], y[changes])
             x[unsolved] = after
             unsolved = unsolved[~at_cap & (after > stop[unsolved])]
+    kept[unsolved] = False  # some went on for ever
     return area, kept
 
 

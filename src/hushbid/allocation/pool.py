@@ -356,6 +356,8 @@ class Pool:
 
     def holds(self, levels: Levels, sigma: FloatArray) -> BoolArray:
         """Whether levels and steps are in the box."""
+        if self._fixed is None:  # no box
+            return np.ones(sigma.size, dtype=bool)
         low, high, least, most = self._box
         fine: BoolArray = (levels.high >= low) & (levels.high <= high) & (sigma >= least) & (sigma <= most)
         return fine
