@@ -728,3 +728,15 @@ def test_who_is_no_contender_is_bought_from_whatever_one_person_costs_nowhere(st
             assert found.value[j] == pytest.approx(best.objective, rel=1e-11)
             assert found.loss[j] == pytest.approx(best.privacy_loss[rows[j]], rel=1e-8, abs=1e-10)
     assert left_out > n
+
+
+@pytest.mark.parametrize("goal", [Price(5.0), Accuracy(0.5), Budget(5.0)])
+def test_people_whose_data_hardly_vary_leave_the_digits_of_the_others(goal: Goal) -> None:
+    """With next to no variance the third person's data are exact; the limit of ever smaller ones is bought."""
+    costs = np.array([1.4, 1.6, 2.0])
+    bought = [
+        allocate(costs, variance=np.array([0.25, 0.25, least]), goal=goal).privacy_loss for least in (1e-7, 1e-60)
+    ]
+    assert bought[0] == pytest.approx(bought[1], rel=1e-5)
+    rule = replies(costs, setting="central", variance=np.array([0.25, 0.25, 1e-60]), goal=goal)
+    assert rule.at(np.arange(3), costs).loss == pytest.approx(bought[1], rel=1e-7)

@@ -30,6 +30,9 @@ _PRICE_LIMITS, _LIMITS = (1e-200, 1e150), (1e-140, 1e140)
 LEAST_VARIANCE = 1e-60
 """A variance below this is counted as this: in data of range 1 it cannot be seen beside any noise."""
 
+_LEAST_SHARE = 1e-8
+"""So is one below this share of what is usual: sums over people of both kinds would have no digits of the others."""
+
 _LEAST_SCALE = 1e-280
 _WATCHED = 4096
 """So many costs stand for all: enough to notice that the caller's array was reused."""
@@ -148,7 +151,7 @@ class CentralProblem:
         if strata.codes.shape != costs.shape:
             told = f"strata must have one code per person ({costs.size}), got shape {strata.codes.shape}."
             raise InputError(told, field="strata")
-        variances = np.broadcast_to(np.maximum(problem.variance, LEAST_VARIANCE), costs.shape)
+        variances = np.broadcast_to(countable(np.asarray(problem.variance)), costs.shape)
         # of people who can be bought from
         unit = float(variances.min() if costs.max() < math.inf else variances[costs < math.inf].min())
         form = NormalForm.of(strata.weights, unit, problem.goal)
@@ -216,6 +219,12 @@ class CentralProblem:
             f" people's data{where} without any noise, got {math.sqrt(form.target.number * form.factor):g}.",
             field="standard_error",
         )
+
+
+def countable(variances: FloatArray) -> FloatArray:
+    """Return variances, the smallest moved up to where they are counted."""
+    usual = float(np.median(variances.ravel()[:: max(variances.size // _WATCHED, 1)]))
+    return np.maximum(variances, max(LEAST_VARIANCE, _LEAST_SHARE * usual))
 
 
 def limited(costs: FloatArray, limits: tuple[float, float]) -> FloatArray:

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import HardBudget
-from hushbid.allocation.central_problem import LEAST_VARIANCE
+from hushbid.allocation.central_problem import countable
 from hushbid.allocation.from_sums import SummedOptimum
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.disclosure.sums import exact_total
@@ -413,7 +413,7 @@ def _planned_variances(run: Run, population: Population, census: Census) -> tupl
     """The smallest and the largest variance that the purchase is planned with, on a range of width 1."""
     if run.people.variance is None:
         return float(population.variance), float(population.variance)
-    smallest, largest = (max(one / population.unit, LEAST_VARIANCE) for one in census.variance)
+    smallest, largest = countable(np.array(census.variance) / population.unit).tolist()
     more = population.roster * population.bias
     return smallest + more, largest + more
 

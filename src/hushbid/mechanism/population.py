@@ -29,7 +29,7 @@ from hushbid.allocation import (
     least_objective,
     replies,
 )
-from hushbid.allocation.central_problem import LEAST_VARIANCE
+from hushbid.allocation.central_problem import LEAST_VARIANCE, countable
 from hushbid.arrays import FloatArray, IndexArray, IntArray, counted_repr
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
@@ -164,7 +164,7 @@ class Population:
         object.__setattr__(self, "total_weight", total_weight(self.buyer_weight, self.user_weight, self.people))
         # of a yes or no it is 1/4 to the last bit
         own = WORST_VARIANCE if self.setting.response else self.own_error / self.unit
-        own = np.maximum(own, LEAST_VARIANCE) if isinstance(own, np.ndarray) else max(own, LEAST_VARIANCE)
+        own = countable(own) if isinstance(own, np.ndarray) else max(own, LEAST_VARIANCE)
         object.__setattr__(self, "variance", own if self.bias == 0.0 else own + self.roster * self.bias)
         if isinstance(self.goal, Budget) and self.goal.reserve is None:
             reserve = reserve_for(
