@@ -9,6 +9,7 @@ Values count from the present optimum, as differences: see :mod:`hushbid.allocat
 
 import math
 from collections.abc import Callable
+from functools import cached_property
 
 import numpy as np
 
@@ -70,9 +71,6 @@ class CappedRule:
         self._losses, self._least = most_accurate(problem, self._rows)
         self._now = self._present()
         self._boxes: list[Populations] | None = None
-        self._worst = -math.inf
-        if self._now is not None and not problem.form.target.unimodal:
-            self._worst = single_minimum_up_to(self._now)
         self._budget = BudgetRule(problem, self) if problem.form.target.kind == "budget" else None
 
     def _present(self) -> Found | None:
@@ -224,10 +222,12 @@ class CappedRule:
             loss[which] = moves.losses(points.levels.stratum(stratum), points.sigma)
 
         alike = self._alike(stratum, costs)
-        near = np.flatnonzero(searched & (alike | ((self._worst > present) & (costs >= problem.costs[rows]))))
+        raised = ~alike & (costs >= problem.costs[rows])
+        worst = self._worst if (searched & raised).any() else -math.inf
+        near = np.flatnonzero(searched & (alike | (raised & (worst > present))))
         if near.size:
             points, change = self.near(populations.take(near))
-            only = np.flatnonzero(alike[near] | ((change <= self._worst - present) & (change >= -1e-12 * present)))
+            only = np.flatnonzero(alike[near] | ((change <= worst - present) & (change >= -1e-12 * present)))
             found(near[only], points.take(only), change[only])
             searched[near[only]] = False
         unsolved = np.flatnonzero(searched)
@@ -244,6 +244,11 @@ class CappedRule:
             if error <= value[j] + present:
                 value[j], loss[j], mse[j] = error - present, own, error
         return value, loss, mse
+
+    @cached_property
+    def _worst(self) -> float:
+        """The value up to which a point near the present one is the optimum when a cost is raised."""
+        return -math.inf if self._now is None else single_minimum_up_to(self._now)
 
     def _alike(self, stratum: int, costs: FloatArray) -> BoolArray:
         """Return the pairs in which no cost of a stratum is above four times another: they have one minimum.

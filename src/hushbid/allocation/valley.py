@@ -30,7 +30,8 @@ from hushbid.allocation.sweep import Sweep
 from hushbid.arrays import FloatArray
 
 _FINE = 48
-_MARGINS = 0.002, 0.01, 0.04, 0.12
+_STEPS = 16
+_MARGINS = 0.01, 0.04, 0.12, 0.25, 0.5
 _FAR = 0.3
 """A move that changes the value by a larger share is always searched."""
 
@@ -117,19 +118,32 @@ def _single(populations: Populations, left: Points, right: Points) -> bool:
         low, high = _Ends.of(populations, left, 1.0 - margin), _Ends.of(populations, right, 1.0 + margin)
         if low is None or high is None:
             return False
-        if not (low.least_error >= float(left.mse[0]) and high.largest_error <= float(right.mse[0])):
-            continue
-        if not 0.0 < low.sigmas[0] <= high.sigmas[1] < math.inf or not _can_give(populations, high.more, low.sigmas[0]):
+        if low.least_error >= float(left.mse[0]) and high.largest_error <= float(right.mse[0]):
+            break
+    else:
+        return False
+    # short steps: the box between two ends is narrow
+    ratio = float(right.sigma[0] / left.sigma[0]) * (1.0 + margin) / (1.0 - margin)
+    for step in range(1, _STEPS + 1):
+        after = _Ends.of(populations, left, (1.0 - margin) * ratio ** (step / _STEPS)) if step < _STEPS else high
+        if after is None or not _rises(populations, low, after):
             return False
-        least = _filled(populations, low.t, high.sigmas[1]).levels.high[:, 0]
-        most = _filled(populations, high.more, low.sigmas[0]).levels.high[:, 0]
-        sigmas, t = (low.sigmas[0], high.sigmas[1]), float(low.t[0])
-        terms = [
-            _term(pool, float(size) * t, float(one), float(two), sigmas)
-            for pool, size, one, two in zip(populations.pools, populations.sizes, least, most, strict=True)
-        ]
-        return sum(terms) <= 0.0
-    return False
+        low = after
+    return True
+
+
+def _rises(populations: Populations, low: "_Ends", high: "_Ends") -> bool:
+    """Return whether ``T²/2σ`` rises from one ``T`` to another, whoever has moved."""
+    sigmas = low.sigmas[0], high.sigmas[1]
+    if not 0.0 < sigmas[0] <= sigmas[1] < math.inf or not _can_give(populations, high.more, sigmas[0]):
+        return False
+    least = _filled(populations, low.t, sigmas[1]).levels.high[:, 0]
+    most = _filled(populations, high.more, sigmas[0]).levels.high[:, 0]
+    terms = [
+        _term(pool, float(size * low.t[0]), float(one), float(two), sigmas)
+        for pool, size, one, two in zip(populations.pools, populations.sizes, least, most, strict=True)
+    ]
+    return sum(terms) <= 0.0
 
 
 class _Ends:
