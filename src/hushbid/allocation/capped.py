@@ -54,14 +54,14 @@ def solve_capped(problem: CentralProblem, bound: Callable[[CentralProblem], floa
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Found:
-    """The best purchase that somebody is paid for: who may be bought from, and the point of their path."""
+    """The best purchase with any payment: who may be bought from, and the point of their path."""
 
     each: list[IndexArray]
     populations: Populations
     points: Points
     value: float
     bound: float
-    """For a price: no purchase that somebody is paid for is below."""
+    """For a price: no purchase with any payment is below."""
 
     first: float = 0.0
     last: float = math.inf
@@ -107,7 +107,7 @@ def free_losses(problem: CentralProblem, free: IndexArray) -> FloatArray:
 
 
 def optimum(problem: CentralProblem, guess: Allocation | None = None) -> Found | None:
-    """Find the best purchase that somebody is paid for; None if it takes all that caps allow."""
+    """Find the best purchase with any payment; None if it takes all that caps allow."""
     rows = np.flatnonzero(problem.costs < math.inf)
     for some, cut in _cheapest(problem, rows, guess):
         found = _among(problem, some, guess)
@@ -149,7 +149,7 @@ def _guessed(problem: CentralProblem, guess: Allocation) -> Points | None:
     if not 0.0 < total < math.inf:
         return None
     bought = losses > 0.0
-    # T = 2Aη/η², σ = 2A/η²; a level is the cost of somebody bought from and what their loss stands for
+    # T = 2Aη/η², σ = 2A/η²; a level is the cost of a seller and what their loss adds to it
     weight = guess.error_weight * problem.form.factor / problem.form.money
     sigma = 2.0 * weight / (total * total)
     costs = problem.costs[bought] / problem.form.scale + sigma * losses[bought] * (

@@ -43,11 +43,11 @@ class _Line:
         return self.take((slice(None), None))
 
     def entry(self, cost: FloatArray) -> FloatArray:
-        """The ``y`` at which somebody enters."""
+        """The ``y`` at which a person enters."""
         return self.p * cost / (self.b + self.e * cost)
 
     def full(self, cost: FloatArray, reach: FloatArray | float) -> FloatArray:
-        """The ``y`` at which somebody is at their cap."""
+        """The ``y`` at which a person is at their cap."""
         with np.errstate(invalid="ignore"):
             return (self.b * reach + self.p * cost) / (self.b + self.e * cost)
 
@@ -196,7 +196,7 @@ def areas(
 
 
 def _nearest(ends: tuple[FloatArray, FloatArray], falling: BoolArray) -> FloatArray:
-    """The next ``y`` at which somebody changes sides."""
+    """The next ``y`` at which a person changes sides."""
     if ends[0].ndim == 1:
         return np.asarray(np.where(falling, np.maximum(*ends), np.minimum(*ends)))
     high = np.maximum(*(one.max(axis=1, initial=-np.inf) for one in ends))

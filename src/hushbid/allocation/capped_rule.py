@@ -74,7 +74,7 @@ class CappedRule:
         self._budget = BudgetRule(problem, self) if problem.form.target.kind == "budget" else None
 
     def _present(self) -> Found | None:
-        """The present optimum if somebody is paid; None where there is none."""
+        """The present optimum if anything is paid; None where there is none."""
         problem = self._problem
         if problem.form.target.kind == "accuracy" and self._without_pay(-1, False)[0] <= problem.form.target.number:
             return None
@@ -263,7 +263,7 @@ class CappedRule:
         return alike & others
 
     def _payable(self, stratum: int, rows: IndexArray, costs: FloatArray) -> BoolArray:
-        """The pairs in which everybody who is needed is there, and somebody asks for something."""
+        """The pairs in which everybody who is needed is there, and at least one asks for something."""
         pools = self._populations.pools
         there = costs < math.inf
         others = pools[stratum].size - (self._place[rows] < pools[stratum].size)
@@ -274,7 +274,7 @@ class CappedRule:
         return possible
 
     def _perhaps_without_pay(self, costs: FloatArray) -> list[int]:
-        """The pairs in which somebody asks for nothing."""
+        """The pairs in which at least one person asks for nothing."""
         some: list[int] = (np.arange(costs.size) if self._free else np.flatnonzero(costs == 0.0)).tolist()
         return some
 

@@ -149,8 +149,8 @@ class CentralProblem:
         if strata is None:  # one mean is one stratum
             strata = Strata(codes=np.zeros(costs.size, dtype=np.intp), weights=np.ones(1))
         if strata.codes.shape != costs.shape:
-            told = f"strata must have one code per person ({costs.size}), got shape {strata.codes.shape}."
-            raise InputError(told, field="strata")
+            problem_with = f"strata must have one code per person ({costs.size}), got shape {strata.codes.shape}."
+            raise InputError(problem_with, field="strata")
         variances = np.broadcast_to(countable(np.asarray(problem.variance)), costs.shape)
         # of people who can be bought from
         unit = float(variances.min() if costs.max() < math.inf else variances[costs < math.inf].min())

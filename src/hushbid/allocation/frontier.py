@@ -239,7 +239,7 @@ def _not_past(
 ) -> Levels:
     """Levels that, where nobody of a stratum is inside, go no farther than to the next person on either side.
 
-    Where nothing changes until somebody is inside, they go there: up if the target is not reached, else down.
+    Where nothing changes until a person is inside, they go there: up if the target is not reached, else down.
     """
     lower, upper = populations.neighbours(points.levels, points.sigma)
     low, high = moved.above(lower.high) < lower.low, moved.above(upper.high) > upper.low

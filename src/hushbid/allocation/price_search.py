@@ -32,7 +32,7 @@ class Optimum:
     points: Points
     value: FloatArray
     bound: FloatArray
-    """No purchase of the population that somebody is paid for is below this."""
+    """No purchase of the population with any payment is below this."""
 
     low: FloatArray
     high: FloatArray

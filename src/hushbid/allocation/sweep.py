@@ -1,7 +1,7 @@
-"""The point of the frontier at a given ``σ``, by sorting: exact whoever is inside, at the cap or out.
+"""The point of the frontier at a given ``σ``, by sorting: exact for any set of people inside, at the cap or out.
 
 At given ``σ`` both what a stratum gives, ``Y = Σ y``, and ``h = Σ y(λ − Vy)`` are piecewise linear in its water level:
-they bend where somebody enters, at ``λ = ψ``, and where somebody reaches their cap, at ``λ = ψ + σe/u``. Of (★) in
+they bend where a person enters, at ``λ = ψ``, and where a person reaches their cap, at ``λ = ψ + σe/u``. Of (★) in
 :mod:`hushbid.allocation.frontier` there remains ``Y_g = ℓ_g·T`` in every stratum and ``Σ h_g = 2σ²``. So sort the bends
 of each stratum, add up, and merge the strata by ``T``: along that order ``Σ h_g`` rises, also where ``T`` rests because
 nobody of a stratum is inside.

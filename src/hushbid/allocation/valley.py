@@ -1,4 +1,4 @@
-"""Whether the objective of a price has one local minimum only along the frontier, whoever's cost is raised.
+"""Whether the objective of a price has one local minimum only along the frontier if any one cost is raised.
 
 Raising a cost makes no purchase cheaper, so the frontier with one cost raised lies above the present one: every
 purchase that is not worse than a value ``w`` has its error between those of the intervals of ``σ`` whose bound is at
@@ -73,7 +73,7 @@ def _can_give(populations: Populations, t: FloatArray, sigma: float) -> bool:
 
 
 def _largest_change(populations: Populations, points: Points) -> float:
-    """Bound how much the value rises if somebody leaves: the others of the stratum stay, other strata give less."""
+    """Bound how much the value rises if one person leaves: the others of the stratum stay, other strata give less."""
     sigma, total = float(points.sigma[0]), float(points.weight[0])
     losses = [pool.losses(points.levels.stratum(g), sigma) for g, pool in enumerate(populations.pools)]
     squares = [loss * loss / pool.mass for pool, loss in zip(populations.pools, losses, strict=True)]
@@ -113,7 +113,7 @@ def _filled(populations: Populations, t: FloatArray, sigma: float) -> Points:
 
 
 def _single(populations: Populations, left: Points, right: Points) -> bool:
-    """Return whether ``T²/2σ`` rises between the errors of two points, whoever has moved."""
+    """Return whether ``T²/2σ`` rises between the errors of two points, if any one person moved."""
     for margin in _MARGINS:
         low, high = _Ends.of(populations, left, 1.0 - margin), _Ends.of(populations, right, 1.0 + margin)
         if low is None or high is None:
@@ -133,7 +133,7 @@ def _single(populations: Populations, left: Points, right: Points) -> bool:
 
 
 def _rises(populations: Populations, low: "_Ends", high: "_Ends") -> bool:
-    """Return whether ``T²/2σ`` rises from one ``T`` to another, whoever has moved."""
+    """Return whether ``T²/2σ`` rises from one ``T`` to another, if any one person moved."""
     sigmas = low.sigmas[0], high.sigmas[1]
     if not 0.0 < sigmas[0] <= sigmas[1] < math.inf or not _can_give(populations, high.more, sigmas[0]):
         return False
@@ -168,7 +168,7 @@ class _Ends:
     def of(cls, populations: Populations, near: Points, factor: float) -> "_Ends | None":
         points = at(populations, near.sigma * factor, near)
         sigma = float(points.sigma[0])
-        # what somebody who leaves gave is given by the others
+        # what a person who leaves gave is given by the others
         given = [
             float(pool.losses(points.levels.stratum(g), sigma).max()) * sigma / size
             for g, (pool, size) in enumerate(zip(populations.pools, populations.sizes, strict=True))
@@ -190,7 +190,7 @@ class _Ends:
 
 
 def _term(pool: Pool, share: float, least: float, most: float, sigmas: tuple[float, float]) -> float:
-    """Return ``4Q − ℓT(3m + σE/U)`` of a stratum at the most, its level and ``σ`` in a box, whoever has moved."""
+    """Return ``4Q − ℓT(3m + σE/U)`` of a stratum at the most, its level and ``σ`` in a box, if any one person moved."""
     costs, mass = pool.costs, pool.mass
     sure_capped = least - costs >= sigmas[1] * pool.reach
     perhaps = (costs < most) & ~sure_capped
