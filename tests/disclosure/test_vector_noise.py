@@ -83,7 +83,7 @@ def test_small_scales_match_the_distribution_and_no_other(cells: int, choice: bo
     draw: Draw = noise.draw_choices if choice else noise.draw_boxes
     drawn = draw([[0] * cells] * SAMPLES, scale=scale)
     assert p_value(drawn, cells, choice, scale, reach) > ALARM
-    for wrong in (0.9, 1.1):
+    for wrong in (0.8, 1.25):  # seen by a wide margin: p-values below 1e-100
         assert p_value(drawn, cells, choice, scale * wrong, reach) < ALARM
 
 
