@@ -14,7 +14,7 @@ import numpy as np
 
 from benchmarks.harness import Row, time_ratio
 from hushbid import Accuracy, Budget, Empirical, Grouped, LogNormal, Market, Price, Uniform
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.priors import Prior
 
 PEOPLE, LIMIT, VARIANCE = 10**6, 15.0, 0.25

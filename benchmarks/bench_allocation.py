@@ -13,7 +13,7 @@ import numpy as np
 from benchmarks.harness import Row, memory_ratio, time_ratio
 from hushbid import Accuracy, Budget, Exponential, LogNormal, Price, Uniform, allocate
 from hushbid.allocation import Strata
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 PRIORS = {"uniform": Uniform(1.0, 2.0), "exponential": Exponential(1.0), "log-normal": LogNormal(0.0, 1.0)}
 LIMITS = {"central": 1.5, "local": 0.7}

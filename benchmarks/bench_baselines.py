@@ -20,7 +20,7 @@ from experiments.paper_figures.algorithm_1 import algorithm_1
 from experiments.paper_figures.algorithm_2 import algorithm_2
 from experiments.paper_figures.mesh_payments import mesh_payments
 from hushbid import LogNormal, Uniform, allocate
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 VARIANCE = 0.25
 NEVER_WORSE = 1.0 + 1e-9

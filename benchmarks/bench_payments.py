@@ -14,7 +14,7 @@ import numpy as np
 from benchmarks.harness import Row, time_ratio
 from experiments.paper_figures.mesh_payments import mesh_payments
 from hushbid import Accuracy, Budget, LogNormal, Market, Price, Uniform, allocate
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 PRIORS = {"uniform": Uniform(1.0, 2.0), "log-normal": LogNormal(0.0, 1.0)}
 LIMITS = {("central", "uniform"): 15.0, ("central", "log-normal"): 45.0, ("local", "uniform"): 5.0}

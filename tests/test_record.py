@@ -17,11 +17,11 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import Accuracy
+from hushbid.common.documents import canonical, content_hash
+from hushbid.common.money import Money, rounded_up
 from hushbid.disclosure import privatize
-from hushbid.documents import canonical, content_hash
 from hushbid.errors import InputError, OutputExists, RecordError, Unwritable
 from hushbid.mechanism import Market, Outcome, release
-from hushbid.money import Money, rounded_up
 from hushbid.priors import Uniform
 from hushbid.record import Record, read
 from hushbid.verification.verifying import findings, verify

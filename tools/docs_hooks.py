@@ -24,7 +24,7 @@ MODULES = (
     "hushbid.payments",
     "hushbid.estimation",
     "hushbid.disclosure",
-    "hushbid.money",
+    "hushbid.common.money",
     "hushbid.record",
     "hushbid.receipts",
     "hushbid.verification",

@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from experiments.paper_figures.problem import PaperAllocation, PaperProblem, read_problem, score
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import MarketError
 
 __all__ = [

@@ -32,9 +32,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
+from hushbid.common.staging import Staging
 from hushbid.errors import InputError, MissingExtra
-from hushbid.staging import Staging
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.paper_figures.figures import BLACK, STYLES, PaperFigure, labelled, log_axes
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Market
 from hushbid.payments import rents

@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from experiments.paper_figures.figures import BLACK, GREEN, ORANGE, PINK, SKY, STYLES, Look, PaperFigure, labelled
-from hushbid.arrays import FloatArray
 from hushbid.baselines import Baseline, FirstBest, FixedAccuracy, NearOptimal, PostedPrice, UniformLoss, compare
+from hushbid.common.arrays import FloatArray
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 

@@ -22,7 +22,7 @@ from experiments.paper_figures.figures import (
     log_axes,
 )
 from hushbid.allocation import allocate
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform

@@ -6,7 +6,7 @@ import numpy as np
 
 from experiments.paper_figures.figures import BLACK, BLUE, GREEN, ORANGE, RED, SKY, PaperFigure, log_axes
 from hushbid.allocation import Budget, allocate
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.priors import LogNormal, Uniform
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ import numpy as np
 
 from experiments.paper_figures.algorithm_2 import stationary_losses
 from experiments.paper_figures.figures import BLACK, BLUE, GREEN, ORANGE, RED, Look, PaperFigure, labelled
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.priors import Uniform
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray, as_floats
+from hushbid.common.arrays import FloatArray, IndexArray, as_floats
 from hushbid.errors import BidError, InputError
 
 __all__ = ["BidPrior", "MeshPayments", "PricedAllocation", "mesh_payments", "mesh_sum", "printed_mesh_sum"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IndexArray, as_floats
+from hushbid.common.arrays import FloatArray, IndexArray, as_floats
 from hushbid.errors import InputError, NobodyToBuyFrom
 from hushbid.estimation import Setting
 

@@ -6,8 +6,7 @@ promise exactly.
 
 In reading order, from the mathematics up:
 
-- `errors`, `arrays`, `durable`, `languages`, `wording`, `staging`, `notebook`, `shortest`, `held`, `documents`,
-  `codec`, `money`, `tables`: the ground floor, for every layer
+- `errors`, `common`, `languages`, `notebook`: what every layer uses: refusals, arrays, files, money, tables, sentences
 - `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
 - `questions`: what is asked, and how one privacy loss pays for all answers
 - `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best bid

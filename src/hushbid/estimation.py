@@ -43,7 +43,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_losses, as_variance, first_row
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, as_floats, as_losses, as_variance, first_row
 from hushbid.errors import InputError, NothingDelivered
 
 Setting = Literal["central", "local"]

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from html import escape, unescape
 from typing import Any, Literal
 
-from hushbid.wording import showable
+from hushbid.common.numbers import showable
 
 WITHHELD = "withheld"
 """What stands in the place of a figure that would tell about one person."""

@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from hushbid.arrays import as_bounds, as_number, varies_too_much
+from hushbid.common.arrays import as_bounds, as_number, varies_too_much
 from hushbid.errors import InputError
 
 PARTS = 1 << 30

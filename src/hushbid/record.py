@@ -29,11 +29,9 @@ from typing import Annotated, Any
 import numpy as np
 
 from hushbid.allocation.goals import Budget, HardBudget
-from hushbid.arrays import FloatArray, rounded_sum
-from hushbid.codec import Codec, Named, Number, Perhaps, header_problem
-from hushbid.disclosure import Release
-from hushbid.disclosure.release import RELEASE
-from hushbid.documents import (
+from hushbid.common.arrays import FloatArray, rounded_sum
+from hushbid.common.codec import Codec, Named, Number, Perhaps, header_problem
+from hushbid.common.documents import (
     canonical_parts,
     content_hash,
     hash_of,
@@ -42,11 +40,13 @@ from hushbid.documents import (
     with_hash,
     write_content,
 )
+from hushbid.common.held import Held, held_in, thawed
+from hushbid.common.money import Money, check_currency
+from hushbid.disclosure import Release
+from hushbid.disclosure.release import RELEASE
 from hushbid.errors import HashMismatch, HushbidError, InputError, RecordError
-from hushbid.held import Held, held_in, thawed
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.releasing import outcome_key
-from hushbid.money import Money, check_currency
 
 __all__ = ["Record", "read"]
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation import Accuracy, Allocation, Budget, Goal, Price, ReplyRule, Strata, allocate, replies
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import MarketError
 
 

@@ -13,7 +13,7 @@ from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
 from hushbid.allocation.histogram import Levels
 from hushbid.allocation.rule_from_sums import SummedRules
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 WEIGHTS = np.array([0.5, -0.3, 0.2])
 ONE = np.ones(1)

@@ -17,7 +17,7 @@ from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
 from hushbid.allocation.local_rule import LocalRule, Stratum
 from hushbid.allocation.merit_order import PrefixSums
 from hushbid.allocation.problem import Allocation, Problem, as_problem
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError, Unreachable
 from hushbid.estimation import Strata
 from tests.extent import TIMES

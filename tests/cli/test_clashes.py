@@ -8,8 +8,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
+from hushbid.common.staging import refuse_clashes
 from hushbid.errors import InputError
-from hushbid.staging import refuse_clashes
 
 MARKET = ("--prior", "uniform:1,3", "--buyer-weight", "500")
 PRIVATIZE = ("privatize", "--campaign", "c", "--privacy-loss", "1", "--at-most", "1", "--bounds", "0,9")

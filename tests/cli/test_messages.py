@@ -130,7 +130,7 @@ EXEMPT = re.compile(r"[0-9a-f]{64}|[A-Z]{3} [\u2212\d,.]+|--\S+ \S+|^  market\..
 
 
 def wrongly_written(text: str) -> Iterator[str]:
-    """Numbers that did not go through ``hushbid.wording``."""
+    """Numbers that did not go through ``hushbid.common.numbers``."""
     for found in FLOAT.findall(EXEMPT.sub("", text)):
         whole, _, part = found.partition(".")
         digits = re.sub(r"\D", "", whole + part).lstrip("0") if part else ""

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
-from hushbid.documents import content_hash
+from hushbid.common.documents import content_hash
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "receipts"
 DETAILS = json.loads((VECTORS / "details.json").read_text())

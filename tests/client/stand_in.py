@@ -6,9 +6,9 @@ from typing import Any
 
 import httpx
 
+from hushbid.common.money import Money
 from hushbid.disclosure import PrivatizedValue
 from hushbid.mechanism import Market
-from hushbid.money import Money
 from hushbid.priors import parse_prior
 from hushbid.receipts.keys import SigningKey, first_list
 from hushbid.receipts.log import Event, bid_commitment, next_event

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray
+from hushbid.common.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure import ErrorModel, ReleasePlan
 from hushbid.disclosure.combination import Blend, one_stratum
 from hushbid.disclosure.memory import Weighed

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from hushbid.arrays import as_bounds
+from hushbid.common.arrays import as_bounds
 from hushbid.disclosure import ReleasePlan, noise, privatize
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import (

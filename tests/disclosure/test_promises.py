@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hushbid.arrays import as_column
+from hushbid.common.arrays import as_column
 from hushbid.disclosure import ReleasePlan
 from hushbid.errors import DataError, InputError
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.documents import content_hash
+from hushbid.common.documents import content_hash
 from tests.e2e.conftest import MARKET, PEOPLE, change, contents, hushbid, refused, succeeds
 
 # -- money -------------------------------------------------------------------------------------------------------------

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hushbid.common.money import NO_CURRENCY
 from hushbid.engine import price
 from hushbid.mechanism import Market
-from hushbid.money import NO_CURRENCY
 from hushbid.priors import Uniform
 from tests.conftest import FEW_ROWS, SHORT_LIVED
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import id_texts
+from hushbid.common.arrays import id_texts
 from hushbid.disclosure.ledger.question import Forms, person_digests, tallied
 from hushbid.engine import ids, price
 from hushbid.engine.arrow import ArrowEngine

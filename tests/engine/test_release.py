@@ -12,6 +12,7 @@ import pytest
 
 import hushbid
 from hushbid.allocation import Price
+from hushbid.common.money import Currency
 from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.ledger.files import _sealed
@@ -24,7 +25,6 @@ from hushbid.engine.releasing import asked_of, prepared_sums, release_synthetic
 from hushbid.errors import AlreadyReleased, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
-from hushbid.money import Currency
 from hushbid.priors import LogNormal, Uniform
 from tests.engine.conftest import Kind
 

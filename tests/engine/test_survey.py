@@ -10,6 +10,7 @@ import pytest
 
 import hushbid
 from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
+from hushbid.common.money import Currency
 from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.ledger.forms import answer_forms
 from hushbid.disclosure.ledger.question import person_digests, tallied
@@ -21,7 +22,6 @@ from hushbid.engine.payouts import due
 from hushbid.engine.releasing import asked_of, prepared_sums, release_synthetic, sum_plan
 from hushbid.errors import AlreadyReleased, DataError, InputError, MarketError
 from hushbid.mechanism.releasing import plan_of
-from hushbid.money import Currency
 from tests.engine.conftest import KINDS, Kind
 
 QUESTIONS = (

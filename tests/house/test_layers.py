@@ -26,12 +26,8 @@ LAYERS = (
     ("mechanism",),
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors", "questions"),
-    ("tables",),
-    ("codec", "money"),
-    ("documents",),
-    ("held",),
-    ("notebook", "shortest", "staging"),
-    ("arrays", "durable", "languages", "wording"),
+    ("notebook",),
+    ("common", "languages"),
     ("errors",),
 )
 
@@ -63,16 +59,16 @@ OUTSIDE = {
     "markupsafe": {"report", "server"},
     "matplotlib": {"report"},
     "opendp": {"disclosure"},
-    "openpyxl": {"tables"},
+    "openpyxl": {"common"},
     "polars": {"engine"},
     "psycopg": {"server"},
-    "pyarrow": {"engine", "tables", "shortest"},
+    "pyarrow": {"engine", "common"},
     "pydantic": {"server"},
     "pyspark": {"engine"},
     "sqlalchemy": {"server"},
     "starlette": {"server"},
     "uvicorn": {"server", "cli"},
-    "xlsxwriter": {"tables"},
+    "xlsxwriter": {"common"},
 }
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hushbid import Accuracy, Budget, Market, Price
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism.largest_loss import largest_loss
 from hushbid.priors import Beta, Exponential, Prior, Uniform

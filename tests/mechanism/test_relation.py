@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.allocation import Accuracy, Budget, HardBudget
+from hushbid.common.money import Currency
 from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.delivery import planned_error
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
-from hushbid.money import Currency
 from hushbid.priors import Grouped, LogNormal, Uniform
 from tests.disclosure.support import weigh
 

@@ -10,10 +10,10 @@ from click.testing import CliRunner
 
 from hushbid import Budget, HardBudget, Market
 from hushbid.cli import main
+from hushbid.common.money import rounded_up
 from hushbid.engine import price
 from hushbid.errors import InputError, LimitExceeded
 from hushbid.mechanism.rounding import Kind, reserve_for
-from hushbid.money import rounded_up
 from hushbid.priors import Exponential, Grouped, Histogram, LogNormal, Prior, Uniform
 from hushbid.record import Record
 from hushbid.verification import verify

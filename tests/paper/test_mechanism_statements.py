@@ -19,8 +19,8 @@ from experiments.paper_figures.algorithm_2 import algorithm_2, multiplier_limits
 from experiments.paper_figures.figures_theory import central_threshold, drop_threshold
 from experiments.paper_figures.mesh_payments import mesh_payments
 from hushbid.allocation import allocate
-from hushbid.arrays import BoolArray, FloatArray
 from hushbid.baselines import PostedPrice
+from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.errors import MarketError
 from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule

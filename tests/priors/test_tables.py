@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.priors.tables import increasing_root
 
 _ULP = float(np.finfo(np.float64).eps)

@@ -13,8 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import hushbid
-from hushbid import money
 from hushbid.cli import main
+from hushbid.common import money
 from hushbid.disclosure.ledger import once
 from hushbid.errors import AlreadyReleased, BidError, DataError, InputError, OutputExists
 from hushbid.mechanism import Population

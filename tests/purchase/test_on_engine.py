@@ -19,8 +19,8 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
-from hushbid import staging
 from hushbid.cli import main
+from hushbid.common import staging
 from hushbid.engine.pricing import CountedTable
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.documents import content_hash, parsed
+from hushbid.common.documents import content_hash, parsed
 from hushbid.errors import HushbidError, InputError, RecordError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.errors import HushbidError, RecordError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform

@@ -29,6 +29,7 @@ from hushbid.allocation import Goal
 from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives, check_privacy
 from hushbid.audit.incentive_report import Violation
 from hushbid.baselines import compare
+from hushbid.common.numbers import cut_to
 from hushbid.disclosure import noise
 from hushbid.errors import InputError, OutputExists
 from hushbid.mechanism.releasing import plan_of
@@ -37,7 +38,6 @@ from hushbid.report.build import SECTIONS
 from hushbid.report.page import footer, policy
 from hushbid.report.rendering import stylesheet
 from hushbid.report.sections.audits import audit_lines
-from hushbid.wording import cut_to
 
 HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>\u202e"
 N = 300

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hushbid.common.documents import parsed
 from hushbid.disclosure.ledger.files import stored
-from hushbid.documents import parsed
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.failpoints import no_crash

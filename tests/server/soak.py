@@ -26,8 +26,8 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any
 
+from hushbid.common.documents import parsed
 from hushbid.disclosure import privatize
-from hushbid.documents import parsed
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.installation import Home

@@ -19,7 +19,7 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.errors import BidError, Conflict, DataError
 from hushbid.record import Record
 from hushbid.server.domain.states import CampaignState, ParticipantState

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.errors import CampaignError, Conflict, HushbidError
 from hushbid.record import Record
 from hushbid.server.administration import Administration

@@ -15,7 +15,7 @@ import pytest
 from benchmarks import visits
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient, Participation
 from hushbid.client.messages import new_secret
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.errors import Conflict, DataError, HushbidError, InputError, NotAllowed
 from hushbid.record import Record
 from hushbid.server.answer_keys import AnswerKeys

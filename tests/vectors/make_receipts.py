@@ -9,7 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hushbid.documents import canonical
+from hushbid.common.documents import canonical
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.receipts.keys import SigningKey, first_list, rotated

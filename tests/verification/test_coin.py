@@ -11,8 +11,8 @@ import pytest
 
 from hushbid import Accuracy, Market, Price, Record, Uniform, YesNo, verify
 from hushbid.allocation import allocate, replies
+from hushbid.common.documents import content_hash
 from hushbid.disclosure import release_synthetic
-from hushbid.documents import content_hash
 from hushbid.mechanism.releasing import plan_of
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE, PrecisionCurve

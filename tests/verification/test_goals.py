@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price, allocate, replies
-from hushbid.documents import content_hash
+from hushbid.common.documents import content_hash
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, Population, release
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform

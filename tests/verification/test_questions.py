@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from hushbid import Accuracy, Budget, Choice, HardBudget, Market, Number, Record, Uniform, YesNo, verify
+from hushbid.common.documents import content_hash
 from hushbid.disclosure import release_synthetic
-from hushbid.documents import content_hash
 from hushbid.mechanism import survey
 from hushbid.mechanism.releasing import plan_of
 from hushbid.questions import Layout, layout_of

@@ -19,8 +19,8 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import Accuracy, tie_keys
+from hushbid.common.documents import content_hash
 from hushbid.disclosure import Grid, Release, privatize
-from hushbid.documents import content_hash
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, Population, release
 from hushbid.mechanism.releasing import outcome_key

@@ -27,7 +27,7 @@ from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.histogram import Levels
 from hushbid.allocation.targets import Target
 from hushbid.allocation.windows import Interval
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray
 
 _SLACK = 1e-11
 _STEP = 1.1

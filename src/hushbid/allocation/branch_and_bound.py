@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _ROUNDS = 200
 _FIRST_STEP = 16.0

@@ -21,7 +21,7 @@ import numpy as np
 from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
 _SERIES = 0.02

@@ -28,7 +28,7 @@ from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import search
 from hushbid.allocation.problem import Allocation
 from hushbid.allocation.uncapped import solve_uncapped
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import MarketError, Unreachable
 
 SELECT_ABOVE = 1 << 15

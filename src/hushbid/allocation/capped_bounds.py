@@ -17,7 +17,7 @@ import numpy as np
 from hushbid.allocation.capped import Found, optimum
 from hushbid.allocation.caps import affordable, expense, most_accurate, zero_cost_people
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 _ROUNDING = 1e-11
 

@@ -21,7 +21,7 @@ from hushbid.allocation.caps import most_accurate, normal_caps
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
 from hushbid.allocation.populations import Populations
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
 _ENDLESS = 1e150

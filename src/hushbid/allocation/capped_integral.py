@@ -18,7 +18,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from hushbid.allocation.pool import Levels, Moves, Pool
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _SAME = 1.0 - 1e-14

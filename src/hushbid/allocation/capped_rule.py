@@ -34,7 +34,7 @@ from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import search
 from hushbid.allocation.reply_rules import Replies
 from hushbid.allocation.valley import single_minimum_up_to
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
 
 _CHUNK = 1 << 13

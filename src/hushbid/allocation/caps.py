@@ -11,7 +11,7 @@ from hushbid.allocation.frontier import Points, at
 from hushbid.allocation.pool import Pool
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.targets import Target
-from hushbid.arrays import FloatArray, IndexArray, as_floats, first_row, rows_text
+from hushbid.common.arrays import FloatArray, IndexArray, as_floats, first_row, rows_text
 from hushbid.errors import InputError
 from hushbid.estimation import best_contrast
 

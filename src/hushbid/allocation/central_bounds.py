@@ -19,7 +19,7 @@ from hushbid.allocation.branch_and_bound import Bounded, Figures, least_along_pa
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.cut import below, propose, reach
 from hushbid.allocation.pieces import Pieces, free_error, strata_of
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 TOLERANCE = 2e-10
 GRID = 48

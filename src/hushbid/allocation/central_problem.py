@@ -20,7 +20,7 @@ import numpy as np
 from hushbid.allocation.goals import Goal
 from hushbid.allocation.problem import Problem
 from hushbid.allocation.targets import AccuracyTarget, BudgetTarget, PriceTarget, Target
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom, Unreachable
 from hushbid.estimation import Strata
 

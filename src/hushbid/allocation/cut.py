@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.pieces import Pieces, Point, Stratum, best_point, shares, strata_of
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 _CUT_ABOVE = 1 << 15
 """Up to so many people sorting is quicker."""

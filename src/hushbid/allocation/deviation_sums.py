@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 Elsewhere = tuple[IndexArray, FloatArray, FloatArray, FloatArray]
 """The piece that ``T`` lies in, and ``M``, ``Q`` and ``c`` of the other strata there."""

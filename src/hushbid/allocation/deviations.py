@@ -18,7 +18,7 @@ import numpy as np
 from hushbid.allocation.deviation_sums import Elsewhere, Sums
 from hushbid.allocation.pieces import Pieces, Stratum
 from hushbid.allocation.targets import Target
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 ROUNDS = 100
 """After so many guesses only those are left that go to and fro between neighbours by rounding."""

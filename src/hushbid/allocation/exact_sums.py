@@ -12,7 +12,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.common.arrays import FloatArray, IntArray
 
 _BLOCK = 1 << 15
 _LIMB = 21

@@ -22,7 +22,7 @@ from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import Levels
 from hushbid.allocation.pieces import Pieces, Stratum
 from hushbid.allocation.windows import Interval
-from hushbid.arrays import FloatArray, IndexArray, IntArray
+from hushbid.common.arrays import FloatArray, IndexArray, IntArray
 
 _SLACK = 1e-11
 

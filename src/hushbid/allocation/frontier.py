@@ -24,7 +24,7 @@ from hushbid.allocation.pool import Levels, Sums
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.sweep import swept
 from hushbid.allocation.targets import Target
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _ROUNDS = 12
 _PATH_ROUNDS = 10

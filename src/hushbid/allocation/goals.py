@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any, ClassVar
 
-from hushbid.arrays import as_nonnegative, as_number
+from hushbid.common.arrays import as_nonnegative, as_number
 from hushbid.errors import InputError
 
 _LARGEST = 1e50

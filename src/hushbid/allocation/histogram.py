@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.exact_sums import ExactSums
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.common.arrays import FloatArray, IntArray
 
 OFFSET_BITS = 14
 COARSE = 46

@@ -44,7 +44,7 @@ from hushbid.allocation.local_problem import Demand, Supply, normal_form
 from hushbid.allocation.lower_bounds import local_accuracy_lower_bound, local_lower_bound
 from hushbid.allocation.merit_order import Deviations, MeritOrder, PrefixSums
 from hushbid.allocation.problem import Allocation, Problem, workable
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _CLOSE = 1e-7
 """A step of Newton's method this small, relatively, is the last: what it leaves is its square."""

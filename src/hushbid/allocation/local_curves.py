@@ -22,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushbid.allocation.problem import Problem
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 _S = 2.0 * math.sqrt(8.0 / 3.0)
 _TURNS = 1e-9

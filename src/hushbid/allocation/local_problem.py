@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from hushbid.allocation.local_curves import Curve, curve_of
 from hushbid.allocation.problem import LEAST, MOST, TINY, Problem
 from hushbid.allocation.unsolved import CAPPED_RESPONSE, LOCAL_BUDGET, LOCAL_CAPPED_ACCURACY, LOCAL_CAPS
-from hushbid.arrays import FloatArray, as_number
+from hushbid.common.arrays import FloatArray, as_number
 from hushbid.errors import InputError, Unreachable
 
 _INVISIBLE = 1e-100

@@ -18,7 +18,7 @@ from hushbid.allocation.merit_order import Deviations
 from hushbid.allocation.problem import Allocation, Problem, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.allocation.unsolved import LOCAL_STRATA
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 

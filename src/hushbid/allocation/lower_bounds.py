@@ -9,7 +9,7 @@ import math
 import numpy as np
 
 from hushbid.allocation.problem import HUGE, MOST
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 _WORTHWHILE = 1.0 / (2.0 * math.sqrt(2.0))
 _WORTHWHILE_RESPONSE, _ENOUGH_RESPONSE = 0.5825829083651485, 0.6342344133498707

@@ -19,7 +19,7 @@ from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
 from hushbid.allocation.problem import as_keys
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 Terms: TypeAlias = Callable[[FloatArray], FloatArray]
 """What one person adds to three sums, as three rows, for the ratio of their cost to the price."""

@@ -23,7 +23,7 @@ import numpy as np
 from hushbid.allocation.branch_and_bound import Figures
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.targets import Target
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

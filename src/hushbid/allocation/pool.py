@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 NO_CAP = 1e150
 """A larger cap binds nobody; it counts as none, so that squares of caps are numbers."""

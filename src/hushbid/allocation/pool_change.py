@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from hushbid.allocation.frontier import Points
 from hushbid.allocation.pool import Levels, Pool
 from hushbid.allocation.populations import Populations
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 _CELLS = 1 << 17
 _CAPPED, _INSIDE, _OUT = 0, 1, 2

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation.pool import Columns, Levels, Moves, Pool, Sums
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _LOOKED_AT = 128
 """Up to so many people are looked at one by one, those of all strata together: sums by search would not be faster."""

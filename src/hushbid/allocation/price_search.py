@@ -17,7 +17,7 @@ from hushbid.allocation.branch_and_bound import Figures, least_along_paths
 from hushbid.allocation.frontier import Points, at, meet
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.targets import Target
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 TOLERANCE = 1e-11
 _NEAREST = 2e-6

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation.goals import Accuracy, Budget, Goal, Price
-from hushbid.arrays import FloatArray, HashArray, as_floats, as_number, as_variance, first_row, id_texts
+from hushbid.common.arrays import FloatArray, HashArray, as_floats, as_number, as_variance, first_row, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
 from hushbid.estimation import Setting
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 
 @dataclass(frozen=True, slots=True, eq=False)

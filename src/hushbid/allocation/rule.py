@@ -29,7 +29,7 @@ from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
 from hushbid.allocation.reply_rules import Replies
 from hushbid.allocation.targets import Target
 from hushbid.allocation.uncapped import solve_uncapped
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
 _CHUNK = 1 << 13

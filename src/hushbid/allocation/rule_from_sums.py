@@ -20,7 +20,7 @@ from hushbid.allocation.from_sums import SummedOptimum
 from hushbid.allocation.pieces import Stratum
 from hushbid.allocation.reply_rules import Replies
 from hushbid.allocation.targets import Change, Present
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 
 def _change(size: float, total: float, d0: FloatArray, d1: FloatArray, d2: FloatArray) -> Change:

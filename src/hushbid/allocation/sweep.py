@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from hushbid.allocation.pool import Levels
 from hushbid.allocation.populations import Populations
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 LongArray = NDArray[np.longdouble]
 

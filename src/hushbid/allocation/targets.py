@@ -20,7 +20,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushbid.allocation.deviation_sums import Sums
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray
 
 _LEAST_AT = 4.0 ** (-1.0 / 3.0) * (1.0 + 1e-9)
 """Where ``s⁴ − s`` is least, and a little to the right, so that its slope is positive."""

@@ -27,7 +27,7 @@ from hushbid.allocation.pool import Levels, Pool
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import figures, ladder
 from hushbid.allocation.sweep import Sweep
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 _FINE = 48
 _STEPS = 16

@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import Histogram
-from hushbid.arrays import FloatArray, IntArray
+from hushbid.common.arrays import FloatArray, IntArray
 
 Interval = tuple[float, float]
 _MANY = 1 << 18

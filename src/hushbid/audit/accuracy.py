@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.disclosure import ErrorModel, Relation, ReleasePlan, simulate_privatized
 from hushbid.disclosure.combination import level_of, rows_of
 from hushbid.disclosure.memory import weigh

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, as_floats
+from hushbid.common.arrays import FloatArray, as_floats
 from hushbid.errors import BidError, InputError
 from hushbid.mechanism import Decision, Market, Population, decide
 

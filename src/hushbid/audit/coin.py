@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
 from hushbid.audit.privacy import TOO_LITTLE_NOISE, PrivacyAudit, certain_loss
+from hushbid.common.arrays import FloatArray
 from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.local import draw_responses
 

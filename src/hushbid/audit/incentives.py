@@ -25,8 +25,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import HardBudget
-from hushbid.arrays import FloatArray, as_floats
 from hushbid.audit.incentive_report import IncentiveReport, PersonFinding, judged
+from hushbid.common.arrays import FloatArray, as_floats
 from hushbid.errors import BidError, InputError, Unreachable
 from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.terms import as_limits

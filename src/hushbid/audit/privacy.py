@@ -19,7 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IntArray, as_bounds, as_losses
+from hushbid.common.arrays import FloatArray, IntArray, as_bounds, as_losses
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.combination import level_of
 from hushbid.disclosure.local import draw_values

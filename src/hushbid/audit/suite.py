@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, HardBudget
-from hushbid.arrays import IndexArray
 from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
 from hushbid.audit.incentive_report import IncentiveReport
 from hushbid.audit.incentives import check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
 from hushbid.audit.survey import check_survey_accuracy, check_survey_privacy, survey_samples
+from hushbid.common.arrays import IndexArray
 from hushbid.disclosure import ReleasePlan
 from hushbid.errors import MissingExtra
 from hushbid.mechanism import Outcome, Population

@@ -23,10 +23,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
 from hushbid.audit.accuracy import AccuracyCheck
 from hushbid.audit.coin import check_plan_by_coin
 from hushbid.audit.privacy import TOO_LITTLE_NOISE, PrivacyAudit, certain_loss, kolmogorov_p_value
+from hushbid.common.arrays import FloatArray
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.combination import level_of
 from hushbid.disclosure.delivery import planned_errors

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Budget, HardBudget, Price
-from hushbid.arrays import FloatArray, as_floats, as_losses, first_row, rows_text
+from hushbid.common.arrays import FloatArray, as_floats, as_losses, first_row, rows_text
 from hushbid.errors import BidError, InputError
 from hushbid.estimation import WORST_VARIANCE
 from hushbid.languages import noted

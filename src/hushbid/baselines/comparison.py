@@ -23,18 +23,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Price
-from hushbid.arrays import FloatArray, as_count, as_floats
 from hushbid.baselines.baseline import Baseline, common_variance, implied_weight
 from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
 from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.registry import BASELINES, every_baseline, refuse_no_baseline
+from hushbid.common.arrays import FloatArray, as_count, as_floats
+from hushbid.common.numbers import people as so_many
+from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure.error import FEWEST_IN_CHART
 from hushbid.errors import BidError, HushbidError, InputError, MarketError
 from hushbid.languages import noted
 from hushbid.mechanism import Market, Population
 from hushbid.notebook import Table, card, pretty
-from hushbid.tables import Library, frame_of_rows
-from hushbid.wording import people as so_many
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 

@@ -10,8 +10,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import AtErrorWeight, Decision
+from hushbid.common.arrays import FloatArray
 from hushbid.languages import noted
 
 __all__ = ["FirstBest"]

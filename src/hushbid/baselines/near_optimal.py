@@ -11,8 +11,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import AtErrorWeight, Baseline, Decision
+from hushbid.common.arrays import FloatArray
 from hushbid.estimation import mse_of, near_optimal_weights
 from hushbid.languages import noted
 from hushbid.mechanism import Population, decide

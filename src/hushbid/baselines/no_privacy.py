@@ -10,8 +10,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import Baseline, BaselineOutcome, Decision, unit_error_weight
+from hushbid.common.arrays import FloatArray
 from hushbid.languages import noted
 from hushbid.mechanism import Population
 

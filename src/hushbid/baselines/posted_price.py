@@ -16,7 +16,6 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import (
     Baseline,
     Decision,
@@ -27,6 +26,7 @@ from hushbid.baselines.baseline import (
     step_rents,
     unit_error_weight,
 )
+from hushbid.common.arrays import FloatArray
 from hushbid.estimation import WORST_VARIANCE
 from hushbid.languages import noted
 from hushbid.mechanism import Population

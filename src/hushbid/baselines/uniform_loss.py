@@ -16,8 +16,8 @@ from typing import ClassVar, Self
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
 from hushbid.baselines.baseline import Baseline, Decision, best_common_loss, step_rents, unit_error_weight
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import DivergentPayment
 from hushbid.languages import noted
 from hushbid.mechanism import Population

@@ -34,8 +34,8 @@ import click
 
 from hushbid import __version__
 from hushbid.cli.exit_codes import FAULT, INTERRUPTED, TERMINATED, UNREAD, exit_code
+from hushbid.common.numbers import printable
 from hushbid.errors import HushbidError
-from hushbid.wording import printable
 
 COMMANDS = {
     "new": "Write a campaign file with comments, by questions asked or by options.",

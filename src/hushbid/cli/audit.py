@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.common import COUNT, Steps, Whole, read_record, tell
 from hushbid.cli.common import command as make_command
-from hushbid.wording import number
+from hushbid.common.numbers import number
 
 CHECKS = ("incentives", "privacy", "accuracy")
 

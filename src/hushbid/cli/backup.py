@@ -21,8 +21,8 @@ def command(file: Path, force: bool, home: Path, database: str | None, as_json: 
     hold keys or claims: from the folder's keys/ keep identity.key and signing/ apart, but never keys/data or an old
     copy of claims/, which are what makes a value unreadable and an estimate final.
     """
+    from hushbid.common.staging import refuse_clashes
     from hushbid.server.administration import Administration
-    from hushbid.staging import refuse_clashes
 
     refuse_clashes([file], [home])
     refuse_nowhere(home)

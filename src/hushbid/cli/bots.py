@@ -10,8 +10,8 @@ import click
 
 from hushbid.cli.common import Number, OneFile, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
+from hushbid.common.numbers import count, figure, fixed, table
 from hushbid.errors import InputError
-from hushbid.wording import count, figure, fixed, table
 
 if TYPE_CHECKING:
     from hushbid.server.bot_campaigns import Played

@@ -13,8 +13,8 @@ import click
 from click.core import ParameterSource
 
 from hushbid.cli import COMMANDS, DEBUG
+from hushbid.common.numbers import NBSP, printable
 from hushbid.errors import HushbidError
-from hushbid.wording import NBSP, printable
 
 if TYPE_CHECKING:
     from hushbid.record import Record
@@ -135,7 +135,7 @@ def is_stated(name: str) -> bool:
 
 def read_record(path: Path) -> "Record":
     """A record from a file, or from standard input."""
-    from hushbid.documents import parsed
+    from hushbid.common.documents import parsed
     from hushbid.record import Record
 
     return Record.read(path) if str(path) != _STREAM else Record.from_dict(parsed(sys.stdin.buffer.read()))
@@ -144,7 +144,7 @@ def read_record(path: Path) -> "Record":
 def tell(result: Mapping[str, Any], text: str, *, as_json: bool, err: bool = False) -> None:
     """Print a result: one JSON object for programs, or the text for people (``err``: standard output is taken)."""
     if as_json:
-        from hushbid.documents import plain
+        from hushbid.common.documents import plain
 
         click.echo(json.dumps(plain(result), indent=2, allow_nan=False))
     else:

@@ -13,9 +13,9 @@ from hushbid.cli.common import COUNT, Steps, Whole, is_stated, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.messages import BY_FILES, in_options
 from hushbid.cli.options import NO_PRIOR, MarketOptions, market_options, people_options
+from hushbid.common.numbers import at_most, count, figure, number, table
+from hushbid.common.numbers import people as people_text
 from hushbid.errors import InputError
-from hushbid.wording import at_most, count, figure, number, table
-from hushbid.wording import people as people_text
 
 SETTINGS = ("central", "local")
 Baselines = dict[str, dict[str, Any]]
@@ -93,7 +93,7 @@ def _bids_in(files: tuple[str, ...]) -> str | None:
 
 def _compare_settings(options: MarketOptions, bids: str | None, as_json: bool, given: dict[str, Any]) -> None:
     """One market in both settings, and its baselines."""
-    from hushbid.money import money
+    from hushbid.common.money import money
 
     if not options.priors:
         raise click.UsageError(NO_PRIOR)

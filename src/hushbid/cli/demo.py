@@ -13,7 +13,7 @@ from hushbid.errors import HushbidError, OutputExists
 if TYPE_CHECKING:
     import numpy as np
 
-    from hushbid.arrays import FloatArray, IndexArray
+    from hushbid.common.arrays import FloatArray, IndexArray
     from hushbid.purchase.results import Purchase
 
 _FILES = (
@@ -120,9 +120,9 @@ def command(people: int, seed: int, out: Path, audit: bool, force: bool, as_json
     of every answer is released, for a staff in which the professions have other shares than among those who took part.
     Each step is a file in the folder, and the campaign can be run again with "hushbid run".
     """
+    from hushbid.common.staging import refuse_existing
     from hushbid.purchase.buying import run_campaign, steps_of
     from hushbid.purchase.people import AT_ONCE
-    from hushbid.staging import refuse_existing
 
     there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
     if there and not _holds_a_demo(out):
@@ -172,10 +172,10 @@ def _make_up(out: Path, people: int, seed: int, force: bool) -> _Days:
     """Write the pilot, the fitted prior, the bids, the data and the campaign file; who works days only."""
     import numpy as np
 
+    from hushbid.common.staging import Staging
+    from hushbid.common.tables import table_writer
     from hushbid.priors.fitting import fit_priors
     from hushbid.priors.pilot import Pilot, prior_file_text
-    from hushbid.staging import Staging
-    from hushbid.tables import table_writer
 
     rng = np.random.default_rng(seed)
     pilot, bids = _prices(_PILOT, rng), _prices(people, rng)
@@ -233,9 +233,9 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
 
 
 def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
-    from hushbid.money import money_at_most
+    from hushbid.common.money import money_at_most
+    from hushbid.common.numbers import figure, fixed
     from hushbid.purchase.telling import estimate_text
-    from hushbid.wording import figure, fixed
 
     campaign, decided = purchase.campaign, purchase.decided
     count, bought, currency = decided.figures.people, decided.figures.active, decided.currency

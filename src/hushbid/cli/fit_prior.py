@@ -7,8 +7,8 @@ import click
 from hushbid.cli.common import OneFile, Steps, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
-from hushbid.staging import Staging, refuse_clashes, refuse_existing
-from hushbid.wording import figure, fixed, four_digits, people, percent, table
+from hushbid.common.numbers import figure, fixed, four_digits, people, percent, table
+from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
 
 FAMILIES = ("uniform", "exponential", "lognormal", "gamma", "truncnormal", "beta", "empirical", "histogram", "kde")
 _WHERE_NAMED = ("histogram", "kde")
@@ -116,9 +116,9 @@ def _read(pilot: str, given: dict[str, Any]) -> tuple[Any, list[str] | None, lis
     """Bids, ids if there are any, and everybody's group, empty if there are none."""
     import numpy as np
 
-    from hushbid.arrays import first_row, rows_text
+    from hushbid.common.arrays import first_row, rows_text
+    from hushbid.common.tables import read_table, rows_note
     from hushbid.errors import BidError
-    from hushbid.tables import read_table, rows_note
 
     column, group = given["bid_column"], given["group_column"]
     needed = [column, *([] if given["no_ids"] else [given["id_column"]]), *([] if group is None else [group])]

@@ -62,7 +62,7 @@ def refuse_output(
     out: Path, options: MarketOptions | None = None, *read: str | None, option: str = "--out", force: bool
 ) -> None:
     """Refuse a place where no campaign file can be, or should not: over another file, or over one that is read."""
-    from hushbid.staging import refuse_clashes, refuse_existing
+    from hushbid.common.staging import refuse_clashes, refuse_existing
 
     if out.suffix != ".toml":
         raise click.UsageError(f"{option} must end in .toml, got {out}.")
@@ -120,9 +120,9 @@ def draft_of(
 
 def write_draft(draft: "Draft", out: Path, *, force: bool) -> None:
     """Write a campaign file that can be read, or nothing."""
+    from hushbid.common.staging import write_file
     from hushbid.errors import InputError
     from hushbid.purchase.drafting import checked_text
-    from hushbid.staging import write_file
 
     try:
         content = checked_text(draft, out).encode()
@@ -259,8 +259,8 @@ def _prior_text(text: str) -> str:
 
 
 def _currency_code(text: str) -> str:
+    from hushbid.common.money import Currency
     from hushbid.errors import HushbidError
-    from hushbid.money import Currency
 
     try:
         return Currency.of(text.strip()).code if text.strip() else ""

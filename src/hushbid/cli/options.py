@@ -16,8 +16,8 @@ from hushbid.errors import InputError
 
 if TYPE_CHECKING:
     from hushbid.allocation import Goal
+    from hushbid.common.money import Currency
     from hushbid.mechanism import Market
-    from hushbid.money import Currency
     from hushbid.priors.pilot import PriorSource
     from hushbid.purchase.people import People
     from hushbid.purchase.questions_section import Survey
@@ -32,7 +32,7 @@ GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 
 def read_bounds(ctx: click.Context, option: click.Parameter | None, value: str) -> tuple[float, float]:
     """Two numbers with a comma between them, the smaller first."""
-    from hushbid.arrays import as_bounds
+    from hushbid.common.arrays import as_bounds
 
     try:
         low, high = (float(part) for part in value.split(","))
@@ -88,7 +88,7 @@ class MarketOptions:
 
     def currency(self) -> "Currency":
         """What payments are made in."""
-        from hushbid.money import NO_CURRENCY, Currency
+        from hushbid.common.money import NO_CURRENCY, Currency
 
         try:
             return NO_CURRENCY if self.currency_code is None else Currency.of(self.currency_code)
@@ -158,7 +158,7 @@ class MarketOptions:
         self, prior: Any, *, setting: str | None = None, roster: int | None = None, **of_strata: Any
     ) -> "Market":
         """The market with this prior; ``roster`` is how many rows a table of bids has, if that is known."""
-        from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
+        from hushbid.common.arrays import TOO_MUCH_VARIANCE, varies_too_much
         from hushbid.mechanism import Market
 
         if self.questions is None and self.variance is not None and varies_too_much(self.variance, self.bounds):

@@ -9,12 +9,12 @@ from hushbid.cli.common import COUNT, Number, OneFile, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.new import draft_of, next_steps, refuse_output, write_draft
 from hushbid.cli.options import MarketOptions, market_options
-from hushbid.wording import figure, people, typed
+from hushbid.common.numbers import figure, people, typed
 
 if TYPE_CHECKING:
     from hushbid.allocation.goals import Goal
+    from hushbid.common.money import Currency
     from hushbid.mechanism import Plan
-    from hushbid.money import Currency
     from hushbid.purchase.spending import Spending
 
 _POSITIVE = Number(min=0.0, min_open=True)
@@ -140,8 +140,8 @@ def _plain(found: "Plan", currency: "Currency") -> dict[str, Any]:
 
 
 def _text(found: "Plan", currency: "Currency") -> str:
+    from hushbid.common.money import money
     from hushbid.mechanism.rounding import takes_too_much
-    from hushbid.money import money
 
     goal = _reserved(found)
     spending = _spending(found).text(currency)

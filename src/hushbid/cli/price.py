@@ -9,7 +9,7 @@ from hushbid.cli.common import Number, OneFile, Steps, is_stated, tell
 from hushbid.cli.common import command as make_command
 from hushbid.cli.engine_options import EngineOptions, engine_options
 from hushbid.cli.options import MarketOptions, market_options, people_options
-from hushbid.staging import STREAM, refuse_clashes, refuse_existing, write_file
+from hushbid.common.staging import STREAM, refuse_clashes, refuse_existing, write_file
 
 if TYPE_CHECKING:
     from hushbid.purchase.deciding import Decided
@@ -53,7 +53,7 @@ def command(options: MarketOptions, how: EngineOptions, bids: str, as_json: bool
     _refuse_output(out, reading.engine)
     decided = _decided(options, reading, bids, given)
     if out == STREAM and not as_json:
-        from hushbid.tables import table_writer
+        from hushbid.common.tables import table_writer
 
         assert decided.everybody is not None
         write_file(STREAM, table_writer(STREAM, decided.everybody.columns()), force=False)

@@ -13,9 +13,9 @@ import click
 from hushbid.cli.common import Number, OneFile
 from hushbid.cli.common import command as make_command
 from hushbid.cli.options import read_bounds
+from hushbid.common.numbers import as_seen, typed
+from hushbid.common.staging import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
-from hushbid.staging import STREAM, refuse_clashes, write_file
-from hushbid.wording import as_seen, typed
 
 if TYPE_CHECKING:
     from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, RandomisedResponse
@@ -163,7 +163,7 @@ def _answers(file: str, questions: Sequence["Question"]) -> list[float]:
 
 def _value(file: str) -> float:
     """The datum; what it is never appears in a message."""
-    from hushbid.tables import number_of
+    from hushbid.common.tables import number_of
 
     text = "\n".join(_read(file, ["Your value"], "one number"))
     value = number_of(text)

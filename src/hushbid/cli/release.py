@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.common import LEDGER, Number, OneFile, Steps, Whole, announced_ledger, tell
 from hushbid.cli.common import command as make_command
-from hushbid.staging import refuse_clashes, refuse_existing
+from hushbid.common.staging import refuse_clashes, refuse_existing
 
 
 @make_command("release")

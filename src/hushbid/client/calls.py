@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, TypeVar
 
-from hushbid.documents import time_of
+from hushbid.common.documents import time_of
 from hushbid.errors import (
     CampaignError,
     Conflict,

@@ -11,12 +11,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
-from hushbid.arrays import as_bounds
 from hushbid.client.calls import Call, Conversation, Work, an_object, delete, get, post, put, say, strange
 from hushbid.client.messages import Bounds, Given, Keeper, Message, MessageFolder, Terms, place_name
 from hushbid.client.views import Participation, link_to
+from hushbid.common.arrays import as_bounds
+from hushbid.common.documents import content_hash
 from hushbid.disclosure.answers import codes_of
-from hushbid.documents import content_hash
 from hushbid.errors import DataError, InputError, NotAllowed, RecordError
 from hushbid.questions import Question, as_questions
 from hushbid.receipts.keys import KeyList

@@ -29,8 +29,8 @@ from pathlib import Path
 from typing import Any, Protocol
 from urllib.parse import urlsplit
 
+from hushbid.common.durable import write_whole
 from hushbid.disclosure import privatize, privatize_answers
-from hushbid.durable import write_whole
 from hushbid.errors import ReleaseError
 from hushbid.questions import Layout, Question, question_from_dict
 

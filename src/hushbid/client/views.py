@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from hushbid.arrays import as_bounds
 from hushbid.client.calls import an_object, strange
+from hushbid.common.arrays import as_bounds
+from hushbid.common.money import MOST_DECIMALS
 from hushbid.errors import InputError, ServerFailed
 from hushbid.estimation import Setting
-from hushbid.money import MOST_DECIMALS
 from hushbid.questions import Layout, Question, as_questions, layout_with, question_from_dict
 
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})

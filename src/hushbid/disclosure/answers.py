@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, first_row, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, first_row, rows_text
 from hushbid.errors import DataError
 from hushbid.questions import Choice, Number, Question, YesNo
 

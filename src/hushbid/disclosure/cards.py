@@ -4,9 +4,9 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+from hushbid.common.numbers import decimals_for, fixed, is_unusable, level_text, number
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.notebook import WITHHELD, Table, card
-from hushbid.wording import decimals_for, fixed, is_unusable, level_text, number
 
 _UNUSABLE = "no usable result: "
 _PLANNED = (

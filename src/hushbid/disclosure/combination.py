@@ -24,11 +24,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from hushbid.common.numbers import combination, shares_text
 from hushbid.disclosure.grid import LARGEST_EXPONENT
 from hushbid.errors import InputError, NothingDelivered, ReleaseError
 from hushbid.estimation import Setting, Strata, best_contrast, best_weights, is_central
-from hushbid.wording import combination, shares_text
 
 PROPORTION = 1e-9
 """Losses whose sums over strata are in proportion up to this are used as they are."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, as_column, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, as_column, rows_text
 from hushbid.disclosure import memory
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.combination import Blend, rows_of

@@ -41,10 +41,10 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, as_number
+from hushbid.common.arrays import FloatArray, as_number
+from hushbid.common.numbers import at_most
 from hushbid.disclosure.tails import Tail, tail_of
 from hushbid.errors import InputError
-from hushbid.wording import at_most
 
 FEWEST_PEOPLE = 5
 """Figures that rest on fewer people are not published: they would tell what one of them bid."""

@@ -23,7 +23,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import noise
 from hushbid.errors import ReleaseError
 

@@ -19,7 +19,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray, IntArray, as_bounds, as_column, as_losses
+from hushbid.common.arrays import FloatArray, IntArray, as_bounds, as_column, as_losses
 from hushbid.disclosure import noise
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.grid import to_grid

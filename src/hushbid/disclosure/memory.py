@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray
+from hushbid.common.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure.combination import rows_of, sizes_of
 from hushbid.disclosure.grid import PromiseCheck, check_promises, exponent_of, integer_weights
 from hushbid.disclosure.prepare import PreparedSums, prepare

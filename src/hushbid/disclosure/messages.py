@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from hushbid.documents import unique_keys
+from hushbid.common.documents import unique_keys
 from hushbid.errors import InputError
 from hushbid.questions import MOST_ANSWERS, MOST_QUESTIONS, PARTS, Layout
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import BoolArray, FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
 from hushbid.disclosure.combination import Combined, losses_left, one_stratum, planned_losses
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray, IntArray, first_row, rows_text
+from hushbid.common.arrays import FloatArray, IndexArray, IntArray, first_row, rows_text
 from hushbid.disclosure.combination import level_of, local_shares
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 

@@ -9,8 +9,11 @@ from typing import Annotated, Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
-from hushbid.codec import Codec, Through
+from hushbid.common.arrays import FloatArray
+from hushbid.common.codec import Codec, Through
+from hushbid.common.held import Doubles
+from hushbid.common.numbers import cut_to
+from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure import noise
 from hushbid.disclosure.cards import release_card
 from hushbid.disclosure.combination import Combined
@@ -18,11 +21,8 @@ from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.errors import InputError, RecordError
 from hushbid.estimation import Setting
-from hushbid.held import Doubles
 from hushbid.notebook import pretty
 from hushbid.questions import Choice, Number, Question, question_from_dict
-from hushbid.tables import Library, frame_of_rows
-from hushbid.wording import cut_to
 
 FORMAT, VERSION = "hushbid release", 1
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray, IntArray
+from hushbid.common.arrays import FloatArray, IndexArray, IntArray
 from hushbid.disclosure.combination import rows_by_code
 from hushbid.disclosure.grid import exact_sum, to_grid
 from hushbid.disclosure.sum_plan import SumPlan

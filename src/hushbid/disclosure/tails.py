@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 _FARTHEST = 700.0
 

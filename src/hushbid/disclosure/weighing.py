@@ -11,7 +11,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.relation import NO_BIAS, Relation, Unevenness, bias_of
 from hushbid.estimation import Strata

@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from hushbid.allocation.histogram import MOST_PEOPLE
+from hushbid.common.tables import refusal, refused_kind
 from hushbid.engine.adapter import Engine, pyarrow
 from hushbid.engine.decisions import PRICED
 from hushbid.engine.passes import Census, Named, NamesKernel
@@ -13,7 +14,6 @@ from hushbid.errors import BidError, InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.combinations import Combination, refuse
 from hushbid.mechanism.population import groups_of
-from hushbid.tables import refusal, refused_kind
 
 
 def check_options(

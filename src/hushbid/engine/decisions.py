@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
+from hushbid.common.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, Fields, pyarrow
 from hushbid.engine.gathering import GatherKernel
 from hushbid.engine.people import People, Rows, lookup_keys

@@ -12,14 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, first_row, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, first_row, rows_text
+from hushbid.common.tables import word_of
 from hushbid.disclosure.answers import words_of
 from hushbid.engine.adapter import Batch
 from hushbid.engine.people import floats_of
 from hushbid.engine.pricing import CountedTable, Priced
 from hushbid.errors import DataError, InputError
 from hushbid.questions import Number, Question
-from hushbid.tables import word_of
 
 DataNames = str | Sequence[str] | None
 """A column; of a survey, columns in the order of the questions, None for those called as the questions are."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray, id_texts
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, IntArray, id_texts
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.engine.delivered import DataColumns
 from hushbid.engine.people import People

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, IntArray
+from hushbid.common.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, pyarrow
 from hushbid.engine.people import People, Rows
 

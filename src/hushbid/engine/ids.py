@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import HashArray, id_texts
+from hushbid.common.arrays import HashArray, id_texts
 from hushbid.engine.adapter import Batch, in_threads, pyarrow
 from hushbid.priors.pilot import Pilot, overlap
 

@@ -7,10 +7,10 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from hushbid.common.tables import library_of
 from hushbid.engine.adapter import Engine, pyarrow
 from hushbid.engine.arrow import ArrowEngine
 from hushbid.errors import InputError, MissingExtra
-from hushbid.tables import library_of
 
 NAMES = ("auto", "memory", "polars", "duckdb", "spark")
 SPARK_AT = "spark:"

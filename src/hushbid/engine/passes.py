@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.windows import Listing, Refine, Refined, Window
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.engine.adapter import Batch
 from hushbid.engine.people import PROBLEMS, People, Rows, Run
 

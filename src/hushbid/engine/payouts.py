@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import IntArray
+from hushbid.common.arrays import IntArray
+from hushbid.common.money import Currency, amounts_due, in_units, rounded_up
 from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, Frame, pyarrow
 from hushbid.engine.decisions import PRICED, Decider, columns_of
@@ -14,7 +15,6 @@ from hushbid.engine.delivered import DataColumns, DataNames, data_columns
 from hushbid.engine.opening import is_url, open_engine
 from hushbid.engine.pricing import Priced
 from hushbid.errors import InputError, MarketError
-from hushbid.money import Currency, amounts_due, in_units, rounded_up
 
 _LARGEST = 2.0**53
 _MONEY: Fields = (("payment_minor", "int64"), ("payment", "float64"), ("currency", "string"))

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray, id_texts
+from hushbid.common.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray, id_texts
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.engine.adapter import Batch, Engine, Reducer, Sum, pyarrow
 from hushbid.errors import InputError

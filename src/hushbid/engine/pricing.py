@@ -12,6 +12,7 @@ import numpy as np
 from hushbid.allocation import HardBudget
 from hushbid.allocation.central_problem import countable
 from hushbid.allocation.from_sums import SummedOptimum
+from hushbid.common.staging import Staging
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Engine, Frame
@@ -35,7 +36,6 @@ from hushbid.mechanism.summed import locate, solve
 from hushbid.mechanism.survey import QuestionError
 from hushbid.priors import Prior
 from hushbid.priors.pilot import Pilot
-from hushbid.staging import Staging
 
 GATHER = MANY
 """Up to so many people are priced on the driver one by one; more by sums and curves."""

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 from hushbid.allocation import HardBudget
-from hushbid.arrays import BoolArray, IndexArray, id_texts
+from hushbid.common.arrays import BoolArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.delivery import prepare_release, without_rows

@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.allocation.local_curves import LAPLACE
 from hushbid.allocation.problem import normal_scale
-from hushbid.arrays import HashArray
+from hushbid.common.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
 from hushbid.engine.gathering import Gathered, GatherKernel
 from hushbid.engine.passes import Census

@@ -21,7 +21,7 @@ from hushbid.allocation import Budget, HardBudget
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.windows import Window
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decided, Decider, Idle

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
 from hushbid.engine.adapter import Batch

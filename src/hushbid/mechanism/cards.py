@@ -9,6 +9,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from hushbid.common.numbers import as_sentence, at_most, count, number, people, percent
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM, FEWEST_PEOPLE
 from hushbid.mechanism.decision import LESS_EXACT, Decision, is_less_exact
 from hushbid.mechanism.planning import Planned
@@ -18,7 +19,6 @@ from hushbid.mechanism.terms import Terms
 from hushbid.notebook import WITHHELD, Table, card
 from hushbid.priors.forms import prior_words
 from hushbid.questions import Choice, Number, Question
-from hushbid.wording import as_sentence, at_most, count, number, people, percent
 
 ErrorRow = tuple[str, str]
 """What is estimated, empty if there is nothing else, and how far it may be off."""

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule, precedence
-from hushbid.arrays import FloatArray, IndexArray, rounded_sum, spread
-from hushbid.codec import Codec
+from hushbid.common.arrays import FloatArray, IndexArray, rounded_sum, spread
+from hushbid.common.codec import Codec
+from hushbid.common.held import Doubles
+from hushbid.common.tables import Library, frame_of
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
-from hushbid.held import Doubles
 from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.in_memory import ManyPeople
 from hushbid.mechanism.many import MANY, Priced, SummedPurchase, rows_by_stratum
@@ -25,7 +26,6 @@ from hushbid.mechanism.population import Group, Population, TieKey, keys_of
 from hushbid.mechanism.shared_menu import SharedMenu
 from hushbid.payments import FINEST, EvenBounds, RentBounds, Rents, rents, rents_of_alike, rounding
 from hushbid.priors import Prior
-from hushbid.tables import Library, frame_of
 
 _SAMPLE = 256
 

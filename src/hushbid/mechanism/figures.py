@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from hushbid.allocation import HardBudget
-from hushbid.arrays import rounded_sum
+from hushbid.common.arrays import rounded_sum
+from hushbid.common.money import Currency
+from hushbid.common.numbers import at_most
 from hushbid.estimation import Setting
 from hushbid.mechanism.decision import Decision, decide
 from hushbid.mechanism.population import Population
-from hushbid.money import Currency
-from hushbid.wording import at_most
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

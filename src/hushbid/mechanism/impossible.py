@@ -11,12 +11,12 @@ import math
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Price
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.numbers import people
 from hushbid.errors import DivergentPayment, NobodyToBuyFrom, Unreachable
 from hushbid.estimation import Strata
 from hushbid.mechanism.population import Population
 from hushbid.priors import Prior
-from hushbid.wording import people
 
 
 def refuse_impossible(population: Population, costs: FloatArray) -> None:

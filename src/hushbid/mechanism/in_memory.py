@@ -12,7 +12,7 @@ import numpy as np
 
 from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.windows import Listing, Refine, Refined, Window
-from hushbid.arrays import FloatArray, IndexArray, IntArray
+from hushbid.common.arrays import FloatArray, IndexArray, IntArray
 from hushbid.mechanism.many import MANY, WINDOW, Priced, SummedPurchase, purchase_of, rows_by_stratum
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.summed import Located, locate, solve

@@ -35,7 +35,7 @@ import numpy as np
 
 from hushbid.allocation import Accuracy, Budget
 from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.mechanism.population import Population
 from hushbid.priors import Prior

@@ -15,7 +15,7 @@ import numpy as np
 from hushbid.allocation import Price
 from hushbid.allocation.from_sums import Shares, SummedOptimum
 from hushbid.allocation.rule_from_sums import SummedRule, SummedRules
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.summed import Counted
 from hushbid.payments import GroupCurves, ladder_up_to, rounding

@@ -21,11 +21,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Accuracy, Allocation, Budget, Goal, HardBudget, ReplyRule
-from hushbid.arrays import FloatArray, as_floats, rounded_sum
-from hushbid.codec import header_problem
+from hushbid.common.arrays import FloatArray, as_floats, rounded_sum
+from hushbid.common.codec import header_problem
+from hushbid.common.held import thawed
+from hushbid.common.numbers import figure
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.errors import BidError, InputError, RecordError, UnknownFamily
-from hushbid.held import thawed
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
 from hushbid.mechanism.figures import Figures, cap_cost
@@ -48,7 +49,6 @@ from hushbid.mechanism.terms import Terms, as_prior
 from hushbid.mechanism.virtual_figures import FEWEST, drawn
 from hushbid.notebook import pretty
 from hushbid.priors import Grouped, Prior
-from hushbid.wording import figure
 
 OUTCOME_VERSION = 3
 _HEADER = {"format": "hushbid outcome", "version": OUTCOME_VERSION}

@@ -20,7 +20,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import MarketError
 from hushbid.priors import Prior
 from hushbid.priors.tables import integrals

@@ -16,7 +16,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.payments import Rents, rents
 from hushbid.priors import Prior
 

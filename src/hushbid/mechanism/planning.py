@@ -15,7 +15,9 @@ import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.allocation.goals import name_of
-from hushbid.arrays import FloatArray, as_count, as_number
+from hushbid.common.arrays import FloatArray, as_count, as_number
+from hushbid.common.numbers import figure, people, table
+from hushbid.common.tables import Library, frame_of_rows
 from hushbid.errors import InputError, MarketError, Unreachable
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.protection import RELATIONS, Protection, protected
@@ -23,8 +25,6 @@ from hushbid.mechanism.setting import CENTRAL
 from hushbid.mechanism.shared_menu import people_paid_in_coins
 from hushbid.mechanism.simulation import Estimate, Progress, Simulation, simulate, standard_error
 from hushbid.mechanism.virtual_figures import FEWEST, campaigns, drawn
-from hushbid.tables import Library, frame_of_rows
-from hushbid.wording import figure, people, table
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """The points of the frontier: this much money, or these parts of it."""

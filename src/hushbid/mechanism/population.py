@@ -30,7 +30,7 @@ from hushbid.allocation import (
     replies,
 )
 from hushbid.allocation.central_problem import LEAST_VARIANCE, countable
-from hushbid.arrays import FloatArray, IndexArray, IntArray, counted_repr
+from hushbid.common.arrays import FloatArray, IndexArray, IntArray, counted_repr
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import MarketError
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.virtual_figures import VirtualFigures, virtual_figures

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import HardBudget
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.disclosure import Release, ReleasePlan, release_once
 from hushbid.disclosure.ledger.once import simulate_synthetic
 from hushbid.errors import NothingDelivered

@@ -28,7 +28,7 @@ from itertools import pairwise
 import numpy as np
 
 from hushbid.allocation import Budget, allocate
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import LimitExceeded
 from hushbid.estimation import Strata
 from hushbid.priors import Prior

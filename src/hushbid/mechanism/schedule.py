@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import HardBudget
-from hushbid.arrays import FloatArray, IndexArray, as_count, as_floats, as_row, first_row, rows_text
+from hushbid.common.arrays import FloatArray, IndexArray, as_count, as_floats, as_row, first_row, rows_text
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.decision import Decision
 from hushbid.mechanism.population import Population, TieKey

@@ -15,7 +15,7 @@ from typing import ClassVar
 import numpy as np
 
 from hushbid.allocation.local_curves import RESPONSE
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.estimation import Setting as SettingName
 from hushbid.questions import Question, one_yes_no
 

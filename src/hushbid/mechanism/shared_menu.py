@@ -24,9 +24,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid import wording
 from hushbid.allocation import Goal, HardBudget
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common import numbers
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.menu_level import menu_level
 from hushbid.mechanism.menu_rents import MenuRents, MenuRule, menu_rents
@@ -263,7 +263,7 @@ def refuse_too_small(goal: HardBudget, people: int) -> None:
     """Refuse a budget that rounding payments up to coins could exceed."""
     if people > people_paid_in_coins(goal):
         raise InputError(
-            f"a hard budget must be more than one coin of {goal.coin:g} for each of {wording.people(people)}, as"
+            f"a hard budget must be more than one coin of {goal.coin:g} for each of {numbers.people(people)}, as"
             f" payments are rounded up, got {goal.amount:g}.",
             field="amount",
         )

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, as_count
+from hushbid.common.arrays import FloatArray, as_count
+from hushbid.common.numbers import figure, number
+from hushbid.common.tables import Library, frame_of
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism.decision import decide
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
-from hushbid.tables import Library, frame_of
-from hushbid.wording import figure, number
 
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is to do."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import Accuracy, Goal
-from hushbid.arrays import as_count, as_number, first_row, rows_text
+from hushbid.common.arrays import as_count, as_number, first_row, rows_text
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 

@@ -5,9 +5,9 @@ import math
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, HardBudget, Price
+from hushbid.common.numbers import as_sentence, at_most, people
 from hushbid.mechanism.decision import LESS_EXACT, Decision, is_less_exact
 from hushbid.mechanism.terms import Terms
-from hushbid.wording import as_sentence, at_most, people
 
 
 def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: float) -> str:

@@ -20,7 +20,7 @@ from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
 from hushbid.allocation.histogram import Histogram, Levels
 from hushbid.allocation.windows import Interval, Listing, Refine, Refined, Window
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.mechanism.impossible import refuse_unreachable
 from hushbid.mechanism.population import Population
 

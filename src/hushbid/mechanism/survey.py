@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hushbid.allocation import Accuracy, Goal, Price
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.questions import Choice, Layout, Number, Question, as_questions, layout_of
 

@@ -13,7 +13,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from hushbid.allocation.goals import Budget, Goal, Price, goal_from_dict
-from hushbid.arrays import (
+from hushbid.common.arrays import (
     FloatArray,
     as_bounds,
     as_count,
@@ -51,8 +51,8 @@ class Terms:
 
     Each field is checked by itself, and together only what decides whether the mechanism works: that somebody cares
     about the estimate, that a variance is stated where payments depend on it and is one number in the local setting. A
-    variance above what the bounds allow (`hushbid.arrays.varies_too_much`) is not refused here; campaign files and the
-    server refuse it.
+    variance above what the bounds allow (`hushbid.common.arrays.varies_too_much`) is not refused here; campaign files
+    and the server refuse it.
     """
 
     prior: Prior | Grouped

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation import HardBudget
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.mechanism.decision import decide
 from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.population import Population

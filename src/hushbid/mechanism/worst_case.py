@@ -33,7 +33,7 @@ from itertools import product
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, HardBudget, Price, replies
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
 from hushbid.mechanism.impossible import loss_power, rent_diverges
 from hushbid.mechanism.population import Group, Population

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.polynomial import chebyshev
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_integrals import rents
 from hushbid.payments.rule import Rents, RuleWithPotential

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.payments.rent_sums import Bounds, monotone
 from hushbid.payments.rule import ROUNDING, RuleWithPotential
 from hushbid.payments.virtual_cost_table import PSI_ERROR, Ladder

@@ -5,7 +5,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.payments.rent_bounds import FINEST
 from hushbid.payments.rent_integrals import rents
 from hushbid.payments.rule import Rents

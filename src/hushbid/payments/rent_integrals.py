@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 from hushbid.payments.rent_bounds import FINEST, Enclosures
 from hushbid.payments.rent_sums import Bounds, Halving

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.payments.rule import ROUNDING, RuleWithPotential
 from hushbid.priors import Prior
 

@@ -6,7 +6,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 ROUNDING = 16.0 * np.finfo(float).eps
 _BLOCK = 1 << 15

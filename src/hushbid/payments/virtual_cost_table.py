@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, IntArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from hushbid.payments.rule import RuleWithPotential
 from hushbid.priors import Prior
 

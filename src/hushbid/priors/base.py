@@ -19,7 +19,7 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, Numbers
+from hushbid.common.arrays import FloatArray, Numbers
 from hushbid.priors.inputs import check_sampling, no_nan, to_bids, to_probabilities
 from hushbid.priors.ironing import FlatPart
 

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.priors.continuous import ParametricPrior
 from hushbid.priors.inputs import to_positive, to_support_high, to_support_low
 from hushbid.priors.special_functions import beta_log_density, beta_markup, beta_mass, coarse, special

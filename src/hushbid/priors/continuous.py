@@ -16,7 +16,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.priors.base import Prior, finite, number_text, plain_number
 from hushbid.priors.ironing import FlatPart, Ironed, iron
 from hushbid.priors.tables import IncreasingTable, grid_points, increasing_root, integrals

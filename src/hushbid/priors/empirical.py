@@ -22,7 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray, Numbers
+from hushbid.common.arrays import FloatArray, IndexArray, Numbers
 from hushbid.errors import PriorError
 from hushbid.priors.base import Prior, number_text
 from hushbid.priors.inputs import to_vector

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.priors.continuous import ParametricPrior
 from hushbid.priors.inputs import to_finite, to_positive, to_support_high, to_support_low
 from hushbid.priors.special_functions import (

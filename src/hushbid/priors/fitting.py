@@ -20,7 +20,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.priors import (
     Beta,

@@ -29,6 +29,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any, TypeVar
 
+from hushbid.common.numbers import four_digits
 from hushbid.errors import PriorError, UnknownFamily
 from hushbid.priors.base import Prior
 from hushbid.priors.beta import Beta
@@ -43,7 +44,6 @@ from hushbid.priors.mixture import Mixture
 from hushbid.priors.own_prior import REGISTERED, OwnPrior
 from hushbid.priors.scipy_prior import ScipyPrior, scipy_prior
 from hushbid.priors.truncated_normal import TruncatedNormal
-from hushbid.wording import four_digits
 
 _PARAMETRIC: dict[str, type[ParametricPrior]] = {
     family.family: family for family in (Uniform, Exponential, LogNormal, Gamma, Beta, TruncatedNormal)

@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
+from hushbid.common.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import BidError, PriorError
 from hushbid.priors.base import Prior
 from hushbid.priors.inputs import check_sampling, no_nan, to_bids, to_probabilities

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray, Numbers, first_row, rows_text
+from hushbid.common.arrays import FloatArray, IndexArray, Numbers, first_row, rows_text
 from hushbid.errors import PriorError
 from hushbid.priors.base import number_text
 from hushbid.priors.continuous import ContinuousPrior

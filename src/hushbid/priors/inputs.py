@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, as_floats, first_row, rows_text
+from hushbid.common.arrays import FloatArray, as_floats, first_row, rows_text
 from hushbid.errors import BidError, InputError, PriorError
 
 

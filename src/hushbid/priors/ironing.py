@@ -22,7 +22,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.priors.tables import Curve, IncreasingTable
 
 _NOISE = 1e-11

@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, Numbers
+from hushbid.common.arrays import FloatArray, Numbers
 from hushbid.errors import PriorError
 from hushbid.priors.base import number_text
 from hushbid.priors.continuous import ContinuousPrior

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, Numbers, as_floats, first_row, rows_text
+from hushbid.common.arrays import FloatArray, Numbers, as_floats, first_row, rows_text
 from hushbid.errors import PriorError
 from hushbid.priors.base import Prior, number_text
 from hushbid.priors.continuous import ContinuousPrior

@@ -19,7 +19,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import HushbidError, PriorError
 from hushbid.priors.continuous import ROUNDING_OF_RATIO, ParametricPrior
 from hushbid.priors.inputs import interval_text, to_finite

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-from hushbid.codec import Codec, hexadecimal
-from hushbid.documents import unique_keys
+from hushbid.common.codec import Codec, hexadecimal
+from hushbid.common.documents import unique_keys
 from hushbid.errors import InputError, PriorError, RecordError
 from hushbid.priors import Grouped, Prior, parse_prior, prior_from_dict
 

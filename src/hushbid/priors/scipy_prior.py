@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import PriorError
 from hushbid.priors.base import number_text, plain_number
 from hushbid.priors.beta import Beta

@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 _STEP = 1e-12
 _TINY = float(np.finfo(np.float64).tiny)

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.errors import PriorError
 from hushbid.priors.base import in_blocks
 from hushbid.priors.continuous import ParametricPrior

@@ -9,18 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hushbid.arrays import as_count, as_number
+from hushbid.common.arrays import as_count, as_number
+from hushbid.common.money import NO_CURRENCY, Currency
+from hushbid.common.tables import read_again
 from hushbid.disclosure.ledger.store import ledger_folder
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.money import NO_CURRENCY, Currency
 from hushbid.purchase.campaign import BidsSource, Campaign, data_source, fields_of, prior_of, with_coin
 from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.conducting import conduct
 from hushbid.purchase.deciding import Step
 from hushbid.purchase.people import AT_ONCE, Kind, Reading
 from hushbid.purchase.results import Purchase
-from hushbid.tables import read_again
 
 
 def _silent(told: str) -> None:

@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import IndexArray
+from hushbid.common.arrays import IndexArray
+from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
+from hushbid.common.tables import Raw, is_table, table_writer
 from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.delivery import prepare_release
 from hushbid.disclosure.ledger.store import ledger_folder
@@ -35,8 +37,6 @@ from hushbid.purchase.results import Purchase, PurchaseByStratum, campaign_estim
 from hushbid.purchase.spending import forecast, refuse_above_spending_limit
 from hushbid.purchase.strata_together import DecidedByStratum
 from hushbid.purchase.writing import Names
-from hushbid.staging import Staging, refuse_clashes, refuse_existing
-from hushbid.tables import Raw, is_table, table_writer
 
 _MOST = 1000
 """More strata than this are rather a column of something else."""

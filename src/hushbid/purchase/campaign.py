@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any, Literal
 
 from hushbid.allocation import Budget, Goal, HardBudget
+from hushbid.common.money import Currency
+from hushbid.common.tables import ENDINGS, Library, library_of
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.population import groups_of
-from hushbid.money import Currency
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.people import Kind, People
 from hushbid.purchase.strata_section import Stratification
-from hushbid.tables import ENDINGS, Library, library_of
 
 _RESULTS = (
     *(f"{table}.{end}" for table in ("decisions", "payments") for end in ENDINGS),

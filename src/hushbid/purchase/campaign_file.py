@@ -7,17 +7,17 @@ that is not there, a column that the file does not have.
 from pathlib import Path
 from typing import Any
 
+from hushbid.common.money import NO_CURRENCY, Currency
+from hushbid.common.staging import STREAM
+from hushbid.common.tables import ENDINGS, columns_of
 from hushbid.disclosure.ledger.question import LAST_WAVE
 from hushbid.errors import HushbidError, InputError
-from hushbid.money import NO_CURRENCY, Currency
 from hushbid.purchase.campaign import BidsSource, Campaign, DataSource
 from hushbid.purchase.market_section import read_market
 from hushbid.purchase.people import Kind
 from hushbid.purchase.questions_section import read_survey
 from hushbid.purchase.strata_section import read_strata
 from hushbid.purchase.toml_sections import Problems, Section, toml_text, toml_values
-from hushbid.staging import STREAM
-from hushbid.tables import ENDINGS, columns_of
 
 _LABELS: dict[str, tuple[Kind, ...]] = {"central": ("values",), "local": ("messages", "simulated_values")}
 

@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
-from hushbid import wording
+from hushbid.common import numbers
+from hushbid.common.numbers import at_most, count, figure, number
 from hushbid.errors import InputError
 from hushbid.priors import Prior
 from hushbid.purchase.drafting import toml_value
 from hushbid.purchase.sides import Side, side_of
-from hushbid.wording import at_most, count, figure, number
 
 _ESTIMATED = re.compile(
     r"question|unit|market\.bounds|strata\.(shares|contrast)|questions\.\d+(\.(kind|name|bounds|answers|unit))?"
@@ -143,14 +143,14 @@ class SideBySide:
             ),
         ]
         named = [f"{name}  {side.called}" for name, side in zip("AB", self.sides, strict=True)]
-        figures = wording.table(list(self._rows()))
+        figures = numbers.table(list(self._rows()))
         return "\n".join([*named, self._people_text(), "", figures, "", *notes, *self._different()])
 
     def _people_text(self) -> str:
         sizes = [len(side.everybody.people) for side in self.sides]
         if self.same_people:
-            return f"On the same {wording.people(sizes[0])}."
-        told = f"A has {wording.people(sizes[0])}, B {count(sizes[1])}; "
+            return f"On the same {numbers.people(sizes[0])}."
+        told = f"A has {numbers.people(sizes[0])}, B {count(sizes[1])}; "
         if self.in_both is None:
             return f"{told}whether they are the same cannot be told, as one of them has no ids."
         told += f"{count(self.in_both) if self.in_both else 'none'} are in both"
@@ -190,7 +190,7 @@ class SideBySide:
         for name, pair in self.differences.items():
             shown = [_shown(one) for one in pair]
             rows.append((name, shown[0], shown[1] if shown[0] != shown[1] else f"{shown[1]}, of other values"))
-        return [wording.table(rows)]
+        return [numbers.table(rows)]
 
 
 def side_by_side(a: Path, b: Path, *, step: Step = lambda told: None) -> SideBySide:
@@ -247,7 +247,7 @@ def _shown(value: Any) -> str:
     if value is None:
         return "not stated"
     if isinstance(value, Prior):
-        return wording.four_digits(_prior_text(value))
+        return numbers.four_digits(_prior_text(value))
     if isinstance(value, list) and len(value) > _MOST_NUMBERS:
         return f"{count(len(value))} values"
     return toml_value(value)

@@ -10,6 +10,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
+from hushbid.common.tables import is_table
 from hushbid.disclosure import Answer
 from hushbid.disclosure.ledger.once import named
 from hushbid.errors import InputError, MissingExtra
@@ -23,8 +25,6 @@ from hushbid.purchase.results import Purchase
 from hushbid.purchase.writing import Names, notes_of, page_of, write_documents, write_tables
 from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
-from hushbid.staging import Staging, refuse_clashes, refuse_existing
-from hushbid.tables import is_table
 
 if TYPE_CHECKING:
     from hushbid.engine import Priced  # engines are loaded where one is asked for

@@ -7,21 +7,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from hushbid import wording
 from hushbid.allocation import Accuracy, Budget, HardBudget, Price
+from hushbid.common import numbers
+from hushbid.common.money import Currency, Money, in_units, money_at_most
+from hushbid.common.numbers import figure
+from hushbid.common.staging import Write
+from hushbid.common.tables import Raw
 from hushbid.disclosure import Release
 from hushbid.errors import InputError
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.mechanism.survey import QuestionError
-from hushbid.money import Currency, Money, in_units, money_at_most
 from hushbid.priors.pilot import PriorSource
 from hushbid.purchase.people import People, Reading, read_people, rows_of
 from hushbid.purchase.spending import forecast, refuse_above_spending_limit
 from hushbid.questions import Choice
 from hushbid.record import Record
-from hushbid.staging import Write
-from hushbid.tables import Raw
-from hushbid.wording import figure
 
 Step = Callable[[str], object]
 """Told what is done next."""
@@ -190,7 +190,7 @@ class Decided:
 
     def text(self) -> str:
         """For people."""
-        told = decided_text(self.facts(), self.currency, self.market).replace(wording.NBSP, " ")
+        told = decided_text(self.facts(), self.currency, self.market).replace(numbers.NBSP, " ")
         return "\n".join([*self.reading_notes, told])
 
     @property
@@ -295,11 +295,11 @@ def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -
         f" {money_at_most(facts['incentive_error'], currency)}.",
         *_expected(facts),
         *_rounding(facts, currency),
-        *(wording.as_sentence(flag) for flag in facts.get("flags", ())),
+        *(numbers.as_sentence(flag) for flag in facts.get("flags", ())),
     ]
     if facts["people_who_pay"]:
         lines.append(
-            f"{wording.people(facts['people_who_pay'])} owe money: they value the estimate more than their data cost"
+            f"{numbers.people(facts['people_who_pay'])} owe money: they value the estimate more than their data cost"
             " them."
         )
     if facts["cap_cost"] > 0.0:

@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.allocation.goals import STATED, Accuracy, Goal, Price, goal_named
-from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
+from hushbid.common.arrays import TOO_MUCH_VARIANCE, varies_too_much
+from hushbid.common.money import Currency
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market, buyer_weight_for
-from hushbid.money import Currency
 from hushbid.priors.pilot import PriorSource, prior_source
 from hushbid.purchase.questions_section import Survey, read_bounds
 from hushbid.purchase.strata_section import Stratification, numbers_by_stratum

@@ -11,17 +11,17 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from hushbid.arrays import id_texts
+from hushbid.common.arrays import id_texts
+from hushbid.common.money import with_rounding
+from hushbid.common.staging import Staging
 from hushbid.engine.delivered import DataNames, data_columns
 from hushbid.engine.everybody import everybody
 from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.engine.pricing import CountedTable, Priced, count
 from hushbid.errors import InputError
-from hushbid.money import with_rounding
 from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide_about
 from hushbid.purchase.people import Delivered, People, Reading, rows_of
 from hushbid.purchase.spending import refuse_above_spending_limit
-from hushbid.staging import Staging
 
 PASSES = 10
 """Steps of the progress bar, at most: six to decide, one each for ids, pilot, writing and counting."""

@@ -11,13 +11,13 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray
+from hushbid.common.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray
+from hushbid.common.tables import Raw, Table, number_of, places_of, read_table, rows_note
 from hushbid.disclosure.answers import words_of
 from hushbid.errors import BidError, DataError, InputError, PriorError
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
 from hushbid.questions import Number, Question
-from hushbid.tables import Raw, Table, number_of, places_of, read_table, rows_note
 
 Kind = Literal["values", "messages", "simulated_values"]
 """What data are; ``simulated_values`` are made up and get their noise here."""

@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+from hushbid.common.staging import STREAM, Staging
+from hushbid.common.tables import table_writer
 from hushbid.engine.opening import is_url, refuse_existing_address
 from hushbid.errors import InputError
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of, record_writer
@@ -15,8 +17,6 @@ from hushbid.purchase.on_engine import (
 )
 from hushbid.purchase.people import Reading
 from hushbid.purchase.releasing import stamps_of
-from hushbid.staging import STREAM, Staging
-from hushbid.tables import table_writer
 
 
 def steps_of(reading: Reading) -> int:

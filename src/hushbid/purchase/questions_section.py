@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid.allocation.goals import Accuracy
-from hushbid.arrays import as_bounds
+from hushbid.common.arrays import as_bounds
 from hushbid.errors import InputError
 from hushbid.purchase.toml_sections import Section, is_number, top_of
 from hushbid.questions import QUESTIONS, Choice, Number, Question, as_questions

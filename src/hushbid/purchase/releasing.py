@@ -14,13 +14,14 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, id_texts, rows_text
+from hushbid.common.arrays import FloatArray, id_texts, rows_text
+from hushbid.common.documents import parsed
+from hushbid.common.staging import Staging
 from hushbid.disclosure import Answer, release_once, release_synthetic
 from hushbid.disclosure.ledger.once import Named
 from hushbid.disclosure.ledger.question import LAST_WAVE, as_question
 from hushbid.disclosure.ledger.store import ledger_folder, refuse_former
 from hushbid.disclosure.promises import ReleasePlan
-from hushbid.documents import parsed
 from hushbid.errors import AlreadyReleased, InputError, RecordError
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
@@ -29,7 +30,6 @@ from hushbid.purchase.notices import as_stamp, late_notice, release_notes, wave_
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
 from hushbid.purchase.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record, read
-from hushbid.staging import Staging
 
 _INFINITE = "infinite privacy loss accepted"
 _SYNTHETIC = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"

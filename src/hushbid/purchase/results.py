@@ -9,14 +9,15 @@ from typing import Any
 
 import numpy as np
 
-from hushbid import wording
+from hushbid.common import numbers
+from hushbid.common.money import amounts_due, in_units
+from hushbid.common.tables import Library, Raw, frame_of
 from hushbid.disclosure import Answer, Release
 from hushbid.disclosure.cards import estimates_table
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.cards import fewest_bought_from
-from hushbid.money import amounts_due, in_units
 from hushbid.notebook import WITHHELD, Table, card, pretty
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody
@@ -26,7 +27,6 @@ from hushbid.purchase.telling import BEFORE, estimate_facts, estimate_text, late
 from hushbid.record import Record
 from hushbid.report import AuditLine
 from hushbid.report.suppression import too_few
-from hushbid.tables import Library, Raw, frame_of
 
 _DELIVERED = ("not asked", "yes", "no", "late")
 _NOT_ASKED, _YES, _NO, _LATE = range(len(_DELIVERED))
@@ -161,11 +161,11 @@ class Purchase:
         few, few_in_stratum = too_few(figures.active), too_few(self._fewest())
 
         def bound(value: float, hidden: bool) -> str:
-            return WITHHELD if hidden else f"at most {wording.number(wording.at_most(value))}"
+            return WITHHELD if hidden else f"at most {numbers.number(numbers.at_most(value))}"
 
         facts = [
             ("Setting", figures.setting),
-            ("Bought from", f"{wording.count(figures.active)} of {wording.people(figures.people)}"),
+            ("Bought from", f"{numbers.count(figures.active)} of {numbers.people(figures.people)}"),
             ("Privacy loss of each", bound(figures.largest_privacy_loss, few_in_stratum)),
             ("Total payment", WITHHELD if few else decided.currency.text(decided.total_minor)),
             ("A misreport gains", bound(decided.incentive_error, few)),
@@ -254,7 +254,7 @@ class PurchaseByStratum:
 
 def strangers_text(count: int) -> str:
     """How many people in the data did not bid, in a sentence."""
-    return f"{wording.people(count)} in the data did not bid; their data were not used."
+    return f"{numbers.people(count)} in the data did not bid; their data were not used."
 
 
 def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:
@@ -293,7 +293,7 @@ def _next_step(path: Path, name: str, market: Market, on_engine: bool) -> str:
         asked = f"--questions {path.name}"
         if market.survey is None:
             low, high = market.bounds
-            asked = f"--bounds {wording.typed(low)},{wording.typed(high)}"
+            asked = f"--bounds {numbers.typed(low)},{numbers.typed(high)}"
         return (
             "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
             f" {json.dumps(name)} --privacy-loss HERS --at-most AGREED {asked}. Then add"

@@ -11,18 +11,18 @@ from typing import Any
 
 from hushbid.allocation import Accuracy
 from hushbid.allocation.goals import name_of
-from hushbid.arrays import id_texts
+from hushbid.common.arrays import id_texts
+from hushbid.common.money import NO_CURRENCY, Currency
+from hushbid.common.staging import STREAM
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.population import groups_of
-from hushbid.money import NO_CURRENCY, Currency
 from hushbid.purchase.campaign_file import read_campaign
 from hushbid.purchase.conducting import wanted_by
 from hushbid.purchase.deciding import Decided, Everybody, decide
 from hushbid.purchase.people import AT_ONCE, People
 from hushbid.questions import Choice
 from hushbid.record import Record
-from hushbid.staging import STREAM
 
 _RECORD = "record.json"
 _KINDS = f"a campaign file (.toml), a record (.json) or a folder that holds {_RECORD}"

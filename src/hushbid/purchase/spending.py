@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation import Budget, Goal
+from hushbid.common.money import Currency
 from hushbid.errors import LimitExceeded
 from hushbid.mechanism import Market, Simulation
 from hushbid.mechanism.simulation import simulate
-from hushbid.money import Currency
 
 _SIMULATED_BIDS = 2_000_000
 _FORECAST_TOLERANCE = 1e-3

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from hushbid import wording
-from hushbid.money import Currency
+from hushbid.common import numbers
+from hushbid.common.money import Currency
 from hushbid.purchase.deciding import Decided, decided_text
 
 _COUNTED = ("people", "dropped_rows", "bought_from", "total_payment_minor", "people_who_pay")
@@ -52,7 +52,7 @@ class DecidedByStratum:
 
     def text(self) -> str:
         """For people."""
-        told = decided_text(self.facts(), self.currency, self.some_part.market).replace(wording.NBSP, " ")
+        told = decided_text(self.facts(), self.currency, self.some_part.market).replace(numbers.NBSP, " ")
         return "\n".join([*self.reading_notes, told])
 
 

@@ -2,10 +2,19 @@
 
 from typing import Any
 
-from hushbid import wording
+from hushbid.common import numbers
+from hushbid.common.numbers import (
+    at_most,
+    cut_to,
+    decimals_for,
+    estimate_figures,
+    fixed,
+    interval,
+    is_unusable,
+    level_text,
+)
 from hushbid.disclosure import Answer, ErrorModel, QuestionAnswer, Release
 from hushbid.questions import Choice, Number
-from hushbid.wording import at_most, cut_to, decimals_for, estimate_figures, fixed, interval, is_unusable, level_text
 
 UNSAID = "the mean"
 """What is asked if nothing else is said."""
@@ -76,7 +85,7 @@ def _public_answers(release: Release) -> dict[str, Any]:
 
 def estimate_text(release: Release, level: float, question: str = "the mean", unit: str = "") -> str:
     """The estimate and its interval in a sentence, and who is missing in another; of a survey, a line a question."""
-    gone = f"{wording.people(release.absent)} did not deliver; the interval allows for it."
+    gone = f"{numbers.people(release.absent)} did not deliver; the interval allows for it."
     shares = "" if release.strata is None else release.strata.about
     if release.answers:
         lines = [_answer_text(one, level) for one in release.answers]
@@ -142,4 +151,4 @@ def moved_text(release: Release) -> list[str]:
 
 def late_text(answer: Answer) -> str:
     """How many delivered too late: the beginning of a sentence that says what they are paid."""
-    return f"{wording.people(len(answer.late))} delivered after it was drawn: their data were not used"
+    return f"{numbers.people(len(answer.late))} delivered after it was drawn: their data were not used"

@@ -12,8 +12,10 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushbid.common.documents import plain
+from hushbid.common.staging import Staging, Write
+from hushbid.common.tables import Raw, table_writer
 from hushbid.disclosure import Answer
-from hushbid.documents import plain
 from hushbid.languages import Sentence
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import Decided, Everybody, record_writer
@@ -23,8 +25,6 @@ from hushbid.purchase.releasing import asked_notes
 from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
 from hushbid.report import AuditLine, Report, build_report, render_report
-from hushbid.staging import Staging, Write
-from hushbid.tables import Raw, table_writer
 
 if TYPE_CHECKING:
     from hushbid.engine import Priced

@@ -15,8 +15,8 @@ from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hushbid.documents import canonical, parsed, read_content, write_content
-from hushbid.durable import locked, open_lock, require_locks
+from hushbid.common.documents import canonical, parsed, read_content, write_content
+from hushbid.common.durable import locked, open_lock, require_locks
 from hushbid.errors import OutputExists, RecordError
 from hushbid.receipts.keys import KeyList, SigningKey, first_list, rotated
 

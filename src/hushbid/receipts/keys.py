@@ -23,8 +23,8 @@ from datetime import datetime
 from types import ModuleType
 from typing import Annotated, Any
 
-from hushbid.codec import SIGNED, TIME, Codec, Through, Whole, hexadecimal
-from hushbid.documents import LARGEST_INTEGER, bytes_of, canonical, time_text
+from hushbid.common.codec import SIGNED, TIME, Codec, Through, Whole, hexadecimal
+from hushbid.common.documents import LARGEST_INTEGER, bytes_of, canonical, time_text
 from hushbid.errors import MissingExtra, RecordError
 
 FORMAT, VERSION = "hushbid-keys", 1

@@ -28,8 +28,8 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Annotated, Any
 
-from hushbid.codec import SIGNED, TIME, Codec, Through, Whole
-from hushbid.documents import (
+from hushbid.common.codec import SIGNED, TIME, Codec, Through, Whole
+from hushbid.common.documents import (
     LARGEST_INTEGER,
     bytes_of,
     canonical,

@@ -20,8 +20,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from hushbid.codec import SIGNED, TIME, Codec, Perhaps, Whole, hexadecimal
-from hushbid.documents import LARGEST_INTEGER, canonical, content_hash, number_text
+from hushbid.common.codec import SIGNED, TIME, Codec, Perhaps, Whole, hexadecimal
+from hushbid.common.documents import LARGEST_INTEGER, canonical, content_hash, number_text
 from hushbid.errors import RecordError
 from hushbid.questions import Question
 from hushbid.receipts.keys import PUBLIC_KEY, SIGNATURE, PublicKey, SigningKey

@@ -12,7 +12,7 @@ Wiring, for a command line or a server:
 - ``outcome`` is ``market.acquire(bids)`` or one read back; ``release`` the release made from it, None before.
 - ``groups``: one label per person, in the order of the bids. Ids are not taken: what is not given cannot leak.
 - ``audits``: results of `hushbid.audit`, or `AuditLine`.
-- ``currency``: an ISO code or `hushbid.money.Currency`. Totals and the bound on misreports then include rounding
+- ``currency``: an ISO code or `hushbid.common.money.Currency`. Totals and the bound on misreports then include rounding
   every payment up to the smallest coin. ``money`` instead: what is really paid, where it was rounded already.
 - ``comparison``: by default the other setting is computed on the same bids, which takes as long as ``acquire``.
 - ``menu``: ``market.menu(n, rng=...)``; shown in place of the schedule when fewer than 20 people were bought from.
@@ -47,13 +47,13 @@ In reading order:
 
 from pathlib import Path
 
+from hushbid.common.staging import write_file
 from hushbid.report.build import Report, build_report
 from hushbid.report.conduct import Conduct
 from hushbid.report.material import Settlement
 from hushbid.report.page import render_report
 from hushbid.report.prior_chart import prior_picture
 from hushbid.report.sections.audits import AuditLine
-from hushbid.staging import write_file
 
 __all__ = [
     "AuditLine",

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from hushbid.common.numbers import cut_to, decimals_for, is_unusable
 from hushbid.disclosure import ErrorModel, QuestionAnswer
 from hushbid.disclosure.delivery import planned_errors
 from hushbid.mechanism.releasing import plan_of
@@ -18,7 +19,6 @@ from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import coarse
 from hushbid.report.svg import NARROW, Chart, Drawing, Scale, Table, axis_x, box, label, rule, shortened
-from hushbid.wording import cut_to, decimals_for, is_unusable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

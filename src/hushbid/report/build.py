@@ -6,20 +6,20 @@ from dataclasses import dataclass, field, fields
 from typing import Any, Literal, Protocol
 
 from hushbid.allocation import Accuracy
-from hushbid.arrays import as_number
+from hushbid.common.arrays import as_number
+from hushbid.common.money import Currency, Money
+from hushbid.common.numbers import as_sentence
 from hushbid.disclosure import Release
 from hushbid.errors import InputError
 from hushbid.languages import ENGLISH, Sentence, noted
 from hushbid.mechanism import Menu, Outcome
 from hushbid.mechanism.decision import LESS_EXACT
-from hushbid.money import Currency, Money
 from hushbid.report import sections
 from hushbid.report.conduct import Conduct, ConductFacts, conduct_facts
 from hushbid.report.language import combination, say, say_sentence, speaking
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import GroupRow, few_words, too_few
-from hushbid.wording import as_sentence
 
 LESS_EXACT_PAYMENTS = Sentence(
     noted(

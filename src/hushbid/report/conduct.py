@@ -8,14 +8,14 @@ it is told how many delivered (`hushbid.report.sections.cost`).
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
-from hushbid.money import Currency
+from hushbid.common.money import Currency
+from hushbid.common.numbers import NBSP
 from hushbid.report.language import count, money, say
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.sections.cost import settled_facts
 from hushbid.report.suppression import told_together
 from hushbid.report.svg import Table
-from hushbid.wording import NBSP
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,19 +1,20 @@
 """The language of a report: its sentences, and how it writes numbers.
 
 A page is built and drawn in one language, inside ``with speaking(code)``; outside of it everything is English. Whatever
-a report writes for people comes from here or from ``trans`` in a template: the writers of `hushbid.wording` and
-`hushbid.money` have their counterparts, of the same names. What others wrote stays as it is.
+a report writes for people comes from here or from ``trans`` in a template: the writers of `hushbid.common.numbers` and
+`hushbid.common.money` have their counterparts, of the same names. What others wrote stays as it is.
 """
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from hushbid import languages, wording
-from hushbid import money as amounts
+from hushbid import languages
+from hushbid.common import money as amounts
+from hushbid.common import numbers
+from hushbid.common.money import NO_CURRENCY, Currency
+from hushbid.common.numbers import NBSP, Range
 from hushbid.languages import ENGLISH, Language, Sentence, noted
-from hushbid.money import NO_CURRENCY, Currency
-from hushbid.wording import NBSP, Range
 
 SETTINGS = (noted("central"), noted("local"))
 """The names of settings, which are said by what they are called in the code."""
@@ -85,17 +86,17 @@ class _Local:
 
 def number(value: float, digits: int = 3) -> str:
     """A number with so many significant digits."""
-    return spoken().number(wording.number(value, digits))
+    return spoken().number(numbers.number(value, digits))
 
 
 def fixed(value: float, decimals: int) -> str:
     """A number with so many decimals."""
-    return spoken().number(wording.fixed(value, decimals))
+    return spoken().number(numbers.fixed(value, decimals))
 
 
 def percent(share: float, digits: int = 2) -> str:
     """A share of one as per cent; never 0 % or 100 % for what is not."""
-    text = wording.percent(share, digits)
+    text = numbers.percent(share, digits)
     if text.startswith("under"):
         return say("under {number}", number=spoken().number(text.removeprefix("under ")))
     if text.startswith("over"):
@@ -105,23 +106,23 @@ def percent(share: float, digits: int = 2) -> str:
 
 def level_text(level: float) -> str:
     """A confidence as it was asked for, not rounded."""
-    return spoken().number(wording.level_text(level))
+    return spoken().number(numbers.level_text(level))
 
 
 def factor_at_most(loss: float) -> str:
     """By how much a privacy loss can change odds, at most."""
-    return spoken().number(wording.factor_at_most(loss))
+    return spoken().number(numbers.factor_at_most(loss))
 
 
 def interval(estimate: float, half_width: float, between: Range | None = None) -> tuple[str, str, str]:
     """Estimate, lower and upper end as texts; the ends are rounded outwards."""
-    value, low, high = map(spoken().number, wording.interval(estimate, half_width, between))
+    value, low, high = map(spoken().number, numbers.interval(estimate, half_width, between))
     return value, low, high
 
 
 def count(people: int) -> str:
     """A number of people, thousands separated."""
-    return spoken().number(wording.count(people))
+    return spoken().number(numbers.count(people))
 
 
 def people(n: int) -> str:
@@ -131,7 +132,7 @@ def people(n: int) -> str:
 
 def combination(names: Sequence[str], weights: Sequence[float]) -> str:
     """A combination of strata with any signs, as it stands in a sentence."""
-    return wording.combination(names, weights, write=number, say=say)
+    return numbers.combination(names, weights, write=number, say=say)
 
 
 def money(amount: float, currency: Currency | None) -> str:

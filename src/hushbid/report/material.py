@@ -8,12 +8,12 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from hushbid.common.money import Currency, Money
 from hushbid.disclosure import ErrorModel, Release
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.delivery import planned_error as error_of_plan
 from hushbid.mechanism import Menu, Outcome
 from hushbid.mechanism.releasing import plan_of
-from hushbid.money import Currency, Money
 from hushbid.report.suppression import coarse, fewest
 
 Groups = Sequence[object] | NDArray[np.generic]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from hushbid import wording
+from hushbid.common import numbers
 from hushbid.report import conduct, language
 from hushbid.report.build import SECTIONS, Report
 from hushbid.report.rendering import environment, stylesheet
@@ -27,7 +27,7 @@ _FOOTER = """
 """
 
 _FILTERS = (
-    *(wording.at_most, wording.with_unit, language.count, language.factor_at_most, language.level_text, language.money),
+    *(numbers.at_most, numbers.with_unit, language.count, language.factor_at_most, language.level_text, language.money),
     *(language.money_at_most, language.number, language.people, language.percent, language.say),
 )
 

@@ -13,9 +13,10 @@ import numpy as np
 from markupsafe import Markup
 from numpy.typing import ArrayLike
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
+from hushbid.common.money import Currency, currency_words
+from hushbid.common.numbers import number
 from hushbid.errors import InputError
-from hushbid.money import Currency, currency_words
 from hushbid.priors import Empirical, KernelDensity, Prior
 from hushbid.report.rendering import plain, stylesheet
 from hushbid.report.suppression import SMALLEST_CHART, Histogram, histogram
@@ -34,7 +35,6 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
-from hushbid.wording import number
 
 MOST_PRIORS = 7
 _STEPS = 240

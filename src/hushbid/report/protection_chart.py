@@ -4,13 +4,13 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from hushbid.common.money import Currency
+from hushbid.common.numbers import at_most, with_unit
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.protection import RELATIONS, Protection, protections
-from hushbid.money import Currency
 from hushbid.report.language import count, money, number, say
 from hushbid.report.suppression import fewest_in, too_few
 from hushbid.report.svg import Chart, Drawing, Part, Table, axis_y, dot, label, line, margin_for, round_scale, rule
-from hushbid.wording import at_most, with_unit
 
 _DRAWN = (0.0, 0.05, 0.1, 0.3)
 _COLOURS = ("1", "2", "4", "3")

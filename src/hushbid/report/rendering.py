@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
+from hushbid.common.numbers import showable
 from hushbid.languages import Language, language
-from hushbid.wording import showable
 
 if TYPE_CHECKING:
     from jinja2 import Environment

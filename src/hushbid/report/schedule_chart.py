@@ -13,10 +13,10 @@ from typing import Literal
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
+from hushbid.common.money import Currency
 from hushbid.languages import noted
 from hushbid.mechanism import Group, Menu, Outcome, Population
-from hushbid.money import Currency
 from hushbid.report.language import currency_words, number, say
 from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, fewest, round_step, too_few
 from hushbid.report.svg import (

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.common.numbers import with_unit
 from hushbid.questions import Number
 from hushbid.report.language import combination, count, number, percent, say
 from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import pool
 from hushbid.report.svg import Table
-from hushbid.wording import with_unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -25,7 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.disclosure.error import FEWEST_IN_CHART, FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.estimation import Strata

@@ -6,6 +6,7 @@ A database that has no tables yet gets them first, for which no server may run.
 from pathlib import Path
 from typing import Self, TypeVar
 
+from hushbid.common.staging import write_file
 from hushbid.errors import CampaignError
 from hushbid.server.installation import Home, Installation
 from hushbid.server.service import accounts
@@ -16,7 +17,6 @@ from hushbid.server.store.backup import Backup
 from hushbid.server.store.database import Database, Transaction, utc_now
 from hushbid.server.store.migrate import bind_installation, is_current, migrate
 from hushbid.server.store.schema import stamp
-from hushbid.staging import write_file
 
 T = TypeVar("T")
 

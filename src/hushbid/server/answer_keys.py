@@ -25,7 +25,7 @@ from pathlib import Path
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from hushbid.durable import sync, write_whole
+from hushbid.common.durable import sync, write_whole
 from hushbid.errors import CampaignError
 
 _KEY_BYTES, _NONCE_BYTES, _PLACE_BYTES = 32, 12, 4

@@ -30,7 +30,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from hushbid.durable import sync, write_whole
+from hushbid.common.durable import sync, write_whole
 from hushbid.errors import CampaignError, Unwritable
 from hushbid.receipts.key_folder import KeyFolder
 from hushbid.server.domain.entities import Campaign

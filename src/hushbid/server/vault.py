@@ -22,7 +22,7 @@ from typing import Literal
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from hushbid.durable import sync, write_whole
+from hushbid.common.durable import sync, write_whole
 from hushbid.errors import CampaignError, Conflict
 from hushbid.server.answer_keys import AnswerKeys
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.verification.crowd_under_caps import Crowd, Moved, Sums
 
 Long = NDArray[np.longdouble]

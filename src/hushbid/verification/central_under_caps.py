@@ -22,7 +22,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.verification.caps_from_nearby import from_nearby, root_between
 from hushbid.verification.central_by_exclusion import Answers
 from hushbid.verification.crowd_under_caps import Crowd, Moved, Sums

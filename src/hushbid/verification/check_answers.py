@@ -16,7 +16,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray
+from hushbid.common.arrays import BoolArray, FloatArray, IntArray
 from hushbid.disclosure import QuestionAnswer, Release
 from hushbid.questions import Choice, NoiseGroup, Number, Question
 from hushbid.verification.check_questions import noise_of

@@ -15,7 +15,7 @@ import numpy as np
 
 from hushbid.allocation.goals import Budget, HardBudget
 from hushbid.allocation.lower_bounds import local_lower_bound
-from hushbid.arrays import BoolArray, FloatArray, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.priors import Empirical, Prior
 from hushbid.verification.check_optimality import GAP, above, closely, optimality

@@ -21,7 +21,7 @@ import math
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Budget, Price
-from hushbid.arrays import FloatArray, rows_text
+from hushbid.common.arrays import FloatArray, rows_text
 from hushbid.estimation import Strata
 from hushbid.verification.findings import Check, Figure, distance, judged
 from hushbid.verification.menu_by_quadrature import MenuFound

@@ -12,8 +12,9 @@ from fractions import Fraction
 import numpy as np
 
 from hushbid.allocation.goals import Budget, HardBudget
-from hushbid.arrays import IndexArray, rows_text
-from hushbid.money import rounded_up
+from hushbid.common.arrays import IndexArray, rows_text
+from hushbid.common.money import rounded_up
+from hushbid.common.numbers import number
 from hushbid.record import Record
 from hushbid.verification.check_rents import (
     EXACT,
@@ -31,7 +32,6 @@ from hushbid.verification.findings import Check, distance, incomplete, judged, s
 from hushbid.verification.quadrature import Integrals
 from hushbid.verification.rounding_by_quadrature import rounding_check
 from hushbid.verification.stated_numbers import CLOSE, Facts, not_checked
-from hushbid.wording import number
 
 
 def transfer_checks(facts: Facts, people: int) -> Iterator[Check]:

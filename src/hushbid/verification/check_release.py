@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, IntArray, rows_text
 from hushbid.disclosure import ErrorModel, Release
 from hushbid.verification.findings import Check, distance, judged, skipped
 from hushbid.verification.stated_numbers import Facts, best_weights, spread_by_coin, used_of

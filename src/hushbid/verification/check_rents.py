@@ -15,7 +15,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from hushbid.allocation.goals import Budget, HardBudget, Price
-from hushbid.arrays import BoolArray, FloatArray, IndexArray, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, rows_text
 from hushbid.priors import Prior
 from hushbid.verification.compare_by_curve import Computed, Screened, screen
 from hushbid.verification.findings import Check, distance, incomplete, judged

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.verification.quadrature import Integrals
 
 Computed = Callable[[IndexArray], Integrals]

@@ -4,9 +4,9 @@ from pathlib import Path
 from typing import Any
 
 from hushbid import record
-from hushbid.documents import parsed, parsed_held, read_content
+from hushbid.common.documents import parsed, parsed_held, read_content
+from hushbid.common.held import Held
 from hushbid.errors import RecordError
-from hushbid.held import Held
 from hushbid.receipts import keys, log, receipt
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import Event

@@ -7,9 +7,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
+from hushbid.common.numbers import NBSP
 from hushbid.notebook import Table, card, pretty
-from hushbid.wording import NBSP
 
 Verdict = Literal["holds", "fails", "incomplete"]
 Status = Literal["holds", "fails", "incomplete", "skipped"]

@@ -30,7 +30,7 @@ import math
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.verification.central_by_exclusion import Answers, normal_scale
 from hushbid.verification.local_curve import LAPLACE, PrecisionCurve
 from hushbid.verification.local_last import Purchases, best_with_a_low_last

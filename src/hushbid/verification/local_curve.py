@@ -16,7 +16,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 
 
 class PrecisionCurve(ABC):

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.verification.local_curve import LAPLACE, PrecisionCurve
 
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.priors import Prior
 from hushbid.verification.central_by_exclusion import Answers
 from hushbid.verification.quadrature import WorkExceeded, is_step_function

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from hushbid.documents import content_hash
+from hushbid.common.documents import content_hash
 from hushbid.errors import InputError
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import GENESIS, Event, bid_commitment

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.priors import Prior
 from hushbid.verification.quadrature import Integrals, Rule
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from hushbid.allocation.goals import Budget
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
 from hushbid.mechanism import Market
 from hushbid.priors import Prior

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.estimation import Strata
 from hushbid.mechanism import Market, Outcome, Population
 from hushbid.mechanism.setting import CENTRAL

@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
 from hushbid.verification.central_by_exclusion import Answers
 from hushbid.verification.quadrature import Rule

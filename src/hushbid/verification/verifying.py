@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from hushbid.documents import content_hash
+from hushbid.common.documents import content_hash
 from hushbid.errors import HushbidError, RecordError
 from hushbid.mechanism.releasing import outcome_key
 from hushbid.record import Record, totals

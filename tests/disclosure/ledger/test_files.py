@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from hushbid import durable
+from hushbid.common import durable
 from hushbid.disclosure import ReleasePlan, privatize, release_plan
 from hushbid.disclosure.ledger import files
 from hushbid.errors import ReleaseError, Unwritable

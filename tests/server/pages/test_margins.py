@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.record import Record
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.numbers import Writing

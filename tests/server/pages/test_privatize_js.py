@@ -22,7 +22,7 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Page
 from scipy import stats
 
-from hushbid.arrays import as_bounds
+from hushbid.common.arrays import as_bounds
 from hushbid.disclosure import (
     PrivatizedAnswers,
     PrivatizedValue,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from babel.messages.pofile import read_po
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.record import Record
 from hushbid.server.pages import choice
 from hushbid.server.pages.estimates import shown_estimates

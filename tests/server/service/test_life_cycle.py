@@ -6,8 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from hushbid.common.documents import parsed
 from hushbid.disclosure import privatize
-from hushbid.documents import parsed
 from hushbid.errors import BidError, Conflict, DataError, InputError, NotAllowed, NotFound
 from hushbid.priors import Uniform
 from hushbid.record import Record

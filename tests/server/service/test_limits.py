@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.errors import BidError, InputError
 from hushbid.record import Record
 from hushbid.server.domain.settings import CampaignSettings

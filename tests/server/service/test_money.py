@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushbid.allocation import HardBudget
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.errors import Conflict, InputError
 from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from openpyxl import load_workbook
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
+from hushbid.common.tables import read_table
 from hushbid.errors import CampaignError, Conflict, NotAllowed, NotFound
 from hushbid.receipts.log import Event
 from hushbid.record import Record
@@ -15,7 +16,6 @@ from hushbid.server.api.exports import awaited_table, payments_table
 from hushbid.server.domain.payment_views import AccountView
 from hushbid.server.domain.states import ParticipantState
 from hushbid.server.service import Service
-from hushbid.tables import read_table
 from hushbid.verification.receipts import verify_log
 from tests.server.support import Installation, Play, decided, on_one_store, opened, released, user
 

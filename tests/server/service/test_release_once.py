@@ -5,8 +5,8 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
+from hushbid.common.documents import parsed
 from hushbid.disclosure.ledger.files import stored
-from hushbid.documents import parsed
 from hushbid.errors import Conflict
 from hushbid.record import Record
 from hushbid.server.domain.access import NoEntry

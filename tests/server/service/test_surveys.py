@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
+from hushbid.common.documents import parsed
 from hushbid.disclosure.ledger.files import stored
-from hushbid.documents import parsed
 from hushbid.errors import DataError
 from hushbid.questions import Choice, Number, Question, YesNo
 from hushbid.record import Record

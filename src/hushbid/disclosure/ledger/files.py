@@ -19,8 +19,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hushbid.documents import compact, parsed_held
-from hushbid.durable import (
+from hushbid.common.documents import compact, parsed_held
+from hushbid.common.durable import (
     create,
     give_name,
     locked,
@@ -31,8 +31,8 @@ from hushbid.durable import (
     require_locks,
     sync,
 )
+from hushbid.common.held import held_in
 from hushbid.errors import AlreadyReleased, LedgerError, RecordError, Unwritable
-from hushbid.held import held_in
 
 _TAIL = b"}\n"
 _DRAWN = b"drawn\n"

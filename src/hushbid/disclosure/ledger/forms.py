@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.disclosure.answers import YES_NO
 from hushbid.disclosure.messages import Message
 from hushbid.questions import Choice, Question

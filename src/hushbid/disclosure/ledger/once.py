@@ -16,7 +16,7 @@ from pathlib import Path
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
+from hushbid.common.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
 from hushbid.disclosure.delivery import Prepared, prepare_release, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.ledger.files import drawn_once, stored
 from hushbid.disclosure.ledger.forms import Forms

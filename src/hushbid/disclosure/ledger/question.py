@@ -16,7 +16,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, HashArray, IndexArray, rounded_sum
+from hushbid.common.arrays import BoolArray, FloatArray, HashArray, IndexArray, rounded_sum
 from hushbid.disclosure.ledger.forms import Forms
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError
@@ -162,7 +162,7 @@ def as_wave(wave: object) -> int:
 
 
 def person_digests(ids: Sequence[str]) -> HashArray:
-    """A hash of each id, as `hushbid.arrays.id_texts` writes it."""
+    """A hash of each id, as `hushbid.common.arrays.id_texts` writes it."""
     whole = "\n".join(ids).encode("utf-8", "surrogatepass")  # all at once, unless an id holds a line break
     if whole.count(b"\n") == len(ids) - 1:
         return _digests(whole.split(b"\n"), _PERSON)

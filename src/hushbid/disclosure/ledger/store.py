@@ -25,7 +25,8 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
-from hushbid.codec import header_problem
+from hushbid.common.codec import header_problem
+from hushbid.common.durable import make_folder, write_whole
 from hushbid.disclosure.ledger.files import (
     drawing_of,
     drawn_once,
@@ -36,7 +37,6 @@ from hushbid.disclosure.ledger.files import (
 )
 from hushbid.disclosure.ledger.marks import SUMS, Earlier, Keyed, Marks
 from hushbid.disclosure.ledger.question import LAST_WAVE, Ask
-from hushbid.durable import make_folder, write_whole
 from hushbid.errors import AlreadyReleased, InputError, LedgerError
 
 VARIABLE = "HUSHBID_LEDGER"

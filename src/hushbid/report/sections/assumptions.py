@@ -6,13 +6,13 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation import Accuracy, Price
+from hushbid.common.numbers import at_most
 from hushbid.languages import noted
 from hushbid.mechanism import Market
 from hushbid.priors.forms import prior_words
 from hushbid.questions import Number, Question
 from hushbid.report.language import number, say, say_plural
 from hushbid.report.material import Material
-from hushbid.wording import at_most
 
 ANCHOR, TITLE = "assumptions", noted("Assumptions")
 

@@ -12,6 +12,7 @@ from typing import Literal
 
 from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
 from hushbid.audit.privacy import TOO_LITTLE_NOISE
+from hushbid.common.numbers import NBSP, at_least, at_most
 from hushbid.errors import InputError
 from hushbid.languages import noted
 from hushbid.mechanism import Outcome
@@ -19,7 +20,6 @@ from hushbid.report.language import count, level_text, number, percent, say, say
 from hushbid.report.material import Material, noise_share, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
-from hushbid.wording import NBSP, at_least, at_most
 
 ANCHOR, TITLE = "audits", noted("Audits")
 

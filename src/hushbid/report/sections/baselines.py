@@ -9,15 +9,15 @@ from markupsafe import Markup
 
 from hushbid.allocation import Price
 from hushbid.baselines import ComparisonRow, compare
+from hushbid.common.money import Currency
+from hushbid.common.numbers import with_unit
 from hushbid.errors import HushbidError
 from hushbid.languages import noted
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency
 from hushbid.report.language import money, number, percent, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import SMALLEST_CHART, enough_for_chart
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, rule, text_width
-from hushbid.wording import with_unit
 
 ANCHOR, TITLE = "baselines", noted("Other ways to buy")
 

@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation import Accuracy, HardBudget, Price
+from hushbid.common.money import Currency
+from hushbid.common.numbers import with_unit
 from hushbid.errors import InputError, MarketError
 from hushbid.languages import noted
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency
 from hushbid.report.language import currency_words, money, number, say
 from hushbid.report.material import Material
 from hushbid.report.sections import settings
@@ -34,7 +35,6 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
-from hushbid.wording import with_unit
 
 ANCHOR, TITLE = "cap", noted("What a cap costs")
 

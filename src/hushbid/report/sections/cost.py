@@ -13,10 +13,10 @@ import numpy as np
 
 from hushbid.allocation import Goal
 from hushbid.allocation.problem import relative_gap
-from hushbid.arrays import rounded_sum
+from hushbid.common.arrays import rounded_sum
+from hushbid.common.money import Currency
 from hushbid.languages import noted
 from hushbid.mechanism import Outcome
-from hushbid.money import Currency
 from hushbid.report.language import lowered, money, percent, say
 from hushbid.report.material import Material, Settlement
 from hushbid.report.suppression import few_missing, too_few

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from markupsafe import Markup
 
+from hushbid.common.numbers import cut_to, decimals_for, is_unusable, with_unit
 from hushbid.languages import noted
 from hushbid.report import answers_chart, strata_table
 from hushbid.report.language import fixed, interval, level_text, number, percent, say
@@ -26,7 +27,6 @@ from hushbid.report.svg import (
     label,
     rule,
 )
-from hushbid.wording import cut_to, decimals_for, is_unusable, with_unit
 
 ANCHOR, TITLE = "estimate", noted("The estimate")
 _BANDS = (0.5, 0.8)

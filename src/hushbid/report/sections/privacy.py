@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from hushbid.common.numbers import NBSP, at_most
 from hushbid.disclosure import Release
 from hushbid.languages import noted
 from hushbid.mechanism import Outcome
@@ -38,7 +39,6 @@ from hushbid.report.svg import (
     rule,
     text_width,
 )
-from hushbid.wording import NBSP, at_most
 
 ANCHOR, TITLE = "privacy", noted("Who gave up how much privacy")
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)

@@ -31,7 +31,8 @@ import numpy as np
 from markupsafe import Markup
 
 from hushbid.allocation import Accuracy
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
+from hushbid.common.numbers import with_unit
 from hushbid.estimation import Strata
 from hushbid.languages import noted
 from hushbid.report import protection_chart
@@ -56,7 +57,6 @@ from hushbid.report.svg import (
     round_scale,
     rule,
 )
-from hushbid.wording import with_unit
 
 ANCHOR, TITLE = "selection", noted("Could prices mislead?")
 

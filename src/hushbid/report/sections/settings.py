@@ -8,15 +8,15 @@ import numpy as np
 from markupsafe import Markup
 
 from hushbid.allocation import Accuracy, Price
+from hushbid.common.money import Currency
+from hushbid.common.numbers import NBSP, at_most, with_unit
 from hushbid.errors import HushbidError, InputError
 from hushbid.languages import noted
 from hushbid.mechanism import Market, Outcome
-from hushbid.money import Currency
 from hushbid.report.language import count, level_text, lowered, money, number, people, say
 from hushbid.report.material import Material, planned_error
 from hushbid.report.suppression import SMALLEST_CELL, fewest, too_few
 from hushbid.report.svg import NARROW, Chart, Drawing, Table, box, label, text_width
-from hushbid.wording import NBSP, at_most, with_unit
 
 _REPEATED = noted(
     "variance must be one number in the local setting: with one per person the optimum is NP-hard to find."

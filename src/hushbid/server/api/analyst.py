@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from fastapi import APIRouter, Request, Response
 
-from hushbid.documents import canonical
+from hushbid.common.documents import canonical
 from hushbid.errors import NotFound
 from hushbid.server.api import exports
 from hushbid.server.api.auth import Analyst, Staff

@@ -7,13 +7,13 @@ from typing import Any, Literal
 
 from fastapi import Response
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
+from hushbid.common.tables import table_writer
 from hushbid.receipts.log import to_lines
 from hushbid.record import Record
 from hushbid.server.domain.payment_views import AwaitedRow, PaymentFile
 from hushbid.server.domain.views import Principal
 from hushbid.server.service import Service
-from hushbid.tables import table_writer
 
 JSON_LINES = "application/jsonl"
 _AT_ONCE = 1000

@@ -17,7 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
-from hushbid.documents import time_text
+from hushbid.common.documents import time_text
 from hushbid.errors import (
     CampaignError,
     Conflict,

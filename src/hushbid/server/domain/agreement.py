@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from hushbid.documents import content_hash, time_text
+from hushbid.common.documents import content_hash, time_text
 from hushbid.errors import InputError
 from hushbid.receipts.receipt import in_texts
 from hushbid.server.domain.asked import plain_questions

@@ -4,7 +4,7 @@ from datetime import datetime
 
 from pydantic import ValidationInfo
 
-from hushbid.documents import time_of
+from hushbid.common.documents import time_of
 from hushbid.errors import InputError, RecordError
 
 _SHOWN = 10**18  # in a refusal; what is larger may be too large to be written

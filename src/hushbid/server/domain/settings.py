@@ -8,13 +8,13 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import AfterValidator, ConfigDict, Field, GetPydanticSchema, WithJsonSchema
 
-from hushbid.arrays import TOO_MUCH_VARIANCE, varies_too_much
+from hushbid.common.arrays import TOO_MUCH_VARIANCE, varies_too_much
+from hushbid.common.documents import time_text
+from hushbid.common.money import check_currency
 from hushbid.disclosure.error import FEWEST_PEOPLE
-from hushbid.documents import time_text
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.largest_loss import largest_loss
-from hushbid.money import check_currency
 from hushbid.priors import Grouped, Prior
 from hushbid.questions import Layout, Question
 from hushbid.server.domain.asked import QUESTIONS_SCHEMA, questions_of

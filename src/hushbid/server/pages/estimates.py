@@ -8,10 +8,10 @@ from typing import Any
 
 from markupsafe import Markup
 
+from hushbid.common.numbers import cut_to, is_unusable
 from hushbid.server.pages import pictures
 from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.texts import Texts
-from hushbid.wording import cut_to, is_unusable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

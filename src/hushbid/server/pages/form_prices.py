@@ -18,14 +18,14 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
+from hushbid.common.tables.csv_files import names_in_csv, read_csv
 from hushbid.errors import InputError
 from hushbid.priors import LogNormal, Prior
 from hushbid.priors.fitting import fit_priors
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.pages.form_reading import Reading
 from hushbid.server.pages.numbers import Unreadable, Writing
-from hushbid.tables.csv_files import names_in_csv, read_csv
 
 WAYS = ("typical", "pilot", "text")
 Z = 1.2815515655446004

@@ -11,6 +11,7 @@ from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
+from hushbid.common.tables import harmless
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
 from hushbid.server.api.exports import Csv, download
 from hushbid.server.domain.settings import MOST_PEOPLE
@@ -19,7 +20,6 @@ from hushbid.server.pages import aside
 from hushbid.server.pages.numbers import Unreadable
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
 from hushbid.server.service.idempotency import Repeatable
-from hushbid.tables import harmless
 
 router = APIRouter(include_in_schema=False)
 People = int | list[tuple[str, str | None, str | None]]

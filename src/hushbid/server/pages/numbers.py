@@ -9,8 +9,8 @@ from decimal import Decimal
 
 from markupsafe import Markup, escape
 
+from hushbid.common.numbers import at_most
 from hushbid.server.pages.texts import Texts
-from hushbid.wording import at_most
 
 NBSP = "\u00a0"
 _MINUS = "\u2212"

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from hushbid.common.money import MOST_DECIMALS
 from hushbid.errors import HushbidError
-from hushbid.money import MOST_DECIMALS
 from hushbid.server.domain.consent import LANGUAGES, LONGEST_CONSENT, LONGEST_OWN_TEXT
 from hushbid.server.domain.settings import LEAST_PEOPLE, MOST_DAYS, MOST_PEOPLE, PAYOUTS, CampaignSettings
 from hushbid.server.domain.text import LONGEST

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from sqlalchemy import Connection
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.receipts.log import Event
 from hushbid.record import Record
 from hushbid.server.domain.views import Principal

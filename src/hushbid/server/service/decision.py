@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import tie_keys
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.ledger.files import drawn_once
 from hushbid.errors import CampaignError, Conflict, DivergentPayment, NobodyToBuyFrom, Unreachable
 from hushbid.record import Record

@@ -7,7 +7,7 @@ from datetime import datetime
 from fractions import Fraction
 from typing import Any
 
-from hushbid.documents import content_hash
+from hushbid.common.documents import content_hash
 from hushbid.errors import Conflict, InputError, LimitExceeded, ServerFailed, Unreachable
 from hushbid.receipts.receipt import new_salt
 from hushbid.server.domain import rules

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from hushbid.allocation import Budget, Goal
-from hushbid.arrays import FloatArray
+from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.delivery import planned_error, planned_errors
 from hushbid.disclosure.error import PUBLIC_LEVEL
 from hushbid.errors import InputError

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import Connection
 
-from hushbid.documents import parsed
+from hushbid.common.documents import parsed
 from hushbid.errors import Conflict
 from hushbid.server.domain import rules
 from hushbid.server.domain.entities import Campaign, Participant

@@ -14,6 +14,7 @@ import math
 from dataclasses import replace
 from typing import Any
 
+from hushbid.common.numbers import at_most
 from hushbid.disclosure import Release, release_plan
 from hushbid.disclosure.error import FEWEST_PEOPLE, ErrorModel, published_half_width
 from hushbid.disclosure.ledger.files import stored
@@ -33,7 +34,6 @@ from hushbid.server.service.sealing import opened
 from hushbid.server.service.use_case import Desk
 from hushbid.server.store import campaigns, events, participants, privacy_account
 from hushbid.server.store.database import Transaction
-from hushbid.wording import at_most
 
 LEVEL = 0.95
 _STEPS = ("reading data", "drawing the estimate", "storing what everybody lost", "making receipts")

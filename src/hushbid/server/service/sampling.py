@@ -10,7 +10,7 @@ from dataclasses import dataclass, fields, replace
 
 import numpy as np
 
-from hushbid.documents import content_hash
+from hushbid.common.documents import content_hash
 from hushbid.server.domain import rules
 from hushbid.server.domain.agreement import Passage
 from hushbid.server.domain.entities import Campaign, Participant

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from hushbid.documents import canonical, parsed
+from hushbid.common.documents import canonical, parsed
 from hushbid.errors import DataError, InputError
 from hushbid.server.domain.asked import codes_of
 from hushbid.server.domain.entities import Campaign, Participant

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, Text, and_, bindparam, delete, insert, or_, select, type_coerce, update
 
-from hushbid.documents import canonical, parsed
+from hushbid.common.documents import canonical, parsed
 from hushbid.errors import Conflict, NotFound
 from hushbid.record import Record
 from hushbid.server.domain.entities import Campaign, Participant

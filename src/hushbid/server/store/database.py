@@ -24,7 +24,7 @@ from sqlalchemy import URL, Connection, Engine, Executable, create_engine, event
 from sqlalchemy.exc import ArgumentError, OperationalError, SQLAlchemyError
 from sqlalchemy.pool import NullPool, QueuePool
 
-from hushbid.durable import lock, open_lock, require_locks
+from hushbid.common.durable import lock, open_lock, require_locks
 from hushbid.errors import CampaignError, InputError
 from hushbid.receipts.log import Head
 from hushbid.server.domain.entities import Campaign, Participant

@@ -31,7 +31,7 @@ from sqlalchemy import (
     type_coerce,
 )
 
-from hushbid.documents import canonical, parsed
+from hushbid.common.documents import canonical, parsed
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.domain.states import CampaignState, ParticipantState
 

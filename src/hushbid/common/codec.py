@@ -27,11 +27,11 @@ from typing import (
 
 import numpy as np
 
-from hushbid.arrays import FloatArray, IntArray
-from hushbid.documents import LARGEST_INTEGER, bytes_of, moment_text, number_of, number_text, text_of
+from hushbid.common.arrays import FloatArray, IntArray
+from hushbid.common.documents import LARGEST_INTEGER, bytes_of, moment_text, number_of, number_text, text_of
+from hushbid.common.held import Doubles
+from hushbid.common.numbers import printable
 from hushbid.errors import HushbidError, RecordError
-from hushbid.held import Doubles
-from hushbid.wording import printable
 
 T = TypeVar("T")
 _MOST_TOLD = 10

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import numpy as np
 import pytest
 
-from hushbid.documents import canonical, number_of, number_text, parsed, time_of, time_text
+from hushbid.common.documents import canonical, number_of, number_text, parsed, time_of, time_text
 from hushbid.errors import RecordError
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

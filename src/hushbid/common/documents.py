@@ -20,10 +20,10 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.durable import write_whole
+from hushbid.common.durable import write_whole
+from hushbid.common.held import Doubles, Held, doubles_in, held_in, thawed, without_long_lists
+from hushbid.common.shortest import is_quick, joined_texts
 from hushbid.errors import HushbidError, OutputExists, RecordError, Unwritable
-from hushbid.held import Doubles, Held, doubles_in, held_in, thawed, without_long_lists
-from hushbid.shortest import is_quick, joined_texts
 
 _DEEPEST = 4  # everybody's numbers stand no deeper in a record
 _LEVEL = 4  # of compression: digits hardly shrink further, but take much longer

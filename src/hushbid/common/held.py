@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import FloatArray
-from hushbid.shortest import is_quick, joined_floats, split_floats
+from hushbid.common.arrays import FloatArray
+from hushbid.common.shortest import is_quick, joined_floats, split_floats
 
 _SHORTEST = len("0.0,")
 

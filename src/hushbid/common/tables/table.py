@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.arrays import (
+from hushbid.common.arrays import (
     ID_KINDS,
     BoolArray,
     FloatArray,
@@ -17,8 +17,7 @@ from hushbid.arrays import (
     id_texts,
     rows_text,
 )
-from hushbid.errors import DataError, InputError
-from hushbid.tables.columns import (
+from hushbid.common.tables.columns import (
     HOLD_LABELS,
     HOLD_NUMBERS,
     Column,
@@ -28,6 +27,7 @@ from hushbid.tables.columns import (
     is_in_thousands,
     word_of,
 )
+from hushbid.errors import DataError, InputError
 
 ROWS_NOTE = "rows count from 0, after the header"
 _POINTS = "Where semicolons separate the cells, 1.500 may be 1.5 or 1500: write 1,5 or 1500."

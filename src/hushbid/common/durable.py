@@ -1,7 +1,7 @@
 """A file that is complete or not there at all, and locks.
 
 `write_whole` writes one file: hidden, made durable, named in one step. A process that is killed cannot tidy up: its
-hidden file, which it kept locked, goes when the same is written again. `hushbid.staging` writes several together.
+hidden file, which it kept locked, goes when the same is written again. `hushbid.common.staging` writes several.
 """
 
 import errno

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.arrays import (
+from hushbid.common.arrays import (
     as_bounds,
     as_column,
     as_count,

@@ -12,11 +12,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from hushbid.documents import most_unpacked
+from hushbid.common.documents import most_unpacked
+from hushbid.common.tables.columns import Cells, Raw, is_missing
+from hushbid.common.tables.csv_files import listed, refuse_missing, refuse_twins
+from hushbid.common.tables.table import Table
 from hushbid.errors import InputError, MissingExtra
-from hushbid.tables.columns import Cells, Raw, is_missing
-from hushbid.tables.csv_files import listed, refuse_missing, refuse_twins
-from hushbid.tables.table import Table
 
 ZIP_MAGIC, OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"
 _MOST_ROWS, _LONGEST_TEXT = 1 << 20, 32767

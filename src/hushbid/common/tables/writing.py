@@ -5,13 +5,13 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import BinaryIO
 
+from hushbid.common.staging import STREAM, Write
+from hushbid.common.tables.arrow import pyarrow
+from hushbid.common.tables.columns import Raw
+from hushbid.common.tables.csv_files import write_csv
+from hushbid.common.tables.parquet import write_parquet
+from hushbid.common.tables.workbooks import write_workbook, xlsxwriter
 from hushbid.errors import InputError
-from hushbid.staging import STREAM, Write
-from hushbid.tables.arrow import pyarrow
-from hushbid.tables.columns import Raw
-from hushbid.tables.csv_files import write_csv
-from hushbid.tables.parquet import write_parquet
-from hushbid.tables.workbooks import write_workbook, xlsxwriter
 
 ENDINGS = ("csv", "csv.gz", "parquet", "xlsx")
 """What the names of tables may end in."""

@@ -14,12 +14,12 @@ texts and ids of columns by name, ``csv_files``, ``workbooks`` and ``parquet`` k
 what it is given, ``writing`` goes by the name, and ``frames`` makes a data frame of columns.
 """
 
-from hushbid.tables.arrow import places_of, refused_kind
-from hushbid.tables.columns import Raw, harmless, number_of, word_of
-from hushbid.tables.frames import Library, frame_of, frame_of_rows, library_of
-from hushbid.tables.reading import columns_of, is_table, read_again, read_table
-from hushbid.tables.table import ROWS_NOTE, Table, refusal, rows_note
-from hushbid.tables.writing import ENDINGS, table_writer
+from hushbid.common.tables.arrow import places_of, refused_kind
+from hushbid.common.tables.columns import Raw, harmless, number_of, word_of
+from hushbid.common.tables.frames import Library, frame_of, frame_of_rows, library_of
+from hushbid.common.tables.reading import columns_of, is_table, read_again, read_table
+from hushbid.common.tables.table import ROWS_NOTE, Table, refusal, rows_note
+from hushbid.common.tables.writing import ENDINGS, table_writer
 
 __all__ = [
     "ENDINGS",

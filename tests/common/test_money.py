@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushbid.common.money import DECIMALS, NO_CURRENCY, Currency, Money, amounts_due, with_rounding
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.money import DECIMALS, NO_CURRENCY, Currency, Money, amounts_due, with_rounding
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import prior_option
 from hushbid.purchase.deciding import Wanted, decide

@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, IndexArray
+from hushbid.common.arrays import BoolArray, IndexArray
 
 T = TypeVar("T")
 U = TypeVar("U")

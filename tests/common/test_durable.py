@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.durable import create, give_name, make_folder, note, open_durable_lock, write_whole
+from hushbid.common.durable import create, give_name, make_folder, note, open_durable_lock, write_whole
+from hushbid.common.staging import Staging, write_file
 from hushbid.errors import OutputExists, Unwritable
-from hushbid.staging import Staging, write_file
 
 
 def saved(path: Path, content: str | bytes) -> Path:
@@ -148,7 +148,7 @@ def test_a_second_run_into_a_folder_is_refused_while_the_first_lives(tmp_path: P
 
 
 def test_what_a_killed_run_left_goes_when_the_same_is_written_again(tmp_path: Path) -> None:
-    killed = "import os, sys; from hushbid.staging import Staging\n"
+    killed = "import os, sys; from hushbid.common.staging import Staging\n"
     killed += "with Staging(force=True) as files: files.add(sys.argv[1], lambda file: os._exit(9))"
     place = tmp_path / "a.csv"
     assert subprocess.run([sys.executable, "-c", killed, str(place)], check=False).returncode == 9
@@ -161,7 +161,7 @@ def test_what_a_killed_run_left_goes_when_the_same_is_written_again(tmp_path: Pa
 
 
 def test_what_was_killed_while_it_wrote_one_file_goes_too(tmp_path: Path) -> None:
-    killed = "import os, pathlib, sys; from hushbid import durable\n"
+    killed = "import os, pathlib, sys; from hushbid.common import durable\n"
     killed += "durable.give_name = lambda *_: os._exit(9)\ndurable.write_whole(pathlib.Path(sys.argv[1]), b'1')"
     place = tmp_path / "entry"
     assert subprocess.run([sys.executable, "-c", killed, str(place)], check=False).returncode == 9

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import pytest
 
-from hushbid.arrays import FloatArray, IntArray
-from hushbid.codec import SIGNED, TIME, Codec, hexadecimal
+from hushbid.common.arrays import FloatArray, IntArray
+from hushbid.common.codec import SIGNED, TIME, Codec, hexadecimal
 from hushbid.errors import RecordError
 
 

@@ -6,9 +6,9 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.common.tables.columns import Raw, of_one_kind
+from hushbid.common.tables.csv_files import listed
 from hushbid.errors import InputError, MissingExtra
-from hushbid.tables.columns import Raw, of_one_kind
-from hushbid.tables.csv_files import listed
 
 Library = Literal["pandas", "polars", "pyarrow"]
 

@@ -5,11 +5,11 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
+from hushbid.common.tables.arrow import arrow_column, pyarrow
+from hushbid.common.tables.columns import Raw, of_one_kind
+from hushbid.common.tables.csv_files import refuse_missing
+from hushbid.common.tables.table import Table
 from hushbid.errors import InputError
-from hushbid.tables.arrow import arrow_column, pyarrow
-from hushbid.tables.columns import Raw, of_one_kind
-from hushbid.tables.csv_files import refuse_missing
-from hushbid.tables.table import Table
 
 PARQUET_MAGIC = b"PAR1"
 

@@ -7,9 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.errors import MissingExtra
-from hushbid.shortest import (
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.shortest import (
     array_of,
     concatenated,
     constant,
@@ -19,7 +18,8 @@ from hushbid.shortest import (
     numbers_of,
     strings,
 )
-from hushbid.tables.columns import HOLD_LABELS, MARKED, NUMERALS, THOUSANDS, Raw, Texts, without_mark
+from hushbid.common.tables.columns import HOLD_LABELS, MARKED, NUMERALS, THOUSANDS, Raw, Texts, without_mark
+from hushbid.errors import MissingExtra
 
 _WORTH_ARROW = 100_000
 _BEGINS_MARKED = np.isin(np.arange(256), [ord(sign) for sign in MARKED])

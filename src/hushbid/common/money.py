@@ -11,9 +11,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.arrays import BoolArray, FloatArray, IntArray
+from hushbid.common.arrays import BoolArray, FloatArray, IntArray
+from hushbid.common.numbers import MINUS, NBSP, at_most, fixed, number
 from hushbid.errors import InputError
-from hushbid.wording import MINUS, NBSP, at_most, fixed, number
 
 _LARGEST = 2.0**53
 MOST_DECIMALS = 6

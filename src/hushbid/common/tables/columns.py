@@ -15,7 +15,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 Raw = Any
 """A list, a NumPy array or an Arrow array: what is written beside decisions, and what a caller gives by name."""

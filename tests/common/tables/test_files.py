@@ -16,12 +16,12 @@ import pytest
 import xlsxwriter
 from click.testing import CliRunner
 
-from hushbid import shortest
 from hushbid.cli import main
+from hushbid.common import shortest
+from hushbid.common.staging import write_file
+from hushbid.common.tables import Table, columns_of, csv_files, read_table, table_writer
 from hushbid.errors import InputError, MissingExtra
 from hushbid.purchase.people import read_people
-from hushbid.staging import write_file
-from hushbid.tables import Table, columns_of, csv_files, read_table, table_writer
 
 IDS = ["ann", "=1+1", "+49 30 12", "-x", "@home", "'=quoted", "'", "007", "Zoë", "a\nb", 'c"d', "-5", "\tz"]
 

@@ -28,7 +28,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import BinaryIO, NamedTuple
 
-from hushbid.durable import TEMPORARY, lock, lock_folder, open_lock, sync, temporary_beside
+from hushbid.common.durable import TEMPORARY, lock, lock_folder, open_lock, sync, temporary_beside
 from hushbid.errors import InputError, OutputExists, Unwritable
 
 STREAM = "-"

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushbid.wording import as_seen, at_most, interval, number, percent, printable, showable
+from hushbid.common.numbers import as_seen, at_most, interval, number, percent, printable, showable
 
 
 @given(st.floats(1e-300, 1e300))

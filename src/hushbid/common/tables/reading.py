@@ -10,15 +10,15 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from hushbid.documents import gunzipped
+from hushbid.common.documents import gunzipped
+from hushbid.common.staging import STREAM
+from hushbid.common.tables.arrow import arrow_column, pyarrow
+from hushbid.common.tables.columns import HOLD_NUMBERS, Cells, Column, column_of
+from hushbid.common.tables.csv_files import names_in_csv, read_csv, refuse_missing, refuse_twins
+from hushbid.common.tables.parquet import PARQUET_MAGIC, names_in_parquet, read_parquet
+from hushbid.common.tables.table import Table
+from hushbid.common.tables.workbooks import OLE_MAGIC, ZIP_MAGIC, names_in_workbook, read_workbook
 from hushbid.errors import InputError
-from hushbid.staging import STREAM
-from hushbid.tables.arrow import arrow_column, pyarrow
-from hushbid.tables.columns import HOLD_NUMBERS, Cells, Column, column_of
-from hushbid.tables.csv_files import names_in_csv, read_csv, refuse_missing, refuse_twins
-from hushbid.tables.parquet import PARQUET_MAGIC, names_in_parquet, read_parquet
-from hushbid.tables.table import Table
-from hushbid.tables.workbooks import OLE_MAGIC, ZIP_MAGIC, names_in_workbook, read_workbook
 
 _GZIP_MAGIC = b"\x1f\x8b"
 _ARROW = "__arrow_c_stream__"

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from hushbid.documents import most_unpacked, read_content
+from hushbid.common.documents import most_unpacked, read_content
+from hushbid.common.staging import write_file
+from hushbid.common.tables import read_table, table_writer
 from hushbid.errors import HushbidError, InputError, RecordError
-from hushbid.staging import write_file
-from hushbid.tables import read_table, table_writer
 
 LARGE = (64 << 20) + 1
 

@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushbid import shortest
-from hushbid.documents import canonical, parsed, parsed_held
+from hushbid.common import shortest
+from hushbid.common.documents import canonical, parsed, parsed_held
+from hushbid.common.held import Doubles, Held, held_in
 from hushbid.errors import RecordError
-from hushbid.held import Doubles, Held, held_in
 
 FINITE = st.floats(allow_nan=False, allow_infinity=False)
 WHOLE = st.integers(-(2**60), 2**60).map(float)
@@ -160,8 +160,9 @@ def test_texts_are_written_at_once_as_json_writes_them(texts: list[str]) -> None
 
 def test_arrow_is_asked_without_pandas() -> None:
     program = (
-        "import sys, io, numpy as np; from hushbid.documents import canonical; from hushbid.tables import read_table;"
-        "from hushbid.tables.csv_files import read_csv, write_csv; from hushbid.tables.arrow import places_of;"
+        "import sys, io, numpy as np; from hushbid.common.documents import canonical;"
+        "from hushbid.common.tables import read_table; from hushbid.common.tables.arrow import places_of;"
+        "from hushbid.common.tables.csv_files import read_csv, write_csv;"
         "canonical({'a': [0.5] * 20_000}); file = io.BytesIO();"
         "ids = [f'p{row}' for row in range(200_000)];"
         "write_csv(file, {'id': ids, 'x': np.arange(200_000) / 7});"
