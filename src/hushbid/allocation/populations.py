@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.pool import Columns, Levels, Moves, Pool, Sums
+from hushbid.allocation.pool import SUMS, Columns, Levels, Moves, Pool, Sums
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _LOOKED_AT = 128
@@ -23,7 +23,7 @@ class Everybody:
     """The stratum of each column."""
 
     inside: FloatArray
-    """What each person inside adds to the mass of each stratum, and to the room in each."""
+    """What each person inside adds to the mass of each stratum."""
 
     capped: FloatArray
     """What each person at the cap adds to each stratum: the cap, its square times the variance, its expense."""
@@ -39,9 +39,8 @@ class Everybody:
         own = np.zeros((0, sizes.size))
         if codes.size <= _LOOKED_AT:
             own = (codes[:, None] == np.arange(sizes.size)).astype(np.float64)
-        inside = [own * one[: own.shape[0], None] for one in (mass, columns.room)]
         capped = [own * one[: own.shape[0], None] for one in columns.capped.T]
-        return cls(columns, np.cumsum(sizes) - sizes, codes, np.hstack(inside), np.hstack(capped))
+        return cls(columns, np.cumsum(sizes) - sizes, codes, own * mass[: own.shape[0], None], np.hstack(capped))
 
     def sums(self, levels: Levels, sigma: FloatArray, without: IndexArray | None) -> FloatArray:
         """Return every sum of every stratum, without one person of each population."""
@@ -53,14 +52,11 @@ class Everybody:
             here = np.flatnonzero(without < self.codes.size)
             there[here, without[here]] = capped[here, without[here]] = False
         inside = (there & ~capped).astype(np.float64)
-        table = np.empty((7, sigma.size, strata))
-        first = inside @ self.inside
-        table[0], table[3] = first[:, :strata], first[:, strata:]
-        inside *= below
-        table[1] = inside @ self.inside[:, :strata]
-        inside *= below
-        table[2] = inside @ self.inside[:, :strata]
-        table[4:] = (capped.astype(np.float64) @ self.capped).reshape(-1, 3, strata).transpose(1, 0, 2)
+        table = np.empty((SUMS, sigma.size, strata))
+        for power in range(3):
+            table[power] = inside @ self.inside
+            inside *= below
+        table[3:] = (capped.astype(np.float64) @ self.capped).reshape(-1, 3, strata).transpose(1, 0, 2)
         return table.transpose(0, 2, 1)
 
 
