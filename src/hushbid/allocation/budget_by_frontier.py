@@ -167,20 +167,21 @@ class BudgetPairs:
             value[out] = -self._area(who[which[out]], alone.take(back), top, stop)
         # who is never out is counted from where the budget is just spent; without a cap, from a cost above all others
         never, endless = never_out[which] & there, limits.own[which] >= _ENDLESS
-        beyond = np.flatnonzero(never & ~endless & (x > unspent))
+        beyond = np.intersect1d(solved, np.flatnonzero(never & ~endless & (x > unspent)))
         if beyond.size:
             assert points is not None
             start = points.take(solved.searchsorted(beyond))
             value[beyond] = self._area(who[which[beyond]], start, x[beyond], unspent[beyond])
         uncapped = np.flatnonzero(never & endless)
         if uncapped.size:
-            assert points is not None
             scale = self._problem.form.scale
             top = 2.0 * float(self._problem.costs[self._rows].max()) / scale
             rows, own = who[which[uncapped]], x[uncapped]
             start = self._solved(rows, np.full(rows.size, top * scale))
             higher = np.flatnonzero(own > top)
-            start.put(higher, points.take(solved.searchsorted(uncapped[higher])))
+            if higher.size:
+                assert points is not None
+                start.put(higher, points.take(solved.searchsorted(uncapped[higher])))
             area = self._area(rows, start, np.maximum(own, top), np.minimum(own, top))
             value[uncapped] = np.where(own > top, area, -area)
         value[never_out[which] & ~there] = np.inf

@@ -184,13 +184,24 @@ def _least_expense(found: Found, wanted: float) -> float:
 
 
 def _least_error(found: Found, budget: float) -> float:
-    line = _Line.of(found, float(found.points.sigma[0]))
+    sigma, bound = float(found.points.sigma[0]), 0.0
+    # a slightly longer step, until rounding does not let the budget pay for any error
+    for step in range(0, 24, 2):
+        line = _Line.of(found, sigma * (1.0 + 1e-15 * (2.0**step - 1.0)))
+        share = _least_share(line, budget)
+        bound = max(bound, (share * line.level / line.sigma) ** 2 / line.square)
+        if share > 1.0 - 1e-10:
+            break
+    return bound
+
+
+def _least_share(line: _Line, budget: float) -> float:
+    """Return the least share of all levels at which the inequality can hold for a budget; 1 if it does at none."""
     low, high = 0.0, 1.0
-    if budget + line.over(1.0) > 2.0 * line.sigma:
-        for _ in range(100):  # the least share at which the inequality can hold
-            middle = 0.5 * (low + high)
-            fine = budget + line.over(middle) >= 2.0 * line.sigma
-            low, high = (low, middle) if fine else (middle, high)
-    else:
-        low = 1.0
-    return (low * line.level / line.sigma) ** 2 / line.square
+    if budget + line.over(1.0) < 2.0 * line.sigma:
+        return 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        fine = budget + line.over(middle) >= 2.0 * line.sigma
+        low, high = (low, middle) if fine else (middle, high)
+    return low

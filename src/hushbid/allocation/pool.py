@@ -243,38 +243,22 @@ class Pool:
         return np.minimum(self._count(levels.moved(-sigma * self.reach[0]), equal=True), end), end
 
     def bends(self, levels: Levels, sigma: FloatArray, person: IndexArray | None) -> tuple[FloatArray, ...]:
-        """The cost of who enters next above each level and their reach; the same of who came to the cap last below."""
-        if self.even:
-            end = self.places(levels, sigma)[1]
-            up, down = end, end - 1
-            if person is not None:
-                up, down = up + (person == up), down - (person == down)
-            above, below = up < self.size, down >= 0
-        else:
-            up, above, down, below = self._bends_by_looking(levels, sigma, person)
+        """The cost of who enters next above each level and their reach; the same of who came to the cap last below.
+
+        Of an even pool.
+        """
+        end = self.places(levels, sigma)[1]
+        up, down = end, end - 1
+        if person is not None:
+            up, down = up + (person == up), down - (person == down)
+        above, below = up < self.size, down >= 0
         up, down = np.where(above, up, 0), np.where(below, down, 0)
-        reach = self.reach
         return (
             np.where(above, self.costs[up], math.inf),
-            np.where(above, reach[up], math.inf),
+            np.where(above, self.reach[up], math.inf),
             np.where(below, self.costs[down], -math.inf),
-            np.where(below, reach[down], 0.0),
+            np.where(below, self.reach[down], 0.0),
         )
-
-    def _bends_by_looking(
-        self, levels: Levels, sigma: FloatArray, person: IndexArray | None
-    ) -> tuple[IndexArray, BoolArray, IndexArray, BoolArray]:
-        seen = self.seen
-        below = (levels.high[:, None] - seen.costs) + levels.low[:, None]
-        out, full = below <= 0.0, below >= sigma[:, None] * seen.reach
-        if person is not None:
-            place = self.place[np.minimum(person, self.size)]
-            here = np.flatnonzero(place >= 0)
-            out[here, place[here]] = full[here, place[here]] = False
-        first = np.where(out, seen.costs, math.inf).argmin(axis=1)
-        last = np.where(full, seen.costs + sigma[:, None] * seen.reach, -math.inf).argmax(axis=1)
-        some, any_full = np.asarray(out.any(axis=1)), np.asarray(full.any(axis=1))
-        return self._loose[first], some, self._loose[last], any_full
 
     def _count(self, levels: Levels, *, equal: bool) -> IndexArray:
         """How many costs are below each level, or ``equal`` to it."""
