@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
-from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.allocation.unsolved import (
     BY_RESPONSE,
     CAPPED_RESPONSE,
@@ -20,6 +19,7 @@ from hushbid.allocation.unsolved import (
     LOCAL_CAPPED_ACCURACY,
     LOCAL_CAPS,
     LOCAL_STRATA,
+    LOCAL_VARIANCES,
 )
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
@@ -184,8 +184,8 @@ REFUSALS = (
     ),
     Refusal(
         applies=lambda one: one.local and one.variances,
-        field="variance",
-        sentence=ONE_LOCAL_VARIANCE,
+        field=LOCAL_VARIANCES.field,
+        sentence=LOCAL_VARIANCES.sentence,
         reason="variances per person make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)",
     ),
     Refusal(
