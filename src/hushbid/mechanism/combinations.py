@@ -15,9 +15,7 @@ from typing import Any, Literal
 from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.allocation.unsolved import (
     BY_RESPONSE,
-    CAPPED_RESPONSE,
     LOCAL_BUDGET,
-    LOCAL_CAPPED_ACCURACY,
     LOCAL_CAPS,
     LOCAL_STRATA,
 )
@@ -134,14 +132,6 @@ REFUSALS = (
         reason="what staying out is worth to people who have their own answers is not known",
     ),
     Refusal(
-        applies=lambda one: one.strata and one.response,
-        field="strata",
-        sentence="strata cannot be combined where a single yes/no question is asked in the local setting: it is"
-        " answered by randomised response, for which this is not implemented; ask it as a number from 0 to 1, make a"
-        " market of each stratum, or choose the central setting.",
-        reason="strata are not implemented for randomised response",
-    ),
-    Refusal(
         applies=lambda one: (one.strata or one.each) and one.user_weight,
         field="user_weight",
         sentence="user_weight must be 0 with strata: what staying out is worth to people whose stratum has a mean of"
@@ -202,7 +192,7 @@ REFUSALS = (
         reason="what people believe about the relation would enter what staying out is worth to them",
     ),
     Refusal(
-        applies=lambda one: one.cap == "each" and one.local and not one.response,
+        applies=lambda one: one.cap == "each" and one.local,
         field="{cap}",
         sentence=LOCAL_CAPS.sentence,
         reason="caps per person make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)",
@@ -214,18 +204,6 @@ REFUSALS = (
         " standard error or a budget the best purchase under both has not been proved; state a buyer_weight, or make a"
         " market of each stratum.",
         reason="the best purchase under both has not been proved",
-    ),
-    Refusal(
-        applies=lambda one: one.cap != "none" and one.response,
-        field="{cap}",
-        sentence=CAPPED_RESPONSE.sentence,
-        reason="the best purchase under both has not been proved",
-    ),
-    Refusal(
-        applies=lambda one: one.cap != "none" and one.local and one.goal != "price",
-        field="{cap}",
-        sentence=LOCAL_CAPPED_ACCURACY.sentence,
-        reason="how the last person is bought from has not been proved",
     ),
     Refusal(
         applies=lambda one: one.limits and one.local,
