@@ -21,9 +21,7 @@ from typing import Any, Literal
 
 from hushbid.allocation.unsolved import (
     BY_RESPONSE,
-    CAPPED_RESPONSE,
     LOCAL_BUDGET,
-    LOCAL_CAPPED_ACCURACY,
     LOCAL_CAPS,
     LOCAL_STRATA,
     LOCAL_VARIANCES,
@@ -157,15 +155,6 @@ CASES = (
     ),
     Case(
         state="not offered",
-        applies=lambda one: one.strata and one.response,
-        field="strata",
-        sentence="strata cannot be combined where a single yes/no question is asked in the local setting: it is"
-        " answered by randomised response, for which this is not implemented; ask it as a number from 0 to 1, make a"
-        " market of each stratum, or choose the central setting.",
-        reason="strata are not implemented for randomised response",
-    ),
-    Case(
-        state="not offered",
         applies=lambda one: (one.strata or one.each) and one.user_weight,
         field="user_weight",
         sentence="user_weight must be 0 with strata: what staying out is worth to people whose stratum has a mean of"
@@ -235,7 +224,7 @@ CASES = (
     ),
     Case(
         state="impossible",
-        applies=lambda one: one.cap == "each" and one.local and not one.response,
+        applies=lambda one: one.cap == "each" and one.local,
         field="{cap}",
         sentence=LOCAL_CAPS.sentence,
         reason=f"caps per person {_NP_HARD}",
@@ -248,20 +237,6 @@ CASES = (
         " bought more from, so no payment makes the truth their best bid; state a standard_error or a buyer_weight, or"
         " make a market of each stratum.",
         reason="privacy can be a [Giffen good](../explanation/strata.md#caps-and-a-budget)",
-    ),
-    Case(
-        state="not offered",
-        applies=lambda one: one.cap != "none" and one.response,
-        field="{cap}",
-        sentence=CAPPED_RESPONSE.sentence,
-        reason="the best purchase under both has not been proved",
-    ),
-    Case(
-        state="not offered",
-        applies=lambda one: one.cap != "none" and one.local and one.goal != "price",
-        field="{cap}",
-        sentence=LOCAL_CAPPED_ACCURACY.sentence,
-        reason="how the last person is bought from has not been proved",
     ),
     Case(
         state="impossible",
