@@ -173,7 +173,9 @@ def draft(analyst: Analyst) -> None:
     page.fill("#people", "30")
     assert page.is_checked("#single_visit")
     assert page.is_checked("#goal-spend")
-    page.fill("#budget", "200")
+    page.fill("#budget", "300")
+    page.check("#prices-text")  # decided about and verified at once
+    page.fill("#prior", "uniform:1,6")
     page.fill("#description", "The works council wants to know whether the new shift plan lets people rest.")
     page.click("text=For an ethics board: who is responsible, and a text of your own")
     page.fill("#consent_controller", "St. Anna Hospital, Main Street 1")
@@ -332,7 +334,7 @@ def paid_for(analyst: Analyst, site: Live, folder: Path) -> None:
     paid = take_payments(analyst, folder, "awaited-payment", "awaited-payout")
     assert [name for name, row in paid.items() if Decimal(row["due"])] == ["bob"]
     assert {row["email"] for row in paid.values()} == {""}, "nobody to whom something is due said it"
-    assert sum(Decimal(row["payment"]) for row in paid.values()) <= 200 + Decimal("0.01") * len(paid)
+    assert sum(Decimal(row["payment"]) for row in paid.values()) <= 300 + Decimal("0.01") * len(paid)
     for name, row in paid.items():
         assert Decimal(row["paid"]) + Decimal(row["due"]) == Decimal(due[name]["due"])
     account = site.service.account(site.service.users()[0], analyst.campaign)
