@@ -157,6 +157,7 @@ class _Handler:
 
     def __init__(self, name: str, use_case: UseCase[Any, Any], route: Route, body: Body[Any] | None) -> None:
         self._name, self._route, self._body = name, route, body
+        self._names = route.names
         self._submitted = isinstance(use_case, Submission)
         self._takes_key = use_case.takes_key
         taken = list(inspect.signature(use_case.function).parameters)[1:]
@@ -173,7 +174,7 @@ class _Handler:
 
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
         parts = [inspect.Parameter("request", kind, annotation=Request)]
-        parts += [inspect.Parameter(one, kind, annotation=_PATH[one]) for one in self._route.names]
+        parts += [inspect.Parameter(one, kind, annotation=_PATH[one]) for one in self._names]
         for one in self._route.query:
             annotation, default = _QUERY[one]
             parts.append(inspect.Parameter(one, kind, annotation=annotation, default=default))
@@ -188,7 +189,7 @@ class _Handler:
             require_only_language(request)
         key = given.pop("key", None)
         args = [caller.who] if self._takes_caller else []
-        args += [given.pop(one) for one in self._route.names]
+        args += [given.pop(one) for one in self._names]
         if self._body is not None:
             body = await self._body.received(request)
             given |= {self._whole: body} if self._whole is not None else body.arguments()
