@@ -122,7 +122,8 @@ def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_chang
         *("truthful", "overstate", "understate", "drop-out", "decline", "withdraw", "late"),
     }
     assert facts["refused_as_expected"]["late"] > 0
-    assert 0 < facts["estimate"]["estimate"] < 24
+    half = facts["estimate"]["delivered_half_width"]["value"]
+    assert abs(facts["estimate"]["estimate"] - 6.0) < 10.0 * half
     rows = analyst.payments_csv(played.campaign).splitlines()[1:]
     owed = {bot.receipt.body.participant: bot.receipt.body for bot in played.bots if bot.receipt is not None}
     for row in rows:

@@ -153,7 +153,6 @@ def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient, settings: dic
     [
         ({**YES_NO, "questions": None, "bounds": [0, 1]}, "max_privacy_loss", "must be stated"),
         ({**YES_NO, "setting": "central"}, "max_privacy_loss", "must be stated"),
-        ({**YES_NO, "max_privacy_loss": 1.0}, "max_privacy_loss", "randomised response"),
         ({**YES_NO, "prior": "uniform:0,1"}, "prior", "may cost nothing"),
         ({**YES_NO, "prior": "uniform:1e-9,1", "buyer_weight": 1e40}, "buyer_weight", "from 1e-06 to 100, got"),
         ({**ACCURATE, "prior": "beta:2,2,1,3"}, "prior", "has none"),
