@@ -690,14 +690,12 @@ def test_what_cannot_be_bought_is_refused_in_one_sentence(
         allocate(**arguments)
 
 
-EVERY_PIECE, FOLLOWED, BOUNDED = (1 << 18, 1 << 18, 1 << 18), (0, 0, 1 << 18), (0, 0, 0)
-"""How many pieces a rule looks at one by one: all; those of paths not proved to have one minimum; none."""
+EVERY_PIECE, FOLLOWED, ALONE = (1 << 18, 1 << 18, 1 << 18), (0, 0, 1 << 18), (0, 0, 0)
+"""How many pieces a rule looks at: all; those of paths not proved to have one minimum; those of one path at a time."""
 
 
 @pytest.mark.parametrize("strata", [1, 3])
-def test_a_rule_finds_the_same_piece_by_piece_by_following_and_by_bounds(
-    strata: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_rule_finds_the_same_piece_by_piece_and_by_following(strata: int, monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(41)
     for _ in range(12):
         n = int(rng.integers(strata, 9)) + strata
@@ -707,7 +705,7 @@ def test_a_rule_finds_the_same_piece_by_piece_by_following_and_by_bounds(
         rows = np.repeat(np.arange(n), 12)
         moved = costs[rows] * np.exp(rng.uniform(-4, 4, rows.size))
         found = []
-        for limits in (EVERY_PIECE, FOLLOWED, BOUNDED):
+        for limits in (EVERY_PIECE, FOLLOWED, ALONE):
             for name, limit in zip(("_SHORT", "_FEW", "_DENSE"), limits, strict=True):
                 monkeypatch.setattr(pairs_by_pieces, name, limit)
             found.append(replies(costs, setting="central", goal=goal, strata=divided).at(rows, moved))
