@@ -1,4 +1,4 @@
-"""The most that anybody can lose where no cap can be stated, whatever everybody else bids.
+"""The most that anybody can lose where no cap is stated, whatever everybody else bids.
 
 It follows from public terms alone, so people can be told before they bid. Losses are ``ε = y/√V``, ``q(y)`` is what
 somebody supplies in the local setting (`hushbid.allocation.local_curves`), and ``ψ`` the least virtual cost there is.
@@ -37,6 +37,7 @@ from hushbid.allocation import Accuracy, Budget
 from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
+from hushbid.mechanism.combinations import Combination
 from hushbid.mechanism.population import Population
 from hushbid.priors import Prior
 
@@ -59,6 +60,11 @@ NOT_FOR_STRATA = (
     " state a budget, or a buyer_weight with a max_privacy_loss."
 )
 NOT_RELATED = "with a standard_error it is not known under a relation; state a buyer_weight, or a max_correlation of 0."
+
+
+def follows_from_terms(combination: Combination) -> bool:
+    """Whether people can be told a largest loss although a cap that could be stated is not."""
+    return combination.local and not combination.strata and (combination.response or combination.goal == "accuracy")
 
 
 def largest_loss(population: Population, priors: Sequence[Prior]) -> float:
@@ -120,5 +126,5 @@ def _less(curve: Curve, supplied: FloatArray, step: FloatArray) -> FloatArray:
 
 
 def _refuse(reason: str, field: str) -> NoReturn:
-    told = "max_privacy_loss cannot be stated here, and no largest privacy loss can be told to people instead: "
+    told = "no largest privacy loss can be told to people without a max_privacy_loss: "
     raise InputError(told + reason, field=field)
