@@ -20,7 +20,6 @@ import numpy as np
 from hushbid.allocation.budget_integral import budget_values
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.cut import contenders
 from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
@@ -49,14 +48,10 @@ class PairsByPieces:
     def __init__(self, problem: CentralProblem) -> None:
         """Sort everybody once; refused where a stratum has nobody to buy from."""
         self._problem = problem
-        target = problem.form.target
-        strata = strata_of(problem, np.flatnonzero(problem.costs < math.inf))
-        pieces = Pieces.of(strata)
+        self._strata = strata_of(problem, np.flatnonzero(problem.costs < math.inf))
+        self._pieces = Pieces.of(self._strata)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._incumbent: Point = best_point(target, strata, pieces)
-            self._strata = strata if target.unimodal else contenders(problem, strata, self._incumbent)
-            fewer = any(one.rows.size < all_.rows.size for one, all_ in zip(self._strata, strata, strict=True))
-            self._pieces = Pieces.of(self._strata) if fewer else pieces
+            self._incumbent: Point = best_point(problem.form.target, self._strata, self._pieces)
             self._views = [Surroundings.of(self._strata, self._pieces, g) for g in range(len(self._strata))]
         self._place = np.full(problem.costs.size, -1)
         for one in self._strata:
