@@ -71,7 +71,7 @@ def price_cheapest(
             loss=made.privacy_loss[order],
             weight=made.weights[order],
             payment=made.payments[order],
-            strata=people.strata[order] if run.people.stratum is not None else None,
+            strata=people.strata[order],
         ),
     )
 
@@ -84,12 +84,12 @@ def _enough(cut: float, census: Census) -> float:
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
     """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
     alike = (people.bids, people.groups, people.strata, people.variance, people.limit, people.ties)
-    groups, strata = run.people.group is not None, run.people.stratum is not None
+    groups = run.people.group is not None
     variance, limits = run.people.variance is not None, run.people.limited
     for salt in range(64):
         keys = lookup_keys(
             people.bids,
-            [people.groups if groups else None, people.strata if strata else None],
+            [people.groups if groups else None, people.strata],
             [people.variance if variance else None, people.limit if limits else None],
             people.ties if by_identity else None,
             salt,
@@ -113,13 +113,14 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
     none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
     return LookupKernel(
-        gather=GatherKernel(run.people, (-1.0,), 0, False),
+        gather=GatherKernel(run.people, (-1.0,) * max(len(run.people.strata), 1), 0, False),
         idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0, largest_outside=0.0),
         salt=0,
         keys=keys,
         loss=none,
         weight=none,
         payment=none,
+        strata=np.zeros(0, dtype=np.int64),
     )
 
 
