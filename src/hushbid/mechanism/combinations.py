@@ -17,7 +17,6 @@ from hushbid.allocation.unsolved import (
     BY_RESPONSE,
     LOCAL_BUDGET,
     LOCAL_CAPS,
-    LOCAL_STRATA,
 )
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
@@ -152,12 +151,6 @@ REFUSALS = (
         sentence="a hard budget cannot be the goal with strata: the menu that people share in knows one mean; state a"
         " budget, a standard_error or a buyer_weight.",
         reason="the menu that people share in knows one mean",
-    ),
-    Refusal(
-        applies=lambda one: one.strata and one.local and one.goal != "price",
-        field=LOCAL_STRATA.field,
-        sentence=LOCAL_STRATA.sentence,
-        reason="the strata do not separate there, and the best purchase is not known",
     ),
     Refusal(
         applies=lambda one: one.user_weight and one.goal != "price",
