@@ -49,6 +49,7 @@ _NAMES = {
         "KernelDensity",
         "LogNormal",
         "Mixture",
+        "Truncated",
         "TruncatedNormal",
         "Uniform",
         "from_scipy",

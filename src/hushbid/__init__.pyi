@@ -41,6 +41,7 @@ from hushbid.priors import Histogram as Histogram
 from hushbid.priors import KernelDensity as KernelDensity
 from hushbid.priors import LogNormal as LogNormal
 from hushbid.priors import Mixture as Mixture
+from hushbid.priors import Truncated as Truncated
 from hushbid.priors import TruncatedNormal as TruncatedNormal
 from hushbid.priors import Uniform as Uniform
 from hushbid.priors import from_scipy as from_scipy

@@ -395,7 +395,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"strata": ["a", "", "b"]}, "strata", "row 1 is not"),
     ({"goal": HardBudget(5)}, "goal", "a hard budget cannot be the goal with strata"),
     ({"goal": Accuracy(6.5), "setting": "local"}, "goal", "do not separate"),
-    ({"goal": Budget(5), "max_privacy_loss": 2.0}, "max_privacy_loss", "unless the goal is a price of the error"),
+    ({"goal": Budget(5), "max_privacy_loss": 2.0}, "max_privacy_loss", "can be bought more from"),
     ({"user_weight": 1.0, "variance": 1.0}, "user_weight", "must be 0 with strata"),
     ({"max_correlation": 0.1, "population": 20}, "population", "in each stratum, 'a', 'b'"),
     ({"max_correlation": 0.1, "population": {"a": 3, "b": 3}}, "population", "'b' has 4 people"),

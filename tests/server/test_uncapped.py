@@ -1,6 +1,5 @@
 """Campaigns for which no largest loss can be stated: it follows from goal and prior, and is shown, kept and checked."""
 
-import asyncio
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import Any
@@ -144,7 +143,7 @@ def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(
 
 @pytest.mark.parametrize("settings", [YES_NO, PANEL], ids=["yes or no", "strata, budget"])
 def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient, settings: dict[str, Any]) -> None:
-    played = asyncio.run(play_campaign(analyst, settings, n=12, seed=4))
+    played = play_campaign(analyst, settings, n=12, seed=4)
     assert (played.state, played.tally.problems) == ("released", [])
     assert verify(analyst.record(played.campaign)).ok
 

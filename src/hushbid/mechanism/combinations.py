@@ -1,10 +1,17 @@
-"""What can be combined with what in a market: one table of refusals.
+"""What can be combined with what in a market: one table.
 
 Goals, caps, strata, questions and the other terms of a market are parameters of one problem, but not every combination
-has a rule that is proved to be optimal and truthful. Each refused combination is one row of `REFUSALS`: to what it
-applies, the sentence that the user reads, and the reason. Whatever no row applies to is offered. The reference page
-docs/reference/combinations.md is printed from this table (``python -m tools.combinations``), and a test walks all
-combinations. What no solver takes is worded in `hushbid.allocation.unsolved`, where direct calls are refused too.
+has a rule that is proved to be optimal and truthful. A combination is in one of four states:
+
+- *exact*: the purchase is the optimum, and the truth is everybody's best bid. Whatever no case applies to is exact.
+- *on average*: no exact rule is truthful. A price of the error that is planned beforehand meets the goal on average.
+- *impossible*: there is a proof that it cannot be done.
+- *not offered*: nobody has proved, or built, how it could be done.
+
+Each state but *exact* is given by the first of `CASES` that applies. Libraries, engines, campaign files, the server and
+its pages ask this table, the reference page docs/reference/combinations.md is printed from it (``python -m
+tools.combinations``), and a test walks all combinations. What no solver takes is worded in
+`hushbid.allocation.unsolved`, where direct calls are refused too.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,14 +19,17 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
-from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.allocation.unsolved import (
     BY_RESPONSE,
     LOCAL_BUDGET,
     LOCAL_CAPS,
+    LOCAL_VARIANCES,
 )
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
+
+State = Literal["exact", "on average", "impossible", "not offered"]
+"""What becomes of a combination."""
 
 GoalKind = Literal["price", "accuracy", "budget", "hard_budget"]
 
@@ -89,28 +99,37 @@ class Combination:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Refusal:
-    """A combination that is not offered."""
+class Case:
+    """Combinations that are not exact, for one reason."""
+
+    state: State
+    """What becomes of them."""
 
     applies: Callable[[Combination], bool]
-    """Whether a combination is refused for this reason."""
+    """Whether a combination is one of them; what an earlier case says goes first."""
 
     field: str
     """The field that the sentence is about: a name, or ``{cap}`` or ``{limits}`` for what these are called."""
 
     sentence: str
-    """What the user reads: what is wrong, why, and what to do. Names are filled in by `told`."""
+    """What the user reads: what is wrong, why, and what to do; of a goal that is met on average, what that means.
+    Names are filled in by `told`."""
 
     reason: str
-    """Why it is not offered, for the reference page."""
+    """Why, for the reference page."""
 
     def told(self, combination: Combination) -> str:
-        """The sentence about one combination."""
+        """Return the sentence about one combination."""
         return self.sentence.format(**_words(combination))
 
     def field_of(self, combination: Combination) -> str:
-        """The field that the sentence is about."""
+        """Return the field that the sentence is about."""
         return self.field.format(**_words(combination))
+
+    @property
+    def refused(self) -> bool:
+        """Whether these combinations cannot be had."""
+        return self.state != "on average"
 
 
 def _words(combination: Combination) -> dict[str, Any]:
@@ -122,22 +141,27 @@ def _words(combination: Combination) -> dict[str, Any]:
     }
 
 
-REFUSALS = (
-    Refusal(
+_NP_HARD = "make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)"
+
+CASES = (
+    Case(
+        state="not offered",
         applies=lambda one: one.questions != "none" and one.user_weight,
         field="user_weight",
         sentence="user_weight must be 0 with questions: what staying out is worth to people who have their own answers"
         " is not known.",
         reason="what staying out is worth to people who have their own answers is not known",
     ),
-    Refusal(
+    Case(
+        state="not offered",
         applies=lambda one: (one.strata or one.each) and one.user_weight,
         field="user_weight",
         sentence="user_weight must be 0 with strata: what staying out is worth to people whose stratum has a mean of"
         " its own is not known.",
         reason="what staying out is worth to people whose stratum has its own mean is not known",
     ),
-    Refusal(
+    Case(
+        state="not offered",
         applies=lambda one: one.each and one.goal in ("budget", "hard_budget"),
         field="goal",
         sentence="a budget cannot be the goal with strata.each: how to split it between strata would have to be fixed"
@@ -145,85 +169,107 @@ REFUSALS = (
         " buyer_weight.",
         reason="how to split it between strata would have to be fixed before anybody bids",
     ),
-    Refusal(
+    Case(
+        state="not offered",
         applies=lambda one: one.strata and one.goal == "hard_budget",
         field="goal",
         sentence="a hard budget cannot be the goal with strata: the menu that people share in knows one mean; state a"
         " budget, a standard_error or a buyer_weight.",
         reason="the menu that people share in knows one mean",
     ),
-    Refusal(
+    Case(
+        state="not offered",
         applies=lambda one: one.user_weight and one.goal != "price",
         field="user_weight",
         sentence="user_weight must be 0 beside a {goal}: only a buyer_weight weighs what people gain from the"
         " estimate.",
         reason="only a price weighs what people gain from the estimate",
     ),
-    Refusal(
+    Case(
+        state="impossible",
         applies=lambda one: one.local and one.goal in ("budget", "hard_budget"),
         field=LOCAL_BUDGET.field,
         sentence=LOCAL_BUDGET.sentence,
         reason="privacy can be a [Giffen good](../explanation/levels.md#not-in-the-local-setting)",
     ),
-    Refusal(
+    Case(
+        state="impossible",
         applies=lambda one: one.local and one.variances,
-        field="variance",
-        sentence=ONE_LOCAL_VARIANCE,
-        reason="variances per person make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)",
+        field=LOCAL_VARIANCES.field,
+        sentence=LOCAL_VARIANCES.sentence,
+        reason=f"variances per person {_NP_HARD}",
     ),
-    Refusal(
+    Case(
+        state="not offered",
         applies=lambda one: one.correlation > 0.0 and one.response,
         field="max_correlation",
         sentence=f"max_correlation{BY_RESPONSE}",
         reason="the bound has not been proved for randomised response",
     ),
-    Refusal(
+    Case(
+        state="not offered",
         applies=lambda one: one.correlation > 0.0 and one.user_weight,
         field="user_weight",
         sentence="user_weight must be 0 with max_correlation={correlation:g}: what people believe about the relation"
         " would enter what staying out is worth to them.",
         reason="what people believe about the relation would enter what staying out is worth to them",
     ),
-    Refusal(
+    Case(
+        state="impossible",
         applies=lambda one: one.cap == "each" and one.local,
         field="{cap}",
         sentence=LOCAL_CAPS.sentence,
-        reason="caps per person make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)",
+        reason=f"caps per person {_NP_HARD}",
     ),
-    Refusal(
-        applies=lambda one: one.capped and one.strata and not one.local and one.goal != "price",
+    Case(
+        state="impossible",
+        applies=lambda one: one.capped and one.strata and not one.local and one.goal == "budget",
         field="{cap}",
-        sentence="{cap} cannot be joined with a combination of strata unless the goal is a price of the error: for a"
-        " standard error or a budget the best purchase under both has not been proved; state a buyer_weight, or make a"
-        " market of each stratum.",
-        reason="the best purchase under both has not been proved",
+        sentence="{cap} cannot be joined with a combination of strata and a budget: there a person who asks more can be"
+        " bought more from, so no payment makes the truth their best bid; state a standard_error or a buyer_weight, or"
+        " make a market of each stratum.",
+        reason="privacy can be a [Giffen good](../explanation/strata.md#caps-and-a-budget)",
     ),
-    Refusal(
+    Case(
+        state="impossible",
         applies=lambda one: one.limits and one.local,
         field="limits",
         sentence="limits cannot be stated in the local setting: with one per person the optimum is NP-hard to find;"
         " state one max_privacy_loss for all, or choose the central setting.",
-        reason="limits per person make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)",
+        reason=f"limits per person {_NP_HARD}",
     ),
-    Refusal(
+    Case(
+        state="not offered",
         applies=lambda one: one.limits and one.user_weight,
         field="user_weight",
         sentence="user_weight must be 0 where people state limits.",
         reason="that the true limit is the best to state has not been proved there",
     ),
 )
-"""Every combination that is refused; of several reasons the first is given."""
+"""Every combination that is not exact; of several cases the first is meant."""
 
 
-def refusal_of(combination: Combination) -> Refusal | None:
-    """The reason why a combination is refused; None if it is offered."""
-    return next((one for one in REFUSALS if one.applies(combination)), None)
+def case_of(combination: Combination) -> Case | None:
+    """Return the case that a combination falls under; None if it is exact."""
+    return next((one for one in CASES if one.applies(combination)), None)
+
+
+def state_of(combination: Combination) -> State:
+    """Return what becomes of a combination."""
+    found = case_of(combination)
+    return "exact" if found is None else found.state
+
+
+def offered(combination: Combination) -> bool:
+    """Return whether a combination can be had, exactly or on average."""
+    found = case_of(combination)
+    return found is None or not found.refused
 
 
 def refuse(combination: Combination) -> None:
-    """Refuse a combination that is not offered, in one sentence."""
-    found = refusal_of(combination)
-    if found is not None:
+    """Refuse a combination that cannot be had, in one sentence."""
+    found = case_of(combination)
+    if found is not None and found.refused:
         raise InputError(found.told(combination), field=found.field_of(combination))
 
 
@@ -260,7 +306,7 @@ def page() -> str:
         f"|---|---|{'---|' * len(COLUMNS)}",
         *(_row(Combination(setting=setting, goal=goal)) for setting, goal in rows()),
         "",
-        *(f"{number}. *{_shown(one)}* – {one.reason}." for number, one in enumerate(REFUSALS, start=1)),
+        *(f"{number}. *{_shown(one)}* – {one.reason}." for number, one in enumerate(CASES, start=1)),
     ]
     return "\n".join(lines) + "\n"
 
@@ -271,11 +317,11 @@ def _row(alone: Combination) -> str:
 
 
 def _cell(combination: Combination) -> str:
-    found = refusal_of(combination)
-    return "exact" if found is None else f"refused ({REFUSALS.index(found) + 1})"
+    found = case_of(combination)
+    return "exact" if found is None else f"{found.state} ({CASES.index(found) + 1})"
 
 
-def _shown(refusal: Refusal) -> str:
+def _shown(case: Case) -> str:
     """The sentence up to its first colon, without the words that depend on the market."""
     words = {"cap": "max_privacy_loss (or limits)", "limits": "limits", "goal": "goal other than a price"}
-    return refusal.sentence.replace("={correlation:g}", "").format(**words).partition(":")[0].rstrip(".")
+    return case.sentence.replace("={correlation:g}", "").format(**words).partition(":")[0].rstrip(".")

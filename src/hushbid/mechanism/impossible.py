@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Price
+from hushbid.allocation.local_curves import LAPLACE, RESPONSE
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.common.numbers import people
 from hushbid.errors import DivergentPayment, NobodyToBuyFrom, Unreachable
@@ -31,9 +32,12 @@ def refuse_impossible(population: Population, costs: FloatArray) -> None:
         count = int(np.count_nonzero(finite))
         if count == 0:
             planned = math.inf
+        elif population.has_caps and (strata is None or not population.setting.sends_messages):
+            # everybody gives all they may
+            planned = population.best_estimate(np.where(finite, population.cap, 0.0))[1]
         elif strata is not None:
             planned = float(np.sum(np.square(strata.weights) / _precisions(population, strata, finite)))
-        elif population.has_caps or isinstance(population.variance, np.ndarray):  # everybody gives all they may
+        elif isinstance(population.variance, np.ndarray):
             planned = population.best_estimate(np.where(finite, population.cap, 0.0))[1]
         else:
             planned = population.variance / count
@@ -71,9 +75,11 @@ def _sellers(strata: Strata, finite: BoolArray) -> IndexArray:
 
 
 def _precisions(population: Population, strata: Strata, finite: BoolArray) -> FloatArray:
-    """``U_g``: the precision of all data in each stratum that can be bought."""
+    """``U_g``: the precision of all data in each stratum that can be bought; in the local setting, under one cap."""
     if not isinstance(population.variance, np.ndarray):
-        return _sellers(strata, finite) / population.variance
+        curve = RESPONSE if population.setting.response else LAPLACE
+        cap = population.largest_cap if population.setting.sends_messages else math.inf
+        return _sellers(strata, finite) * curve.precisions(np.array([cap]), population.variance)
     codes, precision = strata.codes.compress(finite), 1.0 / population.variance.compress(finite)
     return np.bincount(codes, weights=precision, minlength=strata.count).astype(np.float64, copy=False)
 
@@ -89,12 +95,14 @@ def refuse_unreachable(population: Population, count: int, planned: float) -> No
     least = math.sqrt(max(planned - population.allowance, 0.0) * population.unit)
     how = "" if population.strata is None else " in their strata"
     how += " within their limits" if population.has_caps else " even without noise"
+    end = ": the campaign is cancelled, and nobody is bought from" if population.has_caps else ""
     how += " against a relation of that strength" if population.bias > 0.0 else ""
     told = f"the least that {people(count)} can reach{how}"
     if population.survey:
         told = f"{least / wanted:.6g} times what is stated for the hardest question, {told}"
-        raise Unreachable(f"standard_error must be above {told}.", field="standard_error")
-    raise Unreachable(f"standard_error must be above {least:.6g}, {told}, got {wanted:g}.", field="standard_error")
+        raise Unreachable(f"standard_error must be above {told}{end}.", field="standard_error")
+    told = f"standard_error must be above {least:.6g}, {told}, got {wanted:g}{end}."
+    raise Unreachable(told, field="standard_error")
 
 
 def loss_power(population: Population) -> float:
@@ -107,13 +115,13 @@ def loss_power(population: Population) -> float:
 def _indispensable(population: Population, costs: FloatArray) -> IndexArray:
     """Those who are bought from whatever they ask, as nobody can take their place."""
     finite = costs < math.inf
+    if isinstance(population.goal, Accuracy) and population.has_caps:
+        rows = np.flatnonzero(finite)
+        return rows[np.isinf(population.rule(costs).at(rows, np.full(rows.size, math.inf)).value)]
     if population.strata is not None:
         return _indispensable_in_strata(population, population.strata, costs)
     if isinstance(population.goal, Price):
         return np.flatnonzero(finite) if np.count_nonzero(finite) == 1 else np.zeros(0, dtype=np.intp)
-    if isinstance(population.goal, Accuracy) and population.has_caps:
-        rows = np.flatnonzero(finite)
-        return rows[np.isinf(population.rule(costs).at(rows, np.full(rows.size, math.inf)).value)]
     if isinstance(population.goal, Accuracy):
         if not isinstance(population.variance, np.ndarray):  # all of them, or nobody
             enough = population.aim.number**2 * (np.count_nonzero(finite) - 1) > population.variance
@@ -125,9 +133,8 @@ def _indispensable(population: Population, costs: FloatArray) -> IndexArray:
 
 
 def _indispensable_in_strata(population: Population, strata: Strata, costs: FloatArray) -> IndexArray:
-    """The only sellers of their strata; those without whom an accuracy is out of reach; who gets all of a budget.
-
-    Without caps.
+    """The only sellers of their strata; those without whom an accuracy without caps is out of reach; who gets all of
+    a budget.
     """
     finite, codes = costs < math.inf, strata.codes
     sole = _sellers(strata, finite) == 1

@@ -28,7 +28,7 @@ from hushbid.common.arrays import (
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
 from hushbid.estimation import Setting, Strata
-from hushbid.mechanism.combinations import Combination, refusal_of, refuse
+from hushbid.mechanism.combinations import Combination, offered, refuse
 from hushbid.mechanism.population import Group, OutsideOption, Population, groups_of, total_weight
 from hushbid.mechanism.setting import Setting as Strategy
 from hushbid.mechanism.setting import strategy_of
@@ -215,7 +215,7 @@ class Terms:
     @property
     def takes_cap(self) -> bool:
         """Whether a largest loss of everybody may be stated; else see `hushbid.mechanism.largest_loss`."""
-        return refusal_of(replace(self.combination, cap="one")) is None
+        return offered(replace(self.combination, cap="one"))
 
     def require_limits(self) -> None:
         """Refuse limits that people state themselves, where they cannot be taken."""

@@ -6,6 +6,7 @@ In reading order:
 - `continuous`: `ContinuousPrior`, what follows from a distribution function and a density alone
 - `families`, `beta`, `truncated_normal`: parametric families (uniform, exponential, log-normal and gamma in `families`)
 - `mixture`, `empirical`, `scipy_prior`: made of other priors, of a sample, of a SciPy distribution
+- `truncated`: any prior, cut to an interval
 - `histogram`, `kernel_density`: a density that is constant between edges; a sample, smoothed
 - `own_prior`: `OwnPrior`, the class from which you make a family that Hushbid does not have
 - `grouped`: a prior for each group of people
@@ -28,6 +29,7 @@ from hushbid.priors.kernel_density import KernelDensity
 from hushbid.priors.mixture import Mixture
 from hushbid.priors.own_prior import OwnPrior
 from hushbid.priors.scipy_prior import from_scipy
+from hushbid.priors.truncated import Truncated
 from hushbid.priors.truncated_normal import TruncatedNormal
 
 __all__ = [
@@ -42,6 +44,7 @@ __all__ = [
     "Mixture",
     "OwnPrior",
     "Prior",
+    "Truncated",
     "TruncatedNormal",
     "Uniform",
     "from_scipy",

@@ -14,6 +14,7 @@ empirical     ``empirical:1,2,4`` or ``empirical:3*1,2*4``   ``values``, ``weigh
 scipy         ``scipy:weibull_min,2,loc=0,scale=3``          ``name``, ``shapes``, ``loc``, ``scale``
 histogram     ``histogram:0,2*1,5*4`` (edge, weight*edge)    ``edges``, ``weights``
 kde           ``kde:0.5,1,2,4`` or ``kde:0.5,3*1,2*4``       ``bandwidth``, ``values``, ``weights``
+truncated     ``truncated:0.1,10,lognormal:0,1``             ``prior`` (dict), ``low``, ``high``
 grouped       none                                           ``priors`` (name: dict), ``labels``
 ============  =============================================  ================================================
 
@@ -21,7 +22,7 @@ A family that is registered (`register`) is written as the parametric ones are. 
 never imports anything: to make such a family known, import the module that registers it.
 
 In a text a star stands between a weight and what it weighs, a plus sign between the components of a mixture. A mixture
-within a mixture, up to four deep, goes in parentheses.
+or a truncated prior within a mixture, up to four deep, goes in parentheses.
 """
 
 import re
@@ -43,15 +44,19 @@ from hushbid.priors.kernel_density import KernelDensity
 from hushbid.priors.mixture import Mixture
 from hushbid.priors.own_prior import REGISTERED, OwnPrior
 from hushbid.priors.scipy_prior import ScipyPrior, scipy_prior
+from hushbid.priors.truncated import Truncated
 from hushbid.priors.truncated_normal import TruncatedNormal
 
 _PARAMETRIC: dict[str, type[ParametricPrior]] = {
     family.family: family for family in (Uniform, Exponential, LogNormal, Gamma, Beta, TruncatedNormal)
 }
-_COMPOSED = (Mixture.family, Empirical.family, ScipyPrior.family, Histogram.family, KernelDensity.family)
+_COMPOSED = (
+    *(Mixture.family, Empirical.family, ScipyPrior.family, Histogram.family),
+    *(KernelDensity.family, Truncated.family),
+)
 _EXAMPLE = "uniform:1,2"
 _DEEPEST = 4
-"""Of mixtures within mixtures, whose cost doubles with each."""
+"""Of mixtures and truncated priors within each other, whose cost doubles with each."""
 
 _LONGEST_WORDS = 60
 _MOST_GROUPS = 8
@@ -112,6 +117,8 @@ def _parsed(text: str, depth: int) -> Prior:
         return _parse_parametric(found, rest, text)
     if colon and family == Mixture.family:
         return _parse_mixture(rest, text, depth + 1)
+    if colon and family == Truncated.family:
+        return _parse_truncated(rest, text, depth + 1)
     if colon and family == Empirical.family:
         weights, values = zip(*_parse_sample(rest.split(","), family), strict=True)
         return Empirical(values, weights)
@@ -167,6 +174,10 @@ def _single(form: Mapping[str, Any], depth: int = 0) -> Prior:
         _check_depth(depth + 1)
         components = _list(form["components"], "components", "dicts")
         return Mixture([_single(component, depth + 1) for component in components], form["weights"])
+    if family == Truncated.family:
+        _check_keys(form, family, "prior", "low", "high")
+        _check_depth(depth + 1)
+        return Truncated(_single(form["prior"], depth + 1), _number(form["low"]), _number(form["high"]))
     if family == ScipyPrior.family:
         _check_keys(form, family, "name", "shapes", "loc", "scale")
         shapes = [_number(shape) for shape in _list(form["shapes"], "shapes", "numbers")]
@@ -213,7 +224,7 @@ def _parse_parametric(family: type[ParametricPrior], rest: str, text: str) -> Pr
 def _check_depth(depth: int) -> None:
     if depth > _DEEPEST:
         raise PriorError(
-            f"mixtures must not be nested more than {_DEEPEST} deep: write one mixture with all components side by side"
+            f"priors must not be nested more than {_DEEPEST} deep: write one mixture with all components side by side"
         )
 
 
@@ -230,6 +241,16 @@ def _parse_mixture(rest: str, text: str, depth: int) -> Prior:
         weights.append(_parse_number(weight, text))
         components.append(_parsed(component, depth))
     return Mixture(components, weights)
+
+
+def _parse_truncated(rest: str, text: str, depth: int) -> Prior:
+    _check_depth(depth)
+    low, first, others = rest.partition(",")
+    high, second, inner = others.partition(",")
+    if not (first and second):
+        raise PriorError(f"a truncated prior must read truncated:low,high,prior, got {text_shown(text)!r}")
+    ends = [_parse_number(part, text) for part in (low, high)]
+    return Truncated(_parsed(inner.strip(), depth), *ends)
 
 
 def _split_outside_parentheses(rest: str, text: str) -> list[str]:

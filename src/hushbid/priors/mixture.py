@@ -80,7 +80,8 @@ class Mixture(ContinuousPrior):
 
     def to_text(self) -> str:
         """Return the prior as a text that `parse_prior` reads back: ``mixture:0.3*uniform:0,1+0.7*uniform:2,3``."""
-        texts = [f"({p.to_text()})" if isinstance(p, Mixture) else p.to_text() for p in self._components]
+        texts = [p.to_text() for p in self._components]
+        texts = [f"({text})" if "+" in text or text.count(":") > 1 else text for text in texts]
         return f"{self.family}:" + "+".join(f"{number_text(w)}*{t}" for w, t in zip(self._weights, texts, strict=True))
 
     def __eq__(self, other: object) -> bool:

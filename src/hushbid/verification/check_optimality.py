@@ -99,10 +99,12 @@ def _central_conditions(facts: Facts) -> Check:
 
 
 def _conditions_under_caps(facts: Facts, strata: Strata) -> Check:
-    """Strata with caps, for a price: one marginal cost ``2A·V_i ε_i/η² + ψ_i`` in each stratum, but for caps.
+    """Strata with caps: one marginal cost ``2A·V_i ε_i/η² + ψ_i`` in each stratum, but for caps.
 
     It is no larger for those at their caps and no smaller for those who are not bought from; all strata have one
-    ``η = Σε/|ℓ_g|``, which balances noise against money. That nothing else is better the certificate says.
+    ``η = Σε/|ℓ_g|``, which balances noise against money. For a price ``A`` is known, and that nothing else is better
+    the certificate says. For an accuracy, a convex problem, ``A`` is the multiplier at which the largest violation is
+    least, and the error must be the one that is stated.
     """
     losses, sizes, codes = facts.losses, facts.sizes, facts.codes
     strength = np.bincount(codes, weights=losses, minlength=sizes.size) / sizes
@@ -110,20 +112,17 @@ def _conditions_under_caps(facts: Facts, strata: Strata) -> Check:
     problems = []
     if not (distance(strength, eta) <= CLOSE).all():
         problems.append("The strata do not have one strength of noise")
-    weight = 2.0 * facts.error_weight / eta**2
-    marginal = np.where(facts.costs < math.inf, weight * facts.variance * losses + facts.costs, math.inf)
-    at_cap = losses >= facts.caps * (1.0 - CLOSE)
-    inside = facts.bought & ~at_cap
-    low, high = np.zeros(sizes.size), np.full(sizes.size, math.inf)
-    np.maximum.at(low, codes[facts.bought], marginal[facts.bought])
-    np.minimum.at(high, codes[~at_cap], marginal[~at_cap])
-    wrong = ~(low <= high * (1.0 + CLOSE))
+    error_weight = facts.error_weight
+    if isinstance(facts.goal, Accuracy):
+        error_weight = _multiplier(facts, eta)
+        if not float(distance(planned_error_of(facts), facts.wanted)) <= CLOSE:
+            problems.append("The error is not the one that the goal states")
+    violations = _violations(facts, error_weight, eta)
     problems += [
-        f"The optimality condition does not hold in stratum {strata.label(int(g))}" for g in np.flatnonzero(wrong)
+        f"The optimality condition does not hold in stratum {strata.label(int(g))}"
+        for g in np.flatnonzero(violations[:-1] > CLOSE)
     ]
-    # what another unit of η would cost: between both ends where nobody of a stratum is inside
-    saved = weight * (2.0 + float((facts.variance * losses**2).sum())) / eta
-    if not float(sizes @ low) * (1.0 - CLOSE) <= saved <= float(sizes @ np.minimum(high, 1e300)) * (1.0 + CLOSE):
+    if not violations[-1] <= CLOSE:
         problems.append("The strength of the noise is not the best one")
     return closely(
         facts,
@@ -131,8 +130,46 @@ def _conditions_under_caps(facts: Facts, strata: Strata) -> Check:
         problems,
         "The optimality conditions hold in every stratum, with everybody's limit",
         people=facts.people,
-        inside=int(inside.sum()),
+        inside=int((facts.bought & (losses < facts.caps * (1.0 - CLOSE))).sum()),
+        largest_residual=float(max(violations.max(), 0.0)),
     )
+
+
+def _violations(facts: Facts, error_weight: float, eta: float) -> FloatArray:
+    """By how much the conditions fail at a price of the error: in each stratum, then for the strength of the noise."""
+    losses, sizes, codes = facts.losses, facts.sizes, facts.codes
+    weight = 2.0 * error_weight / eta**2
+    marginal = np.where(facts.costs < math.inf, weight * facts.variance * losses + facts.costs, math.inf)
+    free = losses < facts.caps * (1.0 - CLOSE)
+    low, high = np.zeros(sizes.size), np.full(sizes.size, 1e300)
+    np.maximum.at(low, codes[facts.bought], marginal[facts.bought])
+    np.minimum.at(high, codes[free], marginal[free])
+    # what another unit of η would cost: between both ends where nobody of a stratum is inside
+    saved = weight * (2.0 + float((facts.variance * losses**2).sum())) / eta
+    least, most = float(sizes @ low), float(sizes @ high)
+    balance = max(1.0 - saved / least if least > 0.0 else 0.0, saved / most - 1.0)
+    return np.append(low / np.maximum(high, 1e-300) - 1.0, balance)
+
+
+def _multiplier(facts: Facts, eta: float) -> float:
+    """The price of the error at which the largest violation is least; it has one valley in the price."""
+    used = facts.bought & (facts.costs > 0.0)
+    usual = float(facts.costs[used].max(initial=0.0)) * eta**3
+    if not 0.0 < usual < math.inf:  # nothing is paid: no purchase is cheaper
+        return 0.0
+
+    def violation(power: float) -> float:
+        with np.errstate(all="ignore"):
+            return float(_violations(facts, usual * 10.0**power, eta).max())
+
+    grid = np.linspace(-60.0, 60.0, 241).tolist()
+    best = int(np.argmin([violation(one) for one in grid]))
+    low, high = grid[max(best - 1, 0)], grid[min(best + 1, 240)]
+    ratio = 0.5 * (math.sqrt(5.0) - 1.0)
+    for _ in range(80):
+        left, right = high - ratio * (high - low), low + ratio * (high - low)
+        low, high = (low, right) if violation(left) <= violation(right) else (left, high)
+    return usual * float(10.0 ** (0.5 * (low + high)))
 
 
 def _level_conditions(facts: Facts) -> Check:
