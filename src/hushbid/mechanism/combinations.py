@@ -23,7 +23,6 @@ from hushbid.allocation.unsolved import (
     BY_RESPONSE,
     LOCAL_BUDGET,
     LOCAL_CAPS,
-    LOCAL_STRATA,
     LOCAL_VARIANCES,
 )
 from hushbid.errors import InputError
@@ -177,13 +176,6 @@ CASES = (
         sentence="a hard budget cannot be the goal with strata: the menu that people share in knows one mean; state a"
         " budget, a standard_error or a buyer_weight.",
         reason="the menu that people share in knows one mean",
-    ),
-    Case(
-        state="not offered",
-        applies=lambda one: one.strata and one.local and one.goal != "price",
-        field=LOCAL_STRATA.field,
-        sentence=LOCAL_STRATA.sentence,
-        reason="the strata do not separate there, and the best purchase is not known",
     ),
     Case(
         state="not offered",
