@@ -5,7 +5,6 @@ to both, in turns. The bare endpoint makes one commit for each request; ours ans
 share with whoever else is waiting. PostgreSQL is as durable as it comes.
 """
 
-import asyncio
 import json
 import os
 import subprocess
@@ -114,7 +113,7 @@ def campaign(store: Store) -> Iterator[Row]:
         started.create_user("ann", "analyst", PASSWORD)
         token = started.create_api_token("ann", "bench")
     with serving(home, url) as ours, AnalystClient(ours.url, token=token) as analyst:
-        played = asyncio.run(play_campaign(analyst, SETTINGS, n=PEOPLE, connections=BOTS_AT_ONCE))
+        played = play_campaign(analyst, SETTINGS, n=PEOPLE, connections=BOTS_AT_ONCE)
         kinds = [event.kind for event in analyst.events(played.campaign)]
     facts = played.to_dict()
     assert played.ok, facts["problems"]

@@ -8,7 +8,6 @@ of her link included. Reading a receipt, which nobody has to, is not counted.
 """
 
 import argparse
-import asyncio
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -45,7 +44,7 @@ def measured(folder: Path, n: int, shares: Sequence[float] = SHARES) -> list[dic
 
 def _played(analyst: AnalystClient, n: int, share: float, *, single_visit: bool) -> dict[str, Any]:
     settings = {**SETTINGS, "single_visit": single_visit}
-    played = asyncio.run(play_campaign(analyst, settings, n=n, strategy="truthful", stay_away=share, connections=8))
+    played = play_campaign(analyst, settings, n=n, strategy="truthful", stay_away=share, connections=8)
     assert played.ok, played.tally.problems
     return played.visits()
 

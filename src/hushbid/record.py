@@ -20,8 +20,8 @@ Records of other versions are refused.
 
 import functools
 import platform
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,16 +31,7 @@ import numpy as np
 from hushbid.allocation.goals import Budget, HardBudget
 from hushbid.common.arrays import FloatArray, rounded_sum
 from hushbid.common.codec import Codec, Named, Number, Perhaps, header_problem
-from hushbid.common.documents import (
-    canonical_parts,
-    content_hash,
-    hash_of,
-    parsed_held,
-    read_content,
-    with_hash,
-    write_content,
-)
-from hushbid.common.held import Held, held_in, thawed
+from hushbid.common.documents import canonical, hash_of, parsed, read_content, write_content
 from hushbid.common.money import Money, check_currency
 from hushbid.disclosure import Release
 from hushbid.disclosure.release import RELEASE
@@ -102,11 +93,8 @@ class Record:
     hash: str
     """SHA-256 of the content in its canonical form."""
 
-    content: Mapping[str, Any]
-    """Everything but the hash as the plain values that were hashed."""
-
-    _written: tuple[Mapping[str, Any], list[bytes]] | None = field(default=None, repr=False)
-    """The content and its canonical form, kept from hashing to writing: for a million people it takes a while."""
+    text: bytes
+    """Everything but the hash in its canonical form: what was hashed."""
 
     @classmethod
     def of(
@@ -136,7 +124,7 @@ class Record:
         if currency is not None:
             money = Money.of(outcome.payments, outcome.incentive_error, currency=currency, decimals=decimals)
         made = _Content(
-            outcome=outcome.held(),
+            outcome=outcome.to_dict(),
             outcome_key=outcome_key(outcome),
             lower_bound=outcome.lower_bound,
             totals=totals(outcome),
@@ -147,14 +135,12 @@ class Record:
             notes=_texts(notes, "notes", None) or (),
             versions=_versions(),
         )
-        plain = _CODEC.write(replace(made, release=None))
-        content = Held({**plain, "release": None if release is None else release.held()})
-        written = canonical_parts(content)
+        text = canonical(_CODEC.write(made))
         try:
             fields = _fields(made, outcome, are_ids_different=True)  # as was made sure of above
         except HushbidError as problem:
             raise RecordError(f"There is no such record: {problem}") from None
-        return cls(**fields, hash=hash_of(written), content=content, _written=(content, written))
+        return cls(**fields, hash=hash_of(text), text=text)
 
     def with_release(self, release: Release, *, stamps: Iterable[str] = (), notes: Iterable[str] = ()) -> "Record":
         """This record with the release that was drawn later, and more stamps and notes; it has one release at most.
@@ -170,18 +156,14 @@ class Record:
             )
         stamped = _texts([*self.stamps, *stamps], "stamps", None) or ()
         texts = _texts([*notes, *self.notes], "notes", None) or ()
-        changed = {"release": release.held(), "stamps": list(stamped), "notes": list(texts)}
-        content = Held({**held_in(self.content), **changed})
-        written = canonical_parts(content)
-        return replace(
-            self,
-            release=release,
-            stamps=stamped,
-            notes=texts,
-            hash=hash_of(written),
-            content=content,
-            _written=(content, written),
-        )
+        changed = {"release": release.to_dict(), "stamps": list(stamped), "notes": list(texts)}
+        text = canonical({**self.content, **changed})
+        return replace(self, release=release, stamps=stamped, notes=texts, hash=hash_of(text), text=text)
+
+    @property
+    def content(self) -> dict[str, Any]:
+        """Everything but the hash as the plain values that were hashed."""
+        return parsed(self.text)
 
     @property
     def incentive_error(self) -> float:
@@ -199,13 +181,14 @@ class Record:
         wrong = header_problem(known, "record", _HEADER)
         if wrong is not None:
             raise RecordError(wrong)
-        content = Held({name: value for name, value in held_in(values).items() if name != "hash"})
         if "hash" not in values:
             raise RecordError("A record must have a hash, and this one has none.")
-        found = content_hash(content)
+        content = {name: value for name, value in values.items() if name != "hash"}
+        text = canonical(content)
+        found = hash_of(text)
         if values["hash"] != found:
             raise HashMismatch("The record's hash does not fit its content: it was altered or damaged.", found=found)
-        return cls._read(content, values["hash"])
+        return cls._read(content, found, text)
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
         """Write the record to a file in one step, for its owner's eyes only; compressed if the name ends in ``.gz``.
@@ -218,18 +201,13 @@ class Record:
 
     def to_bytes(self) -> bytes:
         """What a file holds: the record in its canonical form, and a line break."""
-        return b"".join(self.parts())
-
-    def parts(self) -> Iterator[bytes]:
-        """The same in parts: what is long is not copied."""
-        written = None if self._written is None or self._written[0] is not self.content else self._written[1]
-        yield from with_hash(canonical_parts(self.content) if written is None else written, self.hash)
-        yield b"\n"
+        first, comma, rest = self.text.partition(b",")  # of the keys, only ``format`` comes before ``hash``
+        return b"".join((first, comma, b'"hash":"', self.hash.encode("ascii"), b'",', rest, b"\n"))
 
     @classmethod
     def read(cls, path: str | Path) -> "Record":
         """Read a record from a file."""
-        return cls.from_dict(parsed_held(read_content(Path(path))))
+        return cls.from_dict(parsed(read_content(Path(path))))
 
     def __repr__(self) -> str:  # losses and payments tell what people bid: not for a log
         released = "released" if self.release is not None else "not released"
@@ -237,14 +215,14 @@ class Record:
 
     def read_again(self) -> "Record":
         """The record with the same content and hash, all other fields read from the content."""
-        return self._read(self.content, self.hash)
+        return self._read(self.content, self.hash, self.text)
 
     @classmethod
-    def _read(cls, content: Mapping[str, Any], digest: str) -> "Record":
+    def _read(cls, content: Mapping[str, Any], digest: str, text: bytes) -> "Record":
         try:
-            found = _CODEC.read(held_in(content))
+            found = _CODEC.read(content)
             outcome = _outcome(found.outcome)
-            return cls(**_fields(found, outcome), hash=digest, content=content)
+            return cls(**_fields(found, outcome), hash=digest, text=text)
         except HushbidError as problem:
             raise RecordError(f"The record cannot be read: {problem}") from None
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
@@ -371,7 +349,7 @@ def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = Fals
 def _outcome(values: Mapping[str, Any]) -> Outcome:
     outcome = Outcome.from_dict(values)
     # what is read must be written again exactly as it stands
-    if not _same(thawed(values["market"]), outcome.market.to_dict()):
+    if not _same(values["market"], outcome.market.to_dict()):
         raise RecordError("outcome.market: every field must be there, and in the form in which it is written.")
     return outcome
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from hushbid.allocation import Accuracy, Budget, Goal, Price, ReplyRule, allocate, capped, populations, replies
+from hushbid.allocation import (
+    Accuracy,
+    Budget,
+    Goal,
+    Price,
+    ReplyRule,
+    allocate,
+    capped,
+    least_objective,
+    populations,
+    replies,
+)
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Strata, best_weights
 
@@ -347,3 +359,33 @@ def test_nobody_sells_whose_cost_is_above_what_their_loss_would_save(stratified:
         rule = replies(costs, setting="central", goal=Price(weight), max_loss=caps, strata=strata)
         np.testing.assert_allclose(rule.at(np.arange(costs.size), costs).loss, loss, rtol=1e-9, atol=0.0)
     assert corners == 9
+
+
+@pytest.mark.parametrize("strata", [1, 4])
+def test_what_a_budget_cannot_beat_is_known_where_caps_bind_nobody(strata: int) -> None:
+    """There the budget is spent exactly; rounding must not leave room for any smaller error."""
+    rng = np.random.default_rng(5)
+    for n in (8, 40, 200):
+        costs, codes = rng.uniform(0.0, 1.0, n), np.arange(n) % strata
+        how: dict[str, Any] = {
+            "goal": Budget(float(rng.uniform(0.1, 3.0))),
+            "strata": Strata(codes=codes, weights=np.full(strata, 1.0 / strata)),
+        }
+        free = allocate(costs, **how)
+        bound = least_objective(costs, setting="central", max_loss=2.0 * float(free.privacy_loss.max()), **how)
+        assert bound == pytest.approx(free.objective, rel=1e-9)
+        assert bound <= free.objective
+
+
+def test_a_budget_that_is_spent_on_all_that_caps_allow_has_a_value_function() -> None:
+    rng = np.random.default_rng(2)
+    for n in (2, 12):
+        for _ in range(20):
+            costs, caps = rng.uniform(1.0, 4.0, n), rng.uniform(1e-5, 2e-5, n)
+            rule = replies(costs, setting="central", goal=Budget(float((costs * caps).sum())), max_loss=caps)
+            rows = np.arange(n)
+            higher, own = rule.at(rows, 1.1 * costs), rule.at(rows, costs)
+            assert own.loss == pytest.approx(caps, rel=1e-9)
+            rise = higher.value - own.value
+            assert (rise <= 0.1 * costs * own.loss * (1.0 + 1e-9)).all()
+            assert (rise >= 0.1 * costs * higher.loss * (1.0 - 1e-9)).all()

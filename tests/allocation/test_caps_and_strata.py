@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hushbid.allocation import Accuracy, Budget, Price, Strata, allocate, capped_rule, least_objective, replies
+from hushbid.allocation import Accuracy, Budget, Price, Strata, allocate, least_objective, pairs_by_frontier, replies
 from hushbid.errors import InputError
 
 Case = tuple[np.ndarray, dict[str, Any]]
@@ -158,7 +158,7 @@ def test_replies_of_many_people_need_no_search(each: bool, monkeypatch: pytest.M
         "max_loss": caps,
         "strata": Strata(codes=np.arange(n) % 4, weights=[0.4, 0.3, 0.2, 0.1]),
     }
-    monkeypatch.setattr(capped_rule, "search", None)
+    monkeypatch.setattr(pairs_by_frontier, "search", None)
     rule, found = replies(costs, setting="central", **how), allocate(costs, **how)
     bought = np.flatnonzero(found.privacy_loss)
     assert rule.at(bought, costs[bought]).loss == pytest.approx(found.privacy_loss[bought], rel=1e-9)

@@ -15,8 +15,20 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.optimize import brentq, minimize
 
-from hushbid.allocation import Accuracy, Budget, Goal, Price, Strata, allocate, cut, least_objective, pieces, replies
-from hushbid.allocation import rule as rule_module
+from hushbid.allocation import (
+    Accuracy,
+    Budget,
+    Goal,
+    Price,
+    Strata,
+    allocate,
+    cut,
+    least_objective,
+    pairs_by_pieces,
+    pieces,
+    replies,
+)
+from hushbid.allocation.rule import AllocationRule
 from hushbid.errors import HushbidError, InputError, MarketError, NobodyToBuyFrom, Unreachable
 from hushbid.payments import rents
 from hushbid.priors import LogNormal, Uniform
@@ -434,7 +446,7 @@ def test_losses_under_a_budget_are_known_without_value_functions(monkeypatch: py
     def refuse(*_: Any) -> None:
         raise AssertionError("a value function was computed")
 
-    monkeypatch.setattr(rule_module, "budget_values", refuse)
+    monkeypatch.setattr(pairs_by_pieces, "budget_values", refuse)
     found = replies(np.linspace(1.0, 2.0, 20), setting="central", goal=Budget(5.0)).at(np.arange(3), np.full(3, 1.2))
     assert (found.loss > 0.0).all()
     with pytest.raises(AssertionError, match="a value function"):
@@ -526,7 +538,7 @@ def test_payments_of_a_thousand_people_need_no_second_solution(goal: Goal, monke
     def again(*_: object, **__: object) -> None:
         raise AssertionError("solved again")
 
-    monkeypatch.setattr(rule_module, "solve_uncapped", again)
+    monkeypatch.setattr(pairs_by_pieces, "solve", again)
     found = rents(rule, prior, sold, bids[sold])
     assert found.error < 1e-5 * float(found.estimate.max())
 
@@ -697,7 +709,7 @@ def test_a_rule_finds_the_same_piece_by_piece_by_following_and_by_bounds(
         found = []
         for limits in (EVERY_PIECE, FOLLOWED, BOUNDED):
             for name, limit in zip(("_SHORT", "_FEW", "_DENSE"), limits, strict=True):
-                monkeypatch.setattr(rule_module, name, limit)
+                monkeypatch.setattr(pairs_by_pieces, name, limit)
             found.append(replies(costs, setting="central", goal=goal, strata=divided).at(rows, moved))
         for other in found[1:]:
             np.testing.assert_allclose(found[0].value, other.value, rtol=1e-11)
@@ -717,8 +729,9 @@ def test_who_is_no_contender_is_bought_from_whatever_one_person_costs_nowhere(st
         divided = Strata(codes=np.arange(n) % strata, weights=rng.uniform(0.2, 2.0, strata))
         goal = Price(10.0 ** rng.uniform(-1.0, 1.5))
         rule = replies(costs, setting="central", goal=goal, strata=divided)
-        assert isinstance(rule, rule_module.AllocationRule)
-        left_out += n - sum(one.rows.size for one in rule._strata)
+        assert isinstance(rule, AllocationRule)
+        assert isinstance(rule._solver, pairs_by_pieces.PairsByPieces)
+        left_out += n - sum(one.rows.size for one in rule._solver._strata)
         rows = rng.integers(0, n, 40)
         rows[:3] = np.argsort(costs)[:3]  # whose leaving matters most
         moved = np.where(rng.random(40) < 0.3, np.inf, rng.lognormal(0.0, 2.0, 40))

@@ -12,7 +12,7 @@ from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
 from hushbid.allocation.histogram import Levels
-from hushbid.allocation.rule_from_sums import SummedRules
+from hushbid.allocation.pairs_from_sums import SummedRules
 from hushbid.common.arrays import FloatArray
 
 WEIGHTS = np.array([0.5, -0.3, 0.2])

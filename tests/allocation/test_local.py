@@ -1,22 +1,29 @@
-"""The local optimum: a table of markets (goal, curve, cap, costs) and what holds of every one of them.
-
-An accuracy with a cap, and randomised response with one, are solved but not offered: they are tested below `allocate`.
-"""
+"""The local optimum: a table of markets (goal, curve, cap, costs) and what holds of every one of them."""
 
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pytest
 from scipy.optimize import minimize, minimize_scalar
 
-from hushbid.allocation import Accuracy, Budget, Goal, Price, Replies, allocate, least_objective, replies
-from hushbid.allocation import local as solver
+from hushbid.allocation import (
+    Accuracy,
+    Allocation,
+    Budget,
+    Goal,
+    Price,
+    Replies,
+    ReplyRule,
+    allocate,
+    least_objective,
+    replies,
+)
 from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
-from hushbid.allocation.local_rule import LocalRule, Stratum
+from hushbid.allocation.local_rule import LocalRule
 from hushbid.allocation.merit_order import PrefixSums
-from hushbid.allocation.problem import Allocation, Problem, as_problem
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError, Unreachable
 from hushbid.estimation import Strata
@@ -55,22 +62,23 @@ class Market:
     cap: float
     tie_key: FloatArray | None = None
 
-    def problem(self, costs: FloatArray | None = None) -> Problem:
-        return as_problem(
-            self.costs if costs is None else costs,
-            variance=self.variance,
-            error_weight=None,
-            goal=self.goal,
-            tie_key=self.tie_key,
-            local=True,
-            response=self.response,
-        )
+    @property
+    def terms(self) -> dict[str, Any]:
+        """What `allocate` and `replies` are called with, besides costs."""
+        return {
+            "setting": "local",
+            "variance": self.variance,
+            "goal": self.goal,
+            "max_loss": self.cap,
+            "tie_key": self.tie_key,
+            "response": self.response,
+        }
 
     def solve(self, costs: FloatArray | None = None) -> Allocation:
-        return solver.solve_local(self.problem(costs), self.cap)
+        return allocate(self.costs if costs is None else costs, **self.terms)
 
-    def rule(self) -> LocalRule:
-        return LocalRule([Stratum(self.problem())], self.cap)
+    def rule(self) -> ReplyRule:
+        return replies(self.costs, **self.terms)
 
     @property
     def top(self) -> float:
@@ -225,7 +233,7 @@ def test_a_loss_never_rises_with_the_own_cost_and_is_the_slope_of_the_value(kind
         scale = market.goal.number * market.variance**1.5 if market.goal.kind == "price" else 20.0
         grid = scale * np.exp(np.linspace(-7.0, 3.0, 201))
 
-        def at(costs: FloatArray, rule: LocalRule = rule, row: int = row) -> Replies:
+        def at(costs: FloatArray, rule: ReplyRule = rule, row: int = row) -> Replies:
             return rule.at(np.full(costs.size, row), costs)
 
         got = at(grid)
@@ -253,6 +261,7 @@ def test_sums_off_a_table_are_those_of_everybody_one_by_one(goal: Goal, cap: flo
     order = np.argsort(costs)
     rows[::2] = order[:250:50]  # some who are bought from
     got = rule.at(rows, moved)
+    assert isinstance(rule, LocalRule)
     sums = rule._markets[0]._market.sums
     assert sums._tables, "nothing was read off a table"
     for j, row in enumerate(rows):
@@ -453,9 +462,7 @@ REFUSED = {
     "no variance": ({"error_weight": 9.0, "variance": 0.0, "max_loss": 1.0}, "variance must be above 0"),
     "a budget": ({"goal": Budget(2.434)}, "a budget cannot be the goal in the local setting"),
     "a cap each": ({"error_weight": 9.0, "max_loss": [1.0, 2.0]}, r"one number in the local setting: .* NP-hard"),
-    "an accuracy with a cap": ({"goal": Accuracy(0.45), "max_loss": 1.0}, "cannot be joined with a standard_error"),
     "no positive cap": ({"error_weight": 9.0, "max_loss": 0.0}, "must be positive, got 0"),
-    "randomised response with a cap": ({"error_weight": 1.0, "response": True, "max_loss": 1.0}, "has not been proved"),
     "an accuracy with strata": (
         {"goal": Accuracy(0.45), "strata": TWO},
         "cannot be the goal for a combination of strata",

@@ -66,11 +66,11 @@ def test_the_stated_error_and_interval_hold_for_every_question(plan: ReleasePlan
     assert not any(one.rejected for one in found), found
 
 
-def test_half_the_noise_shows_as_an_error_in_its_own_questions_only(
+def test_a_quarter_of_the_noise_shows_as_an_error_in_its_own_questions_only(
     plan: ReleasePlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     real = noise.draw_boxes
-    monkeypatch.setattr(noise, "draw_boxes", lambda totals, *, scale: real(totals, scale=0.5 * scale))
+    monkeypatch.setattr(noise, "draw_boxes", lambda totals, *, scale: real(totals, scale=0.25 * scale))
     found = list(check_survey_accuracy(plan, rng=np.random.default_rng(2), repetitions=300))
     assert [one.rejected for one in found] == [True, True, False]
 

@@ -1,6 +1,7 @@
 """A stand-in for the server, in memory, into which the faults can be planted that its clients have to notice."""
 
 import json
+import threading
 from datetime import UTC, datetime
 from typing import Any
 
@@ -32,10 +33,16 @@ class StandIn:
         self.links: dict[str, str] = {}
         """Which link was exchanged for a secret."""
 
+        self.lock = threading.Lock()
         self.lies: dict[str, Any] = {}
         """What every participant is told instead of the truth."""
 
     def __call__(self, request: httpx.Request) -> httpx.Response:
+        with self.lock:
+            return self.answer(request)
+
+    def answer(self, request: httpx.Request) -> httpx.Response:
+        """One request after the other, as a server's writer does."""
         path = request.url.path.removeprefix("/api/v1")
         content = json.loads(request.content) if request.content else {}
         token = request.headers.get("authorization", "").removeprefix("Bearer ")

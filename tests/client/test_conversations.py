@@ -1,12 +1,12 @@
 """The clients against a network that loses answers, lies or refuses: what leaves the process, and what comes back."""
 
-import asyncio
 import json
 import re
 import ssl
 import subprocess
 import sys
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -15,13 +15,12 @@ import pytest
 
 from hushbid.client import (
     AnalystClient,
-    AsyncParticipantClient,
-    AsyncTransport,
     Invitation,
     MessageFolder,
     MessageMemory,
     ParticipantClient,
     Terms,
+    Transport,
 )
 from hushbid.client.messages import place_name
 from hushbid.client.views import split_link
@@ -706,14 +705,14 @@ def test_many_participants_share_connections_and_keep_their_own_secrets() -> Non
         )
     )
 
-    async def play() -> None:
-        async with AsyncTransport(URL, network=httpx.MockTransport(network)) as transport:
-            memory = MessageMemory()
-            clients = [AsyncParticipantClient(transport, f"secret{k}", keeper=memory) for k in range(20)]
-            await asyncio.gather(*(client.bid(1.0 + k / 100) for k, client in enumerate(clients)))
-            await asyncio.gather(*(client.deliver_privately(7.5) for client in clients))
-
-    asyncio.run(play())
+    memory = MessageMemory()
+    with Transport(URL, network=httpx.MockTransport(network)) as transport, ThreadPoolExecutor(8) as threads:
+        clients = [ParticipantClient(URL, f"secret{k}", keeper=memory, transport=transport) for k in range(20)]
+        list(threads.map(lambda k: clients[k].bid(1.0 + k / 100), range(20)))
+        list(threads.map(lambda client: client.deliver_privately(7.5), clients))
+        assert transport.requests == len(network.exchanges) + len(network.requests)
+        clients[0].close()
+        clients[1].participation()  # what is shared stays open
     told = {
         request.headers["authorization"]: json.loads(request.content)["bid"]
         for request in network.requests
@@ -728,26 +727,12 @@ def test_many_participants_share_connections_and_keep_their_own_secrets() -> Non
     assert len(set(messages)) == 20
 
 
-def test_an_asynchronous_client_is_patient_too() -> None:
-    network = Network(failing(2, httpx.ConnectError("x")))
-
-    async def no_pause(seconds: float) -> None:
-        return None
-
-    async def play() -> None:
-        async with AsyncTransport(URL, network=httpx.MockTransport(network), sleep=no_pause) as transport:
-            await AsyncParticipantClient(transport, "s").decline()
-
-    asyncio.run(play())
-    assert len(network.requests) == 3
-
-
 def test_certificates_are_read_once_and_only_where_they_are_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     from hushbid.client import transport
 
     read: list[int] = []
     monkeypatch.setattr(httpx, "create_ssl_context", lambda: read.append(1) or ssl.create_default_context())
-    transport._everybody_known.cache_clear()
+    transport._usual_authorities.cache_clear()
     for url in ("http://example.org", "HTTP://example.org", "http://127.0.0.1:8000"):
         transport.Transport(url).close()
     assert read == []

@@ -164,8 +164,8 @@ def test_simulated_values_are_on_the_same_scale_as_messages() -> None:
     losses = np.array([0.5, 5.0, math.inf])
     noisy = np.array([simulate_privatized([2.0, 2.0, 2.0], losses, (0.0, 4.0)) for _ in range(400)])
     assert (noisy[:, 2] == 2.0).all()
-    assert np.median(np.abs(noisy[:, 0] - 2.0)) == pytest.approx(8.0 * math.log(2), rel=0.35)
-    assert np.median(np.abs(noisy[:, 1] - 2.0)) == pytest.approx(0.8 * math.log(2), rel=0.35)
+    assert np.median(np.abs(noisy[:, 0] - 2.0)) == pytest.approx(8.0 * math.log(2), rel=0.5)
+    assert np.median(np.abs(noisy[:, 1] - 2.0)) == pytest.approx(0.8 * math.log(2), rel=0.5)
 
 
 def test_simulation_clamps_and_broadcasts_one_loss() -> None:

@@ -220,7 +220,7 @@ def test_the_stated_error_and_interval_hold_for_every_share_of_yes(share: float)
     [error] = planned_errors(plan)
     found = np.array([simulate_plan(plan, rng.random((15, 1)) < share, 1)[0, 0] for _ in range(300)]) - share
     squares = np.square(found)
-    slack = 5 * squares.std() / math.sqrt(300)
+    slack = 8 * squares.std() / math.sqrt(300)
     assert squares.mean() <= error.mse + slack
     if share == 0.5:  # the largest variance there is
         assert squares.mean() >= error.mse - slack

@@ -267,10 +267,10 @@ def test_where_noise_decides_intervals_have_the_coverage_they_state(asked: Any) 
     errors = question_errors(asked, layout, None, [alone.share(group) for group in layout.groups])
     for place, error in enumerate(errors):
         off = np.abs(estimates[:, place] - truth[place])
-        for factor, right in ((1.0, True), (0.85, False), (1.18, False)):
+        for factor, right in ((1.0, True), (0.7, False), (1.4, False)):
             inside = int(np.count_nonzero(off <= factor * error.half_width(0.9)))
             assert (stats.binomtest(inside, times, 0.9).pvalue > 1e-7) == right
-        assert math.sqrt(np.mean(np.square(off))) == pytest.approx(math.sqrt(error.mse), rel=0.1)
+        assert math.sqrt(np.mean(np.square(off))) == pytest.approx(math.sqrt(error.mse), rel=0.15)
 
 
 def test_intervals_hold_where_sampling_decides_too() -> None:

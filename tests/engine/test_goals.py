@@ -117,6 +117,13 @@ def test_a_local_accuracy_is_priced_one_by_one_as_in_memory(relation: float) -> 
     same(replace(MARKET, goal=Accuracy(0.2), setting="local", max_correlation=relation), bids, method="gathered")
 
 
+@pytest.mark.parametrize("goal", [Accuracy(0.06), Price(300)], ids=lambda goal: goal.kind)
+def test_one_cap_is_kept_locally_as_in_memory(goal: Goal) -> None:
+    bids = Uniform(1, 2).sample(3000, rng=RNG)
+    capped = Market(prior=Uniform(1, 2), goal=goal, setting="local", max_privacy_loss=0.5)
+    same(capped, bids, method="gathered")
+
+
 @pytest.mark.parametrize("goal", [HardBudget(30), HardBudget(30, 0.001)], ids=str)
 @pytest.mark.parametrize("relation", [0.0, 0.03])
 @pytest.mark.parametrize(

@@ -60,6 +60,7 @@ OUTSIDE = {
     "matplotlib": {"report"},
     "opendp": {"disclosure"},
     "openpyxl": {"common"},
+    "orjson": {"common"},
     "polars": {"engine"},
     "psycopg": {"server"},
     "pyarrow": {"engine", "common"},

@@ -17,12 +17,6 @@ from hushbid.mechanism.combinations import CASES
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "hushbid"
-CENTRAL = (
-    *("targets", "central_problem", "pieces", "cut", "uncapped", "branch_and_bound", "central_bounds"),
-    *("deviations", "rule", "budget_integral", "bracket", "from_sums", "rule_from_sums"),
-)
-"""The modules that solve the central problem without caps."""
-
 GOALS = {"Price", "Accuracy", "Budget", "HardBudget"}
 
 
@@ -76,14 +70,14 @@ GATES = {
         asks_for_the_kind_of_goal,
         (
             *("payments", "disclosure", "estimation.py", "priors", "questions.py", "engine"),
-            *(f"allocation/{name}.py" for name in CENTRAL),
+            "allocation",
         ),
-        frozenset({"engine/releasing.py"}),
+        frozenset({"engine/releasing.py", "allocation/goals.py", "allocation/problem.py"}),
     ),
     "solvers always have strata: only the border of the package turns None into one stratum": Gate(
         asks_whether_there_are_strata,
         ("allocation",),
-        frozenset({"allocation/__init__.py", "allocation/central_problem.py", "allocation/local_rule.py"}),
+        frozenset({"allocation/__init__.py", "allocation/local_rule.py"}),
     ),
     "one sum has strata and questions always: only what is promised, released or remembered may lack them": Gate(
         asks_whether_there_are_strata,
@@ -95,7 +89,7 @@ GATES = {
             }
         ),
     ),
-    "engines work on arrays": Gate(takes_a_number_or_an_array, ("engine",)),
+    "solvers and engines work on arrays": Gate(takes_a_number_or_an_array, ("allocation", "engine")),
 }
 
 
@@ -121,6 +115,51 @@ def test_a_gate_is_kept(name: str) -> None:
 def test_a_gate_notices_what_it_is_about(breaks: Callable[[ast.Module], bool], code: str) -> None:
     assert breaks(ast.parse(code))
     assert not breaks(ast.parse("def f(goal: Goal, strata: Strata, spread: FloatArray) -> float: return strata.count"))
+
+
+def classes(*places: str) -> dict[str, str]:
+    """All classes by name, and the modules that define them."""
+    return {
+        node.name: path.relative_to(SOURCE).as_posix()
+        for path in modules(*places)
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.ClassDef)
+    }
+
+
+@pytest.mark.parametrize(
+    ("ending", "place"),
+    [
+        ("Rule", "allocation/rule.py"),
+        ("Pool", "allocation/pool.py"),
+        ("Problem", "allocation/central_problem.py"),
+    ],
+)
+def test_of_the_central_core_there_is_one(ending: str, place: str) -> None:
+    protocols = "allocation/reply_rules.py"
+    local = ("allocation/local", "allocation/merit_order", "allocation/lower_bounds", "allocation/problem.py")
+    central = {
+        name: module
+        for name, module in classes("allocation").items()
+        if name.endswith(ending) and not module.startswith(local) and module != protocols
+    }
+    assert list(central.values()) == [place]
+
+
+def functions(*names: str) -> set[str]:
+    """The modules of the central core that define a function of one of these names."""
+    return {
+        path.name
+        for path in modules("allocation")
+        for node in tree_of(path).body
+        if isinstance(node, ast.FunctionDef) and node.name.startswith(names) and not path.name.startswith("local")
+    }
+
+
+def test_one_function_solves_the_central_problem_and_one_bounds_it() -> None:
+    assert functions("solve") == {"central.py"}
+    assert functions("lower_bound") == {"central_bounds.py"}
+    assert functions("propose") == {"cut.py"}
 
 
 def test_the_package_holds_nothing_that_only_readers_of_the_paper_need() -> None:

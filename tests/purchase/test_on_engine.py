@@ -383,7 +383,7 @@ STOPS = {
     "while DuckDB prices": ("engine.payouts", "DecisionsKernel.__call__", 1, signal.SIGINT),
     "while DuckDB prices, politely": ("engine.payouts", "DecisionsKernel.__call__", 1, signal.SIGTERM),
     "while checking": ("engine.payouts", "Paid", 2, signal.SIGTERM),
-    "before giving names": ("staging", "_same", 1, signal.SIGKILL),
+    "before giving names": ("common.staging", "_same", 1, signal.SIGKILL),
 }
 
 

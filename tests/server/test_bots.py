@@ -1,6 +1,5 @@
 """Bots play whole campaigns, and notice when a server loses, doubles or changes anything."""
 
-import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from hushbid.cli import main
 from hushbid.client import AnalystClient
 from hushbid.errors import InputError, ServerFailed
 from hushbid.priors import Uniform
-from hushbid.server.bot_campaigns import SETTINGS, Played, play_campaign, play_links
+from hushbid.server.bot_campaigns import PATIENCE, SETTINGS, Played, play_campaign, play_links
 from hushbid.server.bots import MIXTURE, STRATEGIES, people
 from tests.client.stand_in import URL, StandIn
 
@@ -23,7 +22,7 @@ from tests.client.stand_in import URL, StandIn
 def play(server: StandIn, n: int = 40, strategy: str = "mixed", **settings: Any) -> Played:
     network = httpx.MockTransport(server)
     with AnalystClient(URL, token="t", network=network, sleep=lambda seconds: None) as analyst:
-        return asyncio.run(play_campaign(analyst, {**SETTINGS, **settings}, n=n, strategy=strategy, network=network))
+        return play_campaign(analyst, {**SETTINGS, **settings}, n=n, strategy=strategy, network=network)
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])
@@ -72,21 +71,38 @@ def test_bots_can_play_somebody_elses_campaign() -> None:
     tokens = server.open_for(20)
     steps = iter([lambda: server.decide(), lambda: server.finish()])
 
-    async def analyst_acts(seconds: float) -> None:
+    def analyst_acts(seconds: float) -> None:
         next(steps)()
 
-    played = asyncio.run(play_links(URL, tokens, sleep=analyst_acts, network=httpx.MockTransport(server)))
+    played = play_links(URL, tokens, sleep=analyst_acts, network=httpx.MockTransport(server))
     assert (played.state, played.ok, len(played.bots)) == ("released", True, 20)
 
 
 def test_bots_do_not_wait_forever() -> None:
     server = StandIn()
 
-    async def nothing(seconds: float) -> None:
+    def nothing(seconds: float) -> None:
         return None
 
     with pytest.raises(ServerFailed, match="still bidding; the bots have waited long enough"):
-        asyncio.run(play_links(URL, server.open_for(3), patience=2, sleep=nothing, network=httpx.MockTransport(server)))
+        play_links(URL, server.open_for(3), patience=2, sleep=nothing, network=httpx.MockTransport(server))
+
+
+def test_an_interrupt_does_not_wait_for_bots_that_are_patient_with_a_dead_server() -> None:
+    server, attempts = StandIn(), []
+
+    def dies(request: httpx.Request) -> httpx.Response:
+        if not request.url.path.endswith("/participation/secret"):
+            return server(request)
+        attempts.append(1)
+        if len(attempts) == 8:  # everybody has tried
+            raise KeyboardInterrupt
+        raise httpx.ConnectError("x")
+
+    network = httpx.MockTransport(dies)
+    with AnalystClient(URL, token="t", network=network) as analyst, pytest.raises(KeyboardInterrupt):
+        play_campaign(analyst, SETTINGS, n=8, strategy="truthful", connections=8, network=network)
+    assert len(attempts) < 8 * PATIENCE
 
 
 def test_the_same_seed_makes_the_same_people() -> None:
@@ -100,7 +116,8 @@ def test_the_same_seed_makes_the_same_people() -> None:
 def test_liars_lie_in_their_direction() -> None:
     for strategy, sign in (("overstate", 1), ("understate", -1), ("truthful", 0)):
         cast = people(strategy, [Uniform(1, 100)] * 20, (0.0, 1.0), rng=np.random.default_rng(1))
-        assert {int(np.sign(person.bid - person.bid)) for person in cast} <= {sign, 0}
+        assert {int(np.sign(person.bid - person.cost)) for person in cast} <= {sign, 0}
+        assert any(np.sign(person.bid - person.cost) == sign for person in cast)
 
 
 def test_an_unknown_strategy_is_refused() -> None:
@@ -116,9 +133,8 @@ def command(monkeypatch: pytest.MonkeyPatch) -> StandIn:
     """``hushbid bots`` against a stand-in."""
     server = StandIn()
     real = httpx.MockTransport(server)
-    for name in ("Client", "AsyncClient"):
-        made = getattr(httpx, name)
-        monkeypatch.setattr(httpx, name, lambda made=made, **given: made(**{**given, "transport": real}))
+    made = httpx.Client
+    monkeypatch.setattr(httpx, "Client", lambda **given: made(**{**given, "transport": real}))
     return server
 
 

@@ -1,7 +1,6 @@
 """The clients, the bots and `hushbid verify` against a real server, on both stores."""
 
 import ast
-import asyncio
 import json
 import re
 from collections.abc import Iterator
@@ -115,7 +114,7 @@ def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_bid_without_one(
 def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_changed(
     setting: str, analyst: AnalystClient
 ) -> None:
-    played = asyncio.run(play_campaign(analyst, {**SETTINGS, "setting": setting}, n=40, strategy="mixed", seed=3))
+    played = play_campaign(analyst, {**SETTINGS, "setting": setting}, n=40, strategy="mixed", seed=3)
     facts = played.to_dict()
     assert facts["problems"] == []
     assert (played.state, facts["receipts"]) == ("released", 40)
@@ -123,7 +122,8 @@ def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_chang
         *("truthful", "overstate", "understate", "drop-out", "decline", "withdraw", "late"),
     }
     assert facts["refused_as_expected"]["late"] > 0
-    assert 0 < facts["estimate"]["estimate"] < 24
+    half = facts["estimate"]["delivered_half_width"]["value"]
+    assert abs(facts["estimate"]["estimate"] - 6.0) < 10.0 * half
     rows = analyst.payments_csv(played.campaign).splitlines()[1:]
     owed = {bot.receipt.body.participant: bot.receipt.body for bot in played.bots if bot.receipt is not None}
     for row in rows:
@@ -135,7 +135,7 @@ def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_chang
 @on_one_store
 @pytest.mark.parametrize("strategy", ["drop-out", "decline", "withdraw", "late"])
 def test_a_campaign_of_spoilsports_ends_well_too(strategy: str, analyst: AnalystClient) -> None:
-    played = asyncio.run(play_campaign(analyst, SETTINGS, n=8, strategy=strategy))
+    played = play_campaign(analyst, SETTINGS, n=8, strategy=strategy)
     assert played.tally.problems == []
     assert played.state in ("nothing_bought", "undelivered", "released")
 
@@ -143,10 +143,10 @@ def test_a_campaign_of_spoilsports_ends_well_too(strategy: str, analyst: Analyst
 @on_one_store
 def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
     grouped = {**SETTINGS, "prior": {"groups": {"day": "uniform:1,2", "night": "uniform:2,4"}}}
-    played = asyncio.run(play_campaign(analyst, grouped, n=12, strategy="truthful"))
+    played = play_campaign(analyst, grouped, n=12, strategy="truthful")
     assert played.tally.problems == []
     assert analyst.campaign(played.campaign).content["people"]
-    again = asyncio.run(play_campaign(analyst, SETTINGS, n=5, strategy="truthful", identities=True))
+    again = play_campaign(analyst, SETTINGS, n=5, strategy="truthful", identities=True)
     assert again.ok
     assert {row["person"] for row in analyst.privacy_account()}
 
@@ -158,11 +158,11 @@ def test_bots_play_the_links_of_somebody_elses_campaign(analyst: AnalystClient) 
     analyst.open(campaign)
     steps = iter([analyst.close_bidding, analyst.release])
 
-    async def analyst_acts(seconds: float) -> None:
+    def analyst_acts(seconds: float) -> None:
         next(steps)(campaign)
         analyst.wait(campaign)
 
-    played = asyncio.run(play_links(analyst.url, tokens, strategy="truthful", sleep=analyst_acts))
+    played = play_links(analyst.url, tokens, strategy="truthful", sleep=analyst_acts)
     assert (played.state, played.tally.problems) == ("released", [])
 
 

@@ -1,6 +1,5 @@
 """Campaigns that no exact budget rule serves, and strata with a stated accuracy: opened, played and released."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -45,7 +44,7 @@ def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnalystClient]
 
 @pytest.mark.parametrize("what", PLAYED)
 def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: AnalystClient, what: str) -> None:
-    played = asyncio.run(play_campaign(analyst, PLAYED[what], n=12, seed=4))
+    played = play_campaign(analyst, PLAYED[what], n=12, seed=4)
     assert (played.state, played.tally.problems) == ("released", [])
     record = analyst.record(played.campaign)
     goal = record.outcome.market.goal

@@ -1,6 +1,5 @@
 """One visit: answers come with the price, sealed under keys of their own; what is not bought is never opened."""
 
-import asyncio
 import hashlib
 import os
 import shutil
@@ -460,7 +459,7 @@ def test_clients_and_bots_give_price_and_answers_together(service: Service) -> N
                 with pytest.raises(Conflict, match="together with the price"):
                     she.deliver_value(7.0, at_most=2.0, bounds=(0, 12), offer=_promised(she.participation()))
             analyst.cancel(campaign)
-            played = asyncio.run(play_campaign(analyst, settings, n=24, strategy="mixed", seed=13, connections=4))
+            played = play_campaign(analyst, settings, n=24, strategy="mixed", seed=13, connections=4)
             assert played.ok, played.tally.problems
             assert played.state == "released"
             assert played.visits()["dropped_out"] == 0

@@ -1,6 +1,5 @@
 """Campaigns with public strata: invited with them, frozen at opening, combined in one estimate, on every receipt."""
 
-import asyncio
 from collections.abc import Iterator
 from typing import Any
 
@@ -204,7 +203,7 @@ def test_everybody_is_invited_in_a_stratum_and_none_is_empty_at_opening(analyst:
 def test_bots_play_strata(analyst: AnalystClient, setting: str) -> None:
     """In the central setting some of them state limits."""
     settings = {**WANTED, "strata": {"contrast": {"a": 1, "b": -1}}, "setting": setting}
-    played = asyncio.run(play_campaign(analyst, settings, n=12, seed=5))
+    played = play_campaign(analyst, settings, n=12, seed=5)
     assert (played.state, played.tally.problems) == ("released", [])
     record = analyst.record(played.campaign)
     assert (record.outcome.limits is not None) == (setting == "central")

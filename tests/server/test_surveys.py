@@ -1,6 +1,5 @@
 """Campaigns that ask several questions, over HTTP: drafted, answered together, released once, verified, received."""
 
-import asyncio
 import json
 from collections.abc import Iterator
 from dataclasses import replace
@@ -298,7 +297,7 @@ def test_a_receipt_about_other_questions_is_not_to_be_relied_on(analyst: Analyst
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_bots_answer_surveys_and_nothing_is_lost_doubled_or_changed(analyst: AnalystClient, setting: str) -> None:
-    played = asyncio.run(play_campaign(analyst, {**SURVEY, "setting": setting}, n=20, seed=3))
+    played = play_campaign(analyst, {**SURVEY, "setting": setting}, n=20, seed=3)
     assert (played.state, played.tally.problems) == ("released", [])
     assert played.estimate is not None
     assert len(played.estimate["answers"]) == 3

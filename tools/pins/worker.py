@@ -26,7 +26,18 @@ def main() -> None:
     found = {**template_pages(), **report_pages()}
     with tempfile.TemporaryDirectory() as folder:
         found |= server_pages(Path(folder), LANGUAGES)
+        found["openapi"] = openapi(Path(folder))
     Path(target).write_text(json.dumps({name: normal(page) for name, page in found.items()}, ensure_ascii=False))
+
+
+def openapi(folder: Path) -> str:
+    """The description of the HTTP interface, one fact a line."""
+    from hushbid.server.api import create_app
+    from hushbid.server.pages import add_pages
+    from hushbid.server.service import Service
+
+    with Service.at(folder / "openapi") as service:
+        return json.dumps(create_app(service, pages=add_pages).openapi(), indent=1, sort_keys=True)
 
 
 def normal(page: str) -> str:

@@ -6,30 +6,31 @@ In reading order:
 - `problem`: what is minimised, in which units; its solution, `Allocation`; who comes first among equals
 - `unsolved`: what no solver takes, in the words of the table of refusals
 - `targets`: the goal as one equation on the path of efficient central purchases
-- `central_problem`: the central problem in normal form, with any strata; one mean is one stratum
+- `central_problem`: the central problem in normal form, with any strata and caps; one mean is one stratum
 - `pieces`: that path without caps, in pieces with a root in closed form, and the point that the goal chooses
-- `cut`: who can be left out of very many, before anything is sorted
-- `uncapped`: the central optimum without caps, as an allocation
-- `branch_and_bound`, `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
-- `deviation_sums`, `deviations`, `rule`: the optimum as a function of one person's cost, for many people at once
-- `budget_integral`: the integral of one person's loss under a budget
+- `cut`: who can be left out of very many, before anything is sorted; `uncapped`: the optimum where no cap binds
 - `pool`, `populations`: sums over people at a water level and a step, under caps, also with one of them moved
 - `sweep`: a point of the path under caps by sorting; `frontier`: by a few rounds from a point nearby, for many at once
-- `price_search`: the best point for a price, with proof; `valley`: when a stationary point is the best one
-- `caps`, `capped`, `capped_bounds`: what caps allow, the optimum under them, and what no purchase under them can beat
-- `pool_change`, `capped_rule`: that optimum as a function of one person's cost, values as differences
-- `capped_budget`, `capped_integral`: the same for a budget, and the integral of one person's loss
+- `branch_and_bound`, `price_search`: the best point for a price, with proof
+- `caps`, `capped`: what caps allow, and the optimum under them
+- `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
+- `central`: the central optimum as an allocation
+- `reply_rules`: what a rule says, which payments integrate, and what a solver answers for it
+- `deviation_sums`, `deviations`, `pairs_by_pieces`: the optimum with one person's cost replaced, without caps;
+  `budget_integral`: the integral of one person's loss under a budget there
+- `valley`: when a stationary point is the best one for a price; `pool_change`: values as differences
+- `pairs_by_frontier`, `budget_by_frontier`, `frontier_integral`: the same as the three above, under caps
+- `rule`: everybody's loss as a function of their own cost, from any of these: the allocation rule
 - `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response
 - `local_problem`: the local problem in normal form: a supply up to one cap, and a demand, for a price or an accuracy
 - `merit_order`: in which order people are bought from there, with one of them moved
 - `local`: the local optimum, by the marginal seller
 - `local_rule`: the optimum as a function of one person's cost there; for a price strata are one market each
 - `lower_bounds`: what no local purchase can beat
-- `reply_rules`: what a rule says, which payments integrate
 - `exact_sums`, `histogram`, `windows`: what passes over very many costs add up: exact sums, sparse buckets, and the
   costs in a window
 - `bracket`: between which points the optimum lies, from such sums
-- `from_sums`, `rule_from_sums`: the optimum and its allocation rule, from exact sums and the people near the levels
+- `from_sums`, `pairs_from_sums`: the optimum and its allocation rule, from exact sums and the people near the levels
 """
 
 import math
@@ -39,19 +40,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.allocation.capped import solve_capped
-from hushbid.allocation.capped_bounds import capped_lower_bound
-from hushbid.allocation.capped_rule import CappedRule
 from hushbid.allocation.caps import as_caps
-from hushbid.allocation.central_bounds import uncapped_lower_bound
+from hushbid.allocation.central import solve
+from hushbid.allocation.central_bounds import lower_bound
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, PlannedPrice, Price, goal_from_dict
 from hushbid.allocation.local_rule import allocate_local, least_local, local_allocation_rule
 from hushbid.allocation.merit_order import precedence
-from hushbid.allocation.problem import Allocation, as_problem, tie_keys
+from hushbid.allocation.problem import Allocation, Problem, as_problem, tie_keys
 from hushbid.allocation.reply_rules import Replies, ReplyRule
-from hushbid.allocation.rule import AllocationRule
-from hushbid.allocation.uncapped import solve_uncapped
+from hushbid.allocation.rule import allocation_rule
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 
@@ -134,10 +132,15 @@ def allocate(
     )
     if setting == "local":
         return allocate_local(problem, max_loss, strata)
+    return solve(_central(problem, max_loss, strata))
+
+
+def _central(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> CentralProblem:
+    """Return the central problem: no cap is an infinite one, and one mean is one stratum."""
     caps = as_caps(max_loss, problem.costs.size)
-    if np.min(caps) == math.inf:
-        return solve_uncapped(CentralProblem.of(problem, strata))
-    return solve_capped(CentralProblem.of(problem, strata, caps), capped_lower_bound)
+    if strata is None:
+        strata = Strata(codes=np.zeros(problem.costs.size, dtype=np.intp), weights=np.ones(1))
+    return CentralProblem.of(problem, strata, caps)
 
 
 def _is_local(setting: object) -> bool:
@@ -180,10 +183,7 @@ def replies(
     )
     if local:
         return local_allocation_rule(problem, max_loss, strata)
-    caps = as_caps(max_loss, problem.costs.size)
-    if np.min(caps) == math.inf:
-        return AllocationRule(CentralProblem.of(problem, strata))
-    return CappedRule(CentralProblem.of(problem, strata, caps))
+    return allocation_rule(_central(problem, max_loss, strata))
 
 
 def least_objective(
@@ -203,7 +203,4 @@ def least_objective(
     )
     if local:
         return least_local(problem, max_loss, strata)
-    caps = as_caps(max_loss, problem.costs.size)
-    if np.min(caps) == math.inf:
-        return uncapped_lower_bound(CentralProblem.of(problem, strata))
-    return capped_lower_bound(CentralProblem.of(problem, strata, caps))
+    return lower_bound(_central(problem, max_loss, strata))

@@ -18,7 +18,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
@@ -31,17 +30,17 @@ _MOST_PER_KEY, _MOST_BESIDES = 8, 64
 """An integral has at most so many pieces for each person's key, and so many besides."""
 
 
-def budget_values(form: NormalForm, people: Deviations, level: FloatArray, sums: Sums, lost: BoolArray) -> FloatArray:
+def budget_values(budget: float, people: Deviations, level: FloatArray, sums: Sums, lost: BoolArray) -> FloatArray:
     """Return minus the integral of each loss over all higher costs, up to a constant where that has no end.
 
     ``lost`` are deviations after which nobody can be paid; ``level`` is the water level at the new cost.
     """
-    own, budget = people.view.own, form.target.number
+    own = people.view.own
     half = 0.5 * budget * budget
     value = np.zeros(level.size)
     # nobody else asks for anything: B/y at every cost
     sole_seller = ~_others_ask(people)
-    value[sole_seller] = budget / math.sqrt(form.unit) * np.log(own.base + people.to[sole_seller])
+    value[sole_seller] = budget * np.log(own.base + people.to[sole_seller])
     sole = (own.offset.size - people.there) == 0
     value[sole & ~sole_seller & lost] = math.inf
     unsolved = np.flatnonzero(sums.present & (people.to < level) & ~lost & ~sole_seller)
@@ -55,7 +54,7 @@ def budget_values(form: NormalForm, people: Deviations, level: FloatArray, sums:
         # the last piece of a person alone in their stratum
         endless = end == math.inf
         area[endless] = -piece.h[endless] * np.log(piece.mean(state.y)[endless]) / piece.mass[endless]
-        value[unsolved] -= area * piece.mass * (2.0 / (math.sqrt(form.unit) * budget))
+        value[unsolved] -= area * piece.mass * (2.0 / budget)
         going = np.flatnonzero(count >= 0)
         unsolved = unsolved[going]
         state = _State(state.people.take(going), end[going], after[going], count[going])

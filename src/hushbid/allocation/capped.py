@@ -1,13 +1,12 @@
-"""The central optimum when nobody may lose more than a cap: any goal, any strata, one cap or one each.
+"""The central optimum on the frontier: any goal, any strata, no cap, one cap or one each.
 
 A price is searched (:mod:`hushbid.allocation.price_search`). An accuracy or a budget has one point on the path
-(:mod:`hushbid.allocation.frontier`). If nobody's uncapped loss exceeds their cap, the uncapped optimum is the answer.
+(:mod:`hushbid.allocation.frontier`).
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -21,35 +20,18 @@ from hushbid.allocation.caps import (
     one_population,
     zero_cost_people,
 )
-from hushbid.allocation.central_problem import CentralProblem
+from hushbid.allocation.central_problem import CentralProblem, Purchase
 from hushbid.allocation.frontier import Points, at, meet, settle
-from hushbid.allocation.pool import Levels, Sums
+from hushbid.allocation.pool import SUMS, Levels, Sums
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import search
-from hushbid.allocation.problem import Allocation
-from hushbid.allocation.uncapped import solve_uncapped
 from hushbid.common.arrays import FloatArray, IndexArray
-from hushbid.errors import MarketError, Unreachable
+from hushbid.errors import Unreachable
 
 SELECT_ABOVE = 1 << 15
 """Of more people only the cheapest are looked at, and more of them if these turn out to be too few."""
 
 _DOUBLINGS = 24
-
-
-def solve_capped(problem: CentralProblem, bound: Callable[[CentralProblem], float]) -> Allocation:
-    """Return the global optimum of the central problem under caps; ``bound`` is what certifies it, when asked for."""
-    uncapped = None
-    try:
-        uncapped = solve_uncapped(problem)
-        if bool((uncapped.privacy_loss <= problem.caps).all()):
-            return uncapped
-    except MarketError:  # not even without caps: what is refused, and in which words, depends on them
-        pass
-    return _allocation(problem, *_optimal_losses(affordable(problem), uncapped), partial(bound, problem))
-
-
-# -- the optimum -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -78,19 +60,20 @@ class Found:
         return rows, np.minimum(np.concatenate(losses), problem.caps[rows])
 
 
-def _optimal_losses(problem: CentralProblem, guess: Allocation | None) -> tuple[IndexArray, FloatArray, float]:
-    """Rows, their losses in the caller's units, and the price of an error at which they would be chosen."""
+def best_purchase(problem: CentralProblem, guess: Purchase | None) -> Purchase:
+    """Return the best purchase; ``guess`` is one near it, whatever its losses."""
+    problem = affordable(problem)
     free, target = zero_cost_people(problem), problem.form.target
     losses, error = most_accurate(problem, free) if free.size else (np.zeros(0), math.inf)
     if target.kind == "accuracy" and error <= target.number:
-        return free, free_losses(problem, free), 0.0
+        return Purchase(free, free_losses(problem, free), 0.0)
     found = optimum(problem, guess)
     if found is None:
         rows = np.flatnonzero(problem.costs < math.inf)
-        return rows, most_accurate(problem, rows)[0], math.inf
+        return Purchase(rows, most_accurate(problem, rows)[0], math.inf)
     if target.kind == "price" and error <= found.value:
-        return free, losses, 1.0
-    return *found.losses(problem), float(found.points.price[0])
+        return Purchase(free, losses, 1.0)
+    return Purchase(*found.losses(problem), float(found.points.price[0]))
 
 
 def free_losses(problem: CentralProblem, free: IndexArray) -> FloatArray:
@@ -106,7 +89,7 @@ def free_losses(problem: CentralProblem, free: IndexArray) -> FloatArray:
     return found[free]
 
 
-def optimum(problem: CentralProblem, guess: Allocation | None = None) -> Found | None:
+def optimum(problem: CentralProblem, guess: Purchase | None = None) -> Found | None:
     """Find the best purchase with any payment; None if it takes all that caps allow."""
     rows = np.flatnonzero(problem.costs < math.inf)
     for some, cut in _cheapest(problem, rows, guess):
@@ -118,7 +101,7 @@ def optimum(problem: CentralProblem, guess: Allocation | None = None) -> Found |
     return _among(problem, rows, guess)
 
 
-def _among(problem: CentralProblem, rows: IndexArray, guess: Allocation | None) -> Found | None:
+def _among(problem: CentralProblem, rows: IndexArray, guess: Purchase | None) -> Found | None:
     """The best purchase among some people; None if they are too few for an accuracy or a budget."""
     target = problem.form.target
     each = cheapest_first(problem, rows)
@@ -142,24 +125,24 @@ def _among(problem: CentralProblem, rows: IndexArray, guess: Allocation | None) 
     return Found(each, populations, points, float(points.mse[0]), math.nan)
 
 
-def _guessed(problem: CentralProblem, guess: Allocation) -> Points | None:
-    """Return a point near the uncapped optimum, its losses cut off at the caps; None where it has no noise."""
-    losses = np.minimum(guess.privacy_loss, problem.caps) * math.sqrt(problem.form.unit)
-    total = float((np.bincount(problem.codes, losses, problem.form.sizes.size) / problem.form.sizes).min())
+def _guessed(problem: CentralProblem, guess: Purchase) -> Points | None:
+    """Return a point near a purchase, its losses cut off at the caps; None where it has no noise."""
+    form, rows = problem.form, guess.rows
+    losses = np.minimum(guess.losses, problem.caps[rows]) * math.sqrt(form.unit)
+    total = float((np.bincount(problem.codes[rows], losses, form.sizes.size) / form.sizes).min())
     if not 0.0 < total < math.inf:
         return None
-    bought = losses > 0.0
     # T = 2Aη/η², σ = 2A/η²; a level is the cost of a seller and what their loss adds to it
-    weight = guess.error_weight * problem.form.factor / problem.form.money
-    sigma = 2.0 * weight / (total * total)
-    costs = problem.costs[bought] / problem.form.scale + sigma * losses[bought] * (
-        problem.variances[bought] / problem.form.unit
-    )
-    levels = np.zeros((problem.strata.count, 1))
-    np.maximum.at(levels[:, 0], problem.codes[bought], costs)
+    sigma = 2.0 * guess.worth / (total * total)
+    bought = rows[losses > 0.0]
+    reached = problem.costs[bought] / form.scale + sigma * losses[losses > 0.0] / problem.masses(bought)
+    levels = np.zeros((form.sizes.size, 1))
+    np.maximum.at(levels[:, 0], problem.codes[bought], reached)
     if not (sigma > 0.0 and np.isfinite(levels).all()):
         return None
-    return Points(np.array([sigma * total]), np.array([sigma]), Levels.of(levels), Sums(np.zeros((7, levels.size, 1))))
+    return Points(
+        np.array([sigma * total]), np.array([sigma]), Levels.of(levels), Sums(np.zeros((SUMS, levels.size, 1)))
+    )
 
 
 def _all_that_caps_allow(problem: CentralProblem, rows: IndexArray, *, refuse: bool = True) -> bool:
@@ -180,16 +163,14 @@ def _all_that_caps_allow(problem: CentralProblem, rows: IndexArray, *, refuse: b
 # -- few of very many --------------------------------------------------------------------------------------------------
 
 
-def _cheapest(
-    problem: CentralProblem, rows: IndexArray, guess: Allocation | None
-) -> Iterator[tuple[IndexArray, float]]:
+def _cheapest(problem: CentralProblem, rows: IndexArray, guess: Purchase | None) -> Iterator[tuple[IndexArray, float]]:
     """Ever more of the cheapest people, if there are many, and the cost below which they are."""
     if rows.size <= SELECT_ABOVE:
         return
     costs, count = problem.costs[rows], 4096
-    if guess is not None and guess.active and float(guess.privacy_loss.max()) < math.inf:
+    if guess is not None and float(guess.losses.max(initial=0.0)) < math.inf:
         typical = float(np.median(problem.caps[:: max(rows.size // 4096, 1)]))
-        count += 2 * guess.active + int(min(2.0 * float(guess.privacy_loss.sum()) / typical, 1e15))
+        count += 2 * int(np.count_nonzero(guess.losses)) + int(min(2.0 * float(guess.losses.sum()) / typical, 1e15))
     while count < rows.size // 2:
         cut = float(np.partition(costs, count)[count])
         yield rows[costs < cut], cut / problem.form.scale
@@ -211,42 +192,3 @@ def _enough(problem: CentralProblem, found: Found, cut: float) -> bool:
         return True
     last = int(inside.argmin()) - 1 if not inside.all() else sigma.size - 1
     return bool(ahead.expense[last] + problem.least_error >= found.value)
-
-
-# -- back to the caller ------------------------------------------------------------------------------------------------
-
-
-def _allocation(
-    problem: CentralProblem, rows: IndexArray, bought: FloatArray, worth: float, certify: Callable[[], float]
-) -> Allocation:
-    """The allocation with these losses; nobody's is raised so that strata fit together."""
-    strata, losses = problem.strata, np.zeros(problem.costs.size)
-    losses[rows] = bought
-    codes, sizes = strata.codes, np.abs(strata.weights)
-    noiseless = bool((losses == math.inf).any())
-    shares = np.where(losses == math.inf, 1.0 / problem.variances, 0.0) if noiseless else losses
-    given = np.bincount(codes, weights=shares, minlength=strata.count)
-    strength, noise = math.inf, 0.0
-    if not noiseless:
-        strength = float((given / sizes).min())
-        noise = 2.0 / strength / strength
-        if strata.count > 1:
-            losses = np.minimum(losses * (strength * sizes / given)[codes], losses)
-    else:
-        losses = np.where(losses == math.inf, math.inf, 0.0)
-    sized = shares * (sizes / given)[codes]
-    mse = noise + float((problem.variances * sized * sized).sum())
-    active = np.flatnonzero(losses)
-    paid = active[problem.stated[active] > 0.0]
-    spent = float((problem.stated[paid] * losses[paid]).sum())
-    form = problem.form
-    return Allocation(
-        privacy_loss=losses,
-        weights=np.sign(strata.weights)[codes] * sized,
-        mse=mse,
-        objective=form.target.objective(mse, spent),
-        active=active.size,
-        setting="central",
-        error_weight=form.target.price_of_error(worth * form.money / form.factor),
-        _certify=certify,
-    )

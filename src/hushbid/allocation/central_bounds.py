@@ -1,21 +1,31 @@
-"""What no central purchase without caps can beat, found without looking at one.
+"""What no central purchase can beat, found without looking at one.
 
-Price: the second-order bound of `hushbid.allocation.branch_and_bound` on every interval of the path. Past the last
+**Price**: the second-order bound of `hushbid.allocation.branch_and_bound` on every interval of the path. Past the last
 ``T`` that is looked at the expense alone, with the error of everybody's data without noise, is too much.
 
-Accuracy and budget: for any water levels ``τ_g`` Cauchy's inequality gives
+**Accuracy and budget** without caps: for any water levels ``τ_g`` Cauchy's inequality gives
 
     η·τ̄ = Σ τ_g ε_i ≤ C + √(Σ V ε²)·√H,      τ̄ = Σ λ_g τ_g,      H = Σ u (τ_g − ψ)⁺²,
 
 so an error of ``r²`` costs at least ``√(2(τ̄²/r² − H))``, and nothing for ``B`` has an error below ``τ̄²/(B²/2 + H)``.
 As these problems are convex, the levels that belong to one ``T`` make both tight at the best ``T``.
+
+With caps: for any losses ``ε°`` with ``X° = 2 + ΣVε°²``, every purchase with error ``m²`` and total weight ``η`` has
+``m√X°·η ≥ 2 + ΣVε°ε``. So for any ``σ`` and levels with ``Σ ℓ_g λ_g = σ·m·√X°``
+
+    2σ ≤ Σψε + Σ e·(λ − σVε° − ψ)⁺,
+
+and with ``ε° = clip(u(λ° − ψ)/σ, 0, e)`` and ``λ ≤ λ°`` the last sum runs over people at their cap only.
 """
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 
 from hushbid.allocation.branch_and_bound import Bounded, Figures, least_along_paths
+from hushbid.allocation.capped import Found, optimum
+from hushbid.allocation.caps import affordable, expense, most_accurate, zero_cost_people
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.cut import below, propose, reach
 from hushbid.allocation.pieces import Pieces, free_error, strata_of
@@ -26,13 +36,19 @@ GRID = 48
 _ROUNDING = 1e-11
 
 
-def uncapped_lower_bound(problem: CentralProblem) -> float:
-    """Return a number that no purchase's objective is below, within 1e-9 of the best; caps are not looked at."""
+def lower_bound(problem: CentralProblem) -> float:
+    """Return a number that no purchase's objective is below, in the caller's units."""
     problem.refuse_changed()
     problem = problem.with_lower_costs()
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-        bound = _convex_bound(problem) if problem.form.target.unimodal else _price_bound(problem)
+    if problem.capped:
+        bound = _capped_bound(affordable(problem))
+    else:
+        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            bound = _convex_bound(problem) if problem.form.target.unimodal else _price_bound(problem)
     return float(problem.form.objective(np.asarray(bound * (1.0 - _ROUNDING))))
+
+
+# -- without caps ------------------------------------------------------------------------------------------------------
 
 
 def _price_bound(problem: CentralProblem) -> float:
@@ -96,3 +112,96 @@ def _convex_bound(problem: CentralProblem) -> float:
         level += one.size * (one.base + one.level(at))
         squares += float((one.mass[active] * above[active] * above[active]).sum())
     return target.dual_bound(level, squares)
+
+
+# -- under caps --------------------------------------------------------------------------------------------------------
+
+
+def _capped_bound(problem: CentralProblem) -> float:
+    """Return the bound for any goal, in normal units."""
+    target, free = problem.form.target, zero_cost_people(problem)
+    error = most_accurate(problem, free)[1] if free.size else math.inf
+    if target.kind == "accuracy" and error <= target.number:
+        return 0.0
+    found = optimum(problem)
+    if found is None:
+        rows = np.flatnonzero(problem.costs < math.inf)
+        losses, error = most_accurate(problem, rows)
+        if target.kind == "accuracy":  # nothing but all that the caps allow is accurate enough
+            return expense(problem, rows, losses) * (1.0 - 1e-6)
+        return error
+    if target.kind == "price":
+        return max(min(found.bound, error), 0.0)
+    return _least_expense(found, target.number) if target.kind == "accuracy" else _least_error(found, target.number)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Line:
+    """The inequality of Cauchy and Schwarz at some levels and a step."""
+
+    sigma: float
+    square: float
+    """``X°``."""
+
+    level: float
+    """``Σ ℓ_g λ_g``."""
+
+    levels: FloatArray
+    """Of everybody at their cap; with ``base`` what is left of it, and their caps."""
+
+    base: FloatArray
+    caps: FloatArray
+
+    @classmethod
+    def of(cls, found: Found, sigma: float) -> "_Line":
+        square, levels, base, caps = 2.0, [], [], []
+        high = found.points.levels.high[:, 0]
+        for g, pool in enumerate(found.populations.pools):
+            below = found.points.levels.stratum(g).above(pool.costs)
+            losses = np.clip(pool.mass * below / sigma, 0.0, pool.cap)
+            square += float((losses * losses / pool.mass).sum())
+            capped = (below > 0.0) & (losses >= pool.cap)
+            levels.append(np.full(int(capped.sum()), high[g]))
+            base.append(pool.costs[capped] + sigma * pool.reach[capped])
+            caps.append(pool.cap[capped])
+        total = float(found.populations.sizes @ high)
+        return cls(sigma, square, total, *(np.concatenate(one) for one in (levels, base, caps)))
+
+    def over(self, share: float) -> float:
+        """``Σ e·(λ − σVε° − ψ)⁺`` with all levels multiplied by a share."""
+        return float((self.caps * np.maximum(share * self.levels - self.base, 0.0)).sum())
+
+
+def _least_expense(found: Found, wanted: float) -> float:
+    sigma = float(found.points.sigma[0])
+    # a slightly longer step, until nobody but those at their cap counts
+    for step in range(60):
+        line = _Line.of(found, sigma * (1.0 - 1e-15 * 2.0**step))
+        share = line.sigma * math.sqrt(wanted * line.square) / line.level
+        if share <= 1.0:
+            break
+    return max(2.0 * line.sigma - line.over(share), 0.0)
+
+
+def _least_error(found: Found, budget: float) -> float:
+    sigma, bound = float(found.points.sigma[0]), 0.0
+    # a slightly longer step, until rounding does not let the budget pay for any error
+    for step in range(0, 24, 2):
+        line = _Line.of(found, sigma * (1.0 + 1e-15 * (2.0**step - 1.0)))
+        share = _least_share(line, budget)
+        bound = max(bound, (share * line.level / line.sigma) ** 2 / line.square)
+        if share > 1.0 - 1e-10:
+            break
+    return bound
+
+
+def _least_share(line: _Line, budget: float) -> float:
+    """Return the least share of all levels at which the inequality can hold for a budget; 1 if it does at none."""
+    low, high = 0.0, 1.0
+    if budget + line.over(1.0) < 2.0 * line.sigma:
+        return 1.0
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        fine = budget + line.over(middle) >= 2.0 * line.sigma
+        low, high = (low, middle) if fine else (middle, high)
+    return low

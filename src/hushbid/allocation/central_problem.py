@@ -138,20 +138,16 @@ class CentralProblem:
     """Some of these, copied."""
 
     @classmethod
-    def of(
-        cls, problem: Problem, strata: Strata | None = None, caps: float | FloatArray = math.inf
-    ) -> "CentralProblem":
+    def of(cls, problem: Problem, strata: Strata, caps: FloatArray) -> "CentralProblem":
         """Return the problem in normal form; refused where a stratum has nobody to buy from.
 
         Costs that cannot be computed with are moved to the nearest that can: no bid of one person may stop a purchase.
         """
         costs = problem.costs
-        if strata is None:  # one mean is one stratum
-            strata = Strata(codes=np.zeros(costs.size, dtype=np.intp), weights=np.ones(1))
         if strata.codes.shape != costs.shape:
             problem_with = f"strata must have one code per person ({costs.size}), got shape {strata.codes.shape}."
             raise InputError(problem_with, field="strata")
-        variances = np.broadcast_to(countable(np.asarray(problem.variance)), costs.shape)
+        variances = np.broadcast_to(countable(problem.variances), costs.shape)
         # of people who can be bought from
         unit = float(variances.min() if costs.max() < math.inf else variances[costs < math.inf].min())
         form = NormalForm.of(strata.weights, unit, problem.goal)
@@ -160,7 +156,7 @@ class CentralProblem:
             form=form,
             costs=form.limited(costs),
             variances=variances,
-            caps=np.broadcast_to(caps, costs.shape),
+            caps=caps,
             codes=strata.codes,
             totals=_totals(costs, unit / variances, strata),
             strata=strata,
@@ -180,11 +176,16 @@ class CentralProblem:
             watched=costs[:: max(costs.size // _WATCHED, 1)].copy(),
         )
 
+    @property
+    def capped(self) -> bool:
+        """Whether anybody has a cap."""
+        return float(self.caps.min()) < math.inf
+
     def masses(self, rows: IndexArray) -> FloatArray:
         """Return the precisions of these people, the largest being 1."""
         return self.form.unit / self.variances[rows]
 
-    def offsets(self, costs: FloatArray, origin: FloatArray | float) -> FloatArray:
+    def offsets(self, costs: FloatArray, origin: FloatArray) -> FloatArray:
         """Return how far costs are above one of them, in normal units; subtracting first keeps close costs apart."""
         with np.errstate(over="ignore"):  # what overflows is above every level that matters
             return (costs - origin) / self.form.scale
@@ -219,6 +220,20 @@ class CentralProblem:
             f" people's data{where} without any noise, got {math.sqrt(form.target.number * form.factor):g}.",
             field="standard_error",
         )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Purchase:
+    """Whom to buy from, and how much."""
+
+    rows: IndexArray
+    """People; nothing is bought from others."""
+
+    losses: FloatArray
+    """Their privacy losses, in the caller's units; infinite where no noise is added."""
+
+    worth: float
+    """The price of an error, in normal units, at which the same would be bought."""
 
 
 def countable(variances: FloatArray) -> FloatArray:

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.pool import Levels, Sums
+from hushbid.allocation.pool import SUMS, Levels, Sums
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.sweep import swept
 from hushbid.allocation.targets import Target
@@ -52,7 +52,7 @@ class Points:
         parts = [every[begin : begin + step] for begin in range(0, t.size, step)]
         found = [populations.take(part).sums(levels.take(part), sigma[part]).table for part in parts]
         table = (
-            found[0] if len(found) == 1 else np.concatenate([np.zeros((7, levels.high.shape[0], 0)), *found], axis=2)
+            found[0] if len(found) == 1 else np.concatenate([np.zeros((SUMS, levels.high.shape[0], 0)), *found], axis=2)
         )
         return cls(t, sigma, levels, Sums(table))
 
@@ -200,7 +200,7 @@ def settle(
     """
     t, sigma = start.t.copy(), start.sigma.copy()
     levels = Levels(start.levels.high.copy(), start.levels.low.copy())
-    found = Points(t, sigma, levels, Sums(np.zeros((7, levels.high.shape[0], t.size))))
+    found = Points(t, sigma, levels, Sums(np.zeros((SUMS, levels.high.shape[0], t.size))))
     settled, unsolved = np.zeros(t.size, dtype=bool), np.arange(t.size)
     with np.errstate(all="ignore"):
         for _ in range(rounds):

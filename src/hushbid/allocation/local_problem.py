@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation.local_curves import Curve, curve_of
 from hushbid.allocation.problem import LEAST, MOST, TINY, Problem
-from hushbid.allocation.unsolved import CAPPED_RESPONSE, LOCAL_BUDGET, LOCAL_CAPPED_ACCURACY, LOCAL_CAPS
+from hushbid.allocation.unsolved import LOCAL_BUDGET, LOCAL_CAPS
 from hushbid.common.arrays import FloatArray, as_number
 from hushbid.errors import InputError, Unreachable
 
@@ -241,8 +241,4 @@ def as_local_cap(max_loss: ArrayLike, problem: Problem) -> float:
     cap = as_number(max_loss, "max_privacy_loss")
     if not cap > 0.0:
         raise InputError(f"max_privacy_loss must be positive, got {cap:g}.", field="max_privacy_loss")
-    if cap < math.inf and problem.goal.kind != "price":
-        raise LOCAL_CAPPED_ACCURACY.error()
-    if cap < math.inf and problem.response:
-        raise CAPPED_RESPONSE.error()
     return cap

@@ -28,10 +28,13 @@ NO_CAP = 1e150
 _CELLS = 1 << 17
 """So many pairs of a population and a person are looked at together: they stay in the processor's cache."""
 
+SUMS = 6
+"""So many sums are kept of each stratum."""
+
 _DOMINANT = 1e-3
 """Who has a larger share of a sum is not summed once: taking them out again would cost digits."""
 
-_MASS, _BELOW, _SQUARES, _ROOM, _USED, _USED_SQUARES, _SPENT = range(7)
+_MASS, _BELOW, _SQUARES, _USED, _USED_SQUARES, _SPENT = range(SUMS)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,11 +96,6 @@ class Sums:
         return np.asarray(self.table[_SQUARES])
 
     @property
-    def room(self) -> FloatArray:
-        """``Σ e`` inside."""
-        return np.asarray(self.table[_ROOM])
-
-    @property
     def used(self) -> FloatArray:
         """``E = Σ e`` at the cap."""
         return np.asarray(self.table[_USED])
@@ -153,8 +151,7 @@ class Moves:
         mass, cap = np.where(inside, self.mass, 0.0), np.where(capped, self.cap, 0.0)
         below = np.where(inside, below, 0.0)
         square = np.divide(cap * cap, self.mass, out=np.zeros(cap.size), where=capped)
-        room = np.where(inside, self.cap, 0.0)
-        return np.asarray(np.stack([mass, mass * below, mass * below * below, room, cap, square, cap * self.cost]))
+        return np.asarray(np.stack([mass, mass * below, mass * below * below, cap, square, cap * self.cost]))
 
 
 def _reach(cap: FloatArray, mass: FloatArray) -> FloatArray:
@@ -186,7 +183,7 @@ class Pool:
         """What everybody may give together."""
         return float(self.cap.sum())
 
-    def losses(self, levels: Levels, sigma: FloatArray | float) -> FloatArray:
+    def losses(self, levels: Levels, sigma: float) -> FloatArray:
         """What is bought from each, at one level and step."""
         bought: FloatArray = np.clip(self.mass * levels.above(self.costs) / sigma, 0.0, self.cap)
         return bought
@@ -226,19 +223,16 @@ class Pool:
         alone = (last >= first) & (self.costs[np.maximum(last, 0)] == low)
         level = (levels.high.astype(np.longdouble) - self.costs[0]) + levels.low
         some = last >= first
-        table = np.zeros((7, end.size))
+        table = np.zeros((SUMS, end.size))
         table[_MASS] = np.where(some, inner[0], 0.0)
         own, mass = levels.above(low), table[_MASS]  # one cost only: exactly
         table[_BELOW] = np.where(alone, mass * own, np.where(some, np.maximum(level * inner[0] - inner[1], 0.0), 0.0))
         squares = level * (level * inner[0] - 2.0 * inner[1]) + inner[2]
         table[_SQUARES] = np.where(alone, mass * own * own, np.where(some, squares, 0.0))
         if reach < math.inf:
-            table[_ROOM] = reach * mass
             table[_USED] = used = reach * np.where(start > (0 if person is None else person == 0), cheap[0], 0.0)
             table[_USED_SQUARES] = reach * used
             table[_SPENT] = np.where(used > 0.0, self.costs[0] * used + reach * cheap[1], 0.0)
-        else:
-            table[_ROOM] = np.where(some, math.inf, 0.0)
         return table
 
     def places(self, levels: Levels, sigma: FloatArray) -> tuple[IndexArray, IndexArray]:
@@ -249,38 +243,22 @@ class Pool:
         return np.minimum(self._count(levels.moved(-sigma * self.reach[0]), equal=True), end), end
 
     def bends(self, levels: Levels, sigma: FloatArray, person: IndexArray | None) -> tuple[FloatArray, ...]:
-        """The cost of who enters next above each level and their reach; the same of who came to the cap last below."""
-        if self.even:
-            end = self.places(levels, sigma)[1]
-            up, down = end, end - 1
-            if person is not None:
-                up, down = up + (person == up), down - (person == down)
-            above, below = up < self.size, down >= 0
-        else:
-            up, above, down, below = self._bends_by_looking(levels, sigma, person)
+        """The cost of who enters next above each level and their reach; the same of who came to the cap last below.
+
+        Of an even pool.
+        """
+        end = self.places(levels, sigma)[1]
+        up, down = end, end - 1
+        if person is not None:
+            up, down = up + (person == up), down - (person == down)
+        above, below = up < self.size, down >= 0
         up, down = np.where(above, up, 0), np.where(below, down, 0)
-        reach = self.reach
         return (
             np.where(above, self.costs[up], math.inf),
-            np.where(above, reach[up], math.inf),
+            np.where(above, self.reach[up], math.inf),
             np.where(below, self.costs[down], -math.inf),
-            np.where(below, reach[down], 0.0),
+            np.where(below, self.reach[down], 0.0),
         )
-
-    def _bends_by_looking(
-        self, levels: Levels, sigma: FloatArray, person: IndexArray | None
-    ) -> tuple[IndexArray, BoolArray, IndexArray, BoolArray]:
-        seen = self.seen
-        below = (levels.high[:, None] - seen.costs) + levels.low[:, None]
-        out, full = below <= 0.0, below >= sigma[:, None] * seen.reach
-        if person is not None:
-            place = self.place[np.minimum(person, self.size)]
-            here = np.flatnonzero(place >= 0)
-            out[here, place[here]] = full[here, place[here]] = False
-        first = np.where(out, seen.costs, math.inf).argmin(axis=1)
-        last = np.where(full, seen.costs + sigma[:, None] * seen.reach, -math.inf).argmax(axis=1)
-        some, any_full = np.asarray(out.any(axis=1)), np.asarray(full.any(axis=1))
-        return self._loose[first], some, self._loose[last], any_full
 
     def _count(self, levels: Levels, *, equal: bool) -> IndexArray:
         """How many costs are below each level, or ``equal`` to it."""
@@ -291,7 +269,7 @@ class Pool:
         return found
 
     def _by_looking(self, levels: Levels, sigma: FloatArray, person: IndexArray | None) -> FloatArray:
-        seen, table = self.seen, np.empty((7, sigma.size))
+        seen, table = self.seen, np.empty((SUMS, sigma.size))
         step = max(_CELLS // (seen.costs.size + 1), 1)
         place = None if person is None else self.place[np.minimum(person, self.size)]
         for begin in range(0, sigma.size, step):
@@ -303,7 +281,7 @@ class Pool:
                 here = np.flatnonzero(place[part] >= 0)
                 there[here, place[part][here]] = capped[here, place[part][here]] = False
             inside = (there & ~capped).astype(np.float64)
-            table[[_MASS, _ROOM], part] = (inside @ seen.inside).T
+            table[_MASS, part] = inside @ seen.mass
             inside *= below
             table[_BELOW, part] = inside @ seen.mass
             inside *= below
@@ -369,8 +347,6 @@ class Columns:
     def __init__(self, costs: FloatArray, mass: FloatArray, cap: FloatArray) -> None:
         self.costs, self.mass, self.cap, self.reach = costs, mass, cap, _reach(cap, mass)
         finite = np.where(cap < math.inf, cap, 0.0)
-        self.room = np.minimum(cap, NO_CAP)
-        self.inside = np.stack([mass, self.room], axis=1)
         self.capped = np.stack([finite, finite * finite / mass, finite * costs], axis=1)
 
 
@@ -380,11 +356,10 @@ class _Fixed:
     def __init__(self, pool: Pool, inside: BoolArray, capped: BoolArray, centre: float) -> None:
         below = np.where(inside, centre - pool.costs, 0.0)
         mass = np.where(inside, pool.mass, 0.0)
-        room = np.where(inside, np.minimum(pool.cap, NO_CAP), 0.0)
         seen = np.where(capped[:, None], pool.seen.capped, 0.0)
         self._centre = centre
-        each = np.concatenate([np.stack([mass, mass * below, mass * below * below, room]), seen.T])
-        self._each = np.concatenate([each, np.zeros((7, 1))], axis=1)
+        each = np.concatenate([np.stack([mass, mass * below, mass * below * below]), seen.T])
+        self._each = np.concatenate([each, np.zeros((SUMS, 1))], axis=1)
         self._totals = each.sum(axis=1)
         weighted = mass * pool.costs
         moments = np.concatenate([np.stack([weighted, weighted * pool.costs]), seen.T])

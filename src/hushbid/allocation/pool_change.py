@@ -19,7 +19,7 @@ _CELLS = 1 << 17
 _CAPPED, _INSIDE, _OUT = 0, 1, 2
 
 
-def value_changes(populations: Populations, weight: FloatArray | float, start: Points, end: Points) -> FloatArray:
+def value_changes(populations: Populations, weight: FloatArray, start: Points, end: Points) -> FloatArray:
     """``A·N + C`` at the end less that at the start, one point, where nobody has moved; for each population.
 
     Where the constraints hold only up to rounding, the change of the Lagrangian function: an error of the point then

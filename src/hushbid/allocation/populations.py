@@ -4,8 +4,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.pool import Columns, Levels, Moves, Pool, Sums
+from hushbid.allocation.pool import SUMS, Columns, Levels, Moves, Pool, Sums
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
+
+_CELLS = 1 << 17
+"""So many pairs of a population and a person are looked at together."""
 
 _LOOKED_AT = 128
 """Up to so many people are looked at one by one, those of all strata together: sums by search would not be faster."""
@@ -23,7 +26,7 @@ class Everybody:
     """The stratum of each column."""
 
     inside: FloatArray
-    """What each person inside adds to the mass of each stratum, and to the room in each."""
+    """What each person inside adds to the mass of each stratum."""
 
     capped: FloatArray
     """What each person at the cap adds to each stratum: the cap, its square times the variance, its expense."""
@@ -39,28 +42,51 @@ class Everybody:
         own = np.zeros((0, sizes.size))
         if codes.size <= _LOOKED_AT:
             own = (codes[:, None] == np.arange(sizes.size)).astype(np.float64)
-        inside = [own * one[: own.shape[0], None] for one in (mass, columns.room)]
         capped = [own * one[: own.shape[0], None] for one in columns.capped.T]
-        return cls(columns, np.cumsum(sizes) - sizes, codes, np.hstack(inside), np.hstack(capped))
+        return cls(columns, np.cumsum(sizes) - sizes, codes, own * mass[: own.shape[0], None], np.hstack(capped))
+
+    def _below(self, levels: Levels) -> FloatArray:
+        """Return how far everybody is below the level of their stratum, a row for each population."""
+        below: FloatArray = (levels.high.T[:, self.codes] - self.columns.costs) + levels.low.T[:, self.codes]
+        return below
+
+    def bends(self, levels: Levels, sigma: FloatArray, without: IndexArray | None) -> FloatArray:
+        """Return of each stratum the cost of who enters next and their reach, and the same of who was capped last."""
+        seen, place = self.columns, np.arange(self.codes.size)
+        below, full_at = self._below(levels), seen.costs + sigma[:, None] * seen.reach
+        out, full = below <= 0.0, (below > 0.0) & (below >= sigma[:, None] * seen.reach)
+        if without is not None:
+            here = np.flatnonzero(without < self.codes.size)
+            out[here, without[here]] = full[here, without[here]] = False
+        first = np.minimum.reduceat(np.where(out, place, place.size), self.starts, axis=1)  # they are in order
+        latest = np.maximum.reduceat(np.where(full, full_at, -np.inf), self.starts, axis=1)
+        last = np.maximum.reduceat(np.where(full & (full_at == latest[:, self.codes]), place, -1), self.starts, axis=1)
+        above, some = first < place.size, last >= 0
+        first, last = np.where(above, first, 0), np.where(some, last, 0)
+        return np.stack(
+            [
+                np.where(above, seen.costs[first], np.inf).T,
+                np.where(above, seen.reach[first], np.inf).T,
+                np.where(some, seen.costs[last], -np.inf).T,
+                np.where(some, seen.reach[last], 0.0).T,
+            ]
+        )
 
     def sums(self, levels: Levels, sigma: FloatArray, without: IndexArray | None) -> FloatArray:
         """Return every sum of every stratum, without one person of each population."""
         seen, strata = self.columns, self.starts.size
-        below = (levels.high.T[:, self.codes] - seen.costs) + levels.low.T[:, self.codes]
+        below = self._below(levels)
         there = below > 0.0
         capped = there & (below >= sigma[:, None] * seen.reach)
         if without is not None:
             here = np.flatnonzero(without < self.codes.size)
             there[here, without[here]] = capped[here, without[here]] = False
         inside = (there & ~capped).astype(np.float64)
-        table = np.empty((7, sigma.size, strata))
-        first = inside @ self.inside
-        table[0], table[3] = first[:, :strata], first[:, strata:]
-        inside *= below
-        table[1] = inside @ self.inside[:, :strata]
-        inside *= below
-        table[2] = inside @ self.inside[:, :strata]
-        table[4:] = (capped.astype(np.float64) @ self.capped).reshape(-1, 3, strata).transpose(1, 0, 2)
+        table = np.empty((SUMS, sigma.size, strata))
+        for power in range(3):
+            table[power] = inside @ self.inside
+            inside *= below
+        table[3:] = (capped.astype(np.float64) @ self.capped).reshape(-1, 3, strata).transpose(1, 0, 2)
         return table.transpose(0, 2, 1)
 
 
@@ -116,20 +142,33 @@ class Populations:
 
         They are those of strata in which nobody is inside.
         """
-        lower, upper = np.zeros((2, 2, *levels.high.shape))
-        for g, pool in enumerate(self.pools):
-            moves = self.moves if g == self.stratum else None
-            own = levels.stratum(g)
-            next_, room, last, reach = pool.bends(own, sigma, None if moves is None else moves.person)
-            if moves is not None:
-                away, there = own.above(moves.cost), moves.mass > 0.0
-                nearer = there & (away <= 0.0) & (moves.cost < next_)
-                next_, room = np.where(nearer, moves.cost, next_), np.where(nearer, moves.reach, room)
-                full = there & (away > 0.0) & (moves.cost + sigma * moves.reach > last + sigma * reach)
-                last, reach = np.where(full, moves.cost, last), np.where(full, moves.reach, reach)
-            lower[:, g] = last, 0.75 * sigma * reach
-            upper[:, g] = next_, np.where(room < np.inf, 0.25 * sigma * np.minimum(room, 1e300), 1e-6 * next_)
-        return Levels(lower[0], lower[1]), Levels(upper[0], upper[1])
+        next_, room, last, reach = self._bends(levels, sigma)
+        if self.moves is not None:
+            g, moves = self.stratum, self.moves
+            away, there = levels.stratum(g).above(moves.cost), moves.mass > 0.0
+            nearer = there & (away <= 0.0) & (moves.cost < next_[g])
+            next_[g], room[g] = np.where(nearer, moves.cost, next_[g]), np.where(nearer, moves.reach, room[g])
+            full = there & (away > 0.0) & (moves.cost + sigma * moves.reach > last[g] + sigma * reach[g])
+            last[g], reach[g] = np.where(full, moves.cost, last[g]), np.where(full, moves.reach, reach[g])
+        over = np.where(room < np.inf, 0.25 * sigma * np.minimum(room, 1e300), 1e-6 * next_)
+        return Levels(last, 0.75 * sigma * reach), Levels(next_, over)
+
+    def _bends(self, levels: Levels, sigma: FloatArray) -> FloatArray:
+        """Return what `Everybody.bends` does, some populations at a time; by search where that is possible."""
+        if not self.few and all(pool.even for pool in self.pools):
+            each = [
+                pool.bends(levels.stratum(g), sigma, self.moves.person if self.moves and g == self.stratum else None)
+                for g, pool in enumerate(self.pools)
+            ]
+            return np.stack(each, axis=1)
+        found, without = np.empty((4, *levels.high.shape)), self.left_place
+        step = max(_CELLS // self.everybody.codes.size, 1)
+        for begin in range(0, sigma.size, step):
+            part = slice(begin, begin + step)
+            found[..., part] = self.everybody.bends(
+                levels.take(part), sigma[part], None if without is None else without[part]
+            )
+        return found
 
     @property
     def left_place(self) -> IndexArray | None:

@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from hushbid.allocation.goals import Accuracy, Budget, Goal, Price
+from hushbid.allocation.unsolved import LOCAL_VARIANCES
 from hushbid.common.arrays import FloatArray, HashArray, as_floats, as_number, as_variance, first_row, id_texts
 from hushbid.errors import InputError, NobodyToBuyFrom
 from hushbid.estimation import Setting
@@ -34,10 +35,6 @@ TINY, HUGE = 1e-200, 1e150
 
 LEAST, MOST = 1e-140, 1e140
 """The same for solvers that need squares of unequal costs: those for an accuracy, for a budget and under caps."""
-
-ONE_LOCAL_VARIANCE = (
-    "variance must be one number in the local setting: with one per person the optimum is NP-hard to find."
-)
 
 _LEAST_SCALE = 1e-280
 
@@ -52,8 +49,8 @@ class Problem:
     costs: FloatArray = field(repr=False)
     """Virtual costs in the caller's order: nonnegative, ``inf`` for people never bought from, at least one finite."""
 
-    variance: float | FloatArray = field(repr=False)
-    """One for all, or (central) one per person."""
+    variances: FloatArray = field(repr=False)
+    """One per person; all the same in the local setting."""
 
     goal: Goal
     """What is aimed at, on a data range of width 1: a `Price` (``A``, the error weight), an accuracy or a budget."""
@@ -66,6 +63,11 @@ class Problem:
 
     response: bool = False
     """Whether people answer yes or no by randomised response instead of adding noise; local, variance 1/4."""
+
+    @property
+    def variance(self) -> float:
+        """The first person's variance: everybody's in the local setting."""
+        return float(self.variances[0])
 
     @property
     def error_weight(self) -> float:
@@ -164,10 +166,7 @@ def as_problem(
         _refuse_costs(costs, cheapest)
     aim = _as_aim(goal, error_weight, n)
     if local and np.ndim(variance) > 0:
-        raise InputError(
-            ONE_LOCAL_VARIANCE,
-            field="variance",
-        )
+        raise LOCAL_VARIANCES.error()
     spread = as_variance(variance, n)
     if response and not (local and spread == 0.25):
         raise InputError("response must be False unless the setting is local and the variance 0.25.", field="response")
@@ -175,7 +174,9 @@ def as_problem(
         costs = costs + 0.0  # -0.0 becomes 0.0
     elif costs is virtual_costs and n <= _COPIED_UP_TO:  # the caller's own array, which may change
         costs = costs.copy()
-    return Problem(costs, spread, aim, None if tie_key is None else as_keys(tie_key, n), cheapest, response)
+    return Problem(
+        costs, np.broadcast_to(spread, (n,)), aim, None if tie_key is None else as_keys(tie_key, n), cheapest, response
+    )
 
 
 def _as_aim(goal: Goal | None, error_weight: float | None, n: int) -> Goal:

@@ -33,6 +33,34 @@ class Replies:
         return self.values() if callable(self.values) else self.values
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """The same for pairs of one stratum of the central problem, in its normal units."""
+
+    values: Callable[[], FloatArray] = field(repr=False)
+    """What computes the value function."""
+
+    loss: FloatArray = field(repr=False)
+    mse: FloatArray = field(repr=False)
+
+
+class Solver(Protocol):
+    """How the central optimum follows from one person's cost."""
+
+    @property
+    def blur(self) -> float:
+        """By how much a loss in normal units may be off beyond rounding."""
+        ...
+
+    def dearest(self, rows: IndexArray) -> FloatArray:
+        """Return the cost of each person above which nothing is bought from them."""
+        ...
+
+    def answers(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
+        """Return the optimum if people of a stratum had these costs, which are within the limits."""
+        ...
+
+
 class ReplyRule(Protocol):
     """The optimum as a function of one person's cost, everybody else's fixed."""
 

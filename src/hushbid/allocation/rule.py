@@ -1,331 +1,77 @@
 """The allocation rule: everybody's loss as a function of their own cost, for many (person, cost) pairs at once.
 
-From the present optimum, the *incumbent*, every pair goes from guess to guess (`hushbid.allocation.deviations`): the
-sums of a guess have a root ``T`` and a water level, which are the next guess. For an accuracy or a budget the pieces
-are tangents of a convex function, so the guesses fall towards the only answer and stop there.
+Replacing one cost changes the sums of one stratum. How the optimum follows is what a `Solver` answers, in normal units:
 
-For a price what is found is a local minimum, perhaps not the best. Raising a cost raises the objective at every ``T``.
-So the best ``T`` lies where the incumbent's objective is at most the value found, in an interval that its pieces give.
-There is no other minimum if on both sides of the one found ``T⁴ − 2W`` increases, or ``1 − 2W/T⁴`` does. ``M`` and
-``Q`` increase along the path, so between ``a`` and ``b`` the first is shown by ``4a³ > 2M(b)``. The second is that the
-elasticity ``MT/W`` of ``W = MT − Q`` is below 4, which ``4Q(b) < 3a·M(a)`` shows. Where both fail, for lowered costs
-and wherever there are few pieces, every piece of the pair's path is looked at; if they are very many, the second-order
-bound of `hushbid.allocation.branch_and_bound` finds the best.
+- by pieces in closed form, where nobody has a cap (:mod:`hushbid.allocation.pairs_by_pieces`);
+- along the frontier, for any caps (:mod:`hushbid.allocation.pairs_by_frontier`);
+- from the sums of very many people (:mod:`hushbid.allocation.pairs_from_sums`).
 """
 
 import math
-from collections.abc import Callable
-from functools import cached_property, partial
 
 import numpy as np
 
-from hushbid.allocation.branch_and_bound import Figures, least_along_paths
-from hushbid.allocation.budget_integral import budget_values
-from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.cut import contenders
-from hushbid.allocation.deviation_sums import Sums
-from hushbid.allocation.deviations import Deviations, Surroundings
-from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
-from hushbid.allocation.reply_rules import Replies
-from hushbid.allocation.targets import Target
-from hushbid.allocation.uncapped import solve_uncapped
-from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.errors import MarketError
+from hushbid.allocation.central_problem import CentralProblem, NormalForm
+from hushbid.allocation.pairs_by_frontier import PairsByFrontier
+from hushbid.allocation.pairs_by_pieces import PairsByPieces
+from hushbid.allocation.reply_rules import Answers, Replies, Solver
+from hushbid.allocation.unsolved import CAPPED_STRATA_BUDGET
+from hushbid.common.arrays import FloatArray, IndexArray
 
 _CHUNK = 1 << 13
-_PRICE_ROUNDS = 16
-_LOST_DIGITS = 1e-6
-"""Where ``W`` is a smaller share of ``M·T``, or a cost of the least, differences of sums lose their digits."""
+"""So many pairs are worked on together: they stay in the processor's cache."""
 
-_SHORT, _FEW, _DENSE = 16, 1 << 12, 1 << 18
-"""Up to so many pieces of each path, or of all together, are looked at one by one, which takes less than following the
-guesses; and up to so many of all paths that might have several minima, which takes less than bounding them."""
 
-_GRID = 24
-_TOLERANCE = 1e-12
+def allocation_rule(problem: CentralProblem) -> "AllocationRule":
+    """Return the rule of a central problem; refused where a loss may rise with the cost."""
+    if not problem.capped:
+        return AllocationRule(problem.form, problem.codes, problem.caps, PairsByPieces(problem))
+    if problem.form.target.kind == "budget" and problem.form.sizes.size > 1:
+        raise CAPPED_STRATA_BUDGET.error()
+    return AllocationRule(problem.form, problem.codes, problem.caps, PairsByFrontier(problem))
 
 
 class AllocationRule:
-    """The central optimum without caps as a function of one person's cost, everybody else's fixed."""
+    """The central optimum as a function of one person's cost, everybody else's fixed."""
 
-    def __init__(self, problem: CentralProblem) -> None:
-        """Sort everybody once; refused where a stratum has nobody to buy from."""
-        self._problem = problem
-        target = problem.form.target
-        strata = strata_of(problem, np.flatnonzero(problem.costs < math.inf))
-        pieces = Pieces.of(strata)
-        with np.errstate(over="ignore", invalid="ignore"):
-            self._incumbent: Point = best_point(target, strata, pieces)
-            self._strata = strata if target.unimodal else contenders(problem, strata, self._incumbent)
-            fewer = any(one.rows.size < all_.rows.size for one, all_ in zip(self._strata, strata, strict=True))
-            self._pieces = Pieces.of(self._strata) if fewer else pieces
-            self._views = [Surroundings.of(self._strata, self._pieces, g) for g in range(len(self._strata))]
-        self._place = np.full(problem.costs.size, -1)
-        for one in self._strata:
-            self._place[one.rows] = np.arange(one.rows.size)
-        free = [float(one.mass[one.offset == 0.0].sum()) if one.base == 0.0 else 0.0 for one in self._strata]
-        self._free = np.array(free)
-        """The mass of zero-cost people in each stratum."""
-        with np.errstate(divide="ignore"):
-            self._free_errors = np.square(problem.form.sizes) / self._free
-            """Their part of ``c`` if nobody else is active."""
-
-    @cached_property
-    def _sublevels(self) -> "_Sublevels":
-        """Where the incumbent's objective is how low."""
-        return _Sublevels(self._problem.form.target, self._pieces)
+    def __init__(self, form: NormalForm, codes: IndexArray, caps: FloatArray, solver: Solver) -> None:
+        """Take everybody's stratum and cap, the latter in the caller's units."""
+        self._form, self._codes, self._caps, self._solver = form, codes, caps, solver
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
-        """Return the optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
+        """Return the optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j.
+
+        Values of one person differ as those of the objective; from which one they count is the solver's.
+        """
+        form, solver = self._form, self._solver
         loss, mse = np.empty(rows.size), np.empty(rows.size)
-        within = self._problem.form.limited(costs)
-        codes = self._problem.codes[rows]
-        parts: list[tuple[IndexArray, Callable[[], FloatArray]]] = []
+        parts: list[tuple[IndexArray, Answers]] = []
+        codes, dearest = self._codes[rows], solver.dearest(rows)
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+            within = form.limited(costs)
+            never = (within > dearest) & (within < math.inf)
+            within = np.where(never, dearest, within)
             for stratum in np.flatnonzero(np.bincount(codes)).tolist():
                 mine = np.flatnonzero(codes == stratum)
-                for start in range(0, mine.size, _CHUNK):
-                    part = mine[start : start + _CHUNK]
-                    value, loss[part], mse[part] = self._of_stratum(stratum, rows[part], within[part])
-                    parts.append((part, value))
-        # beyond the limits the loss stays the same, and the value function goes on as a line
-        moved = np.flatnonzero((within != costs) & (loss > 0.0))
+                for begin in range(0, mine.size, _CHUNK):
+                    part = mine[begin : begin + _CHUNK]
+                    found = solver.answers(stratum, rows[part], within[part])
+                    loss[part], mse[part] = found.loss, found.mse
+                    parts.append((part, found))
+            loss[never] = 0.0
+            caps, root = self._caps[rows], math.sqrt(form.unit)
+            losses = np.where(loss >= caps * root * (1.0 - 1e-15), caps, np.minimum(loss / root, caps))
+            errors = form.target.reported_error(mse * form.factor)
+        beyond = np.flatnonzero((within != costs) & (losses > 0.0))
 
         def values() -> FloatArray:
-            value = np.empty(rows.size)
+            found = np.empty(rows.size)
             with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-                for part, of in parts:
-                    value[part] = of()
-                value[moved] += loss[moved] * (costs - within)[moved]
-            return value
+                for part, one in parts:
+                    found[part] = one.values()
+                found *= form.money
+                # beyond the limits a loss stays the same, and the value goes on as a line
+                found[beyond] += losses[beyond] * (costs - within)[beyond]
+            return found
 
-        return Replies(values, loss, mse)
-
-    def _of_stratum(
-        self, stratum: int, rows: IndexArray, costs: FloatArray
-    ) -> tuple[Callable[[], FloatArray], FloatArray, FloatArray]:
-        """Return what computes the values, the losses and the errors of people of one stratum."""
-        form, target = self._problem.form, self._problem.form.target
-        people = self._deviations(stratum, rows, costs)
-        free, free_share = self._free_people(stratum, people, costs)
-        at, level, sums, alone = self._settled(people, free)
-        lost = (people.lowest() == math.inf) | ~(at < math.inf)
-        paid = np.maximum(sums.mean * at - sums.spread, 0.0)
-        value = np.where(lost, math.inf, target.value(at, sums.mean, sums.spread, sums.floor))
-        over = np.where(sums.present & ~lost, target.surplus(at, people.size, sums), 0.0) / sums.total
-        loss = np.where(over > 0.0, people.mass * over / target.step(at, paid), 0.0)
-        mse = np.where(lost, math.inf, sums.floor + sums.mean / at)
-        # zero-cost people may be enough
-        enough = (free < math.inf) & target.satisfied_for_free(free, value)
-        total = target.free_total(free)
-        loss = np.where(enough, np.where(costs == 0.0, free_share * total, 0.0), loss) / math.sqrt(form.unit)
-        mse = form.factor * np.where(enough, free + np.where(total < math.inf, 2.0 / total / total, 0.0), mse)
-        mse = target.reported_error(mse)
-        value = np.where(enough, target.error_factor * mse, form.objective(value))
-        # what has lost its digits is solved by itself
-        far = (costs < _LOST_DIGITS * self._strata[stratum].base * form.scale) & ~enough & (people.lowest() < math.inf)
-        blurred = target.unimodal & ~lost & ~(paid > _LOST_DIGITS * sums.mean * at)
-        outweighed = far & (sums.others > 0.0) & (sums.others < _LOST_DIGITS * sums.total)
-        hard = (blurred | alone | outweighed) & ~enough & (people.lowest() < math.inf)
-        again = np.flatnonzero(hard)
-        for j in again.tolist():
-            value[j], loss[j], mse[j] = self._solved_alone(int(rows[j]), float(costs[j]))
-        if target.kind == "budget":
-            again = np.flatnonzero(hard | far)
-            return partial(self._budget_values, people, (level, sums, lost), rows, costs, again), loss, mse
-        return (lambda: value), loss, mse
-
-    def _deviations(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Deviations:
-        problem, one, place = self._problem, self._strata[stratum], self._place[rows]
-        cheapest = float(problem.costs[one.rows[0]])
-        return Deviations(
-            view=self._views[stratum],
-            mass=problem.masses(rows),
-            own=np.where(place < 0, math.inf, problem.offsets(problem.costs[rows], cheapest)),
-            to=problem.offsets(costs, cheapest),
-            cost=costs / problem.form.scale,
-            place=place,
-            rank=np.where(place < 0, one.rows.size, place),
-        )
-
-    def _solved_alone(self, row: int, cost: float) -> tuple[float, float, float]:
-        """Return objective, loss and error of one pair, solved from the beginning."""
-        try:
-            found = solve_uncapped(self._problem.with_cost(row, cost))
-        except MarketError:  # nobody is left in the stratum, or those who are left are not enough
-            return math.inf, 0.0, math.inf
-        return found.objective, float(found.privacy_loss[row]), found.mse
-
-    def _budget_values(
-        self,
-        people: Deviations,
-        found: tuple[FloatArray, Sums, BoolArray],
-        rows: IndexArray,
-        costs: FloatArray,
-        again: IndexArray,
-    ) -> FloatArray:
-        """Return the value functions under a budget; those of ``again`` are counted from the other cost."""
-        value = budget_values(self._problem.form, people, *found)
-        for j in again.tolist():
-            row, cost = rows[j : j + 1], costs[j : j + 1]
-            try:
-                rule = AllocationRule(self._problem.with_cost(int(row[0]), float(cost[0])))
-            except MarketError:
-                continue
-            one = rule._deviations(int(self._problem.codes[row[0]]), row, cost)
-            at, level, sums, _ = one.follow(self._problem.form.target, rule._incumbent.at)
-            value[j] = budget_values(self._problem.form, one, level, sums, ~(at < math.inf))[0]
-        return value
-
-    # -- the best of several minima ------------------------------------------------------------------------------------
-
-    def _settled(self, people: Deviations, free: FloatArray) -> tuple[FloatArray, FloatArray, Sums, BoolArray]:
-        """Return ``T``, level and sums at the global optimum of each pair, and which must be solved by themselves."""
-        target, pieces = self._problem.form.target, self._pieces.key.size + 2
-        if target.unimodal:
-            at, level, sums, _ = people.follow(
-                target, self._incumbent.at
-            )  # by rounding some go to and fro between neighbours
-            return at, level, sums, np.zeros(at.size, dtype=bool)
-        if pieces <= _SHORT or people.to.size * pieces <= _FEW:
-            return self._least_piece(people)
-        at, level, sums, unsettled = people.follow(target, self._incumbent.at, rounds=_PRICE_ROUNDS)
-        at[unsettled] = math.nan
-        value = target.value(at, sums.mean, sums.spread, sums.floor)
-        alone = np.zeros(at.size, dtype=bool)
-        sure = self._sublevels.is_only_minimum(people, at, sums, value)
-        unsure = np.flatnonzero(~sure & (people.lowest() < math.inf))
-        if unsure.size * pieces <= _DENSE:
-            if unsure.size:
-                at[unsure], level[unsure], found, alone[unsure] = self._least_piece(people.take(unsure))
-                sums.put(unsure, found)
-            return at, level, sums, alone
-        some = people.take(unsure)
-        best, start = self._search(some, value[unsure], free[unsure])
-        moved = np.flatnonzero(start > 0.0)  # not a number where the minimum that was known is best
-        which = unsure[moved]
-        at[which], level[which], found, unsettled = some.take(moved).follow(
-            target, self._incumbent.at, start=start[moved]
-        )
-        sums.put(which, found)
-        value[which] = target.value(at[which], found.mean, found.spread, found.floor)
-        alone[which[unsettled]] = True
-        alone[unsure] |= ~(value[unsure] <= best * (1.0 + 1e-11)) & (best < free[unsure])
-        return at, level, sums, alone
-
-    def _least_piece(self, people: Deviations) -> tuple[FloatArray, FloatArray, Sums, BoolArray]:
-        """Return what `_settled` does, from the root of every piece of every pair's path."""
-        target = self._problem.form.target
-        paths = people.paths()
-        mean, spread, floor = paths.terms()
-        low, high = paths.low, paths.high
-        # what is bought falls to the left of a minimum and rises to its right, perhaps within one piece
-        turn = np.minimum(np.maximum(target.turning_point(mean), low), high)
-        falling = target.excess(turn, mean, mean * turn - spread) <= 1e-9 * turn**4
-        rising = (high == math.inf) | (target.excess(high, mean, mean * high - spread) >= -1e-9 * high**4)
-        some = np.flatnonzero(falling & rising)
-        terms = mean.ravel()[some], spread.ravel()[some], floor.ravel()[some]
-        root = target.root(*terms)
-        inside = (root >= low.ravel()[some] * (1.0 - 1e-9)) & (root <= high.ravel()[some] * (1.0 + 1e-9))
-        value = np.where(inside, target.value(root, *terms), math.inf)
-        # the least of each pair; none where nobody is left, or where rounding hides it
-        pairs, pieces = high.shape
-        pair = some // pieces
-        best = np.lexsort((value, pair))
-        best = best[np.diff(pair[best], prepend=-1) > 0]
-        chosen, at = np.arange(0, high.size, pieces), np.full(pairs, math.inf)
-        chosen[pair[best]], at[pair[best]] = some[best], np.maximum(root[best], 1e-300)
-        sums = paths.sums(chosen)
-        return at, sums.level(people.size, at), sums, at == math.inf
-
-    def _search(self, people: Deviations, known: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least value of each pair along its path, and the ``T`` that has it, if it is not known already."""
-        view = people.view
-
-        def evaluate(which: IndexArray, at: FloatArray) -> Figures:
-            some = people.take(which)
-            sums = some.sums(at, some.levels(at))
-            step = np.sqrt(0.5 * np.maximum(sums.mean * at - sums.spread, 0.0))
-            return Figures(at, sums.mean / at + sums.floor, 2.0 * step, step)
-
-        everybody = np.arange(known.size)
-        somewhere = np.full(known.size, np.cbrt(2.0 * float(self._pieces.mean[-1])) or 1.0)
-        tried = evaluate(everybody, somewhere)
-        attained = np.fmin(known, np.fmin(tried.mse + tried.expense, free))
-        # at an optimum 3T²/2 is at most the value; and the error is at least the cheapest costs over T
-        high = np.sqrt(attained / 1.5) * (1.0 + 1e-9)
-        cheapest = view.base + people.size * np.maximum(view.own.base + people.lowest(), 0.0)
-        low = np.where(cheapest > 0.0, np.minimum(cheapest / attained, 0.5 * high), 1e-6 * high)
-        grid = np.geomspace(low, high, _GRID, axis=1)
-        found = least_along_paths(
-            evaluate, grid, np.fmin(known, free), tolerance=_TOLERANCE, at_zero=np.where(cheapest > 0.0, math.inf, free)
-        )
-        return found.value, found.at
-
-    # -- zero-cost people ----------------------------------------------------------------------------------------------
-
-    def _free_people(self, stratum: int, people: Deviations, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return ``c`` of zero-cost people alone, infinite where a stratum has none, and the person's share of them."""
-        own = self._strata[stratum]
-        was = people.there & (own.base + people.own == 0.0)
-        mass = self._free[stratum] - people.mass * was + people.mass * (costs == 0.0)
-        mass = np.where(mass < 0.5 * float(own.mass.min()), 0.0, mass)
-        rest = self._free_errors[:stratum].sum() + self._free_errors[stratum + 1 :].sum()
-        return rest + people.size**2 / mass, people.size * people.mass / mass
-
-
-class _Sublevels:
-    """Between which ``T`` all points lie at which the incumbent's objective is at most some value."""
-
-    def __init__(self, target: Target, pieces: Pieces) -> None:
-        key, mean = pieces.key, pieces.mean
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            ends = target.value(key, mean, pieces.spread, pieces.floor)
-            ends = np.where(np.isnan(ends), math.inf, ends)
-            if pieces.base == 0.0:
-                ends = np.where(key > 0.0, ends, pieces.floor)
-            least = np.minimum(ends, np.append(ends[1:], math.inf))
-            j = pieces.candidates(target)
-            terms = mean[j], pieces.spread[j], pieces.floor[j]
-            least[j] = np.minimum(least[j], target.value(target.root(*terms), *terms))
-        self._pieces = pieces
-        self._from_left = -np.minimum.accumulate(least)
-        self._from_right = np.minimum.accumulate(least[::-1])[::-1]
-
-    def between(self, value: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least and the largest ``T`` for each value; at an optimum ``3T²/2`` is at most the value."""
-        pieces = self._pieces
-        ends = np.append(pieces.key, math.inf)
-        last = np.maximum(self._from_right.searchsorted(value, side="right"), 1)
-        first = np.minimum(self._from_left.searchsorted(-value), pieces.key.size - 1)
-        # within the first piece: where c + T²/2 + 2M/T − Q/T² comes down to the value, T² bounded by the last guess
-        mean, spread = pieces.base + pieces.slope[first], pieces.spread[first]
-        low = pieces.key[first]
-        for _ in range(6):
-            rest = value - pieces.floor[first] - 0.5 * low * low
-            guess = (mean + np.sqrt(mean * mean - spread * rest)) / rest  # not a number where there is no bound
-            low = np.where((rest > 0.0) & (guess > low), np.minimum(guess, ends[first + 1]), low)
-        return low * (1.0 - 1e-12), np.minimum(ends[last], np.sqrt(value / 1.5))
-
-    def is_only_minimum(self, people: Deviations, at: FloatArray, sums: Sums, value: FloatArray) -> BoolArray:
-        """Return whether no other minimum of a pair can be as good as the one found: see the top."""
-        own, size = people.view.own, people.size
-        low, high = self.between(value * (1.0 + 1e-12))
-        # with the raised cost the level is higher; as T grows it rises ever less
-        k = np.maximum(own.key.searchsorted(low), 1) - 1
-        before = people.sums(low, own.offset[k] + size * (low - own.key[k]) / own.total[k])
-        after = people.sums(high, sums.level(size, high))
-        left = _excess_increases(low, before.mean, sums.mean, sums.spread)
-        right = _excess_increases(at, sums.mean, after.mean, after.spread)
-        sure = (people.to >= people.own) & (low <= at) & (at <= high) & left & right
-        return np.asarray(sure & (people.lowest() < math.inf))
-
-
-def _excess_increases(start: FloatArray, least: FloatArray, most: FloatArray, spread: FloatArray) -> BoolArray:
-    """Return whether ``T⁴ − 2W`` cannot change its sign twice between ``start`` and an end.
-
-    ``M`` is at least ``least`` and at most ``most`` there, and ``Q`` at most ``spread``.
-    """
-    slope = 4.0 * start**3 > 2.0 * most * (1.0 + 1e-9)
-    elasticity = 4.0 * spread * (1.0 + 1e-9) < 3.0 * least * start
-    return np.asarray(slope | elasticity)
+        return Replies(values, losses, errors, solver.blur / root)

@@ -22,6 +22,7 @@ import numpy as np
 from hushbid.allocation.deviation_sums import Sums
 from hushbid.common.arrays import BoolArray, FloatArray
 
+_ROUNDED = 1e-9
 _LEAST_AT = 4.0 ** (-1.0 / 3.0) * (1.0 + 1e-9)
 """Where ``s⁴ − s`` is least, and a little to the right, so that its slope is positive."""
 
@@ -76,7 +77,7 @@ class Target(ABC):
     """Whether the objective has one local minimum along the path, whatever the costs."""
 
     def reported_error(self, mse: FloatArray) -> FloatArray:
-        """Return the squared error in the caller's units, exactly what was stated where one was."""
+        """Return the squared error in the caller's units, exactly what was stated where only rounding is between."""
         return mse
 
     def objective(self, mse: float, expense: float) -> float:
@@ -242,7 +243,7 @@ class AccuracyTarget(Target):
             return np.sqrt(2.0 / np.maximum(self.number - floor, 0.0))
 
     def reported_error(self, mse: FloatArray) -> FloatArray:
-        return np.where(mse < math.inf, self.squared_error, math.inf)
+        return np.where(np.abs(mse - self.squared_error) <= _ROUNDED * self.squared_error, self.squared_error, mse)
 
     def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
         spare = Fraction(self.number) - floor

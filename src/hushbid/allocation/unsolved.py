@@ -38,14 +38,16 @@ LOCAL_CAPS = Unsolved(
     "max_privacy_loss",
     "max_privacy_loss must be one number in the local setting: with one per person the optimum is NP-hard to find.",
 )
-LOCAL_CAPPED_ACCURACY = Unsolved(
-    "max_privacy_loss",
-    "max_privacy_loss cannot be joined with a standard_error in the local setting: how the last person is bought from"
-    " there has not been proved; state a buyer_weight, or choose the central setting.",
+LOCAL_VARIANCES = Unsolved(
+    "variance",
+    "variance must be one number in the local setting: with one per person the optimum is NP-hard to find.",
+)
+CAPPED_STRATA_BUDGET = Unsolved(
+    "max_loss",
+    "with strata and a Budget max_loss must be infinite: under caps a higher cost may raise a loss there.",
 )
 BY_RESPONSE = (
     " cannot be stated where a single yes/no question is asked in the local setting: it is answered by randomised"
     " response, for which this has not been proved; ask it as a number from 0 to 1, to which devices add Laplace"
     " noise, or choose the central setting."
 )
-CAPPED_RESPONSE = Unsolved("max_privacy_loss", f"max_privacy_loss{BY_RESPONSE}")

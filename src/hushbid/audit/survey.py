@@ -23,7 +23,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.audit.accuracy import AccuracyCheck
+from hushbid.audit.accuracy import AccuracyCheck, standard_error
 from hushbid.audit.coin import check_plan_by_coin
 from hushbid.audit.privacy import TOO_LITTLE_NOISE, PrivacyAudit, certain_loss, kolmogorov_p_value
 from hushbid.common.arrays import FloatArray
@@ -238,7 +238,7 @@ def check_survey_accuracy(
             repetitions=repetitions,
             formula_mse=error.mse,
             simulated_mse=float(squared.mean()),
-            mse_uncertainty=float(squared.std(ddof=1)) / math.sqrt(repetitions),
+            mse_uncertainty=standard_error(squared, error),
             level=level,
             coverage=float(np.mean(np.abs(misses) <= error.half_width(level))),
             question=question.name,

@@ -1,6 +1,5 @@
 """``hushbid bots``: people who do not exist play a whole campaign on a server."""
 
-import asyncio
 import json
 import os
 from pathlib import Path
@@ -64,14 +63,14 @@ def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
             raise InputError("--prior must be one prior, such as uniform:1,3.")
         tokens = _tokens(given["links"], url)
         _reach(url)
-        return asyncio.run(play_links(url, tokens, prior=prior, progress=step, **common))
+        return play_links(url, tokens, prior=prior, progress=step, **common)
     settings = _settings(given["campaign"], given["setting"])
     if given["single_visit"]:
         settings["single_visit"] = True
     with _analyst(url, given["token_file"], given["user"]) as analyst:
         _reach(url)
         more = {name: given[name] for name in ("n", "identities")}
-        return asyncio.run(play_campaign(analyst, settings, progress=step, **more, **common))
+        return play_campaign(analyst, settings, progress=step, **more, **common)
 
 
 def _reach(url: str) -> None:

@@ -1,4 +1,4 @@
-"""An analyst's side of a server: scripts a campaign from its draft to its payments.
+"""An analyst's side of a server: scripts for a campaign from its draft to its payments.
 
 Allocation and release run in the background; `wait` follows them. Every step may be repeated after a failure, and says
 what is wrong if it comes at the wrong time.
@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any
 
-from hushbid.client.calls import Call, ConflictAfterRetry, asking, asking_object, delete, get, post, put, strange
-from hushbid.client.transport import ATTEMPTS, Transport
+from hushbid.client.refusals import ConflictAfterRetry, an_object, strange
+from hushbid.client.transport import Transport
 from hushbid.client.views import Campaign, Invitation, Job
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.receipts.keys import KeyList
@@ -40,51 +40,48 @@ class AnalystClient:
         print(analyst.estimate(campaign.id), analyst.payments_csv(campaign.id))
     """
 
-    def __init__(self, url: str, *, token: str | None = None, attempts: int = ATTEMPTS, **more: Any) -> None:
-        """``token`` is an API token; without one, `log_in`."""
-        self._transport = Transport(url, token=token, attempts=attempts, **more)
+    def __init__(self, url: str, *, token: str | None = None, **more: Any) -> None:
+        """``token`` is an API token; without one, `log_in`. ``more`` are the options of a `Transport`."""
+        self._transport = Transport(url, token=token, **more)
 
     @property
     def url(self) -> str:
-        """The server's address."""
+        """Return the server's address."""
         return self._transport.url
 
     def log_in(self, name: str, password: str) -> None:
         """Log in with a password; the session lives as long as this object, or until `log_out`."""
-        told = self._ask(Call(method="POST", path="/session", content={"name": name, "password": password}))
-        found = told.get("csrf")
-        if not isinstance(found, str):
-            raise ServerFailed(
-                "The server gave no token against forged requests: not a Hushbid server, or not its version."
-            )
-        self._transport.headers[CSRF_HEADER] = found
+        answer = self._object("POST", "/session", {"name": name, "password": password})
+        if not isinstance(answer.get("csrf"), str):
+            raise strange("The server gave no token against forged requests")
+        self._transport.headers[CSRF_HEADER] = answer["csrf"]
 
     def log_out(self) -> None:
         """End the session."""
-        self._ask(delete("/session"))
+        self._ask("DELETE", "/session", once=True)
         self._transport.headers.pop(CSRF_HEADER, None)
 
     # drafting -------------------------------------------------------------------------------------------------------
 
     def draft(self, settings: Mapping[str, Any]) -> Campaign:
-        """Begin a campaign, which nobody sees yet."""
-        return Campaign.from_dict(self._ask(post("/campaigns", settings)))
+        """Create a draft, which participants do not see."""
+        return Campaign.from_dict(self._ask("POST", "/campaigns", settings, once=True))
 
     def copy(self, campaign: str, title: str) -> Campaign:
-        """Begin a campaign with the settings of another, without its people, results and deadlines."""
-        return Campaign.from_dict(self._ask(post(f"/campaigns/{_id(campaign)}/copy", {"title": title})))
+        """Create a draft with the settings of another campaign, without its people, results and deadlines."""
+        return Campaign.from_dict(self._post(campaign, "copy", {"title": title}))
 
     def change(self, campaign: str, settings: Mapping[str, Any]) -> Campaign:
         """Give a draft other settings."""
-        return Campaign.from_dict(self._ask(put(f"/campaigns/{_id(campaign)}", settings)))
+        return Campaign.from_dict(self._ask("PUT", _path(campaign), settings))
 
     def discard(self, campaign: str) -> None:
-        """Throw a draft away."""
-        self._ask(delete(f"/campaigns/{_id(campaign)}"))
+        """Delete a draft."""
+        self._ask("DELETE", _path(campaign), once=True)
 
     def preview(self, campaign: str, *, people: int | None = None) -> dict[str, Any]:
-        """What a campaign would cost and how precise it would be: with those who are invited, or with so many."""
-        return self._object(post(f"/campaigns/{_id(campaign)}/preview", {"people": people}))
+        """Forecast cost and precision of a campaign: with those who are invited, or with so many people."""
+        return an_object(self._post(campaign, "preview", {"people": people}))
 
     def invite(
         self, campaign: str, *, count: int | None = None, people: Iterable[str | Mapping[str, Any]] | None = None
@@ -100,14 +97,13 @@ class AnalystClient:
             content: dict[str, Any] = {"count": count}
         else:
             content = {"people": [{"id": one} if isinstance(one, str) else dict(one) for one in people]}
-        told = self._ask(post(f"/campaigns/{_id(campaign)}/participants", content))
-        return [Invitation.from_dict(one, self.url) for one in _items(told, "invitations")]
+        answer = self._post(campaign, "participants", content)
+        return [Invitation.from_dict(one, self.url) for one in _items(answer, "invitations")]
 
     def remove(self, campaign: str, participant: str) -> Campaign:
-        """Take somebody off a draft's list, by the ``id`` of her invitation; her link opens nothing any more."""
-        return Campaign.from_dict(
-            self._ask(delete(f"/campaigns/{_id(campaign)}/participants/{_id(participant, 'participant')}"))
-        )
+        """Remove a person from a draft, by the ``id`` of their invitation; their link stops working."""
+        path = _path(campaign, f"participants/{_checked_id(participant, 'participant')}")
+        return Campaign.from_dict(self._ask("DELETE", path, once=True))
 
     # conducting -----------------------------------------------------------------------------------------------------
 
@@ -136,21 +132,21 @@ class AnalystClient:
     def mark_paid(
         self, campaign: str, labels: Sequence[str] | None = None, *, total: int | None = None
     ) -> dict[str, Any]:
-        """Say that these people, or all who are due, were paid; refused if it is not ``total``, in minor units."""
+        """Mark these people, or all who are due, as paid; refused if that is not ``total``, in minor units."""
         asked = {"labels": None if labels is None else list(labels), **({} if total is None else {"total": total})}
-        return self._object(post(f"/campaigns/{_id(campaign)}/payments", asked))
+        return an_object(self._post(campaign, "payments", asked))
 
     def mark_unpaid(self, campaign: str, labels: Sequence[str]) -> dict[str, Any]:
-        """Take back that these people were paid."""
-        return self._object(post(f"/campaigns/{_id(campaign)}/unpaid", {"labels": list(labels)}))
+        """Take back the marks of these people's payments."""
+        return an_object(self._post(campaign, "unpaid", {"labels": list(labels)}))
 
     def renew_link(self, campaign: str, label: str) -> Invitation:
-        """A new link for somebody who lost hers; the log and her page show that it was made.
+        """Make a new link for a person who lost theirs; the log and their page show that it was made.
 
-        Before she has delivered, her old links and all that was opened with them end. Once she has, what she opened
+        Before they have delivered, their old links and all that was opened with them end. Afterwards, what they opened
         goes on working, and the new link only reads: see ``reads_only``.
         """
-        return Invitation.from_dict(self._ask(post(f"/campaigns/{_id(campaign)}/links", {"label": label})), self.url)
+        return Invitation.from_dict(self._post(campaign, "links", {"label": label}), self.url)
 
     def close(self, campaign: str, *, accept_unpaid: bool = False) -> Campaign:
         """End a campaign whose estimate is out; people who are still to be paid must be accepted by name."""
@@ -158,7 +154,7 @@ class AnalystClient:
         return self._step(campaign, "close", {"accept_unpaid": accept_unpaid}, before=before)
 
     def cancel(self, campaign: str, *, reason: str | None = None) -> Campaign:
-        """Give a campaign up before people were told what is bought; participants may read the reason."""
+        """Cancel a campaign before people know what is bought; participants may read the reason."""
         content = {} if reason is None else {"reason": reason}
         return self._step(campaign, "cancel", content, before=frozenset({"draft", "bidding", "allocating"}))
 
@@ -191,7 +187,7 @@ class AnalystClient:
         count: int | None = None,
         people: Iterable[str | Mapping[str, Any]] | None = None,
     ) -> Campaign:
-        """A whole campaign: the two functions get the invitations and return when people have had their time."""
+        """Run a whole campaign: the two functions get the invitations and return when people have had their time."""
         campaign = self.draft(settings).id
         invitations = self.invite(campaign, count=count, people=people)
         self.open(campaign)
@@ -207,56 +203,56 @@ class AnalystClient:
     # reading --------------------------------------------------------------------------------------------------------
 
     def campaign(self, campaign: str) -> Campaign:
-        """One campaign."""
-        return Campaign.from_dict(self._ask(get(f"/campaigns/{_id(campaign)}")))
+        """Return a campaign."""
+        return Campaign.from_dict(self._ask("GET", _path(campaign)))
 
     def campaigns(self) -> Iterator[Campaign]:
-        """All campaigns."""
+        """Iterate over all campaigns."""
         return map(Campaign.from_dict, self._pages("/campaigns"))
 
     def participants(self, campaign: str) -> Iterator[dict[str, Any]]:
-        """Everybody's state, by pseudonym."""
-        return self._pages(f"/campaigns/{_id(campaign)}/participants")
+        """Iterate over everybody's state, by pseudonym."""
+        return self._pages(_path(campaign, "participants"))
 
     def jobs(self, campaign: str) -> list[Job]:
-        """What ran or runs in the background, the latest last."""
-        return [Job.from_dict(job) for job in self._pages(f"/campaigns/{_id(campaign)}/jobs")]
+        """Return what ran or runs in the background, the latest last."""
+        return [Job.from_dict(job) for job in self._pages(_path(campaign, "jobs"))]
 
     def estimate(self, campaign: str) -> dict[str, Any]:
-        """The released estimate with its error."""
-        return self._object(get(f"/campaigns/{_id(campaign)}/release"))
+        """Return the released estimate with its error."""
+        return self._object("GET", _path(campaign, "release"))
 
     def payments_csv(self, campaign: str) -> str:
-        """Who is paid what and, if the campaign asked, where; as CSV. The log says who took it."""
-        return str(self._ask(get(f"/campaigns/{_id(campaign)}/payments.csv", expect="text")))
+        """Return who is paid what and, if the campaign asked, where; as CSV. The log says who read it."""
+        return str(self._ask("GET", _path(campaign, "payments.csv"), expect="text"))
 
     def awaited_csv(self, campaign: str, what: str | None = None) -> str:
-        """Who is awaited for a bid, a delivery, a payout or a payment, all or one of them; as CSV."""
-        return str(self._ask(get(f"/campaigns/{_id(campaign)}/awaited.csv", expect="text", what=what)))
+        """Return whose bid, delivery, payment details or payment are pending, all or one of them; as CSV."""
+        return str(self._ask("GET", _path(campaign, "awaited.csv"), query={"what": what}, expect="text"))
 
     def account(self, campaign: str) -> dict[str, Any]:
-        """What a campaign owes, and how that follows from what was decided."""
-        return self._object(get(f"/campaigns/{_id(campaign)}/account"))
+        """Return what a campaign owes, and how that follows from what was decided."""
+        return self._object("GET", _path(campaign, "account"))
 
     def record(self, campaign: str) -> Record:
-        """The record, for whoever may see everything."""
-        return Record.from_dict(self._ask(get(f"/campaigns/{_id(campaign)}/record")))
+        """Return the record, for auditors, who may see everything."""
+        return Record.from_dict(self._ask("GET", _path(campaign, "record")))
 
     def events(self, campaign: str) -> list[Event]:
-        """The log, to be checked with `hushbid.verification.receipts.verify_log`."""
-        return [Event.from_dict(event) for event in self._pages(f"/campaigns/{_id(campaign)}/events")]
+        """Return the log, to be checked with `hushbid.verification.receipts.verify_log`."""
+        return [Event.from_dict(event) for event in self._pages(_path(campaign, "events"))]
 
     def privacy_account(self) -> Iterator[dict[str, Any]]:
-        """What each person has given up in all campaigns, by pseudonym."""
+        """Iterate over each person's privacy loss in all campaigns, by pseudonym."""
         return self._pages("/privacy-account")
 
     def keys(self) -> KeyList:
-        """The server's list of keys."""
-        return KeyList.from_dict(self._ask(get("/keys")))
+        """Return the server's list of keys."""
+        return KeyList.from_dict(self._ask("GET", "/keys"))
 
     def public(self, campaign: str) -> dict[str, Any]:
-        """What everybody may see of a campaign."""
-        return self._object(get(f"/campaigns/{_id(campaign)}/public"))
+        """Return the public part of a campaign."""
+        return self._object("GET", _path(campaign, "public"))
 
     def disconnect(self) -> None:
         """Close the connection."""
@@ -279,7 +275,7 @@ class AnalystClient:
         then the campaign is no longer in one of the states ``before`` the step.
         """
         try:
-            self._ask(post(f"/campaigns/{_id(campaign)}/{what}", content))
+            self._post(campaign, what, content or {})
         except ConflictAfterRetry:
             found = self.campaign(campaign)
             if found.state in before:
@@ -293,32 +289,40 @@ class AnalystClient:
             raise Conflict(jobs[-1].problem or "The campaign could not be opened.")
         return self.campaign(campaign)
 
-    def _ask(self, call: Call) -> Any:
-        return self._transport.run(asking(call))
+    def _ask(self, method: str, path: str, content: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        return self._transport.ask(method, path, content, **more)
 
-    def _object(self, call: Call) -> dict[str, Any]:
-        return self._transport.run(asking_object(call))
+    def _object(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        return an_object(self._ask(method, path, content))
+
+    def _post(self, campaign: str, what: str, content: Mapping[str, Any]) -> Any:
+        """Let something happen to a campaign, once."""
+        return self._ask("POST", _path(campaign, what), content, once=True)
 
     def _pages(self, path: str) -> Iterator[dict[str, Any]]:
         """All items of a list, page by page."""
         cursor: str | None = None
         while True:
-            told = self._ask(get(path, limit=_PAGE, cursor=cursor))
-            yield from _items(told, "items")
-            cursor = told.get("cursor")
+            page = self._ask("GET", path, query={"limit": _PAGE, "cursor": cursor})
+            yield from _items(page, "items")
+            cursor = page.get("cursor")
             if cursor is None:
                 return
 
 
-def _items(told: Any, name: str) -> list[dict[str, Any]]:
-    found = told.get(name) if isinstance(told, Mapping) else None
-    if isinstance(found, list) and all(isinstance(one, dict) for one in found):
-        return found
+def _items(answer: Any, name: str) -> list[dict[str, Any]]:
+    items = answer.get(name) if isinstance(answer, Mapping) else None
+    if isinstance(items, list) and all(isinstance(item, dict) for item in items):
+        return items
     raise strange(f"The answer has no list of {name}")
 
 
-def _id(name: str, whose: str = "campaign") -> str:
-    """An identifier that can stand in a path as it is."""
+def _path(campaign: str, what: str = "") -> str:
+    return f"/campaigns/{_checked_id(campaign)}" + (f"/{what}" if what else "")
+
+
+def _checked_id(name: str, whose: str = "campaign") -> str:
+    """Require an identifier that can be part of a path as it is."""
     if not (isinstance(name, str) and name and name.isascii() and name.replace("-", "").replace("_", "").isalnum()):
         raise InputError(f"A {whose}'s identifier holds letters, digits, - and _ only.")
     return name

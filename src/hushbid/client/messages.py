@@ -1,18 +1,18 @@
-"""What a participant's device keeps: the secret it exchanged her link for, the terms she bid on, and the noisy
-value it sends.
+"""What a participant's device keeps: the secret it exchanged the link for, the terms of the bid, and the noisy value.
 
-The secret lies under the hash of the link. It is drawn here and stored before it is sent, so an exchange whose answer
-got lost can be repeated.
+The secret is stored under the hash of the link. It is drawn here and stored before it is sent, so an exchange whose
+answer got lost can be repeated.
 
 The terms decide how much noise is added, so they are stored before the bid is sent and a server cannot change them
-afterwards: it may promise less privacy loss than she was shown, never more, and no other range, questions, setting or
+afterwards: it may promise less privacy loss than was shown, never more, and no other range, questions, setting or
 currency.
 
-Two different noisy values of one datum tell more than one. So the first is stored before it is sent, with the terms
-under the server's address and what the server calls campaign and participant: a renewed link, or one of her own, finds
-it. What a link named first it names for ever: a server that claims another campaign or participant for that link gets
-the stored message, or a refusal, but no second draw. What is left: a new link together with a false name for
-the campaign or for her. This device cannot know that they are the same, and each such pretence costs another ε.
+Two different noisy values of one datum reveal more than one. So the first is stored before it is sent, with the terms
+under the server's address and what the server calls campaign and participant: a renewed link, or one for another
+device, finds it. The names that came first with a link stay with it: a server that claims another campaign or
+participant for that link gets the stored message, or a refusal, but no second draw. What is left: a new link together
+with a false name for the campaign or the participant. This device cannot know that they are the same, and each such
+pretence costs another ε.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ import os
 import re
 import secrets
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from hushbid.common.durable import write_whole
@@ -35,26 +35,33 @@ from hushbid.errors import ReleaseError
 from hushbid.questions import Layout, Question, question_from_dict
 
 Bounds = tuple[float, float]
-Survey = tuple[tuple[Question, ...], Layout]
-"""The questions, and how they share a privacy loss."""
-
-Given = Sequence[object] | Mapping[str, object]
-"""Answers in the questions' order, or by their names."""
+Datum = float | Sequence[object] | Mapping[str, object]
+"""A number, or answers in the questions' order or by their names."""
 
 SECRET_PREFIX = "hb_d_"
 _PLACE = re.compile("value-[0-9a-f]{32}")
+
+
+class Survey(NamedTuple):
+    """What is asked, where it is more than one number."""
+
+    questions: tuple[Question, ...]
+    """The questions."""
+
+    layout: Layout
+    """How they share a privacy loss."""
 
 
 class Message(Protocol):
     """A value or answers with noise, safe to send once."""
 
     def to_dict(self) -> dict[str, Any]:
-        """As plain JSON values."""
+        """Return plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Terms:
-    """What a person agreed to when she bid."""
+    """What a person agreed to with their bid."""
 
     setting: str
     """Where the noise is added: central or local."""
@@ -63,10 +70,10 @@ class Terms:
     """The public range of the data; None where there were questions."""
 
     largest_loss: float
-    """The largest privacy loss she was shown, or the smaller one she named."""
+    """The largest privacy loss that was shown, or the smaller one they named."""
 
     price: float | None = field(repr=False)
-    """What one unit of privacy loss costs her; None if this device does not know it."""
+    """What one unit of privacy loss costs them; None if this device does not know it."""
 
     currency: str | None = None
     """Of the price; None if it was not kept."""
@@ -79,18 +86,18 @@ class Terms:
 
     @property
     def asked(self) -> tuple[Bounds | None, tuple[Question, ...]]:
-        """What her data are: one number in a range, or answers to questions."""
+        """Return what the data are: one number in a range, or answers to questions."""
         return self.bounds, self.questions
 
     def to_json(self) -> str:
-        """The terms as they are kept."""
+        """Return the terms as text."""
         values = {one.name: getattr(self, one.name) for one in fields(self)}
         asked = {"questions": [one.to_dict() for one in self.questions]} if self.questions else {}
         return json.dumps({name: value for name, value in values.items() if name != "questions"} | asked)
 
     @classmethod
     def from_json(cls, text: str) -> "Terms":
-        """The inverse of `to_json`; what is damaged is some error."""
+        """Read what `to_json` wrote; damaged text is some error."""
         found = json.loads(text)
         questions = tuple(question_from_dict(one) for one in found.pop("questions", ()))
         bounds = found.pop("bounds")
@@ -106,73 +113,53 @@ class Terms:
 
 
 class Keeper(Protocol):
-    """Keeps a person's terms, and draws her secret and her noisy value once."""
+    """Keeps a person's terms, and draws their secret and their noisy value once."""
 
     def secret(self, token: str) -> str:
-        """The secret that this device exchanges a link for; drawn now if there is none."""
+        """Return the secret that this device exchanges a link for; draw it if there is none."""
 
     def place(self, token: str, name: str) -> str:
-        """The name (`place_name`) that a link was first seen with; this one if it is new."""
+        """Return the name (`place_name`) that a link was first seen with; this one if the link is new."""
 
     def agree(self, place: str, terms: Terms) -> None:
-        """Keep terms in the place of those kept before."""
+        """Keep terms, instead of those kept before."""
 
     def terms(self, place: str) -> Terms | None:
-        """The terms kept last for this campaign and participant."""
+        """Return the terms kept last for this campaign and participant."""
 
-    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> Message:
-        """The first noisy value that was drawn for this campaign and participant; drawn now if there is none."""
-
-    def answers(self, place: str, answers: Given, privacy_loss: float, survey: Survey) -> Message:
-        """The same for the answers to a survey, all in one message."""
+    def message(self, place: str, value: Datum, privacy_loss: float, asked: Bounds | Survey) -> Message:
+        """Return the first noisy value, or answers, of this campaign and participant; draw it if there is none."""
 
 
 class MessageFolder:
-    """Keeps secrets, terms and messages as files, which survive the process, for the owner's eyes only."""
+    """Keeps secrets, terms and messages as files, which survive the process and which only the owner can read."""
 
     def __init__(self, path: str | Path | None = None) -> None:
-        """The folder is ``HUSHBID_STORE``, or one of the account's own, if none is given."""
+        """The folder is ``HUSHBID_STORE``, or the account's own, if none is given."""
         self.path = default_folder() if path is None else Path(path)
 
     def secret(self, token: str) -> str:
-        """The secret in the file, or a new one, stored durably before it is returned; the first one wins."""
+        """Return the secret in the file, or a new one, stored durably before it is returned."""
         path = self.path / f"{_name(token)}.secret"
-        try:
-            if not path.exists():
-                with suppress(FileExistsError):
-                    self._write(path, new_secret(), first=True)  # of two at once, one wins
-            found = path.read_text("ascii")
-        except (OSError, ValueError):
-            found = ""
-        if not found.startswith(SECRET_PREFIX):
+        secret = self._first(path, new_secret())
+        if not secret.startswith(SECRET_PREFIX):
             raise ReleaseError(f"{path} cannot be read, and holds the secret that your link was exchanged for.")
-        return found
+        return secret
 
     def place(self, token: str, name: str) -> str:
-        """The name in the link's file; this one if the link is new."""
+        """Return the name in the link's file; this one if the link is new."""
         path = self.path / f"{_name(token)}.place"
-        try:
-            if not path.exists():
-                with suppress(FileExistsError):
-                    self._write(path, name, first=True)
-            found = path.read_text("ascii")
-        except (OSError, ValueError):
-            found = ""
-        if not _PLACE.fullmatch(found):
+        place = self._first(path, name)
+        if not _PLACE.fullmatch(place):
             raise ReleaseError(f"{path} cannot be read, and says which noisy value belongs to your link: restore it.")
-        return found
+        return place
 
     def agree(self, place: str, terms: Terms) -> None:
         """Write the terms durably; a crash leaves the old ones or the new ones."""
         self._write(self._terms(place), terms.to_json())
 
-    def _write(self, path: Path, text: str, *, first: bool = False) -> None:
-        """Write a file durably, whole or not at all; ``first`` leaves one that is there."""
-        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_whole(path, text.encode("ascii"), replace=not first)
-
     def terms(self, place: str) -> Terms | None:
-        """The terms in the file; damaged ones are refused, never guessed."""
+        """Return the terms in the file; damaged ones are refused, never guessed."""
         path = self._terms(place)
         try:
             return Terms.from_json(path.read_text("ascii"))
@@ -181,36 +168,46 @@ class MessageFolder:
         except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
             raise ReleaseError(f"{path} cannot be read, and says how much you agreed to: restore it.") from None
 
+    def message(self, place: str, value: Datum, privacy_loss: float, asked: Bounds | Survey) -> Message:
+        """Return the message in the file, or a new one, stored durably before it is returned."""
+        return _draw(value, privacy_loss, asked, store=self.path / place)
+
     def _terms(self, place: str) -> Path:
         return self.path / f"{place}.terms"
 
-    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> Message:
-        """The message in the file, or a new one, stored durably before it is returned."""
-        return privatize(value, privacy_loss, bounds, store=self.path / place)
+    def _first(self, path: Path, text: str) -> str:
+        """Return what a file holds, this text if it is new; nothing if it cannot be read."""
+        try:
+            if not path.exists():
+                with suppress(FileExistsError):  # of two processes at once, one wins
+                    self._write(path, text, replace=False)
+            return path.read_text("ascii")
+        except (OSError, ValueError):
+            return ""
 
-    def answers(self, place: str, answers: Given, privacy_loss: float, survey: Survey) -> Message:
-        """The message in the file, or a new one, stored durably before it is returned."""
-        questions, layout = survey
-        return privatize_answers(answers, privacy_loss, questions, layout=layout, store=self.path / place)
+    def _write(self, path: Path, text: str, *, replace: bool = True) -> None:
+        """Write a file durably, whole or not at all."""
+        self.path.mkdir(parents=True, exist_ok=True, mode=0o700)
+        write_whole(path, text.encode("ascii"), replace=replace)
 
 
 class MessageMemory:
-    """Keeps all of it while the process lives: for programs that play people who do not exist."""
+    """Keeps all of it while the process lives, for programs that simulate participants."""
 
     def __init__(self) -> None:
         self._secrets: dict[str, str] = {}
         self._places: dict[str, str] = {}
-        self._kept: dict[str, tuple[float, Bounds | Survey, Message]] = {}
+        self._messages: dict[str, tuple[float, Bounds | Survey, Message]] = {}
         self._terms: dict[str, Terms] = {}
         self._lock = threading.Lock()
 
     def secret(self, token: str) -> str:
-        """The secret in memory, or a new one."""
+        """Return the secret in memory, or a new one."""
         with self._lock:
             return self._secrets.setdefault(token, new_secret())
 
     def place(self, token: str, name: str) -> str:
-        """The name in memory, or this one."""
+        """Return the name in memory, or this one."""
         with self._lock:
             return self._places.setdefault(token, name)
 
@@ -219,38 +216,38 @@ class MessageMemory:
         self._terms[place] = terms
 
     def terms(self, place: str) -> Terms | None:
-        """The terms kept."""
+        """Return the terms kept."""
         return self._terms.get(place)
 
-    def message(self, place: str, value: float, privacy_loss: float, bounds: Bounds) -> Message:
-        """The message in memory, or a new one."""
-        return self._once(place, privacy_loss, bounds, lambda: privatize(value, privacy_loss, bounds))
-
-    def answers(self, place: str, answers: Given, privacy_loss: float, survey: Survey) -> Message:
-        """The message in memory, or a new one."""
-        questions, layout = survey
-        return self._once(
-            place, privacy_loss, survey, lambda: privatize_answers(answers, privacy_loss, questions, layout=layout)
-        )
-
-    def _once(self, place: str, privacy_loss: float, asked: Bounds | Survey, draw: Callable[[], Message]) -> Message:
+    def message(self, place: str, value: Datum, privacy_loss: float, asked: Bounds | Survey) -> Message:
+        """Return the message in memory, or a new one."""
         with self._lock:
-            kept = self._kept.get(place)
+            kept = self._messages.get(place)
             if kept is None:
-                kept = self._kept[place] = (privacy_loss, asked, draw())
+                kept = self._messages[place] = (privacy_loss, asked, _draw(value, privacy_loss, asked))
         if kept[:2] != (privacy_loss, asked):
-            told = "A value was privatized before with another privacy loss or other bounds, or for other questions."
-            raise ReleaseError(told)
+            raise ReleaseError(
+                "A value was privatized before with another privacy loss or other bounds, or for other questions."
+            )
         return kept[2]
 
 
+def _draw(value: Datum, privacy_loss: float, asked: Bounds | Survey, store: Path | None = None) -> Message:
+    """Add noise to a number, or to answers, once if there is a place to store the result in."""
+    if isinstance(asked, Survey):
+        assert not isinstance(value, (int, float))
+        return privatize_answers(value, privacy_loss, asked.questions, layout=asked.layout, store=store)
+    assert isinstance(value, (int, float))
+    return privatize(value, privacy_loss, asked, store=store)
+
+
 def new_secret() -> str:
-    """256 random bits, by which a server knows this device."""
+    """Draw 256 random bits, by which a server recognises this device."""
     return SECRET_PREFIX + secrets.token_urlsafe(32)
 
 
 def default_folder() -> Path:
-    """Where they are kept if nobody says otherwise."""
+    """Return the folder to use if none is given."""
     named = os.environ.get("HUSHBID_STORE")
     if named:
         return Path(named)
@@ -258,7 +255,7 @@ def default_folder() -> Path:
 
 
 def place_name(url: str, campaign: str, participant: str) -> str:
-    """A name for what is kept for a participant of a campaign on a server: no link and no secret is part of it.
+    """Name what is kept for a participant of a campaign on a server; no link and no secret is part of the name.
 
     >>> place_name("https://Example.org:443", "c1", "p1") == place_name("https://example.org/", "c1", "p1")
     True

@@ -1,35 +1,38 @@
-"""Asking a server over HTTP, and asking again if the answer got lost.
+"""Ask a server over HTTP, and ask again if the answer got lost.
 
-Every call may be repeated without harm: reading changes nothing, PUT says what is to be so, and POST carries a key by
-which the server recognises that it has done this already, unless saying so twice means no more than once. So a broken
-connection or a server that is just starting is met with patience: a few attempts, with growing pauses, and then one
-sentence.
+Every request may be repeated without harm: GET changes nothing, PUT states what is to be so, and what must happen once
+carries a key by which the server recognises a repetition. So a broken connection, or a server that is just
+starting, is met with a few attempts and growing pauses, and then with one sentence.
+
+Threads may share a `Transport`; each uses a connection of its own while it waits for an answer.
 """
 
-import asyncio
+import json
 import random
+import secrets
 import ssl
+import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from types import ModuleType, TracebackType
-from typing import Any, TypeVar
+from typing import Any
 from urllib.parse import urlsplit
 
-from hushbid.client.calls import PREFIX, Call, Conversation, Work, answer, busy
-from hushbid.errors import InputError, MissingExtra, ServerFailed
+from hushbid.client.refusals import ConflictAfterRetry, refusal, strange
+from hushbid.errors import Conflict, InputError, MissingExtra, ServerFailed
 
-T = TypeVar("T")
+PREFIX = "/api/v1"
 ATTEMPTS = 8
 """Enough for a server to start again: pauses of ten seconds in all."""
 
 TIMEOUT = 30.0
-CONNECTIONS = 100
+_BUSY = frozenset({429, 502, 503, 504})
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.1, 5.0
 
 
 class Transport:
-    """Calls one server and waits for its answers; the connection is kept open between them."""
+    """Asks one server and waits for its answers; connections stay open between requests."""
 
     def __init__(
         self,
@@ -38,33 +41,60 @@ class Transport:
         token: str | None = None,
         attempts: int = ATTEMPTS,
         timeout: float = TIMEOUT,
-        sleep: Callable[[float], None] = time.sleep,
+        sleep: Callable[[float], object] = time.sleep,
         network: Any = None,
     ) -> None:
-        """``network`` stands in for the real one: an httpx transport, for tests."""
+        """``token`` says who asks; ``network`` is an httpx transport that replaces the real one in tests."""
+        if type(attempts) is not int or attempts < 1:
+            raise InputError(f"attempts must be a positive integer, got {attempts!r}.", field="attempts")
+        httpx = _httpx()
         self.url = _checked_url(url)
         self.headers = _bearer(token)
-        self._attempts = _checked_attempts(attempts)
-        self._sleep = sleep
-        self._client = _httpx().Client(
-            base_url=self.url + PREFIX, timeout=timeout, verify=_trust(self.url), transport=network
+        self.requests = 0
+        """How many were sent so far, repetitions included."""
+
+        self.pause = sleep
+        self._attempts = attempts
+        self._lost = httpx.TransportError
+        self._lock = threading.Lock()
+        self._client = httpx.Client(
+            base_url=self.url + PREFIX,
+            timeout=timeout,
+            # as many connections as threads ask at the same time
+            limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
+            verify=_trust(self.url),
+            transport=network,
         )
 
-    def run(self, conversation: Conversation[T]) -> T:
-        """Hold a conversation to its end."""
-        try:
-            asked = next(conversation)
-            while True:
-                asked = conversation.send(asked.do() if isinstance(asked, Work) else self._answer(asked))
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
+    def ask(
+        self,
+        method: str,
+        path: str,
+        content: Mapping[str, Any] | None = None,
+        *,
+        once: bool = False,
+        bearer: str | None = None,
+        query: Mapping[str, object] | None = None,
+        expect: str = "json",
+    ) -> Any:
+        """Send a request and return its answer, as ``"json"`` or ``"text"``; a refusal is raised.
 
-    def pause(self, seconds: float) -> None:
-        """Wait a little before asking how far something is."""
-        self._sleep(seconds)
+        ``once`` gives all attempts a common key, for what must not happen twice. ``bearer`` names who asks, if not the
+        transport's token. No secret is ever part of ``path`` or ``query``.
+        """
+        headers = self.headers if bearer is None else {**self.headers, **_bearer(bearer)}
+        if once:
+            headers = {**headers, "Idempotency-Key": secrets.token_hex(16)}
+        parts: dict[str, Any] = {"headers": headers}
+        if query:
+            parts["params"] = {name: str(value) for name, value in query.items() if value is not None}
+        if content is not None:
+            parts["json"] = content
+        response, attempt = self._patiently(method, path, parts)
+        return _answer(response, attempt, expect)
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close all connections; a request that is waiting for another attempt fails."""
         self._client.close()
 
     def __enter__(self) -> "Transport":
@@ -75,138 +105,57 @@ class Transport:
     ) -> None:
         self.close()
 
-    def _answer(self, call: Call) -> Any:
-        httpx = _httpx()
+    def _patiently(self, method: str, path: str, parts: Mapping[str, Any]) -> tuple[Any, int]:
+        """Return a response and which attempt it answers."""
         for attempt in range(1, self._attempts + 1):
-            last = attempt == self._attempts
+            last, asked = attempt == self._attempts, None
+            with self._lock:
+                self.requests += 1
             try:
-                response = self._client.request(call.method, call.path, **_parts(call, self.headers))
-            except httpx.TransportError as problem:
+                response = self._client.request(method, path, **parts)
+            except self._lost as problem:
                 if last:
-                    raise _unreachable(self.url, problem) from None
-                self._sleep(_pause(attempt))
-                continue
-            # an answer, unless the server asks for patience
-            asked = _seconds(response.headers.get("retry-after"))
-            if last or not busy(response.status_code):
-                return answer(call, response.status_code, response.content, attempt=attempt, retry_after=asked)
-            self._sleep(_pause(attempt, asked))
+                    raise ServerFailed(f"The server {self.url} cannot be reached: {type(problem).__name__}.") from None
+            else:
+                if last or response.status_code not in _BUSY:
+                    return response, attempt
+                asked = _retry_after(response)
+            self.pause(_pause(attempt, asked))
         raise AssertionError("the last attempt answers or raises")
 
 
-class AsyncTransport:
-    """A `Transport` for programs that hold many conversations at once, over shared connections."""
-
-    def __init__(
-        self,
-        url: str,
-        *,
-        attempts: int = ATTEMPTS,
-        timeout: float = TIMEOUT,
-        connections: int = CONNECTIONS,
-        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
-        network: Any = None,
-    ) -> None:
-        """``connections`` are open at most at once; further conversations wait for one, however long."""
-        httpx = _httpx()
-        self.url = _checked_url(url)
-        self.requests = 0
-        """How many were sent so far, repetitions included."""
-
-        self._attempts = _checked_attempts(attempts)
-        self._sleep = sleep
-        # A client for each connection: one client with many spends its time on looking for a free one.
-        self._clients = [
-            httpx.AsyncClient(
-                base_url=self.url + PREFIX,
-                timeout=timeout,
-                limits=httpx.Limits(max_connections=1, max_keepalive_connections=1),
-                verify=_trust(self.url),
-                transport=network,
-            )
-            for _ in range(connections)
-        ]
-        self._idle: asyncio.LifoQueue[Any] = asyncio.LifoQueue()
-        for client in self._clients:
-            self._idle.put_nowait(client)
-
-    async def run(self, conversation: Conversation[T]) -> T:
-        """Hold a conversation to its end."""
-        try:
-            asked = next(conversation)
-            while True:
-                if isinstance(asked, Work):
-                    asked = conversation.send(await asyncio.to_thread(asked.do))
-                else:
-                    asked = conversation.send(await self._answer(asked))
-        except StopIteration as end:
-            return end.value  # type: ignore[no-any-return]
-
-    async def close(self) -> None:
-        """Close all connections."""
-        for client in self._clients:
-            await client.aclose()
-
-    async def __aenter__(self) -> "AsyncTransport":
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        await self.close()
-
-    async def _answer(self, call: Call) -> Any:
-        httpx = _httpx()
-        for attempt in range(1, self._attempts + 1):
-            last = attempt == self._attempts
-            # held for the request only, not for the pause after it
-            client = await self._idle.get()
-            self.requests += 1
-            try:
-                response = await client.request(call.method, call.path, **_parts(call, {}))
-            except httpx.TransportError as problem:
-                if last:
-                    raise _unreachable(self.url, problem) from None
-                response = None
-            finally:
-                self._idle.put_nowait(client)
-            if response is None:
-                await self._sleep(_pause(attempt))
-                continue
-            asked = _seconds(response.headers.get("retry-after"))
-            if last or not busy(response.status_code):
-                return answer(call, response.status_code, response.content, attempt=attempt, retry_after=asked)
-            await self._sleep(_pause(attempt, asked))
-        raise AssertionError("the last attempt answers or raises")
+def _answer(response: Any, attempt: int, expect: str) -> Any:
+    """Return what a response says, or raise what it refuses."""
+    status, content = response.status_code, response.content
+    if status >= 400:
+        problem = refusal(status, content)
+        # an earlier attempt may have been carried out
+        if attempt > 1 and type(problem) is Conflict:
+            problem = ConflictAfterRetry(str(problem), field=problem.field, row=problem.row)
+        problem.retry_after = _retry_after(response)
+        raise problem
+    if status >= 300:
+        raise ServerFailed(f"The server at the other end redirects (status {status}); give its own address.")
+    if expect == "text":
+        return content.decode("utf-8", errors="replace")
+    try:
+        return json.loads(content) if content else {}
+    except ValueError:
+        raise strange("The answer is not JSON") from None
 
 
-def _parts(call: Call, headers: dict[str, str]) -> dict[str, Any]:
-    """A call in httpx's words."""
-    named = headers if call.bearer is None else {**headers, **_bearer(call.bearer)}
-    # the same key at every attempt
-    if call.key is not None:
-        named = {**named, "Idempotency-Key": call.key}
-    parts: dict[str, Any] = {"headers": named, "params": dict(call.query) or None}
-    if call.content is not None:
-        parts["json"] = call.content
-    return parts
-
-
-def _seconds(header: str | None) -> float | None:
-    """How long the server asks to wait; a date, or anything else, is not understood."""
+def _retry_after(response: Any) -> float | None:
+    """Return how many seconds the server asks to wait; None for a date, or anything else."""
+    header = response.headers.get("retry-after")
     return float(header) if header is not None and header.isascii() and header.isdigit() else None
 
 
-def _pause(attempt: int, asked: float | None = None) -> float:
-    """How long to wait after a failed attempt: what the server asks for, or longer each time and never in step."""
+def _pause(attempt: int, asked: float | None) -> float:
+    """Return how long to wait after a failed attempt: as the server asks, or longer each time."""
     if asked is not None:
         return min(asked, _LONGEST_PAUSE)
     # at random, so that clients that failed together do not come back together
     return min(_FIRST_PAUSE * 2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
-
-
-def _unreachable(url: str, problem: Exception) -> ServerFailed:
-    return ServerFailed(f"The server {url} cannot be reached: {type(problem).__name__}.")
 
 
 def _bearer(token: str | None) -> dict[str, str]:
@@ -224,25 +173,19 @@ def _checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _checked_attempts(attempts: int) -> int:
-    if type(attempts) is not int or attempts < 1:
-        raise InputError(f"attempts must be a positive integer, got {attempts!r}.", field="attempts")
-    return attempts
-
-
 def _trust(url: str) -> ssl.SSLContext:
-    """Whose certificates to believe. To read those of the whole world takes a while, and http:// asks for none."""
-    return _everybody_known() if urlsplit(url).scheme == "https" else _nobody()
+    """Return whose certificates to believe; http:// needs none, and reading the usual ones takes a while."""
+    return _usual_authorities() if urlsplit(url).scheme == "https" else _no_authority()
 
 
 @cache
-def _everybody_known() -> ssl.SSLContext:
-    known: ssl.SSLContext = _httpx().create_ssl_context()
-    return known
+def _usual_authorities() -> ssl.SSLContext:
+    context: ssl.SSLContext = _httpx().create_ssl_context()
+    return context
 
 
 @cache
-def _nobody() -> ssl.SSLContext:
+def _no_authority() -> ssl.SSLContext:
     return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 

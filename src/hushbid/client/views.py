@@ -1,13 +1,17 @@
-"""What a server tells its clients, read strictly where it matters and leniently where it may grow."""
+"""The answers of a server, read strictly where it matters and leniently where it may grow.
+
+A field of a plain type is read by its type (`_plain`); fields that decide on noise or money have readers of their own.
+"""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from hushbid.client.calls import an_object, strange
+from hushbid.client.messages import Bounds
+from hushbid.client.refusals import an_object, strange
 from hushbid.common.arrays import as_bounds
 from hushbid.common.money import MOST_DECIMALS
 from hushbid.errors import InputError, ServerFailed
@@ -15,7 +19,7 @@ from hushbid.estimation import Setting
 from hushbid.questions import Layout, Question, as_questions, layout_with, question_from_dict
 
 OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelivered"})
-"""The states of a campaign in which nobody is asked for anything any more."""
+"""The states of a campaign that asks participants for nothing any more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,8 +38,7 @@ class Campaign:
     @classmethod
     def from_dict(cls, values: Any) -> "Campaign":
         """Read an answer."""
-        found = an_object(values)
-        return cls(id=_text(found, "id"), state=_text(found, "state"), content=found)
+        return cls(**_plain(cls, values), content=an_object(values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,14 +69,7 @@ class Job:
     @classmethod
     def from_dict(cls, values: Any) -> "Job":
         """Read an answer."""
-        found = an_object(values)
-        problem = found.get("problem")
-        return cls(
-            **{name: _text(found, name) for name in ("id", "kind", "state", "step")},
-            done=_whole(found, "done") or 0,
-            total=_whole(found, "total") or 0,
-            problem=None if problem is None else str(problem),
-        )
+        return cls(**_plain(cls, values))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +77,16 @@ class Invitation:
     """One participant's way in; the server shows it once and keeps only a hash."""
 
     id: str
-    """Her pseudonym."""
+    """Their pseudonym."""
 
     label: str
-    """By which the analyst knows her: her external id, or a number."""
+    """By which the analyst knows them: an external id, or a number."""
 
     group: str | None
-    """Her group, if there are groups."""
+    """Their group, if there are groups."""
 
     token: str = field(repr=False)
-    """What stands behind the # of her link; it opens once."""
+    """What follows the # of the link; it opens once."""
 
     url: str
     """The server."""
@@ -99,34 +95,26 @@ class Invitation:
     """Whether it may change nothing, because it was made after a delivery."""
 
     stratum: str | None = None
-    """Her stratum, if there are strata."""
+    """Their stratum, if there are strata."""
 
     @classmethod
     def from_dict(cls, values: Any, url: str) -> "Invitation":
         """Read an answer."""
-        found = an_object(values)
-        group, stratum = found.get("group"), found.get("stratum")
-        return cls(
-            **{name: _text(found, name) for name in ("id", "label", "token")},
-            group=None if group is None else str(group),
-            stratum=None if stratum is None else str(stratum),
-            url=url,
-            reads_only=found.get("reads_only") is True,
-        )
+        return cls(**_plain(cls, {**an_object(values), "url": url}))
 
     @property
     def link(self) -> str:
-        """What to send her. The secret stands behind the #, which no browser sends to a server or puts into its log."""
+        """Return what to send them. No browser sends the secret, which follows the #, to a server."""
         return link_to(self.url, self.token)
 
 
 def link_to(url: str, token: str) -> str:
-    """The link with that token on a server."""
+    """Return the link with that token on a server."""
     return f"{url}/p#{token}"
 
 
 def split_link(link: str) -> tuple[str, str]:
-    """The server's address and the token in a link.
+    """Split a link into the server's address and the token.
 
     >>> split_link("https://example.org/hushbid/p#abc")
     ('https://example.org/hushbid', 'abc')
@@ -141,7 +129,7 @@ def split_link(link: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Participation:
-    """A campaign as one participant sees it, and where she stands in it."""
+    """A campaign as one participant sees it, and their part in it."""
 
     campaign: str
     """The campaign's identifier."""
@@ -150,55 +138,55 @@ class Participation:
     """What it is about."""
 
     campaign_state: str
-    """Where the campaign stands."""
+    """The campaign's state, as in `Campaign`."""
 
     participant: str
-    """Her pseudonym."""
+    """Their pseudonym."""
 
     state: str
-    """Where she stands: invited, declined, bid, promised, delivered, withdrawn and so on."""
+    """The participant's state: invited, declined, bid, promised, delivered, withdrawn and so on."""
 
     setting: Setting
-    """Whether the platform adds the noise, or her own device."""
+    """Whether the platform adds the noise, or the participant's own device."""
 
-    bounds: tuple[float, float] | None
+    bounds: Bounds | None
     """The public range of the data; None where there are questions."""
 
     questions: tuple[Question, ...]
     """What is asked, where it is more than one number; empty otherwise."""
 
     layout: Layout | None
-    """How the questions share her privacy loss; None without questions."""
+    """How the questions share the privacy loss; None without questions."""
 
     max_privacy_loss: float | None
     """The largest privacy loss that the campaign asks of anybody; None if the server does not say."""
 
     bid: float | None = field(repr=False)
-    """The bid she made last."""
+    """Their last bid."""
 
     takes_limits: bool
-    """Whether a bid may name the largest privacy loss that she accepts."""
+    """Whether a bid may name the largest privacy loss that the participant accepts."""
 
     limit: float | None = field(repr=False)
-    """The one that her last bid named; None if it named none."""
+    """The one that their last bid named; None if it named none."""
 
     must_agree: bool
-    """Whether a bid is refused until she has agreed to what the campaign states."""
+    """Whether a bid is refused before an agreement to what the campaign states."""
 
     agreed: bool
-    """Whether she has."""
+    """Whether the participant has agreed."""
 
     promised: float | None
-    """The privacy loss she is promised at most; None before it is decided."""
+    """The privacy loss that is promised at most; None before it is decided."""
 
     payment: int | None
-    """What she gets for delivering, in minor units; None before it is decided."""
+    """What a delivery is paid, in minor units; None before it is decided."""
 
     due: int
-    """What she is owed now, in minor units, the fee for taking part included."""
+    """What is owed now, in minor units, the fee for taking part included."""
 
     single_visit: bool
-    """Whether a bid comes with her value or answers, and nothing is delivered later."""
+    """Whether a bid comes with the value or answers, and nothing is delivered later."""
 
     currency: str
     """Of payment and what is due."""
@@ -211,41 +199,41 @@ class Participation:
 
     @property
     def wanted(self) -> bool:
-        """Whether her data are bought and still awaited."""
+        """Return whether data are bought from the participant and still pending."""
         return self.campaign_state == "delivering" and self.state == "promised"
 
     def cost(self, bid: float) -> float:
-        """What the promised privacy loss costs somebody with that cost at most, in minor units."""
+        """Return what the promised privacy loss costs at most, in minor units, at that cost per unit."""
         return bid * (self.promised or 0.0) * 10.0**self.decimals
 
     @classmethod
     def from_dict(cls, values: Any) -> "Participation":
         """Read an answer."""
-        found = an_object(values)
-        setting = found.get("setting")
+        answer = an_object(values)
+        setting = answer.get("setting")
         if setting not in ("central", "local"):
             raise strange("The server names no setting")
-        questions = _questions(found.get("questions"))
+        questions = _questions(answer.get("questions"))
         return cls(
-            **{name: _text(found, name) for name in ("campaign", "title", "campaign_state", "participant", "state")},
+            **_plain(cls, answer, but=frozenset({"agreed", "decimals"})),
             setting=setting,
-            bounds=None if questions else _bounds(found.get("bounds")),
+            bounds=None if questions else _bounds(answer.get("bounds")),
             questions=questions,
-            layout=_layout(questions, found.get("noise_groups")) if questions else None,
-            max_privacy_loss=_number(found, "max_privacy_loss"),
-            bid=_number(found, "bid"),
-            takes_limits=found.get("takes_limits") is True,
-            limit=_number(found, "limit"),
-            must_agree=found.get("must_agree") is True,
-            agreed=found.get("agreement") is not None,
-            promised=_number(found, "promised"),
-            payment=_whole(found, "payment"),
-            due=_whole(found, "due") or 0,
-            single_visit=found.get("single_visit") is True,
-            currency=_text(found, "currency"),
-            decimals=_decimals(found),
-            content=found,
+            layout=_layout(questions, answer.get("noise_groups")) if questions else None,
+            agreed=answer.get("agreement") is not None,
+            decimals=_decimals(answer),
+            content=answer,
         )
+
+
+def _plain(kind: type[Any], values: Any, but: frozenset[str] = frozenset()) -> dict[str, Any]:
+    """Read the fields of a dataclass whose types are plain, except those named."""
+    answer = an_object(values)
+    return {
+        one.name: _READERS[one.type](answer, one.name)
+        for one in fields(kind)
+        if one.type in _READERS and one.name not in but
+    }
 
 
 def _text(values: Mapping[str, Any], name: str) -> str:
@@ -253,6 +241,11 @@ def _text(values: Mapping[str, Any], name: str) -> str:
     if isinstance(found, str):
         return found
     raise strange(f"The answer has no {name}")
+
+
+def _perhaps_text(values: Mapping[str, Any], name: str) -> str | None:
+    found = values.get(name)
+    return None if found is None else str(found)
 
 
 def _number(values: Mapping[str, Any], name: str) -> float | None:
@@ -274,6 +267,24 @@ def _whole(values: Mapping[str, Any], name: str) -> int | None:
     raise ServerFailed(f"The answer's {name} is not a whole number.")
 
 
+def _whole_or_zero(values: Mapping[str, Any], name: str) -> int:
+    return _whole(values, name) or 0
+
+
+def _truth(values: Mapping[str, Any], name: str) -> bool:
+    return values.get(name) is True
+
+
+_READERS: dict[Any, Callable[[Mapping[str, Any], str], Any]] = {
+    str: _text,
+    str | None: _perhaps_text,
+    float | None: _number,
+    int | None: _whole,
+    int: _whole_or_zero,
+    bool: _truth,
+}
+
+
 def _decimals(values: Mapping[str, Any]) -> int:
     found = _whole(values, "decimals")
     if found is not None and 0 <= found <= MOST_DECIMALS:
@@ -281,7 +292,7 @@ def _decimals(values: Mapping[str, Any]) -> int:
     raise ServerFailed(f"The answer's decimals are not a whole number from 0 to {MOST_DECIMALS}.")
 
 
-def _bounds(found: Any) -> tuple[float, float]:
+def _bounds(found: Any) -> Bounds:
     if isinstance(found, (list, tuple)) and len(found) == 2 and all(type(end) in (int, float) for end in found):
         with suppress(InputError):
             return as_bounds(found)
@@ -289,7 +300,7 @@ def _bounds(found: Any) -> tuple[float, float]:
 
 
 def _questions(found: Any) -> tuple[Question, ...]:
-    """The questions; none where one number is asked for."""
+    """Read the questions; there are none where one number is asked for."""
     if found == []:
         return ()
     with suppress(InputError):

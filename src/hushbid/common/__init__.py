@@ -3,7 +3,6 @@
 - `arrays`: columns of numbers that a caller passes, checked, and rows named in a refusal
 - `numbers`: numbers as people read them
 - `documents`, `codec`: strict JSON with one spelling for each document, and dataclasses as documents
-- `held`, `shortest`: long columns of numbers in such documents, kept as arrays and written quickly
 - `durable`, `staging`: files that appear whole or not at all, and folders of them
 - `money`: currencies, minor units and rounding
 - `tables`: CSV, Parquet, Excel and data frames as columns

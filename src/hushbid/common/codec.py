@@ -29,7 +29,6 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray, IntArray
 from hushbid.common.documents import LARGEST_INTEGER, bytes_of, moment_text, number_of, number_text, text_of
-from hushbid.common.held import Doubles
 from hushbid.common.numbers import printable
 from hushbid.errors import HushbidError, RecordError
 
@@ -185,10 +184,6 @@ class Items:
         return [self.form.write(one) for one in found]
 
     def read(self, value: Any, place: Place) -> Any:
-        if isinstance(value, Doubles):
-            if isinstance(self.form, Number) and self.kept is not tuple:
-                return self.kept(value.numbers)
-            value = value.listed()
         if not isinstance(value, list):
             return place.wrong("a list", value)
         if self.size not in (None, len(value)):

@@ -1,8 +1,9 @@
 """One way to write plain values down, so that equal contents have equal bytes and one hash.
 
 The canonical form is JSON in ASCII on one line: keys sorted, no spaces, every float as the shortest decimal that reads
-back as the same double, integers as digits, infinities as the texts ``"inf"`` and ``"-inf"``. NaN has no form. Reading
-is as strict: a key that occurs twice and the words NaN and Infinity are refused, since readers differ on them.
+back as the same double (as orjson spells it), integers as digits, infinities as the texts ``"inf"`` and ``"-inf"``. NaN
+has no form. Reading is as strict: a key that occurs twice and the words NaN and Infinity are refused, since readers
+differ on them.
 """
 
 import gzip
@@ -11,77 +12,71 @@ import io
 import json
 import math
 import re
-import secrets
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
+import orjson
 
 from hushbid.common.durable import write_whole
-from hushbid.common.held import Doubles, Held, doubles_in, held_in, thawed, without_long_lists
-from hushbid.common.shortest import is_quick, joined_texts
 from hushbid.errors import HushbidError, OutputExists, RecordError, Unwritable
 
-_DEEPEST = 4  # everybody's numbers stand no deeper in a record
 _LEVEL = 4  # of compression: digits hardly shrink further, but take much longer
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 
 
 def canonical(content: Mapping[str, Any]) -> bytes:
-    """The canonical form of plain values, some of which may be `Doubles`."""
-    return b"".join(canonical_parts(content))
+    """The canonical form of plain values."""
+    return _written(content, orjson.OPT_SORT_KEYS)
 
 
 def compact(content: Mapping[str, Any]) -> bytes:
     """The canonical form but for the order of the keys, which stay as they are."""
-    return b"".join(canonical_parts(content, ordered=False))
+    return _written(content, 0)
 
 
-def canonical_parts(content: Mapping[str, Any], *, ordered: bool = True) -> list[bytes]:
-    """The canonical form in parts: what is long need not be copied to be hashed or written."""
+def _written(content: Mapping[str, Any], option: int) -> bytes:
     try:
-        return list(_written(held_in(content), _DEEPEST, ordered))
-    except (TypeError, ValueError) as problem:
+        _require_finite(content)
+        return _in_ascii(orjson.dumps(content, default=_as_number, option=option))
+    except (TypeError, ValueError) as problem:  # orjson's own errors are among these
         raise RecordError(f"A record must hold plain finite values only: {problem}.") from None
 
 
-def _written(value: Any, depth: int, ordered: bool) -> Iterator[bytes]:
-    """The parts of a JSON text: long lists of doubles and of texts, down to some depth, are written all at once."""
-    if isinstance(value, Doubles) and (text := value.written()) is not None:
-        yield text
-    elif depth > 0 and type(value) is dict and set(map(type, value)) <= {str} and _holds_long(value, depth):
-        before = b"{"
-        for name in sorted(value) if ordered else value:
-            yield before + json.dumps(name).encode("ascii") + b":"
-            yield from _written(value[name], depth - 1, ordered)
-            before = b","
-        yield b"}"
-    elif _is_long(value) and (text := _long_list(value)) is not None:
-        yield text
-    else:
-        plain_value = thawed(value)
-        yield json.dumps(plain_value, sort_keys=ordered, separators=(",", ":"), allow_nan=False).encode("ascii")
+def _require_finite(value: Any) -> None:
+    """Refuse NaN and infinities at any depth: orjson would write null."""
+    if isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError("a number is not finite")
+    elif isinstance(value, Mapping):
+        for one in value.values():
+            _require_finite(one)
+    elif isinstance(value, list | tuple):
+        kinds = set(map(type, value))
+        if kinds == {float}:
+            if not math.isfinite(sum(value)) and not all(map(math.isfinite, value)):
+                raise ValueError("a number is not finite")
+        elif not kinds <= {str, int}:
+            for one in value:
+                _require_finite(one)
 
 
-def _holds_long(value: Any, depth: int) -> bool:
-    """Whether there is a long list in it, no deeper than we look, or `Doubles`."""
-    if depth > 0 and type(value) is dict:
-        return any(_holds_long(one, depth - 1) for one in value.values())
-    return isinstance(value, Doubles) or _is_long(value)
+def _as_number(value: Any) -> float | dict[str, Any]:
+    """Write NumPy's doubles as doubles and mappings as objects; refuse all else that is not plain."""
+    if isinstance(value, float):
+        return float(value)
+    if isinstance(value, Mapping):
+        return dict(value)
+    raise TypeError(f"{type(value).__name__} has no form in JSON")
 
 
-def _is_long(value: Any) -> bool:
-    return type(value) is list and is_quick(len(value))
-
-
-def _long_list(value: list[Any]) -> bytes | None:
-    """A long list of finite floats, or of texts, as JSON; None if it holds anything else, or a text needs an escape."""
-    kinds = set(map(type, value))
-    if kinds == {float}:
-        return Doubles(np.array(value)).written()
-    return joined_texts(value) if kinds == {str} else None
+def _in_ascii(text: bytes) -> bytes:
+    """The same JSON with escapes for characters beyond ASCII, two of them for a character beyond 16 bits."""
+    if text.isascii():
+        return text
+    return _BEYOND_ASCII.sub(lambda sign: json.dumps(sign[0])[1:-1], text.decode()).encode("ascii")
 
 
 def plain(value: Any) -> Any:
@@ -101,66 +96,40 @@ def plain(value: Any) -> Any:
 
 def content_hash(content: Mapping[str, Any]) -> str:
     """SHA-256 of the canonical form, as hexadecimal text."""
-    return hash_of(canonical_parts(content))
+    return hash_of(canonical(content))
 
 
-def hash_of(parts: Iterable[bytes]) -> str:
+def hash_of(text: bytes) -> str:
     """SHA-256 of what is in canonical form already, as hexadecimal text."""
-    digest = hashlib.sha256()
-    for part in parts:
-        digest.update(part)
-    return digest.hexdigest()
-
-
-def with_hash(parts: Iterable[bytes], digest: str) -> Iterator[bytes]:
-    """The canonical form of a record from that of its content: of its keys, only ``format`` comes before ``hash``.
-
-    >>> parts = canonical_parts({"format": "f", "version": 1})
-    >>> b"".join(with_hash(parts, "ab")) == canonical({"format": "f", "hash": "ab", "version": 1})
-    True
-    """
-    stated = b'"hash":' + json.dumps(digest).encode("ascii") + b","
-    for part in parts:
-        before, comma, after = part.partition(b",") if stated else (part, b"", b"")
-        yield before + comma
-        if comma:
-            yield from (stated, after)
-            stated = b""
+    return hashlib.sha256(text).hexdigest()
 
 
 def parsed(text: bytes) -> dict[str, Any]:
-    """The plain values in a JSON text."""
-    try:
-        found = _loaded(text, unique_keys)
-    except (ValueError, RecursionError):
-        raise RecordError(
-            "A record must be JSON in which no key occurs twice and no number is NaN or infinite."
-        ) from None
+    """The plain values in a JSON text.
+
+    A text that is written as we write has one reading, which orjson finds quickly. It would not notice a key that
+    occurs twice, and reads large integers as floats: any other text is left to a slower and stricter reader.
+    """
+    found = _quickly(text)
+    if found is None:
+        try:
+            found = json.loads(text, object_pairs_hook=unique_keys, parse_constant=_no_constant)
+        except (ValueError, RecursionError):
+            raise RecordError(
+                "A record must be JSON in which no key occurs twice and no number is NaN or infinite."
+            ) from None
     if not isinstance(found, dict):
         raise RecordError(f"A record must be a JSON object, got {type(found).__name__}.")
     return found
 
 
-def parsed_held(text: bytes) -> Held:
-    """The same values, of which long lists of doubles stay arrays, if they are written as we write them."""
-    mark = secrets.token_hex(16)  # whoever wrote the text did not know it
-    short, lists = without_long_lists(text, mark)
-
-    def known(pairs: list[tuple[str, Any]]) -> Any:
-        return lists[pairs[0][1]] if pairs and pairs[0][0] == mark else unique_keys(pairs)
-
-    if lists:
-        try:
-            found = _loaded(short, known)
-        except (ValueError, RecursionError):  # no JSON, or a list stood in a string
-            return Held(parsed(text))
-        if isinstance(found, dict) and doubles_in(found) == len(lists):  # none of them in a list of lists
-            return Held(found)
-    return Held(parsed(text))
-
-
-def _loaded(text: bytes, pairs: Callable[[list[tuple[str, Any]]], Any]) -> Any:
-    return json.loads(text, object_pairs_hook=pairs, parse_constant=_no_constant)
+def _quickly(text: bytes) -> Any:
+    """The values in a text that is written as we write, keys in any order; None for any other text."""
+    try:
+        found = orjson.loads(text)
+        return found if _in_ascii(orjson.dumps(found)) == text.removesuffix(b"\n") else None
+    except (orjson.JSONDecodeError, TypeError):
+        return None
 
 
 def most_unpacked(packed: int) -> int:

@@ -3,7 +3,7 @@
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Any
 
@@ -11,7 +11,6 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray
 from hushbid.common.codec import Codec, Through
-from hushbid.common.held import Doubles
 from hushbid.common.numbers import cut_to
 from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure import noise
@@ -359,10 +358,6 @@ class Release:
         The estimate comes last: a file torn before it does not hold it; one that lacks only its closing bytes does.
         """
         return RELEASE.write(self)
-
-    def held(self) -> dict[str, Any]:
-        """The same, but for everybody's losses, which are an array still."""
-        return {**replace(self, privacy_loss=np.zeros(0)).to_dict(), "privacy_loss": Doubles(self.privacy_loss)}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Release":

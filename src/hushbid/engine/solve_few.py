@@ -10,7 +10,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.local_curves import LAPLACE
+from hushbid.allocation.local_curves import LAPLACE, RESPONSE
+from hushbid.allocation.local_problem import Supply
 from hushbid.allocation.problem import normal_scale
 from hushbid.common.arrays import HashArray
 from hushbid.engine.decisions import Idle, LookupKernel
@@ -125,20 +126,22 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
 def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
     """In the local setting: a cost below which everybody is who can matter, and how many of the cheapest do.
 
-    With ``k ≥ 2`` active, each supplies at least ``q = 1/4`` of ``1/V``, so ``Λ ≥ k/(4V)``; and everybody who is
-    active has a cost of at most ``P/(2√2)`` (in normal form), ``P = 1/Λ²``. So ``k ≤ 4·√(w/ψ_1)``,
-    ``w = 1/(2√2)``, also when any one person stays away; a low cap allows for less than a quarter each. Four times as
-    many are taken, for the dual bound too.
+    All active people but the last supply at least ``q₀``, what the concave branch of their curve or the cap begins
+    with, so ``Λ ≥ (k − 1)·q₀``; and everybody who is active has a cost of at most ``w·P`` (in normal form), where ``w``
+    is the most precision for a loss and ``P = 1/Λ²``. So ``k ≤ √(w/ψ_1)/q₀ + 1``, also when any one person stays away;
+    for an accuracy ``k ≤ Λ/q₀ + 1``. Four times as many are taken, for the dual bound too.
     """
     variance = float(population.variance)
+    curve = RESPONSE if population.setting.response else LAPLACE
+    supply = Supply.up_to(curve, population.largest_cap * math.sqrt(variance))
     if population.goal.kind == "accuracy":
-        few = _needed_for_accuracy(population, census)
+        finite = census.histogram.people
+        refuse_unreachable(population, finite, variance / (finite * supply.top))
+        wanted = variance / population.aim.number**2
     else:
         scale = normal_scale(population.error_weight, variance)
-        few = math.inf
-        if census.lowest > 0.0:
-            each = _least_supply(population.largest_cap, variance)
-            few = math.sqrt(LAPLACE.worthwhile * scale / census.lowest) / each + 2.0
+        wanted = math.sqrt(supply.worthwhile * scale / census.lowest) if census.lowest > 0.0 else math.inf
+    few = wanted / supply.turn_precision + 2.0
     most = int(min(4.0 * few + _AT_LEAST, MOST))
     # the bound exceeds what the driver takes, and so many are there
     if 2.0 * few > most and census.histogram.people > most:
@@ -158,19 +161,6 @@ def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tupl
         for goal, one in zip(goals, census.parts, strict=True)
     ]
     return tuple(cut for cut, _ in found), max(most for _, most in found)
-
-
-def _least_supply(cap: float, variance: float) -> float:
-    """What part of ``1/V`` each of several active people supplies at least: a quarter, or what a cap allows."""
-    square = variance * cap * cap
-    return 0.25 if square >= 1.0 else square / (square + 2.0)
-
-
-def _needed_for_accuracy(population: Population, census: Census) -> float:
-    """So many people at most are bought from for a given error: each but the last supplies a quarter of ``1/V``."""
-    variance, finite = float(population.variance), census.histogram.people
-    refuse_unreachable(population, finite, variance / finite)
-    return 4.0 * variance / population.aim.number**2 + 2.0
 
 
 def _population_of(run: Run, population: Population, people: Gathered) -> Population:

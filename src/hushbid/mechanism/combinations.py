@@ -19,13 +19,11 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, Literal
 
-from hushbid.allocation.problem import ONE_LOCAL_VARIANCE
 from hushbid.allocation.unsolved import (
     BY_RESPONSE,
-    CAPPED_RESPONSE,
-    LOCAL_CAPPED_ACCURACY,
     LOCAL_CAPS,
     LOCAL_STRATA,
+    LOCAL_VARIANCES,
 )
 from hushbid.errors import InputError
 from hushbid.estimation import Setting
@@ -156,15 +154,6 @@ CASES = (
     ),
     Case(
         state="not offered",
-        applies=lambda one: one.strata and one.response,
-        field="strata",
-        sentence="strata cannot be combined where a single yes/no question is asked in the local setting: it is"
-        " answered by randomised response, for which this is not implemented; ask it as a number from 0 to 1, make a"
-        " market of each stratum, or choose the central setting.",
-        reason="strata are not implemented for randomised response",
-    ),
-    Case(
-        state="not offered",
         applies=lambda one: (one.strata or one.each) and one.user_weight,
         field="user_weight",
         sentence="user_weight must be 0 with strata: what staying out is worth to people whose stratum has a mean of"
@@ -214,8 +203,8 @@ CASES = (
     Case(
         state="impossible",
         applies=lambda one: one.local and one.variances,
-        field="variance",
-        sentence=ONE_LOCAL_VARIANCE,
+        field=LOCAL_VARIANCES.field,
+        sentence=LOCAL_VARIANCES.sentence,
         reason=f"variances per person {_NP_HARD}",
     ),
     Case(
@@ -235,24 +224,10 @@ CASES = (
     ),
     Case(
         state="impossible",
-        applies=lambda one: one.cap == "each" and one.local and not one.response,
+        applies=lambda one: one.cap == "each" and one.local,
         field="{cap}",
         sentence=LOCAL_CAPS.sentence,
         reason=f"caps per person {_NP_HARD}",
-    ),
-    Case(
-        state="not offered",
-        applies=lambda one: one.cap != "none" and one.response,
-        field="{cap}",
-        sentence=CAPPED_RESPONSE.sentence,
-        reason="the best purchase under both has not been proved",
-    ),
-    Case(
-        state="not offered",
-        applies=lambda one: one.cap != "none" and one.local and one.goal == "accuracy",
-        field="{cap}",
-        sentence=LOCAL_CAPPED_ACCURACY.sentence,
-        reason="how the last person is bought from has not been proved",
     ),
     Case(
         state="impossible",

@@ -15,7 +15,6 @@ import numpy as np
 from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule, precedence
 from hushbid.common.arrays import FloatArray, IndexArray, rounded_sum, spread
 from hushbid.common.codec import Codec
-from hushbid.common.held import Doubles
 from hushbid.common.tables import Library, frame_of
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
@@ -119,15 +118,18 @@ class Decision:
 
     def plain(self) -> dict[str, Any]:
         """The decision as plain values that `fields_of_plain` reads back."""
-        return _written(self, self.columns(), self.rent_bounds)
-
-    def held(self) -> dict[str, Any]:
-        """The decision as `plain` has it, but for everybody's numbers, which are arrays still."""
-        nobody = np.zeros(0)
-        found = _written(self, dict.fromkeys(self.columns(), nobody), (nobody, nobody))
-        columns = {name: Doubles(column) for name, column in self.columns().items()}
-        lower, upper = map(Doubles, self.rent_bounds)
-        return {**found, "columns": {**found["columns"], **columns}, "rent_lower": lower, "rent_upper": upper}
+        return _WRITTEN.write(
+            _Written(
+                columns=_Columns(**{"limit": None, **self.columns()}),  # type: ignore[arg-type]
+                rent_lower=self.rent_bounds[0],
+                rent_upper=self.rent_bounds[1],
+                mse=self.mse,
+                worst_mse=self.worst_mse,
+                objective=self.objective,
+                incentive_error=self.incentive_error,
+                tie_order=self.tie_order,
+            )
+        )
 
     def __repr__(self) -> str:  # losses and payments tell what people bid: not for a log
         return (
@@ -509,26 +511,6 @@ class _Written:
 
 
 _WRITTEN = Codec(_Written, "outcome")
-
-
-def _written(
-    decided: Decision,
-    columns: Mapping[str, FloatArray],
-    rent_bounds: tuple[FloatArray, FloatArray] | RentBounds | EvenBounds,
-) -> dict[str, Any]:
-    """A decision with these columns as plain values."""
-    return _WRITTEN.write(
-        _Written(
-            columns=_Columns(**{"limit": None, **columns}),  # type: ignore[arg-type]
-            rent_lower=rent_bounds[0],
-            rent_upper=rent_bounds[1],
-            mse=decided.mse,
-            worst_mse=decided.worst_mse,
-            objective=decided.objective,
-            incentive_error=decided.incentive_error,
-            tie_order=decided.tie_order,
-        )
-    )
 
 
 def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:

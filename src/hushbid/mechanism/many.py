@@ -14,7 +14,8 @@ import numpy as np
 
 from hushbid.allocation import Price
 from hushbid.allocation.from_sums import Shares, SummedOptimum
-from hushbid.allocation.rule_from_sums import SummedRule, SummedRules
+from hushbid.allocation.pairs_from_sums import SummedRules
+from hushbid.allocation.rule import AllocationRule
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.summed import Counted
@@ -202,7 +203,7 @@ class _OneStratum:
         """The privacy losses of people of the stratum with these virtual costs."""
         return self.rules.summed.losses(self.stratum, costs)
 
-    def rule_for(self, costs: FloatArray) -> SummedRule:
+    def rule_for(self, costs: FloatArray) -> AllocationRule:
         """The allocation rule of imagined people of the stratum who are now at ``costs``."""
         return self.rules.of(self.stratum, costs)
 

@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike
 from hushbid.allocation import Accuracy, Allocation, Budget, Goal, HardBudget, ReplyRule
 from hushbid.common.arrays import FloatArray, as_floats, rounded_sum
 from hushbid.common.codec import header_problem
-from hushbid.common.held import thawed
 from hushbid.common.numbers import figure
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.errors import BidError, InputError, RecordError, UnknownFamily
@@ -363,14 +362,7 @@ class Outcome(Decision):
 
     def to_dict(self) -> dict[str, Any]:
         """Everything, as plain values; `from_dict` reads it back."""
-        return self._with_header(self.plain())
-
-    def held(self) -> dict[str, Any]:
-        """Everything as `to_dict` has it, but for everybody's numbers, which are arrays still."""
-        return self._with_header(Decision.held(self))
-
-    def _with_header(self, decided: dict[str, Any]) -> dict[str, Any]:
-        return {**_HEADER, "market": self.market.to_dict(), **decided}
+        return {**_HEADER, "market": self.market.to_dict(), **self.plain()}
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Outcome":
@@ -381,7 +373,7 @@ class Outcome(Decision):
         if wrong is not None:
             raise RecordError(wrong)
         plain = {name: one for name, one in values.items() if name not in ("market", *_HEADER)}
-        market: Any = thawed(values.get("market"))
+        market: Any = values.get("market")
         decided = fields_of_plain(plain)
         try:
             return cls(**decided, market=Market.from_dict(market))

@@ -148,7 +148,8 @@ class Truncated(ContinuousPrior):
         return np.maximum(self._prior._survival(c) - self._cut[1], 0.0) / self._total
 
     def _log_pdf(self, c: FloatArray) -> FloatArray:
-        return self._prior._log_pdf(c) - np.log(self._total)
+        found: FloatArray = self._prior._log_pdf(c) - np.log(self._total)
+        return found
 
     def _quantile(self, q: FloatArray) -> FloatArray:
         below, _ = self._cut

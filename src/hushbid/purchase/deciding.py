@@ -274,7 +274,7 @@ def record_of(
 
 def record_writer(record: Record) -> Write:
     """A function that writes a record to an open file."""
-    return lambda file: file.writelines(record.parts())
+    return lambda file: file.write(record.to_bytes())
 
 
 def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:

@@ -1,19 +1,21 @@
 """Bots that play whole campaigns: as a demonstration, as a test and as load.
 
-`play_campaign` conducts a campaign of its own with an analyst's credentials, `play_links` plays the participants of
-somebody else's. At the end every bot compares its receipt with what the server acknowledged: nothing may be lost,
-doubled or changed. `hushbid.server.bots` says what a single bot does.
+`play_campaign` conducts a campaign with an analyst's credentials, `play_links` plays the participants of another
+analyst's. Bots take turns in threads. At the end every bot compares its receipt with what the server acknowledged:
+nothing may be lost, doubled or changed. `hushbid.server.bots` says what a single bot does.
 """
 
-import asyncio
+import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from hushbid.client import AnalystClient, AsyncParticipantClient, AsyncTransport, MessageMemory, Participation
+from hushbid.client import AnalystClient, MessageMemory, ParticipantClient, Participation, Transport
 from hushbid.client.views import OVER
 from hushbid.errors import HushbidError, InputError, ServerFailed
 from hushbid.priors import Prior, parse_prior, prior_from_dict
@@ -113,7 +115,7 @@ def _latency(times: Sequence[float]) -> dict[str, float]:
     }
 
 
-async def play_campaign(
+def play_campaign(
     analyst: AnalystClient,
     settings: Mapping[str, Any],
     *,
@@ -129,46 +131,42 @@ async def play_campaign(
     """Draft a campaign, let bots play it, release and pay; ``identities`` gives bots external ids, ``stay_away`` is the
     share of those who do not come a second time.
 
-    ``network`` stands in for the real one, as for `hushbid.client.AsyncTransport`.
+    ``network`` replaces the real one, as for `hushbid.client.Transport`.
     """
     rng = np.random.default_rng(seed)
     groups, strata = _groups(settings, n), _strata(settings)
-    run = asyncio.to_thread
-    campaign = (await run(analyst.draft, settings)).id
+    campaign = analyst.draft(settings).id
     if identities or strata or groups[0][0] is not None:  # with ids, groups or strata people are named, else counted
         named = [
             {"id": f"bot-{k}", "group": group, "stratum": strata[k % len(strata)] if strata else None}
             for k, (group, _) in enumerate(groups)
         ]
-        invitations = await run(lambda: analyst.invite(campaign, people=named))
+        invitations = analyst.invite(campaign, people=named)
     else:
-        invitations = await run(lambda: analyst.invite(campaign, count=n))
+        invitations = analyst.invite(campaign, count=n)
     cast = people(strategy, [prior for _, prior in groups], _asked(settings), rng=rng, stay_away=stay_away)
-    stage = _Stage(progress, connections)
-    async with AsyncTransport(analyst.url, connections=connections, attempts=PATIENCE, network=network) as transport:
-        tokens = [invitation.token for invitation in invitations]
-        stage.transport = transport
-        bots = _bots(transport, tokens, cast, stage.tally, MessageMemory())
-        await run(analyst.open, campaign)
-        await stage.act("bidding", bots, Bot.bid)
+    with _Stage(analyst.url, progress, connections, network) as stage:
+        bots = stage.cast([invitation.token for invitation in invitations], cast)
+        analyst.open(campaign)
+        stage.act("bidding", bots, Bot.bid)
         with stage.timed("deciding"):
-            await run(analyst.close_bidding, campaign)
-            found = await run(analyst.wait, campaign)
+            analyst.close_bidding(campaign)
+            found = analyst.wait(campaign)
         if found.state == "delivering":
-            await stage.act("delivering", bots, Bot.deliver)
+            stage.act("delivering", bots, Bot.deliver)
             with stage.timed("releasing"):
-                await run(lambda: analyst.release(campaign, accept_nobody=True))
-                found = await run(analyst.wait, campaign)
-        await stage.act("receipts", bots, Bot.finish)
-    await run(analyst.mark_paid, campaign)
-    stage.tally.problems += await run(_audit, analyst, campaign, stage.tally)
-    estimate = await run(analyst.estimate, campaign) if found.state in ("released", "closed") else None
+                analyst.release(campaign, accept_nobody=True)
+                found = analyst.wait(campaign)
+        stage.act("receipts", bots, Bot.finish)
+    analyst.mark_paid(campaign)
+    stage.tally.problems += _audit(analyst, campaign, stage.tally)
+    estimate = analyst.estimate(campaign) if found.state in ("released", "closed") else None
     return Played(
         campaign=campaign, state=found.state, bots=bots, tally=stage.tally, seconds=stage.seconds, estimate=estimate
     )
 
 
-async def play_links(
+def play_links(
     url: str,
     tokens: Sequence[str],
     *,
@@ -179,33 +177,30 @@ async def play_links(
     patience: float = 3600.0,
     stay_away: float = 0.0,
     progress: Callable[[str], None] = lambda phase: None,
-    sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    sleep: Callable[[float], object] = time.sleep,
     network: Any = None,
 ) -> Played:
     """Play somebody else's campaign, given links to it; the bots wait for the analyst, for so many seconds at most."""
     if not tokens:
         raise InputError("There must be at least one link.")
-    stage = _Stage(progress, connections)
-    async with AsyncTransport(url, connections=connections, attempts=PATIENCE, network=network) as transport:
-        memory = MessageMemory()
-        first = AsyncParticipantClient(transport, tokens[0], keeper=memory)
-        # the first bot's view stands for all: one campaign, one state
-        view = await first.participation()
+    with _Stage(url, progress, connections, network) as stage:
+        first = stage.client(tokens[0])
+        # what the first bot sees holds for all: one campaign, one state
+        view = first.participation()
         asked = view.questions or view.bounds or ()
         rng = np.random.default_rng(seed)
         cast = people(strategy, [prior or _guess(view)] * len(tokens), asked, rng=rng, stay_away=stay_away)
-        stage.transport = transport
-        bots = _bots(transport, tokens, cast, stage.tally, memory)
+        bots = stage.cast(tokens, cast)
         waiting = _Waiting(first, patience, sleep)
         if view.campaign_state == "bidding":
-            await stage.act("bidding", bots, Bot.bid)
+            stage.act("bidding", bots, Bot.bid)
         with stage.timed("deciding"):
-            view = await waiting.until(frozenset({"delivering", *OVER}))
+            view = waiting.until(frozenset({"delivering", *OVER}))
         if view.campaign_state == "delivering":
-            await stage.act("delivering", bots, Bot.deliver)
+            stage.act("delivering", bots, Bot.deliver)
             with stage.timed("releasing"):
-                view = await waiting.until(OVER)
-        await stage.act("receipts", bots, Bot.finish)
+                view = waiting.until(OVER)
+        stage.act("receipts", bots, Bot.finish)
     estimate = view.content.get("estimate")
     return Played(
         campaign=view.campaign,
@@ -220,76 +215,74 @@ async def play_links(
 class _Stage:
     """Runs one phase after the other, so many bots at once, and notes how long each took."""
 
-    def __init__(self, progress: Callable[[str], None], at_once: int) -> None:
+    def __init__(self, url: str, progress: Callable[[str], None], at_once: int, network: Any) -> None:
         self.tally = Tally()
-        self.transport: AsyncTransport | None = None
-        self._turns = asyncio.Semaphore(at_once)
         self.seconds: dict[str, float] = {}
         self._progress = progress
+        self._memory = MessageMemory()
+        self._stopped = threading.Event()
+        # pauses end when the stage is left, so that an interrupt need not wait for patient bots
+        self._transport = Transport(url, attempts=PATIENCE, sleep=self._stopped.wait, network=network)
+        self._turns = ThreadPoolExecutor(at_once, thread_name_prefix="bot")
 
-    async def act(self, phase: str, bots: Sequence[Bot], what: Callable[[Bot], Awaitable[None]]) -> None:
-        """Let every bot do something; one that fails unforeseen is a problem, and the others go on."""
+    def client(self, token: str) -> ParticipantClient:
+        """Return a participant's client, over shared connections."""
+        return ParticipantClient(self._transport.url, token, keeper=self._memory, transport=self._transport)
 
-        async def turn(bot: Bot) -> None:
-            async with self._turns:  # a bot that waits for its turn is not waiting for the server
-                await what(bot)
+    def cast(self, tokens: Sequence[str], persons: Sequence[Person]) -> tuple[Bot, ...]:
+        """Give every person a link."""
+        return tuple(Bot(person, self.client(token), self.tally) for person, token in zip(persons, tokens, strict=True))
 
-        before = self._requests()
+    def act(self, phase: str, bots: Sequence[Bot], what: Callable[[Bot], None]) -> None:
+        """Let every bot do something; one that fails with a refusal is a problem, and the others go on."""
+
+        def turn(bot: Bot) -> None:
+            try:
+                what(bot)
+            except HushbidError as problem:
+                self.tally.problems.append(f"A {bot.person.strategy} bot failed while {phase}: {problem}")
+
+        before = self._transport.requests
         with self.timed(phase):
-            results = await asyncio.gather(*map(turn, bots), return_exceptions=True)
-        self.tally.requests[phase] = self._requests() - before
-        for bot, result in zip(bots, results, strict=True):
-            if isinstance(result, HushbidError):
-                self.tally.problems.append(f"A {bot.person.strategy} bot failed while {phase}: {result}")
-            elif isinstance(result, BaseException):
-                raise result
+            for done in [self._turns.submit(turn, bot) for bot in bots]:
+                done.result()
+        self.tally.requests[phase] = self._transport.requests - before
 
-    def _requests(self) -> int:
-        return 0 if self.transport is None else self.transport.requests
-
-    def timed(self, phase: str) -> "_Timer":
+    @contextmanager
+    def timed(self, phase: str) -> Iterator[None]:
         """Note how long something takes."""
         self._progress(phase)
-        return _Timer(self.seconds, phase)
+        began = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[phase] = time.perf_counter() - began
 
-
-class _Timer:
-    def __init__(self, seconds: dict[str, float], phase: str) -> None:
-        self._seconds, self._phase, self._began = seconds, phase, time.perf_counter()
-
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> "_Stage":
+        return self
 
     def __exit__(self, *problem: object) -> None:
-        self._seconds[self._phase] = time.perf_counter() - self._began
+        """End: bots that wait for their turn never get it, and those that ask fail at their next request."""
+        self._stopped.set()
+        self._turns.shutdown(wait=False, cancel_futures=True)
+        self._transport.close()
 
 
 class _Waiting:
     """Asks now and then, through one bot, how far the campaign is."""
 
-    def __init__(
-        self, client: AsyncParticipantClient, patience: float, sleep: Callable[[float], Awaitable[None]]
-    ) -> None:
+    def __init__(self, client: ParticipantClient, patience: float, sleep: Callable[[float], object]) -> None:
         self._client, self._left, self._sleep = client, patience, sleep
 
-    async def until(self, states: frozenset[str]) -> Participation:
+    def until(self, states: frozenset[str]) -> Participation:
         while True:
-            view = await self._client.participation()
+            view = self._client.participation()
             if view.campaign_state in states:
                 return view
             if self._left <= 0:
                 raise ServerFailed(f"The campaign is still {view.campaign_state}; the bots have waited long enough.")
             self._left -= _POLL_SECONDS
-            await self._sleep(_POLL_SECONDS)
-
-
-def _bots(
-    transport: AsyncTransport, tokens: Sequence[str], cast: Sequence[Person], tally: Tally, memory: MessageMemory
-) -> tuple[Bot, ...]:
-    return tuple(
-        Bot(person, AsyncParticipantClient(transport, token, keeper=memory), tally)
-        for person, token in zip(cast, tokens, strict=True)
-    )
+            self._sleep(_POLL_SECONDS)
 
 
 def _audit(analyst: AnalystClient, campaign: str, tally: Tally) -> list[str]:

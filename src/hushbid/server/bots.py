@@ -1,9 +1,9 @@
-"""One bot: a person who does not exist, at the other end of a link.
+"""One bot: a simulated participant at the other end of a link.
 
 It has a cost, a value and a strategy, and speaks to the server as any participant does, through
-`hushbid.client`; the server cannot tell it from a person. Strategies:
+`hushbid.client`; the server cannot distinguish it from a person. Strategies:
 
-    truthful      bids her cost and delivers what is bought
+    truthful      bids its cost and delivers what is bought
     overstate     bids half as much again
     understate    bids two thirds of it
     drop-out      bids, and never delivers
@@ -16,15 +16,16 @@ Where a campaign asks for price and answers in one visit, all of them give both 
 drop out of, and nobody comes back but to withdraw or to be late.
 """
 
+import threading
 import time
 from collections import Counter
-from collections.abc import Awaitable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
 
 import numpy as np
 
-from hushbid.client import AsyncParticipantClient, Participation
+from hushbid.client import ParticipantClient, Participation
 from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.priors import Prior
 from hushbid.questions import Choice, Number, Question
@@ -148,19 +149,25 @@ class Tally:
     roots: Counter[tuple[str, str]] = field(default_factory=Counter)
     """Root and key fingerprint on how many receipts."""
 
-    async def submit(self, kind: str, call: Awaitable[T]) -> T:
-        """Wait for a submission, and note how long it took."""
-        began = time.perf_counter()
-        found = await call
-        self.seconds.setdefault(kind, []).append(time.perf_counter() - began)
-        return found
+    lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
+    """Held to count, because bots act in several threads."""
 
-    async def refused(self, strategy: str, call: Awaitable[object]) -> None:
-        """Wait for a submission that must be refused."""
+    def submit(self, kind: str, call: Callable[[], T]) -> T:
+        """Make a submission, and note how long it took."""
+        began = time.perf_counter()
+        answer = call()
+        took = time.perf_counter() - began
+        with self.lock:
+            self.seconds.setdefault(kind, []).append(took)
+        return answer
+
+    def refused(self, strategy: str, call: Callable[[], object]) -> None:
+        """Make a submission that must be refused."""
         try:
-            await call
+            call()
         except (Conflict, NotAllowed):
-            self.refusals[strategy] += 1
+            with self.lock:
+                self.refusals[strategy] += 1
         else:
             self.problems.append(f"A {strategy} bot was not refused")
 
@@ -168,7 +175,7 @@ class Tally:
 class Bot:
     """One person at the other end of a link."""
 
-    def __init__(self, person: Person, client: AsyncParticipantClient, tally: Tally) -> None:
+    def __init__(self, person: Person, client: ParticipantClient, tally: Tally) -> None:
         self.person = person
         self.has_bid = False
         self.delivered = False
@@ -182,56 +189,56 @@ class Bot:
         self._client = client
         self._tally = tally
 
-    async def bid(self) -> None:
+    def bid(self) -> None:
         """While bids are taken."""
         person = self.person
         self.visits += 1
         if person.strategy == "decline":
-            await self._tally.submit("decline", self._client.decline())
+            self._tally.submit("decline", self._client.decline)
         elif not (person.strategy == "late" and person.early):
-            shown = await self._client.participation()
+            shown = self._client.participation()
             if shown.must_agree:
-                read = await self._client.consent()
-                await self._tally.submit("agree", self._client.agree(read["document"]))
+                read = self._client.consent()
+                self._tally.submit("agree", lambda: self._client.agree(read["document"]))
                 self.agreed = read["version"]
             self.limit = person.limit if shown.takes_limits else None
             self.single_visit = shown.single_visit
             value = person.value if shown.single_visit else None
-            said = self._client.bid(person.bid, value=value, limit=self.limit, offer=shown)
-            await self._tally.submit("bid", said)
+            self._tally.submit("bid", lambda: self._client.bid(person.bid, value=value, limit=self.limit, offer=shown))
             self.has_bid = True
             if person.strategy == "withdraw" and person.early:
-                await self._withdraw()
+                self._withdraw()
 
-    async def deliver(self) -> None:
+    def deliver(self) -> None:
         """While deliveries are taken."""
         person = self.person
         if person.strategy == "late" and person.early:
-            shown = await self._client.participation()
+            shown = self._client.participation()
             value = person.value if shown.single_visit else None
-            await self._tally.refused("late", self._client.bid(person.bid, value=value))  # bidding is over
+            self._tally.refused("late", lambda: self._client.bid(person.bid, value=value))  # bidding is over
         if not self.has_bid or self.withdrew or not self._has_a_reason_to_come():
             return
         self.visits += 1
-        self.offer = await self._client.participation()
+        offer = self.offer = self._client.participation()
         if self.single_visit:
-            if self.offer.state == "delivered":
-                await self._withdraw()
-        elif self.offer.wanted and person.strategy not in ("drop-out", "late"):
-            await self._tally.submit("deliver", self._send(self.offer))
+            if offer.state == "delivered":
+                self._withdraw()
+        elif offer.wanted and person.strategy not in ("drop-out", "late"):
+            self._tally.submit("deliver", lambda: self._send(offer))
             self.delivered = True
             if person.strategy == "withdraw":
-                await self._withdraw()
+                self._withdraw()
 
-    async def finish(self) -> None:
+    def finish(self) -> None:
         """When the campaign is over."""
         offer = self.offer
         if self.person.strategy == "late" and not self.person.early and offer is not None and offer.wanted:
-            await self._tally.refused("late", self._send(offer))
-        self.receipt = await self._client.receipt()
+            self._tally.refused("late", lambda: self._send(offer))
+        self.receipt = self._client.receipt()
         if self.single_visit:  # it has not looked since
             self.delivered = self.receipt.body.state == "delivered"
-        self._tally.roots[self.receipt.root.hex(), self.receipt.fingerprint] += 1
+        with self._tally.lock:
+            self._tally.roots[self.receipt.root.hex(), self.receipt.fingerprint] += 1
         self._tally.problems += [f"A {self.person.strategy} bot's {wrong}" for wrong in self._wrong(self.receipt)]
 
     @property
@@ -246,13 +253,13 @@ class Bot:
         """Whether it comes a second time: to learn what is bought and deliver it, or to take it back."""
         return self.person.comes_back and (not self.single_visit or self.person.strategy == "withdraw")
 
-    async def _send(self, offer: Participation) -> Participation:
+    def _send(self, offer: Participation) -> Participation:
         if offer.setting == "local":
-            return await self._client.deliver_privately(self.person.value, offer=offer)
-        return await self._client.deliver_value(self.person.value, offer=offer)
+            return self._client.deliver_privately(self.person.value, offer=offer)
+        return self._client.deliver_value(self.person.value, offer=offer)
 
-    async def _withdraw(self) -> None:
-        await self._tally.submit("withdraw", self._client.withdraw())
+    def _withdraw(self) -> None:
+        self._tally.submit("withdraw", self._client.withdraw)
         self.withdrew = True
 
     def _wrong(self, receipt: Receipt) -> Iterable[str]:

@@ -5,10 +5,10 @@ campaigns over HTTP: one that is over, one in which values are given, one in whi
 visitor can take part in two of them. Bots then go on answering, one every few seconds, until the demo is stopped.
 """
 
-import asyncio
 import secrets
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.client import AnalystClient, AsyncParticipantClient, AsyncTransport, MessageMemory, ParticipantClient
+from hushbid.client import AnalystClient, MessageMemory, ParticipantClient, Transport
 from hushbid.client.views import Invitation
 from hushbid.errors import HushbidError
 from hushbid.priors import parse_prior
@@ -31,6 +31,7 @@ ANALYST, AUDITOR = "demo", "auditor"
 _QUICK = Effort(least=10, most=60, seconds=0.7)
 _PAUSE_SECONDS = 2.5
 _PATIENCE = 3
+_AT_ONCE = 8
 _SEED = 7
 _VISITOR = "visitor@example.org"
 
@@ -140,41 +141,43 @@ class Demo:
 
     def _run(self) -> None:
         try:
-            asyncio.run(self._play())
+            self._play()
         except HushbidError as problem:
             if not self._stopped.is_set():
                 self._failed(str(problem))
 
-    async def _play(self) -> None:
-        with AnalystClient(self._url, token=self._token, attempts=_PATIENCE) as analyst:
-            async with AsyncTransport(self._url, connections=8, attempts=_PATIENCE) as transport:
-                # one that is over, a draft, one in delivery, one in bidding: something in every state
-                await play_campaign(analyst, _SLEEP, n=60, seed=_SEED, connections=8, identities=True)
-                analyst.draft(_DRAFT)
-                giving, deliverers = await self._in_delivery(analyst, transport)
-                naming, bidders = self._in_bidding(analyst, transport)
-                self._ready(Invited(naming=naming, giving=giving))
-                await self._trickle(bidders, deliverers)
+    def _play(self) -> None:
+        with (
+            AnalystClient(self._url, token=self._token, attempts=_PATIENCE) as analyst,
+            Transport(self._url, attempts=_PATIENCE) as transport,
+        ):
+            # one that is over, a draft, one in delivery, one in bidding: something in every state
+            play_campaign(analyst, _SLEEP, n=60, seed=_SEED, connections=_AT_ONCE, identities=True)
+            analyst.draft(_DRAFT)
+            giving, deliverers = self._in_delivery(analyst, transport)
+            naming, bidders = self._in_bidding(analyst, transport)
+            self._ready(Invited(naming=naming, giving=giving))
+            self._trickle(bidders, deliverers)
 
-    async def _in_delivery(self, analyst: AnalystClient, transport: AsyncTransport) -> tuple[str, list[Bot]]:
-        """A campaign that everybody has named a price in, the visitor one at which something is bought."""
+    def _in_delivery(self, analyst: AnalystClient, transport: Transport) -> tuple[str, list[Bot]]:
+        """Open a campaign and let everybody bid, the visitor a price at which something is bought."""
         campaign, visitor, bots = self._opened(analyst, transport, _RENT, 30)
-        await asyncio.gather(*(bot.bid() for bot in bots))
-        with ParticipantClient(self._url, visitor.token, keeper=self._memory, attempts=_PATIENCE) as client:
-            client.bid(0.6)
-            link = client.own_link()  # hers was used by this client
+        _all_at_once(Bot.bid, bots)
+        client = ParticipantClient(self._url, visitor.token, keeper=self._memory, transport=transport)
+        client.bid(0.6)
+        link = client.own_link()  # theirs was used by this client
         analyst.close_bidding(campaign)
-        await asyncio.to_thread(analyst.wait, campaign)
-        await asyncio.gather(*(bot.deliver() for bot in bots[:12]))
+        analyst.wait(campaign)
+        _all_at_once(Bot.deliver, bots[:12])
         return link, bots[12:]
 
-    def _in_bidding(self, analyst: AnalystClient, transport: AsyncTransport) -> tuple[str, list[Bot]]:
-        """A campaign in which the visitor has not answered yet."""
+    def _in_bidding(self, analyst: AnalystClient, transport: Transport) -> tuple[str, list[Bot]]:
+        """Open a campaign in which the visitor has not answered yet."""
         _, visitor, bots = self._opened(analyst, transport, _COMMUTE, 40)
         return visitor.link, bots
 
     def _opened(
-        self, analyst: AnalystClient, transport: AsyncTransport, settings: dict[str, Any], n: int
+        self, analyst: AnalystClient, transport: Transport, settings: dict[str, Any], n: int
     ) -> tuple[str, Invitation, list[Bot]]:
         campaign = analyst.draft(settings).id
         visitor, *others = analyst.invite(campaign, people=[_VISITOR, *(f"bot-{k}" for k in range(n))])
@@ -183,18 +186,24 @@ class Demo:
         cast = people("mixed", [parse_prior(settings["prior"])] * n, (low, high), rng=self._rng)
         tally = Tally()
         bots = [
-            Bot(person, AsyncParticipantClient(transport, one.token, keeper=self._memory), tally)
+            Bot(person, ParticipantClient(self._url, one.token, keeper=self._memory, transport=transport), tally)
             for person, one in zip(cast, others, strict=True)
         ]
         return campaign, visitor, bots
 
-    async def _trickle(self, bidders: list[Bot], deliverers: list[Bot]) -> None:
+    def _trickle(self, bidders: list[Bot], deliverers: list[Bot]) -> None:
         """Let one bot after the other act; what an analyst has closed meanwhile refuses them, which is fine."""
         waiting = [*zip(bidders, deliverers, strict=False), *((one, None) for one in bidders[len(deliverers) :])]
-        for reporter, deliverer in waiting:
-            if await asyncio.to_thread(self._stopped.wait, _PAUSE_SECONDS):
+        for bidder, deliverer in waiting:
+            if self._stopped.wait(_PAUSE_SECONDS):
                 return
             with suppress(HushbidError):
-                await reporter.bid()
+                bidder.bid()
                 if deliverer is not None:
-                    await deliverer.deliver()
+                    deliverer.deliver()
+
+
+def _all_at_once(what: Callable[[Bot], None], bots: Sequence[Bot]) -> None:
+    """Let bots act in threads; what goes wrong with one is raised."""
+    with ThreadPoolExecutor(_AT_ONCE) as threads:
+        list(threads.map(what, bots))

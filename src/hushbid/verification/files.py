@@ -4,8 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from hushbid import record
-from hushbid.common.documents import parsed, parsed_held, read_content
-from hushbid.common.held import Held
+from hushbid.common.documents import parsed, read_content
 from hushbid.errors import RecordError
 from hushbid.receipts import keys, log, receipt
 from hushbid.receipts.keys import KeyList
@@ -24,17 +23,17 @@ def read_document(path: str | Path) -> Document:
 def document_of(text: bytes, name: str) -> Document:
     """What the text holds; ``name`` is what an error calls it."""
     first = _first_of_several(text)
-    values = parsed_held(text) if first is None else Held(first)
+    values = parsed(text) if first is None else first
     found = values.get("format")
     if found == log.FORMAT:
         return log.read_log(text)
     if found not in (record.FORMAT, receipt.FORMAT, keys.FORMAT):
         raise RecordError(f"{name} is neither a record, a receipt, a list of keys nor a log of events.")
     if first is not None:
-        values = parsed_held(text)  # which tells that more stands behind it
+        values = parsed(text)  # which tells that more stands behind it
     if found == record.FORMAT:
         return Record.from_dict(values)
-    return Receipt.from_dict({**values}) if found == receipt.FORMAT else KeyList.from_dict({**values})
+    return Receipt.from_dict(values) if found == receipt.FORMAT else KeyList.from_dict(values)
 
 
 def _first_of_several(text: bytes) -> dict[str, Any] | None:

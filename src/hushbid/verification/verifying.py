@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from hushbid.common.documents import content_hash
+from hushbid.common.documents import hash_of
 from hushbid.errors import HushbidError, RecordError
 from hushbid.mechanism.releasing import outcome_key
 from hushbid.record import Record, totals
@@ -92,7 +92,7 @@ def _guarded(checks: Callable[[Facts], Iterator[Check]], facts: Facts) -> Iterat
 
 def _hash(record: Record) -> Check:
     try:
-        fits = content_hash(record.content) == record.hash
+        fits = hash_of(record.text) == record.hash
     except RecordError:
         fits = False
     problems = [] if fits else ["The hash does not fit the content"]

@@ -17,9 +17,8 @@ import xlsxwriter
 from click.testing import CliRunner
 
 from hushbid.cli import main
-from hushbid.common import shortest
 from hushbid.common.staging import write_file
-from hushbid.common.tables import Table, columns_of, csv_files, read_table, table_writer
+from hushbid.common.tables import Table, arrow_texts, columns_of, csv_files, read_table, table_writer
 from hushbid.errors import InputError, MissingExtra
 from hushbid.purchase.people import read_people
 
@@ -354,6 +353,6 @@ def test_many_rows_are_written_by_arrow_as_cell_by_cell(
         "delivered": ["yes", *["not asked"] * (count - 1)],
     }
     plain = lines_of(columns)
-    monkeypatch.setattr(shortest, "MANY", 1)
+    monkeypatch.setattr(arrow_texts, "MANY", 1)
     monkeypatch.setattr(csv_files, "_CHUNK", 2)
     assert lines_of(columns) == plain

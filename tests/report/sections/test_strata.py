@@ -54,7 +54,7 @@ def test_each_stratum_has_the_curve_that_prices_it(panel: Report) -> None:
 
 
 def test_a_difference_is_called_by_its_strata_and_may_be_negative() -> None:
-    outcome = decided(contrast=DIFFERENCE)
+    outcome = decided(contrast=DIFFERENCE, goal=Price(20_000))  # a difference of −4 and a noise of 0.08
     release = release_synthetic(plan_of(outcome, key="difference"), np.where(LABELS == "old", 3.0, 7.0)).release
     report = build_report(outcome, release, comparison="omit")
     assert report.question == "old − young"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from hushbid.client.calls import NoEntry, refusal
+from hushbid.client.refusals import LinkInvalid, refusal
 from hushbid.errors import (
     AlreadyReleased,
     CampaignError,
@@ -273,7 +273,7 @@ def test_a_refused_secret_says_why_and_since_when_for_programs_too(shared: Live)
         with shared.client(secret) as client:
             response = client.get("/participation")
         found = refusal(response.status_code, response.content)
-        assert isinstance(found, NoEntry)
+        assert isinstance(found, LinkInvalid)
         return found.reason, found.at is not None
 
     play = opened(shared.service)

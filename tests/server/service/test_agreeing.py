@@ -1,6 +1,5 @@
 """An agreement is an act that is stored: with its time, in the log, on the receipt, in both exports, word by word."""
 
-import asyncio
 import csv
 import hashlib
 import io
@@ -218,7 +217,7 @@ def test_programs_and_bots_agree_before_they_bid(service: Service) -> None:
         token = service.create_api_token("ann", "test")
         with AnalystClient(url, token=token) as analyst:
             stated = {**SETTINGS, "consent": CONSENT.to_dict()}
-            played = asyncio.run(play_campaign(analyst, stated, n=6, strategy="truthful"))
+            played = play_campaign(analyst, stated, n=6, strategy="truthful")
         assert played.ok, played.tally.problems
         assert len(service.agreements(play.who, played.campaign)["agreements"]) == 6
         ann = {"Authorization": f"Bearer {token}"}

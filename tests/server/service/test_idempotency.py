@@ -10,7 +10,7 @@ import pytest
 
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.server.service import Service
-from hushbid.server.service.idempotency import Repeatable
+from hushbid.server.service.idempotency import IdempotencyKey
 from hushbid.server.service.use_case import Asked
 from tests.server.crashing import process_of
 from tests.server.support import Installation, analyst, drafted, opened, secret_for, settings
@@ -25,12 +25,12 @@ def encode(found: Any) -> bytes:
     return json.dumps(shown).encode()
 
 
-def request(*, who: str = "u1", asked: bytes = b"request") -> Repeatable:
-    return Repeatable(who=who, key=KEY, asked=asked, encode=encode)
+def request(*, who: str = "u1", asked: bytes = b"request") -> IdempotencyKey:
+    return IdempotencyKey(who=who, key=KEY, asked=asked, encode=encode)
 
 
 def ask(service: Service, use_case: Asked[P, Any], *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
-    return service.once(request(), use_case, *args, **kwargs)
+    return use_case.once(request(), *args, **kwargs)
 
 
 def test_a_request_is_carried_out_once_under_its_key(installation: Installation) -> None:
@@ -38,7 +38,7 @@ def test_a_request_is_carried_out_once_under_its_key(installation: Installation)
         who = analyst(service)
 
         def draft(**differently: Any) -> tuple[bytes, bool]:
-            return service.once(request(**differently), service.draft, who, settings())
+            return service.draft.once(request(**differently), who, settings())
 
         first = draft()
         assert first[1] is False
@@ -55,7 +55,7 @@ def test_a_request_is_carried_out_once_under_its_key(installation: Installation)
 @pytest.mark.parametrize("wrong", ["short", "x" * 201, "\u0661" * 20, "spaces between words"])
 def test_a_key_that_others_could_guess_is_refused(wrong: str) -> None:
     with pytest.raises(InputError, match="Idempotency-Key"):
-        Repeatable(who="u1", key=wrong, asked=b"request", encode=encode)
+        IdempotencyKey(who="u1", key=wrong, asked=b"request", encode=encode)
 
 
 def test_what_was_refused_is_not_stored(service: Service) -> None:
@@ -88,7 +88,7 @@ def test_an_answer_that_cannot_be_made_undoes_the_change(service: Service) -> No
         raise ValueError("no answer")
 
     with pytest.raises(ValueError, match="no answer"):
-        service.once(Repeatable(who="u1", key=KEY, asked=b"request", encode=broken), service.draft, who, settings())
+        service.draft.once(IdempotencyKey(who="u1", key=KEY, asked=b"request", encode=broken), who, settings())
     assert service.campaigns(who).items == ()
 
 

@@ -9,7 +9,7 @@ entry, or NaN in a column of numbers. Any other cell that should hold a number, 
 truth values as well, is refused. Rows are counted from 0, the header not included, and a message about a cell names its
 row and what a spreadsheet calls it, never what it holds.
 
-The files: ``columns`` says what a column may hold, ``arrow`` reads those that Arrow brings, ``table`` gives numbers,
+The files: ``columns`` says what a column may hold, ``arrow`` and ``arrow_texts`` know Arrow's, ``table`` gives numbers,
 texts and ids of columns by name, ``csv_files``, ``workbooks`` and ``parquet`` know the formats, ``reading`` recognises
 what it is given, ``writing`` goes by the name, and ``frames`` makes a data frame of columns.
 """

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.common.shortest import (
+from hushbid.common.tables.arrow_texts import (
     array_of,
     concatenated,
     constant,

@@ -14,8 +14,8 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hushbid.common.arrays import first_row, rows_text
-from hushbid.common.shortest import is_quick, side_by_side
 from hushbid.common.tables.arrow import ArrowColumn, pyarrow, quick_lines
+from hushbid.common.tables.arrow_texts import is_quick, side_by_side
 from hushbid.common.tables.columns import MARKED, Column, Raw, Texts, harmless, without_mark
 from hushbid.common.tables.table import Table, rows_note
 from hushbid.errors import InputError

@@ -19,7 +19,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hushbid.common.documents import compact, parsed_held
+from hushbid.common.documents import compact, parsed
 from hushbid.common.durable import (
     create,
     give_name,
@@ -31,7 +31,6 @@ from hushbid.common.durable import (
     require_locks,
     sync,
 )
-from hushbid.common.held import held_in
 from hushbid.errors import AlreadyReleased, LedgerError, RecordError, Unwritable
 
 _TAIL = b"}\n"
@@ -166,7 +165,7 @@ def _opened(content: bytes) -> dict[str, Any] | None:
     if not (content.startswith(_head(text)) and content.endswith(_TAIL)):
         return None
     try:
-        return dict(held_in(parsed_held(text)))
+        return parsed(text)
     except RecordError:
         return None
 

@@ -94,7 +94,7 @@ def release_plan(
     found = stored(place, plan.key)
     if found is None:
         place, draw = place.resolve(), prepare_release(plan, data, accept_infinite_loss).draw
-        found = drawn_once(place, plan.key, lambda: draw_first(plan.key, draw, place).held())
+        found = drawn_once(place, plan.key, lambda: draw_first(plan.key, draw, place).to_dict())
     release = Release.from_dict(found)
     was_shown(plan.key)
     return release
@@ -131,7 +131,7 @@ def release_once(
     ours, folder = _process_marks(ask), ledger_folder(ledger)
 
     def draw(name: str) -> dict[str, object]:
-        return _listed(_remembered(ours, prepared.draw, folder), order).held()
+        return _listed(_remembered(ours, prepared.draw, folder), order).to_dict()
 
     settled = settle(folder, ask, draw, before_first)  # drawn now, or found
     kept, late = _stored_release(settled), tuple[int, ...]()
@@ -162,7 +162,7 @@ def release_summed(
     which sums cannot tell from other data.
     """
     folder, ours = ledger_folder(ledger), _process_marks(ask)
-    settled = settle(folder, ask, lambda name: _remembered(ours, lambda: draw(name), folder).held(), before_first)
+    settled = settle(folder, ask, lambda name: _remembered(ours, lambda: draw(name), folder).to_dict(), before_first)
     if not settled.same_data:
         raise settled.drawn.other_data(_OR_LATE)
     kept = _stored_release(settled)

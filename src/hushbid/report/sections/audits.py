@@ -191,8 +191,9 @@ def _accuracy_power(audit: AccuracyCheck, noise_share: float) -> float | None:
     if not audit.mse_uncertainty > 0.0:
         return None
     missing = (1.0 - TOO_LITTLE_NOISE**2) * noise_share
-    distance = missing * audit.formula_mse / (audit.mse_uncertainty * (1.0 - missing))
-    return 0.5 * math.erfc((_ACCURACY_TOLERANCE - distance) / math.sqrt(2.0))
+    distance = missing * audit.formula_mse / audit.mse_uncertainty
+    # the smaller error is measured more exactly, but judged by what the right one would vary by
+    return 0.5 * math.erfc((_ACCURACY_TOLERANCE - distance) / (1.0 - missing) / math.sqrt(2.0))
 
 
 def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:

@@ -14,7 +14,7 @@ from fastapi import Header, Request, Response
 
 from hushbid.server.api.schemas import encoded
 from hushbid.server.api.state import app_of
-from hushbid.server.service.idempotency import KEY_LETTERS, LONGEST_KEY, SHORTEST_KEY, Repeatable
+from hushbid.server.service.idempotency import KEY_LETTERS, LONGEST_KEY, SHORTEST_KEY, IdempotencyKey
 from hushbid.server.service.use_case import Asked
 
 P = ParamSpec("P")
@@ -58,8 +58,8 @@ class Once:
             return self._response(self._encode(await run(use_case, *args, **kwargs)))
         # another request under the same key is refused, so what is asked is stored too
         asked = await _fingerprint(self.request)
-        repeatable = Repeatable(who=self.who, key=self.key, asked=asked, encode=self._encode)
-        content, repeated = await run(lambda: app.service.once(repeatable, use_case, *args, **kwargs))
+        key = IdempotencyKey(who=self.who, key=self.key, asked=asked, encode=self._encode)
+        content, repeated = await run(lambda: use_case.once(key, *args, **kwargs))
         return self._response(content, {"Idempotency-Replayed": "true"} if repeated else None)
 
     def _encode(self, found: Any) -> bytes:

@@ -15,7 +15,7 @@ from hushbid.common.money import check_currency
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.mechanism.largest_loss import largest_loss
+from hushbid.mechanism.largest_loss import follows_from_terms, largest_loss
 from hushbid.priors import Grouped, Prior
 from hushbid.questions import Layout, Question
 from hushbid.server.domain.asked import QUESTIONS_SCHEMA, questions_of
@@ -427,7 +427,7 @@ class CampaignSettings:
     def _check_loss(self, market: Market) -> None:
         """Refuse a campaign that has no largest loss, or none that would be privacy."""
         name, stated = "max_privacy_loss", self.max_privacy_loss is not None
-        if not stated and market.takes_cap:
+        if not stated and market.takes_cap and not follows_from_terms(market.combination):
             raise InputError(f"{name} must be stated.", field=name)
         most = self.largest_loss
         if not LEAST_LOSS <= most <= _MOST_LOSS:

@@ -19,7 +19,7 @@ from hushbid.server.domain.views import CampaignView, Invitation
 from hushbid.server.pages import aside
 from hushbid.server.pages.numbers import Unreadable
 from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
-from hushbid.server.service.idempotency import Repeatable
+from hushbid.server.service.idempotency import IdempotencyKey
 
 router = APIRouter(include_in_schema=False)
 People = int | list[tuple[str, str | None, str | None]]
@@ -55,9 +55,9 @@ async def invite(request: Request, campaign: str) -> Response:
     try:
         people = _invited(form, strata=view.settings.strata is not None)
         names = ("page invite", found, _digest(people))
-        asked = visit.repeatable(form, *names, encode=_encoded)
+        asked = visit.once(form, *names, encode=_encoded)
         chosen: dict[str, Any] = {"count": people} if isinstance(people, int) else {"people": people}
-        await visit.app.run(lambda: service.once(asked, service.invite, visit.who, found, **chosen))
+        await visit.app.run(lambda: service.invite.once(asked, visit.who, found, **chosen))
     except ServerFailed:
         raise
     except Unreadable as unreadable:
@@ -111,8 +111,8 @@ async def renew(request: Request, campaign: str, person: str) -> Response:
     try:
         her = await visit.app.run(service.person, visit.who, found, person)
         assert her.label is not None
-        asked, label = visit.repeatable(form, *names, encode=_encoded), her.label
-        await visit.app.run(lambda: service.once(asked, service.renew_link, visit.who, found, label))
+        asked, label = visit.once(form, *names, encode=_encoded), her.label
+        await visit.app.run(lambda: service.renew_link.once(asked, visit.who, found, label))
     except Unreadable:
         return visit.go(f"/campaigns/{found}/people/{person}/link")
     except Conflict:
@@ -183,7 +183,9 @@ async def _made(visit: Visit, campaign: str, kept: str) -> Any:
     before = aside.kept(visit, kept)
     if before is None or before["asked"][1] != campaign:
         return None
-    asked = Repeatable(who=visit.who.id, key=before["once"], asked="\n".join(before["asked"]).encode(), encode=_encoded)
+    asked = IdempotencyKey(
+        who=visit.who.id, key=before["once"], asked="\n".join(before["asked"]).encode(), encode=_encoded
+    )
     answer = await visit.app.run(visit.app.service.answered, asked)
     if answer is None:
         return None

@@ -80,8 +80,8 @@ async def pay(request: Request, campaign: str) -> Response:
     try:
         if not (total.isascii() and total.isdigit() and len(total) <= 18):
             raise Unreadable("field.once")
-        asked = visit.repeatable(form, "page pay", found, total, *(labels or ()), encode=lambda _: _DONE)
-        await visit.app.run(lambda: service.once(asked, service.mark_paid, visit.who, found, labels, total=int(total)))
+        asked = visit.once(form, "page pay", found, total, *(labels or ()), encode=lambda _: _DONE)
+        await visit.app.run(lambda: service.mark_paid.once(asked, visit.who, found, labels, total=int(total)))
     except (Unreadable, HushbidError) as refused:
         return _refused(visit, found, refused)
     return visit.go(f"/campaigns/{found}/payments")

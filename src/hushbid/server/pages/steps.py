@@ -202,8 +202,8 @@ async def copy(request: Request, campaign: str) -> Response:
     form, found, service = await visit.form(), require_id(campaign), visit.app.service
     title, told = form.text("title"), "title"
     try:
-        asked = visit.repeatable(form, "page copy", found, title, encode=lambda view: str(view.id).encode())
-        made, _ = await visit.app.run(service.once, asked, service.copy, visit.who, found, title)
+        asked = visit.once(form, "page copy", found, title, encode=lambda view: str(view.id).encode())
+        made, _ = await visit.app.run(service.copy.once, asked, visit.who, found, title)
         return visit.go(f"/campaigns/{made.decode()}")
     except Unreadable:
         told = "again"

@@ -36,7 +36,7 @@ from hushbid.server.pages.numbers import Unreadable, Writing
 from hushbid.server.pages.static_files import address
 from hushbid.server.pages.texts import Texts, languages, negotiated
 from hushbid.server.service import Service
-from hushbid.server.service.idempotency import Repeatable, is_key
+from hushbid.server.service.idempotency import IdempotencyKey, is_key
 
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
@@ -154,12 +154,12 @@ class Visit:
         for name in (SECRET_COOKIE, BROWSER_COOKIE) if bits else (SECRET_COOKIE,):
             response.delete_cookie(cookie_name(self.app, name), path="/", secure=self.app.https, httponly=True)
 
-    def repeatable(self, form: "Form", *asked: str, encode: Callable[[Any], bytes]) -> Repeatable:
+    def once(self, form: "Form", *asked: str, encode: Callable[[Any], bytes]) -> IdempotencyKey:
         """What a form asks for, to be done once however often it arrives; its page gave it a key for that."""
         key = form.text("once")
         if not is_key(key):
             raise Unreadable("field.once")
-        return Repeatable(who=self.who.id, key=key, asked="\n".join(asked).encode(), encode=encode)
+        return IdempotencyKey(who=self.who.id, key=key, asked="\n".join(asked).encode(), encode=encode)
 
     async def form(self) -> "Form":
         """What was sent with a form that is ours; read only now that it is clear who sends it."""

@@ -26,7 +26,7 @@ In reading order:
 `audits`         checks of a campaign from its record and log alone, and attacks on its claims
 `accounts`       users, passwords, sessions, tokens
 `upkeep`         what happens by itself: at the start, and as time passes
-`idempotency`    requests that may arrive twice but must be carried out once
+`idempotency`    keys of requests that may arrive twice but must be carried out once
 `writer`         the one thread that changes anything, with group commit
 `jobs`           the one thread that works in the background
 ===============  =======================================================================================

@@ -41,14 +41,18 @@ class AlreadyDone(Exception):
 
 
 @dataclass(frozen=True, repr=False)
-class Repeatable:
-    """A request with a key, on its way through a use case that writes once."""
+class IdempotencyKey:
+    """A request's key, under which a use case is carried out once: ``service.draft.once(key, who, settings)``."""
 
     who: str
+    """Whose key it is: two callers may use the same one."""
+
     key: str
     asked: bytes
+    """What is asked for; another request under the same key is refused."""
+
     encode: Callable[[Any], bytes]
-    """The answer, made from what the use case returns."""
+    """Makes the answer from what the use case returns."""
 
     def __post_init__(self) -> None:
         if not is_key(self.key):
@@ -57,8 +61,8 @@ class Repeatable:
                 field="Idempotency-Key",
             )
 
-    def before(self, connection: Connection) -> bytes | None:
-        """The answer it got before, if any."""
+    def answer(self, connection: Connection) -> bytes | None:
+        """Return the answer that the request got before, if it was carried out."""
         found = jobs.remembered(connection, self._place)
         if found is None:
             return None
@@ -68,10 +72,10 @@ class Repeatable:
         return self._cipher().decrypt(sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:], None)
 
     def around(self, operation: Callable[[Transaction], T]) -> Callable[[Transaction], tuple[T, bytes]]:
-        """The operation that carries the request out unless that was done before, and stores the answer with it."""
+        """Return the operation that carries the request out, unless that was done before, and stores the answer."""
 
         def carried_out(tx: Transaction) -> tuple[T, bytes]:
-            before = self.before(tx.connection)
+            before = self.answer(tx.connection)
             if before is not None:
                 raise AlreadyDone(before)
             result = operation(tx)

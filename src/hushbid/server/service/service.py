@@ -12,11 +12,11 @@ from contextlib import ExitStack, contextmanager, suppress
 from datetime import datetime
 from functools import partial
 from pathlib import Path
-from typing import ParamSpec, Self, TypeVar
+from typing import Self, TypeVar
 
 from sqlalchemy import Connection
 
-from hushbid.errors import Conflict, HushbidError, InputError
+from hushbid.errors import Conflict, InputError
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.receipt import Receipt
 from hushbid.server.domain.settings import LEAST_PEOPLE
@@ -43,16 +43,15 @@ from hushbid.server.service import participation as participating
 from hushbid.server.service import payments as paying
 from hushbid.server.service import release as releasing
 from hushbid.server.service.forecast import Effort
-from hushbid.server.service.idempotency import AlreadyDone, Repeatable
+from hushbid.server.service.idempotency import IdempotencyKey
 from hushbid.server.service.jobs import Jobs
-from hushbid.server.service.use_case import Asked, Background, Change, Desk, Read, Steps, Submission
+from hushbid.server.service.use_case import Background, Change, Desk, Read, Steps, Submission
 from hushbid.server.service.writer import Writer
 from hushbid.server.store import campaigns as stored_campaigns
 from hushbid.server.store import jobs as stored_jobs
 from hushbid.server.store.database import Clock, Database, Transaction, lock_file, utc_now
 from hushbid.server.store.migrate import bind_installation, migrate
 
-P = ParamSpec("P")
 T = TypeVar("T")
 _MOST_CAP = 1e6
 
@@ -236,29 +235,10 @@ class Service:
         """The public keys by which receipts are checked."""
         return self.home.signing.listed()
 
-    def once(self, request: Repeatable, use_case: Asked[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
-        """Carry a request out unless that was done before under the same key: its answer, and whether it was.
-
-        As in ``service.once(request, service.draft, who, settings)``. The change and the answer become durable
-        together, so a request is carried out once even if the server is killed in the middle of it.
-        """
-        before = self.answered(request)
-        if before is not None:
-            return before, True
-        try:
-            return use_case.under(request, *args, **kwargs), False
-        except AlreadyDone as done:
-            return done.answer, True
-        except HushbidError:  # perhaps because the same request has just been carried out
-            before = self.answered(request)
-            if before is None:
-                raise
-            return before, True
-
-    def answered(self, request: Repeatable) -> bytes | None:
-        """The answer that a request got before, if it was carried out."""
+    def answered(self, key: IdempotencyKey) -> bytes | None:
+        """Return the answer that a request got before under its key, if it was carried out."""
         with self._read() as connection:
-            return request.before(connection)
+            return key.answer(connection)
 
     def tick(self) -> None:
         """What happens by itself as time passes; to be called every second or so."""

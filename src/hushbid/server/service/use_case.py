@@ -5,8 +5,8 @@ computes for seconds in between, takes the `Desk`. The service lists the functio
 `Steps` and their kin, and whoever calls ``service.draft(who, settings)`` passes what the function takes after that
 first argument. So nobody writes a signature twice, and mypy knows them all.
 
-A change may be asked for under a key (`hushbid.server.service.idempotency`): ``service.once(request, service.draft,
-who, settings)``.
+A change may be asked for under a key (`hushbid.server.service.idempotency`): ``service.draft.once(key, who,
+settings)``.
 """
 
 from abc import ABC, abstractmethod
@@ -18,10 +18,11 @@ from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, ove
 
 from sqlalchemy import Connection
 
+from hushbid.errors import HushbidError
 from hushbid.server.domain.views import JobView
 from hushbid.server.installation import Installation
 from hushbid.server.service.forecast import Effort
-from hushbid.server.service.idempotency import Repeatable
+from hushbid.server.service.idempotency import AlreadyDone, IdempotencyKey
 from hushbid.server.service.writer import Writer
 from hushbid.server.store.database import Clock, Transaction
 
@@ -136,22 +137,41 @@ class Asked(Generic[P, T]):
     prepare: Callable[P, Operation[T]]
     """Does what comes before the transaction, and returns what is done in it."""
 
-    write: Write
+    desk: Desk
     then: Callable[[T], object] | None = None
     """What follows once it is durable."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = self.write(self.name, self.prepare(*args, **kwargs))
+        result = self.desk.write(self.name, self.prepare(*args, **kwargs))
         if self.then is not None:
             self.then(result)
         return result
 
-    def under(self, request: Repeatable, *args: P.args, **kwargs: P.kwargs) -> bytes:
-        """Make the change with the answer to a request, stored in the same transaction. See `Service.once`."""
-        result, answer = self.write(self.name, request.around(self.prepare(*args, **kwargs)))
+    def once(self, key: IdempotencyKey, *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
+        """Make the change unless it was made before under this key; return the answer, and whether it was.
+
+        The change and the answer become durable together, so a request is carried out once even if the server is
+        killed in the middle of it.
+        """
+        before = self._answered(key)
+        if before is not None:
+            return before, True
+        try:
+            result, answer = self.desk.write(self.name, key.around(self.prepare(*args, **kwargs)))
+        except AlreadyDone as done:
+            return done.answer, True
+        except HushbidError:  # perhaps because the same request has just been carried out
+            before = self._answered(key)
+            if before is None:
+                raise
+            return before, True
         if self.then is not None:
             self.then(result)
-        return answer
+        return answer, False
+
+    def _answered(self, key: IdempotencyKey) -> bytes | None:
+        with self.desk.read() as connection:
+            return key.answer(connection)
 
 
 class Change(UseCase[HasDesk, Asked[P, T]], Generic[P, T]):
@@ -164,7 +184,7 @@ class Change(UseCase[HasDesk, Asked[P, T]], Generic[P, T]):
 
     def of(self, server: HasDesk) -> Asked[P, T]:
         """The change, which prepares nothing."""
-        return Asked(self._name, self._operation, server.desk.write)
+        return Asked(self._name, self._operation, server.desk)
 
     def _operation(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
         return lambda tx: self._function(tx, *args, **kwargs)

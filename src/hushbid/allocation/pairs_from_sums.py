@@ -1,7 +1,7 @@
 """How the optimum answers to one person's cost, of strata known through sums.
 
 The people asked about are imagined: each is somebody of one stratum, now at a given cost. Who is active is found from
-guess to guess as in :mod:`hushbid.allocation.rule`. What follows is computed from changes only: with the
+guess to guess as in :mod:`hushbid.allocation.pairs_by_pieces`. What follows is computed from changes only: with the
 sums of each stratum taken about its present mean ``m``, people who come and go change ``(U, m, Q)`` by
 
     δU = d₀,    δm = d₁/(U + d₀),    δQ = d₂ − d₁²/(U + d₀),        d_j = Σ ±(ψ − m)^j,
@@ -18,9 +18,10 @@ from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.from_sums import SummedOptimum
 from hushbid.allocation.pieces import Stratum
-from hushbid.allocation.reply_rules import Replies
+from hushbid.allocation.reply_rules import Answers
+from hushbid.allocation.rule import AllocationRule
 from hushbid.allocation.targets import Change, Present
-from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 
 
 def _change(size: float, total: float, d0: FloatArray, d1: FloatArray, d2: FloatArray) -> Change:
@@ -38,18 +39,22 @@ class SummedRules:
         self._all, self._each = _elsewhere(summed)
         self._views: dict[int, tuple[Surroundings, list[FloatArray]]] = {}
 
-    def of(self, stratum: int, costs: FloatArray) -> "SummedRule":
+    def of(self, stratum: int, costs: FloatArray) -> AllocationRule:
         """Return the rule of imagined people of one stratum, who are now at ``costs`` below its level."""
         if stratum not in self._views:
             summed = self.summed
             view = Surroundings.of(summed.people, summed.pieces, stratum)
             terms = _outward(summed.people[stratum], summed.counts[stratum], summed.moments[stratum][1])
             self._views[stratum] = view, terms
-        return SummedRule(self.summed, stratum, costs, *self._views[stratum], self._all, self._each[stratum])
+        pairs = PairsFromSums(self.summed, stratum, costs, *self._views[stratum], self._all, self._each[stratum])
+        codes, caps = np.full(costs.size, stratum), np.broadcast_to(math.inf, costs.shape)
+        return AllocationRule(self.summed.form, codes, caps, pairs)
 
 
-class SummedRule:
+class PairsFromSums:
     """The optimum as a function of the cost of each of some imagined people of one stratum."""
+
+    blur = 0.0
 
     def __init__(
         self,
@@ -59,11 +64,11 @@ class SummedRule:
         view: Surroundings,
         terms: list[FloatArray],
         everywhere: Change,
-        hers: Change,
+        own: Change,
     ) -> None:
         self._summed, self._form, self._own_stratum = summed, summed.form, summed.people[stratum]
         self._now = Present(summed.mean, summed.spread, summed.floor, summed.at)
-        self._view, self._terms, self._all, self._hers = view, terms, everywhere, hers
+        self._view, self._terms, self._all, self._own_changes = view, terms, everywhere, own
         self._lowest = summed.strata[stratum].lowest
         self._total, self._mean, _ = summed.moments[stratum]
         self._own = (costs - self._lowest) / summed.form.scale
@@ -74,44 +79,39 @@ class SummedRule:
         self._place = np.where(listed, last, -1)
         self._rank = np.where(listed, last, np.maximum(offset.searchsorted(self._own) - 1, 0))
 
-    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
-        """The optimum if person ``rows[j]`` had cost ``costs[j]``, not below her own (``inf``: were not there).
+    def dearest(self, rows: IndexArray) -> FloatArray:
+        """Return the costs above which people are not bought from: without caps none."""
+        return np.full(rows.size, math.inf)
 
-        Values count from the present one.
-        """
+    def answers(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
+        """Return the optimum if people had these costs, not below their own; values count from the present one."""
+        form, now, target = self._form, self._now, self._form.target
         pairs = Deviations(
             view=self._view,
             mass=np.ones(rows.size),
             own=self._own[rows],
-            to=(costs - self._lowest) / self._form.scale,
-            cost=costs / self._form.scale,
+            to=(costs - self._lowest) / form.scale,
+            cost=costs / form.scale,
             place=self._place[rows],
             rank=self._rank[rows],
         )
-        with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
-            # those who do not settle go to and fro between neighbours by rounding
-            at, level, found, _ = pairs.follow(self._form.target, self._now.at)
-            lost = ~(at < math.inf)
-            value, loss, mse = self._answers(pairs, at, level, found, lost)
-        return Replies(np.where(lost, math.inf, value), np.where(lost, 0.0, loss), np.where(lost, math.inf, mse))
-
-    def _answers(
-        self, pairs: Deviations, at: FloatArray, level: FloatArray, found: Sums, lost: BoolArray
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        form, now, target = self._form, self._now, self._form.target
-        change, above = self._changes(pairs, at, level, found)
+        # those who do not settle go to and fro between neighbours by rounding
+        at, level, found, _ = pairs.follow(target, now.at)
+        lost = ~(at < math.inf)
+        change, (total, moved) = self._changes(pairs, at, level, found)
         mean, spread, floor = now.mean + change.mean, now.spread + change.spread, now.floor + change.floor
         new = target.root(mean, spread, floor)
-        if target.kind == "budget":
-            value = budget_values(form, pairs, level, found, lost)
-        else:
-            value = form.objective(target.value_change(now, change, new))
-        strength = 1.0 / (target.step(new, self._summed.paid + change.paid(now, new)) * math.sqrt(form.unit))
-        total, moved = above
-        # how far her stratum's level is above her cost
+        step = target.step(new, self._summed.paid + change.paid(now, new))
+        # how far the level of the stratum is above each cost
         over = self._mean - pairs.to + (moved + self._own_stratum.size * new) / total
-        loss = np.where(pairs.to < math.inf, np.maximum(over, 0.0), 0.0) * strength
-        return value, loss, target.reported_error(form.factor * (floor + mean / new))
+        loss = np.where(lost | (pairs.to == math.inf), 0.0, np.maximum(over, 0.0) / step)
+
+        def values() -> FloatArray:
+            if target.kind == "budget":
+                return np.where(lost, math.inf, budget_values(target.number, pairs, level, found, lost))
+            return np.where(lost, math.inf, target.value_change(now, change, new))
+
+        return Answers(values, loss, np.where(lost, math.inf, floor + mean / new))
 
     def _changes(
         self, pairs: Deviations, at: FloatArray, level: FloatArray, found: Sums
@@ -125,7 +125,7 @@ class SummedRule:
             return hers, (self._total + d0, d1)
         k = np.maximum(self._own_stratum.key.searchsorted(at), 1)
         parts = (
-            getattr(hers, name) + getattr(self._all, name)[found.piece] - getattr(self._hers, name)[k]
+            getattr(hers, name) + getattr(self._all, name)[found.piece] - getattr(self._own_changes, name)[k]
             for name in ("mean", "spread", "floor")
         )
         return Change(*parts), (self._total + d0, d1)

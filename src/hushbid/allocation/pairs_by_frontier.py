@@ -8,13 +8,12 @@ Values count from the present optimum, as differences: see :mod:`hushbid.allocat
 """
 
 import math
-from collections.abc import Callable
 from functools import cached_property
 
 import numpy as np
 
+from hushbid.allocation.budget_by_frontier import BudgetPairs
 from hushbid.allocation.capped import Found, free_losses, optimum
-from hushbid.allocation.capped_budget import BudgetRule
 from hushbid.allocation.caps import (
     affordable,
     beside,
@@ -26,36 +25,28 @@ from hushbid.allocation.caps import (
     one_population,
     zero_cost_people,
 )
-from hushbid.allocation.central_problem import CentralProblem, limited
+from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points, meet, settle
 from hushbid.allocation.pool import Moves
 from hushbid.allocation.pool_change import value_changes
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import search
-from hushbid.allocation.reply_rules import Replies
+from hushbid.allocation.reply_rules import Answers
 from hushbid.allocation.valley import single_minimum_up_to
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.errors import InputError, MarketError
+from hushbid.errors import MarketError
 
-_CHUNK = 1 << 13
 _SEARCHED = 256
 """So many pairs are searched together."""
 
 _DIGITS = 2.0**-60
 _ROUNDS = 40
-Answer = tuple[FloatArray | Callable[[], FloatArray], FloatArray, FloatArray]
-"""Value, loss and error of each pair, in normal units."""
 
 
-class CappedRule:
+class PairsByFrontier:
     """The optimum under caps as a function of one person's cost, everybody else's fixed."""
 
     def __init__(self, problem: CentralProblem) -> None:
-        if problem.form.target.kind == "budget" and problem.form.sizes.size > 1:
-            raise InputError(
-                "with strata and a Budget max_loss must be infinite: under caps a higher cost may raise a loss there.",
-                field="max_loss",
-            )
         self._problem = problem = affordable(problem)
         self._rows = np.flatnonzero(problem.costs < math.inf)
         each = cheapest_first(problem, self._rows)
@@ -71,7 +62,7 @@ class CappedRule:
         self._losses, self._least = most_accurate(problem, self._rows)
         self._now = self._present()
         self._boxes: list[Populations] | None = None
-        self._budget = BudgetRule(problem, self) if problem.form.target.kind == "budget" else None
+        self._budget = BudgetPairs(problem, self) if problem.form.target.kind == "budget" else None
 
     def _present(self) -> Found | None:
         """The present optimum if anything is paid; None where there is none."""
@@ -96,44 +87,14 @@ class CappedRule:
                 most = max(most, min(away * float(pool.mass.max()) / float(points.sigma[0]), float(pool.cap.max())))
         return most
 
-    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
-        """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j.
+    def dearest(self, rows: IndexArray) -> FloatArray:
+        """Return the costs above which people are not bought from, in the caller's money."""
+        return dearest(self._problem, rows)
 
-        Values are those of the objective less the present one.
-        """
-        problem = self._problem
-        within, dear = limited(costs, problem.form.limits), dearest(problem, rows)
-        never = (within > dear) & (within < math.inf)
-        within = np.where(never, dear, within)
-        loss, mse = np.empty(rows.size), np.empty(rows.size)
-        parts: list[tuple[IndexArray, FloatArray | Callable[[], FloatArray]]] = []
-        codes = problem.codes[rows]
-        for g in np.unique(codes).tolist():
-            mine = np.flatnonzero(codes == g)
-            for begin in range(0, mine.size, _CHUNK):
-                part = mine[begin : begin + _CHUNK]
-                value, loss[part], mse[part] = self._answer(g, rows[part], within[part])
-                parts.append((part, value))
-        loss[never] = 0.0
-        root = math.sqrt(problem.form.unit)
-        capped_at = loss >= normal_caps(problem, rows) * (1.0 - 1e-15)
-        losses = np.where(capped_at, problem.caps[rows], np.minimum(loss / root, problem.caps[rows]))
-
-        def values() -> FloatArray:
-            found = np.empty(rows.size)
-            for part, value in parts:
-                found[part] = value() if callable(value) else value
-            # beyond the limits a loss stays the same, and the value goes on as a line
-            beyond = (within != costs) & (losses > 0.0)
-            found *= problem.form.money
-            found[beyond] += (losses * (costs - within))[beyond] if beyond.any() else 0.0
-            return found
-
-        return Replies(values, losses, mse * problem.form.factor, self.blur / root)
-
-    def _answer(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answer:
+    def answers(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
+        """Return the optimum if people of a stratum had these costs; values count from the present one."""
         if self._budget is not None:
-            return self._budget.answer(stratum, rows, costs)
+            return self._budget.answers(stratum, rows, costs)
         if self._problem.form.target.kind == "price":
             return self._for_price(stratum, rows, costs)
         return self._for_accuracy(stratum, rows, costs)
@@ -205,11 +166,12 @@ class CappedRule:
             return np.zeros(points.t.size)
         if self._now is None:
             return points.expense + (points.mse if target.kind == "price" else 0.0)
-        return value_changes(populations, target.number if target.kind == "price" else points.price, now, points)
+        weight = np.full(points.t.size, target.number) if target.kind == "price" else points.price
+        return value_changes(populations, weight, now, points)
 
     # -- a price -------------------------------------------------------------------------------------------------------
 
-    def _for_price(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answer:
+    def _for_price(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
         problem, populations = self._problem, self.moved(stratum, rows, costs)
         value, loss, mse = np.full(rows.size, math.inf), np.zeros(rows.size), np.full(rows.size, math.inf)
         searched = self._payable(stratum, rows, costs)
@@ -243,7 +205,7 @@ class CappedRule:
             error, own = self._without_pay(int(rows[j]), bool(costs[j] == 0.0))
             if error <= value[j] + present:
                 value[j], loss[j], mse[j] = error - present, own, error
-        return value, loss, mse
+        return Answers(lambda: value, loss, mse)
 
     @cached_property
     def _worst(self) -> float:
@@ -293,7 +255,7 @@ class CappedRule:
 
     # -- an accuracy ---------------------------------------------------------------------------------------------------
 
-    def _for_accuracy(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answer:
+    def _for_accuracy(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
         problem, wanted = self._problem, self._problem.form.target.number
         value, loss, mse = np.full(rows.size, math.inf), np.zeros(rows.size), np.full(rows.size, math.inf)
         least = self.least_errors(rows, costs < math.inf)
@@ -315,7 +277,7 @@ class CappedRule:
         points, value[unsolved] = self.near(populations)
         loss[unsolved] = populations.moves.losses(points.levels.stratum(stratum), points.sigma)
         mse[unsolved] = wanted
-        return value, loss, mse
+        return Answers(lambda: value, loss, mse)
 
     def least_errors(self, rows: IndexArray, there: BoolArray) -> FloatArray:
         """The least error that everybody reaches with each person, or without; or an upper bound that is enough."""

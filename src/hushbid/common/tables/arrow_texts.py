@@ -1,4 +1,4 @@
-"""Many numbers and texts at once, as the bytes of a file and as Arrow's arrays: by Arrow, where it is installed.
+"""Many numbers and texts at once as Arrow's arrays of texts, for the lines of a CSV file, where Arrow is installed.
 
 A double is written as Python writes it, as the shortest decimal that reads back as the same double. Arrow finds the
 same digits, and sets them out in the same way from 0.0001 up to 10^10, but for the ``.0`` after a whole number, which
@@ -9,7 +9,6 @@ Arrays go to and fro as buffers: where Arrow converts Python's or NumPy's object
 that is there, which takes longer than all the rest.
 """
 
-import json
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -28,11 +27,9 @@ U = TypeVar("U")
 MANY = 10_000
 """From so many numbers on Arrow is worth its import."""
 
-_CHUNK, _WORKERS = 1 << 17, 2
+_WORKERS = 2
 _LEAST, _MOST = 1e-4, 1e10
 _ZERO = "0.0"
-_FIRST_SIGN = 32
-"""What is below controls a terminal, and has an escape in JSON."""
 _FEW = 8
 """Zeros are written in runs where at most one number in so many is another."""
 
@@ -40,43 +37,6 @@ _FEW = 8
 def is_quick(count: int) -> bool:
     """Whether so many are written by Arrow."""
     return count >= MANY and _is_installed()
-
-
-def joined_floats(values: NDArray[np.float64], separator: str) -> bytes:
-    """The texts of finite doubles with a separator between them; there is at least one."""
-    chunks = [values[start : start + _CHUNK] for start in range(0, values.size, _CHUNK)]
-    parts = list(side_by_side(lambda chunk: _ended_floats(chunk, separator), chunks))
-    parts[-1] = parts[-1][: len(parts[-1]) - len(separator)]
-    return b"".join(parts)
-
-
-def split_floats(text: bytes) -> NDArray[np.float64] | None:
-    """The doubles whose texts `joined_floats` joined by commas; None if this is not what it writes."""
-    if not is_quick(text.count(b",") + 1):
-        return None
-    import pyarrow as pa
-    from pyarrow import csv
-
-    try:
-        table = csv.read_csv(
-            pa.BufferReader(text.replace(b",", b"\n")),
-            read_options=csv.ReadOptions(column_names=["number"]),
-            parse_options=csv.ParseOptions(quote_char=False),
-            convert_options=csv.ConvertOptions(column_types={"number": pa.float64()}, null_values=[], check_utf8=False),
-        )
-    except pa.ArrowInvalid:
-        return None
-    found = numbers_of(table.column(0), np.float64, np.nan)
-    return found if np.isfinite(found).all() and joined_floats(found, ",") == text else None
-
-
-def joined_texts(texts: list[str]) -> bytes | None:
-    """A list of texts as JSON; None if one of them needs an escape."""
-    content = '","'.join(texts)
-    if not content.isascii() or "\\" in content or content.count('"') > 2 * (len(texts) - 1):
-        return None
-    written = f'["{content}"]'.encode("ascii")
-    return written if np.frombuffer(written, dtype=np.uint8).min() >= _FIRST_SIGN else None
 
 
 def side_by_side(work: Callable[[T], U], parts: Iterable[T]) -> Iterator[U]:
@@ -91,29 +51,12 @@ def side_by_side(work: Callable[[T], U], parts: Iterable[T]) -> Iterator[U]:
             yield waiting.popleft().result()
 
 
-def _ended_floats(values: NDArray[np.float64], separator: str) -> bytes:
-    """Doubles with a separator behind each."""
-    chunk = np.ascontiguousarray(values)
-    if _is_one_number(chunk):
-        return f"{float(chunk[0])!r}{separator}".encode() * chunk.size
-    others = _others(chunk)
-    if others is not None:
-        return _among_zeros(chunk, others, separator)[0]
-    usual = _are_usual(chunk)
-    if 2 * np.count_nonzero(usual) < chunk.size:  # Python writes most of them anyway
-        return json.dumps(chunk.tolist(), separators=(separator, ":"))[1:-1].encode() + separator.encode()
-    digits, whole = _digits(chunk, usual)
-    # what stands behind each number is the only part that differs: ".0" or nothing, and the separator
-    ends = strings([separator, f".0{separator}"]).take(array_of(whole.astype(np.int8)))
-    return concatenated(digits, ends)
-
-
 def float_strings(values: NDArray[np.float64]) -> Any:
     """Doubles as an Arrow array of their texts."""
     values = np.ascontiguousarray(values)
     others = _others(values)
     if others is not None:
-        content, sizes = _among_zeros(values, others, "")
+        content, sizes = _among_zeros(values, others)
         ends = np.full(values.size + 1, len(_ZERO), dtype=np.int32)
         ends[0], ends[others + 1] = 0, sizes
         return _array_of_texts(np.cumsum(ends, dtype=np.int32), content)
@@ -123,25 +66,19 @@ def float_strings(values: NDArray[np.float64]) -> Any:
     return _joined(digits, strings(["", ".0"]).take(array_of(whole.astype(np.int8))))
 
 
-def _is_one_number(values: NDArray[np.float64]) -> bool:
-    """Whether all are the same, to the last bit."""
-    bits = values.view(np.int64)
-    return bool((bits == bits[0]).all())
-
-
 def _others(values: NDArray[np.float64]) -> IndexArray | None:
     """Where numbers are not zero (a negative zero is another number), if these are few; None if not."""
     found = np.flatnonzero(values.view(np.int64))
     return found if _FEW * found.size <= values.size else None
 
 
-def _among_zeros(values: NDArray[np.float64], others: IndexArray, separator: str) -> tuple[bytes, list[int]]:
-    """The texts of doubles, with a separator behind each, and how long those are that are not zero."""
-    zero, texts = _ZERO + separator, [repr(one) for one in values[others].tolist()]
+def _among_zeros(values: NDArray[np.float64], others: IndexArray) -> tuple[bytes, list[int]]:
+    """The texts of doubles, one after the other, and how long those are that are not zero."""
+    texts = [repr(one) for one in values[others].tolist()]
     gaps = (np.diff(others, prepend=-1) - 1).tolist()
     last = values.size if others.size == 0 else values.size - 1 - int(others[-1])
-    found = "".join([f"{zero * gap}{text}{separator}" for gap, text in zip(gaps, texts, strict=True)])
-    return (found + zero * last).encode(), [*map(len, texts)]
+    found = "".join([f"{_ZERO * gap}{text}" for gap, text in zip(gaps, texts, strict=True)])
+    return (found + _ZERO * last).encode(), [*map(len, texts)]
 
 
 def integer_strings(values: NDArray[Any]) -> Any:

@@ -46,7 +46,7 @@ class _Line:
         """The ``y`` at which a person enters."""
         return self.p * cost / (self.b + self.e * cost)
 
-    def full(self, cost: FloatArray, reach: FloatArray | float) -> FloatArray:
+    def full(self, cost: FloatArray, reach: FloatArray) -> FloatArray:
         """The ``y`` at which a person is at their cap."""
         with np.errstate(invalid="ignore"):
             return (self.b * reach + self.p * cost) / (self.b + self.e * cost)
@@ -93,7 +93,7 @@ class _SortedGroups:
         return _Line(sums[0], sums[1], used, 2.0 + (reach * used if reach < np.inf else used), budget - spent)
 
     def ends(self, unsolved: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
-        costs, reach = self._pool.costs, float(self._pool.reach[0])
+        costs, reach = self._pool.costs, self._pool.reach[:1]
         capped, below = self._capped[unsolved], self._below[unsolved]
         none = np.where(falling, -np.inf, np.inf)
         enters = line.entry(costs[np.clip(np.where(falling, below - 1, below), 0, costs.size - 1)])

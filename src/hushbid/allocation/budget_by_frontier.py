@@ -9,18 +9,18 @@ With strata and caps a budget rule is not monotone (`one-problem.md` §3): one s
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 import numpy as np
 
-from hushbid.allocation.capped_integral import areas
 from hushbid.allocation.caps import most_accurate, normal_caps
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
+from hushbid.allocation.frontier_integral import areas
 from hushbid.allocation.populations import Populations
+from hushbid.allocation.reply_rules import Answers
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
@@ -64,7 +64,7 @@ class Movable(Protocol):
         ...
 
 
-class BudgetRule:
+class BudgetPairs:
     """The purchase as a function of one person's cost, everybody else's fixed; in normal units."""
 
     def __init__(self, problem: CentralProblem, rule: Movable) -> None:
@@ -86,10 +86,8 @@ class BudgetRule:
         costs = self._problem.costs[rows] / self._problem.form.scale
         return np.where(costs > 0.0, costs * losses, 0.0)
 
-    def answer(
-        self, stratum: int, rows: IndexArray, costs: FloatArray
-    ) -> tuple[Callable[[], FloatArray], FloatArray, FloatArray]:
-        """What computes the value of each pair; loss and error of each."""
+    def answers(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
+        """Return the purchase if people had these costs."""
         who, which = np.unique(rows, return_inverse=True)
         limits, budget = self._limits(who), self._problem.form.target.number
         there = costs < math.inf
@@ -106,7 +104,7 @@ class BudgetRule:
             loss[unsolved] = populations.moves.losses(points.levels.stratum(stratum), points.sigma)
             mse[unsolved] = points.mse
         value = partial(self._value, who, which, limits, x, there, unsolved, points)
-        return value, np.where(loss < _ENDLESS, loss, math.inf), mse
+        return Answers(value, np.where(loss < _ENDLESS, loss, math.inf), mse)
 
     def _limits(self, who: IndexArray) -> _Limits:
         """What the most accurate losses are with and without each of these people."""
@@ -169,20 +167,21 @@ class BudgetRule:
             value[out] = -self._area(who[which[out]], alone.take(back), top, stop)
         # who is never out is counted from where the budget is just spent; without a cap, from a cost above all others
         never, endless = never_out[which] & there, limits.own[which] >= _ENDLESS
-        beyond = np.flatnonzero(never & ~endless & (x > unspent))
+        beyond = np.intersect1d(solved, np.flatnonzero(never & ~endless & (x > unspent)))
         if beyond.size:
             assert points is not None
             start = points.take(solved.searchsorted(beyond))
             value[beyond] = self._area(who[which[beyond]], start, x[beyond], unspent[beyond])
         uncapped = np.flatnonzero(never & endless)
         if uncapped.size:
-            assert points is not None
             scale = self._problem.form.scale
             top = 2.0 * float(self._problem.costs[self._rows].max()) / scale
             rows, own = who[which[uncapped]], x[uncapped]
             start = self._solved(rows, np.full(rows.size, top * scale))
             higher = np.flatnonzero(own > top)
-            start.put(higher, points.take(solved.searchsorted(uncapped[higher])))
+            if higher.size:
+                assert points is not None
+                start.put(higher, points.take(solved.searchsorted(uncapped[higher])))
             area = self._area(rows, start, np.maximum(own, top), np.minimum(own, top))
             value[uncapped] = np.where(own > top, area, -area)
         value[never_out[which] & ~there] = np.inf
