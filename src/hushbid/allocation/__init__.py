@@ -45,7 +45,7 @@ from hushbid.allocation.caps import as_caps
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_bounds import lower_bound
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
+from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, PlannedPrice, Price, goal_from_dict
 from hushbid.allocation.local_rule import allocate_local, least_local, local_allocation_rule
 from hushbid.allocation.merit_order import precedence
 from hushbid.allocation.problem import Allocation, Problem, as_problem, tie_keys
@@ -60,6 +60,7 @@ __all__ = [
     "Budget",
     "Goal",
     "HardBudget",
+    "PlannedPrice",
     "Price",
     "Replies",
     "ReplyRule",
