@@ -477,7 +477,7 @@ def test_a_lost_answer_is_asked_for_again_with_the_same_key(problem: Any) -> Non
 
 def test_what_may_be_said_twice_needs_no_key(tmp_path: Path) -> None:
     network = Network(failing(3, httpx.ReadError("x")))
-    participant(network, tmp_path).decline()
+    participant(network, tmp_path).remove_payout()
     assert len(network.requests) == 4
     assert "idempotency-key" not in network.requests[0].headers
 

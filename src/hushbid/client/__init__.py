@@ -13,6 +13,7 @@ In reading order:
 - `messages`: keeps what was agreed to and what was sent
 - `views`: the answers
 - `transport`: asks, again if need be
+- `calls`: the requests there are, written from the server's registry
 - `refusals`: which exception a refusal is
 """
 

@@ -43,6 +43,7 @@ class AnalystClient:
     def __init__(self, url: str, *, token: str | None = None, **more: Any) -> None:
         """``token`` is an API token; without one, `log_in`. ``more`` are the options of a `Transport`."""
         self._transport = Transport(url, token=token, **more)
+        self._ask = self._transport.ask
 
     @property
     def url(self) -> str:
@@ -51,37 +52,37 @@ class AnalystClient:
 
     def log_in(self, name: str, password: str) -> None:
         """Log in with a password; the session lives as long as this object, or until `log_out`."""
-        answer = self._object("POST", "/session", {"name": name, "password": password})
+        answer = an_object(self._ask("log_in", content={"name": name, "password": password}))
         if not isinstance(answer.get("csrf"), str):
             raise strange("The server gave no token against forged requests")
         self._transport.headers[CSRF_HEADER] = answer["csrf"]
 
     def log_out(self) -> None:
         """End the session."""
-        self._ask("DELETE", "/session", once=True)
+        self._ask("log_out")
         self._transport.headers.pop(CSRF_HEADER, None)
 
     # drafting -------------------------------------------------------------------------------------------------------
 
     def draft(self, settings: Mapping[str, Any]) -> Campaign:
         """Create a draft, which participants do not see."""
-        return Campaign.from_dict(self._ask("POST", "/campaigns", settings, once=True))
+        return Campaign.from_dict(self._ask("draft", content=settings))
 
     def copy(self, campaign: str, title: str) -> Campaign:
         """Create a draft with the settings of another campaign, without its people, results and deadlines."""
-        return Campaign.from_dict(self._post(campaign, "copy", {"title": title}))
+        return Campaign.from_dict(self._ask("copy", campaign, content={"title": title}))
 
     def change(self, campaign: str, settings: Mapping[str, Any]) -> Campaign:
         """Give a draft other settings."""
-        return Campaign.from_dict(self._ask("PUT", _path(campaign), settings))
+        return Campaign.from_dict(self._ask("change", campaign, content=settings))
 
     def discard(self, campaign: str) -> None:
         """Delete a draft."""
-        self._ask("DELETE", _path(campaign), once=True)
+        self._ask("discard", campaign)
 
     def preview(self, campaign: str, *, people: int | None = None) -> dict[str, Any]:
         """Forecast cost and precision of a campaign: with those who are invited, or with so many people."""
-        return an_object(self._post(campaign, "preview", {"people": people}))
+        return an_object(self._ask("preview_campaign", campaign, content={"people": people}))
 
     def invite(
         self, campaign: str, *, count: int | None = None, people: Iterable[str | Mapping[str, Any]] | None = None
@@ -97,13 +98,12 @@ class AnalystClient:
             content: dict[str, Any] = {"count": count}
         else:
             content = {"people": [{"id": one} if isinstance(one, str) else dict(one) for one in people]}
-        answer = self._post(campaign, "participants", content)
+        answer = self._ask("invite", campaign, content=content)
         return [Invitation.from_dict(one, self.url) for one in _items(answer, "invitations")]
 
     def remove(self, campaign: str, participant: str) -> Campaign:
         """Remove a person from a draft, by the ``id`` of their invitation; their link stops working."""
-        path = _path(campaign, f"participants/{_checked_id(participant, 'participant')}")
-        return Campaign.from_dict(self._ask("DELETE", path, once=True))
+        return Campaign.from_dict(self._ask("remove", campaign, participant))
 
     # conducting -----------------------------------------------------------------------------------------------------
 
@@ -119,7 +119,7 @@ class AnalystClient:
 
     def close_bidding(self, campaign: str) -> Campaign:
         """Take no more bids and decide, in the background."""
-        return self._step(campaign, "close-bidding", before=frozenset({"draft", "bidding", "cancelled"}))
+        return self._step(campaign, "close_bidding", before=frozenset({"draft", "bidding", "cancelled"}))
 
     def release(self, campaign: str, *, accept_nobody: bool = False) -> Campaign:
         """Take no more data and draw the estimate, once, in the background.
@@ -134,11 +134,11 @@ class AnalystClient:
     ) -> dict[str, Any]:
         """Mark these people, or all who are due, as paid; refused if that is not ``total``, in minor units."""
         asked = {"labels": None if labels is None else list(labels), **({} if total is None else {"total": total})}
-        return an_object(self._post(campaign, "payments", asked))
+        return an_object(self._ask("mark_paid", campaign, content=asked))
 
     def mark_unpaid(self, campaign: str, labels: Sequence[str]) -> dict[str, Any]:
         """Take back the marks of these people's payments."""
-        return an_object(self._post(campaign, "unpaid", {"labels": list(labels)}))
+        return an_object(self._ask("mark_unpaid", campaign, content={"labels": list(labels)}))
 
     def renew_link(self, campaign: str, label: str) -> Invitation:
         """Make a new link for a person who lost theirs; the log and their page show that it was made.
@@ -146,12 +146,12 @@ class AnalystClient:
         Before they have delivered, their old links and all that was opened with them end. Afterwards, what they opened
         goes on working, and the new link only reads: see ``reads_only``.
         """
-        return Invitation.from_dict(self._post(campaign, "links", {"label": label}), self.url)
+        return Invitation.from_dict(self._ask("renew_link", campaign, content={"label": label}), self.url)
 
     def close(self, campaign: str, *, accept_unpaid: bool = False) -> Campaign:
         """End a campaign whose estimate is out; people who are still to be paid must be accepted by name."""
         before = frozenset({"draft", "bidding", "allocating", "delivering", "releasing", "released"})
-        return self._step(campaign, "close", {"accept_unpaid": accept_unpaid}, before=before)
+        return self._step(campaign, "close_campaign", {"accept_unpaid": accept_unpaid}, before=before)
 
     def cancel(self, campaign: str, *, reason: str | None = None) -> Campaign:
         """Cancel a campaign before people know what is bought; participants may read the reason."""
@@ -204,55 +204,55 @@ class AnalystClient:
 
     def campaign(self, campaign: str) -> Campaign:
         """Return a campaign."""
-        return Campaign.from_dict(self._ask("GET", _path(campaign)))
+        return Campaign.from_dict(self._ask("campaign", campaign))
 
     def campaigns(self) -> Iterator[Campaign]:
         """Iterate over all campaigns."""
-        return map(Campaign.from_dict, self._pages("/campaigns"))
+        return map(Campaign.from_dict, self._pages("campaigns"))
 
     def participants(self, campaign: str) -> Iterator[dict[str, Any]]:
         """Iterate over everybody's state, by pseudonym."""
-        return self._pages(_path(campaign, "participants"))
+        return self._pages("participants", campaign)
 
     def jobs(self, campaign: str) -> list[Job]:
         """Return what ran or runs in the background, the latest last."""
-        return [Job.from_dict(job) for job in self._pages(_path(campaign, "jobs"))]
+        return [Job.from_dict(job) for job in self._pages("page_of_jobs", campaign)]
 
     def estimate(self, campaign: str) -> dict[str, Any]:
         """Return the released estimate with its error."""
-        return self._object("GET", _path(campaign, "release"))
+        return an_object(self._ask("estimate", campaign))
 
     def payments_csv(self, campaign: str) -> str:
         """Return who is paid what and, if the campaign asked, where; as CSV. The log says who read it."""
-        return str(self._ask("GET", _path(campaign, "payments.csv"), expect="text"))
+        return str(self._ask("payments", campaign, expect="text"))
 
     def awaited_csv(self, campaign: str, what: str | None = None) -> str:
         """Return whose bid, delivery, payment details or payment are pending, all or one of them; as CSV."""
-        return str(self._ask("GET", _path(campaign, "awaited.csv"), query={"what": what}, expect="text"))
+        return str(self._ask("awaited", campaign, query={"what": what}, expect="text"))
 
     def account(self, campaign: str) -> dict[str, Any]:
         """Return what a campaign owes, and how that follows from what was decided."""
-        return self._object("GET", _path(campaign, "account"))
+        return an_object(self._ask("account", campaign))
 
     def record(self, campaign: str) -> Record:
         """Return the record, for auditors, who may see everything."""
-        return Record.from_dict(self._ask("GET", _path(campaign, "record")))
+        return Record.from_dict(self._ask("record", campaign))
 
     def events(self, campaign: str) -> list[Event]:
         """Return the log, to be checked with `hushbid.verification.receipts.verify_log`."""
-        return [Event.from_dict(event) for event in self._pages(_path(campaign, "events"))]
+        return [Event.from_dict(event) for event in self._pages("page_of_events", campaign)]
 
     def privacy_account(self) -> Iterator[dict[str, Any]]:
         """Iterate over each person's privacy loss in all campaigns, by pseudonym."""
-        return self._pages("/privacy-account")
+        return self._pages("privacy_account")
 
     def keys(self) -> KeyList:
         """Return the server's list of keys."""
-        return KeyList.from_dict(self._ask("GET", "/keys"))
+        return KeyList.from_dict(self._ask("keys"))
 
     def public(self, campaign: str) -> dict[str, Any]:
         """Return the public part of a campaign."""
-        return self._object("GET", _path(campaign, "public"))
+        return an_object(self._ask("public", campaign))
 
     def disconnect(self) -> None:
         """Close the connection."""
@@ -267,7 +267,7 @@ class AnalystClient:
         self.disconnect()
 
     def _step(
-        self, campaign: str, what: str, content: Mapping[str, Any] | None = None, *, before: frozenset[str]
+        self, campaign: str, step: str, content: Mapping[str, Any] | None = None, *, before: frozenset[str]
     ) -> Campaign:
         """Move a campaign on; the campaign afterwards.
 
@@ -275,7 +275,7 @@ class AnalystClient:
         then the campaign is no longer in one of the states ``before`` the step.
         """
         try:
-            self._post(campaign, what, content or {})
+            self._ask(step, campaign, content=content)
         except ConflictAfterRetry:
             found = self.campaign(campaign)
             if found.state in before:
@@ -289,21 +289,11 @@ class AnalystClient:
             raise Conflict(jobs[-1].problem or "The campaign could not be opened.")
         return self.campaign(campaign)
 
-    def _ask(self, method: str, path: str, content: Mapping[str, Any] | None = None, **more: Any) -> Any:
-        return self._transport.ask(method, path, content, **more)
-
-    def _object(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        return an_object(self._ask(method, path, content))
-
-    def _post(self, campaign: str, what: str, content: Mapping[str, Any]) -> Any:
-        """Let something happen to a campaign, once."""
-        return self._ask("POST", _path(campaign, what), content, once=True)
-
-    def _pages(self, path: str) -> Iterator[dict[str, Any]]:
+    def _pages(self, name: str, *identifiers: str) -> Iterator[dict[str, Any]]:
         """All items of a list, page by page."""
         cursor: str | None = None
         while True:
-            page = self._ask("GET", path, query={"limit": _PAGE, "cursor": cursor})
+            page = self._ask(name, *identifiers, query={"limit": _PAGE, "cursor": cursor})
             yield from _items(page, "items")
             cursor = page.get("cursor")
             if cursor is None:
@@ -315,14 +305,3 @@ def _items(answer: Any, name: str) -> list[dict[str, Any]]:
     if isinstance(items, list) and all(isinstance(item, dict) for item in items):
         return items
     raise strange(f"The answer has no list of {name}")
-
-
-def _path(campaign: str, what: str = "") -> str:
-    return f"/campaigns/{_checked_id(campaign)}" + (f"/{what}" if what else "")
-
-
-def _checked_id(name: str, whose: str = "campaign") -> str:
-    """Require an identifier that can be part of a path as it is."""
-    if not (isinstance(name, str) and name and name.isascii() and name.replace("-", "").replace("_", "").isalnum()):
-        raise InputError(f"A {whose}'s identifier holds letters, digits, - and _ only.")
-    return name

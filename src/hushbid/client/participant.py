@@ -79,16 +79,16 @@ class ParticipantClient:
 
     def participation(self) -> Participation:
         """Return the state of the campaign and of the participant."""
-        return self._view("GET", "")
+        return self._view("participation")
 
     def menu(self) -> dict[str, Any]:
         """Return what to expect for each possible bid."""
-        return self._object("GET", "/menu")
+        return self._object("menu")
 
     def consent(self, language: str = "en") -> dict[str, Any]:
         """Return what is to be agreed to: a ``document``, in which the analyst's own text is in that language, its
         ``version``, and whether an agreement is ``required`` before a bid."""
-        return self._object("GET", "/consent", query={"language": checked_language(language)})
+        return self._object("consent", query={"language": checked_language(language)})
 
     def agree(self, document: Mapping[str, Any]) -> Participation:
         """Agree to a document that `consent` returned and that the participant has read; the last agreement counts.
@@ -99,7 +99,7 @@ class ParticipantClient:
             raise InputError("document must be one that consent gave.", field="document")
         # computed here: what is agreed to is this text, whatever version the server calls it
         content = {"version": content_hash(document), "language": checked_language(document["language"])}
-        return self._view("PUT", "/agreement", content)
+        return self._view("agree", content)
 
     # bidding and delivering -------------------------------------------------------------------------------------------
 
@@ -138,11 +138,11 @@ class ParticipantClient:
             place = self._place(view.campaign, view.participant)
             named = min((most for most in (limit, at_most) if most is not None), default=None)
             self._keeper.agree(place, agreed_terms(view, self._keeper.terms(place), price=price, at_most=named))
-        return self._view("PUT", "/bid", content)
+        return self._view("bid", content)
 
     def decline(self) -> Participation:
         """Decline to take part."""
-        return self._view("POST", "/decline", {})
+        return self._view("decline")
 
     def deliver_privately(
         self,
@@ -175,7 +175,7 @@ class ParticipantClient:
             message = self._keeper.message(place, answers, loss, Survey(terms.questions, view.layout))
         # named after the secret, so that every attempt delivers under the same name
         name = hashlib.sha256(f"hushbid delivery\n{self._entered()}".encode()).hexdigest()[:32]
-        return self._view("PUT", "/delivery", {"message": message.to_dict(), "nonce": name})
+        return self._view("deliver", {"message": message.to_dict(), "nonce": name})
 
     def deliver_value(
         self,
@@ -194,18 +194,18 @@ class ParticipantClient:
         require_good_offer(view, terms, loss=loss, at_most=at_most)
         # within the range that was agreed to: the server must not learn a value outside it
         datum = plain_datum(value, terms.bounds, terms.questions)
-        return self._view("PUT", "/delivery", {**datum, "nonce": secrets.token_hex(16)})
+        return self._view("deliver", {**datum, "nonce": secrets.token_hex(16)})
 
     def withdraw(self) -> Participation:
         """Take bid and value back; possible until the estimate is drawn."""
-        return self._view("POST", "/withdrawal", {})
+        return self._view("withdraw")
 
     # afterwards -------------------------------------------------------------------------------------------------------
 
     def receipt(self, *, fingerprint: str | None = None) -> Receipt:
         """Return the receipt, checked: against itself, the terms kept here, and the fingerprint of a trusted key."""
-        receipt = Receipt.from_dict(self._ask("GET", "/receipt"))
-        keys = None if fingerprint is None else KeyList.from_dict(self._transport.ask("GET", "/keys"))
+        receipt = Receipt.from_dict(self._ask("receipt"))
+        keys = None if fingerprint is None else KeyList.from_dict(self._transport.ask("keys"))
         # checked here: the server's word that it is in order counts for nothing
         found = verify_receipt(receipt, fingerprint=fingerprint, keys=keys)
         if not found.ok:
@@ -217,38 +217,38 @@ class ParticipantClient:
 
     def payout(self) -> dict[str, Any]:
         """Return whether payment details are stored, their last characters, and when they are destroyed."""
-        return self._object("GET", "/payout")
+        return self._object("payout")
 
     def state_payout(self, handle: str) -> dict[str, Any]:
         """Add payment details, as the campaign asks for them; possible until the payment is marked."""
-        return self._object("PUT", "/payout", {"payout": handle})
+        return self._object("state_payout", {"payout": handle})
 
     def remove_payout(self) -> dict[str, Any]:
         """Delete the payment details."""
-        return self._object("DELETE", "/payout", once=True)
+        return self._object("remove_payout")
 
     def export(self) -> dict[str, Any]:
         """Return all that the server holds about the participant."""
-        return self._object("GET", "/export")
+        return self._object("export")
 
     def privacy_account(self) -> dict[str, Any]:
         """Return the privacy loss over all campaigns of this server."""
-        return self._object("GET", "/privacy-account")
+        return self._object("personal_account")
 
     def own_link(self) -> str:
         """Make a link for another device, which opens once; an earlier one that was not used ends."""
-        answer = self._object("POST", "/link", {}, once=True)
+        answer = self._object("own_link")
         if not isinstance(answer.get("token"), str):
             raise strange("The server gave no link")
         return link_to(self._url, answer["token"])
 
     def devices(self) -> dict[str, Any]:
         """Return on which devices the part is open, since when, and when links for others were made and used."""
-        return self._object("GET", "/devices")
+        return self._object("devices")
 
     def end_other_devices(self) -> dict[str, Any]:
         """End every other device, and links that were not used; return what is left, as `devices` does."""
-        return self._object("DELETE", "/devices", once=True)
+        return self._object("end_other_devices")
 
     def close(self) -> None:
         """Close the connection, unless it is shared."""
@@ -265,21 +265,21 @@ class ParticipantClient:
 
     # what all of them use ---------------------------------------------------------------------------------------------
 
-    def _view(self, method: str, path: str, content: Mapping[str, Any] | None = None) -> Participation:
-        return Participation.from_dict(self._ask(method, path, content))
+    def _view(self, name: str, content: Mapping[str, Any] | None = None) -> Participation:
+        return Participation.from_dict(self._ask(name, content))
 
-    def _object(self, method: str, path: str, content: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
-        return an_object(self._ask(method, path, content, **more))
+    def _object(self, name: str, content: Mapping[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+        return an_object(self._ask(name, content, **more))
 
-    def _ask(self, method: str, path: str, content: Mapping[str, Any] | None = None, **more: Any) -> Any:
-        return self._transport.ask(method, f"/participation{path}", content, bearer=self._entered(), **more)
+    def _ask(self, name: str, content: Mapping[str, Any] | None = None, **more: Any) -> Any:
+        return self._transport.ask(name, content=content, bearer=self._entered(), **more)
 
     def _entered(self) -> str:
         """Return the secret, for which the link is exchanged at first use; in another process again, for the same."""
         if self._secret is None:
             # kept before it is sent, so that the exchange can be repeated if its answer gets lost
             secret = self._keeper.secret(self._token)
-            self._transport.ask("PUT", "/participation/secret", {"secret": secret}, bearer=self._token)
+            self._transport.ask("enter", content={"secret": secret}, bearer=self._token)
             self._secret = secret
         return self._secret
 

@@ -9,6 +9,7 @@ Threads may share a `Transport`; each uses a connection of its own while it wait
 
 import json
 import random
+import re
 import secrets
 import ssl
 import threading
@@ -19,6 +20,7 @@ from types import ModuleType, TracebackType
 from typing import Any
 from urllib.parse import urlsplit
 
+from hushbid.client.calls import CALLS
 from hushbid.client.refusals import ConflictAfterRetry, refusal, strange
 from hushbid.errors import Conflict, InputError, MissingExtra, ServerFailed
 
@@ -68,20 +70,22 @@ class Transport:
 
     def ask(
         self,
-        method: str,
-        path: str,
+        name: str,
+        *identifiers: str,
         content: Mapping[str, Any] | None = None,
-        *,
-        once: bool = False,
         bearer: str | None = None,
         query: Mapping[str, object] | None = None,
         expect: str = "json",
     ) -> Any:
-        """Send a request and return its answer, as ``"json"`` or ``"text"``; a refusal is raised.
+        """Send the request of that name (`hushbid.client.calls`) and return its answer, as ``"json"`` or ``"text"``; a
+        refusal is raised.
 
-        ``once`` gives all attempts a common key, for what must not happen twice. ``bearer`` names who asks, if not the
-        transport's token. No secret is ever part of ``path`` or ``query``.
+        ``identifiers`` stand in its path; no secret ever does. ``bearer`` names who asks, if not the transport's token.
+        All attempts at what must not happen twice carry the same key.
         """
+        method, path, once = CALLS[name]
+        for place, identifier in zip(re.findall(r"\{(\w+)\}", path), identifiers, strict=True):
+            path = path.replace(f"{{{place}}}", _checked_identifier(identifier, place))
         headers = self.headers if bearer is None else {**self.headers, **_bearer(bearer)}
         if once:
             headers = {**headers, "Idempotency-Key": secrets.token_hex(16)}
@@ -156,6 +160,13 @@ def _pause(attempt: int, asked: float | None) -> float:
         return min(asked, _LONGEST_PAUSE)
     # at random, so that clients that failed together do not come back together
     return min(_FIRST_PAUSE * 2.0 ** (attempt - 1), _LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+
+
+def _checked_identifier(name: str, whose: str) -> str:
+    """Require an identifier that can be part of a path as it is."""
+    if not (isinstance(name, str) and name and name.isascii() and name.replace("-", "").replace("_", "").isalnum()):
+        raise InputError(f"A {whose}'s identifier holds letters, digits, - and _ only.")
+    return name
 
 
 def _bearer(token: str | None) -> dict[str, str]:

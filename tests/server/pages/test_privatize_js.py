@@ -36,7 +36,7 @@ from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits, steps_of
 from hushbid.disclosure.messages import as_ratio, within_reach
 from hushbid.questions import Choice, Number, YesNo, layout_of
-from hushbid.server.api.schemas import Delivery
+from hushbid.server.service.bodies import Delivery
 from tests.disclosure.test_vector_noise import p_value as vector_p_value
 
 ROOT = Path(__file__).parents[3]
@@ -393,7 +393,7 @@ def test_a_retry_after_a_lost_answer_and_a_reload_sends_the_same_bytes(page: Pag
     assert shown == shown_again
     assert first == shown["body"].encode()
     assert b"271828" not in first
-    message = PrivatizedValue.from_dict(Delivery.model_validate_json(first).content)  # type: ignore[arg-type]
+    message = PrivatizedValue.from_dict(Delivery.model_validate_json(first).given)  # type: ignore[arg-type]
     assert message.to_dict() == shown["message"]
     assert message.decode((0.0, 24.0)) == shown["noisy"]
 
@@ -840,7 +840,7 @@ def test_the_server_reads_and_weighs_what_browsers_make(page: Page) -> None:
     code = """return Promise.all(given.map(async (privacyLoss, at) => (await hushbid.prepare(
         { campaign: "c", participant: `p-${at}`, value: "7.25", privacyLoss, bounds: [0, 24] })).body))"""
     bodies = run(page, code, losses)
-    messages = [Delivery.model_validate_json(body).content for body in bodies]
+    messages = [Delivery.model_validate_json(body).given for body in bodies]
     plan = ReleasePlan.of(losses, setting="local", bounds=(0.0, 24.0), label="browsers")
     release = release_plan(plan, messages)
     assert release.privacy_loss.tolist() == losses

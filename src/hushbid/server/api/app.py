@@ -3,20 +3,20 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from typing import Any
 
 from fastapi import FastAPI
 
 from hushbid import __version__
-from hushbid.server.api.analyst import router as analyst
-from hushbid.server.api.auth import router as session
+from hushbid.server.api import files, session
 from hushbid.server.api.middleware import AsPage, Middleware
-from hushbid.server.api.participant import router as participant
-from hushbid.server.api.problems import handle_problems
-from hushbid.server.api.public import router as public
-from hushbid.server.api.schemas import document
+from hushbid.server.api.problems import Problem, handle_problems
+from hushbid.server.api.routes import Guarded, use_case_routes
+from hushbid.server.api.schemas import LogIn, document
 from hushbid.server.api.state import PREFIX, AppState
 from hushbid.server.faults import log_fault
 from hushbid.server.service import Service
+from hushbid.server.service.registry import reached
 
 _TICK_SECONDS = 2.0
 
@@ -56,12 +56,20 @@ def create_app(
     )
     app.state.hushbid = state
     handle_problems(app)
-    for part in (participant, public, session, analyst):  # the busiest first
-        app.router.routes.extend(part.routes)  # as they are: including a router builds all of them anew for each app
+    routes = all_routes()
+    app.router.routes.extend(routes)  # as they are: including a router builds all of them anew for each app
     hosts = [host] if address is None else [host, address]
     app.add_middleware(Middleware, https=https, hosts=hosts, as_page=pages(app))
-    app.openapi = lambda: document(app)  # type: ignore[method-assign]
+    roles = {(method, route.path): route.by for route in routes for method in route.methods or ()}
+    models: list[type[Any]] = [Problem, LogIn]
+    models += [route.body for _, route in reached().values() if route.body is not None]
+    app.openapi = lambda: document(app, roles, models)  # type: ignore[method-assign]
     return app
+
+
+def all_routes() -> tuple[Guarded, ...]:
+    """Return every route of the interface, the busiest first."""
+    return (*use_case_routes(), *files.ROUTES, *session.ROUTES)
 
 
 async def _tick(state: AppState) -> None:

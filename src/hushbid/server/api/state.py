@@ -8,7 +8,6 @@ from functools import partial
 from typing import ParamSpec, TypeVar
 
 from fastapi import Request
-from fastapi.routing import APIRoute
 
 from hushbid.errors import Throttled
 from hushbid.server.domain.views import Principal
@@ -20,13 +19,9 @@ _THREADS = 12  # fewer than the connections that read
 _COMPUTATIONS = 2
 _MOST_WAITING = 32
 COOKIE = "hushbid"
+CSRF_HEADER = "X-CSRF-Token"
 PREFIX = "/api/v1"
-"""Of every endpoint; each router says it itself, so that the access log can name whole patterns."""
-
-
-def operation_id(route: APIRoute) -> str:
-    """What the OpenAPI document calls an endpoint; each router says it itself, since applications share routes."""
-    return route.name
+"""Of every endpoint."""
 
 
 @dataclass(slots=True)

@@ -12,9 +12,9 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import Conflict, InputError, NotAllowed
-from hushbid.server.api.auth import CSRF_HEADER
 from hushbid.server.api.exports import download
-from hushbid.server.api.schemas import Delivery, answer, received
+from hushbid.server.api.schemas import Body, answer
+from hushbid.server.api.state import CSRF_HEADER
 from hushbid.server.domain.access import NoEntry
 from hushbid.server.domain.asked import Answers
 from hushbid.server.domain.states import CampaignState, ParticipantState
@@ -27,9 +27,11 @@ from hushbid.server.pages.single_visit import SINGLE_VISIT_STAGES, answers_page,
 from hushbid.server.pages.texts import languages
 from hushbid.server.pages.visit import Form, OpenLinkFirst, Visit, anybody, base_address, participant
 from hushbid.server.service import Service
+from hushbid.server.service.bodies import Delivery
 
 T = TypeVar("T")
 router = APIRouter(include_in_schema=False)
+_DELIVERY = Body(Delivery)
 _C, _P = CampaignState, ParticipantState
 _LEFT = {_P.EXCLUDED: "excluded", _P.DECLINED: "declined", _P.WITHDRAWN: "withdrawn"}
 _ENDED = {_C.CANCELLED: "cancelled", _C.ALLOCATING: "deciding", _C.NOTHING_BOUGHT: "nothing_bought"}
@@ -446,7 +448,7 @@ async def deliver_message(request: Request) -> Response:
     """Take what the browser made of a value: the same body as the API's, from the page's script."""
     visit = await participant(request)
     visit.require_unforged(request.headers.get(CSRF_HEADER, ""))
-    given = await received(request, Delivery)
+    given = await _DELIVERY.received(request)
     if given.message is None:
         raise InputError("message must be one made by privatize: the value itself must not be sent.", field="message")
     await asyncio.wrap_future(visit.app.service.deliver.soon(visit.token, given.message, nonce=given.nonce))

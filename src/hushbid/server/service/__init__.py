@@ -3,8 +3,11 @@
 In reading order:
 
 ===============  =======================================================================================
-`service`        the list of all use cases, and a running server's beginning and end
-`use_case`       what a use case is: a function, and a name on the service
+`registry`       all use cases: what does them, who may ask for them and where
+`service`        a running server: its beginning, its work in the background, its end
+`use_case`       what a use case is: a function registered on the service
+`route`          how a use case is reached over HTTP
+`bodies`         what requests hold, and what answers wrap
 `drafts`         before a campaign opens: drafting, inviting, looking ahead, opening
 `forms`          what an analyst has typed into a draft's form, kept until it is a campaign
 `sampling`       a campaign as somebody who is made up would see it

@@ -31,7 +31,10 @@ _OTHER = "version must be that of what this campaign states in that language now
 def agree(
     tx: Transaction, secret: str, *, version: str, language: str, told: Sequence[Passage] = ()
 ) -> ParticipationView:
-    """Store that somebody agrees to what she was shown; ``told`` is what a page said beside what is stated."""
+    """Agree to the document of that version; refused if it is not the one that is stated now.
+
+    Needed before a bid where `must_agree` is true. The last agreement counts; the same one again changes nothing.
+    """
     campaign, participant = acting(tx, secret)
     rules.require_bids_taken(campaign, tx.now)
     rules.require_may_answer(participant)
@@ -52,7 +55,8 @@ def agree(
 def read_consent(
     connection: Connection, secret: str, *, language: str = "en", told: Sequence[Passage] = ()
 ) -> ConsentView:
-    """What a participant is asked to agree to in a language, and what she has agreed to before."""
+    """Return what the campaign states, with the analyst's own text in that language, as a document with its version,
+    and what was agreed to before."""
     participant = participants.by_secret(connection, secret)
     return consent_view(campaigns.get(connection, participant.campaign_id), participant, language=language, told=told)
 

@@ -38,7 +38,7 @@ RESTORED = "The database was restored from a backup made before the campaign's d
 
 
 def close_bidding(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
-    """Close bidding and decide, in the background; begins again if the last attempt failed."""
+    """Take no more bids, and decide in the background; begin again if the last attempt failed."""
     rules.require_analyst(who)
     return start(tx, campaign_id)
 

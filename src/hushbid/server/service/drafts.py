@@ -36,15 +36,15 @@ _NUMBERED = re.compile(r"P-\d+", flags=re.IGNORECASE)
 
 
 def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> CampaignView:
-    """Create a campaign that has not opened; nobody but analysts and auditors knows of it."""
+    """Create a draft, which only analysts and auditors see."""
     rules.require_analyst(who)
     return _store(tx, who, settings, {})
 
 
 def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> CampaignView:
-    """Draft a campaign with the settings of another, under a title of its own; people and results are not copied.
+    """Create a draft with the settings of another campaign, in any state, under a title of its own.
 
-    Deadlines are not, either: they have passed, or will have before anybody is asked.
+    People, results and deadlines are not copied: deadlines have passed, or will have before anybody is asked.
     """
     rules.require_analyst(who)
     settings = campaigns.get(tx.connection, campaign_id).settings
@@ -75,7 +75,7 @@ def _store(tx: Transaction, who: Principal, settings: CampaignSettings, origin: 
 
 
 def change(tx: Transaction, who: Principal, campaign_id: str, settings: CampaignSettings) -> CampaignView:
-    """Replace a draft's settings."""
+    """Replace a draft's settings, all of them."""
     rules.require_analyst(who)
     settings.require_people(tx.installation.least_people)
     campaign = campaigns.get(tx.connection, campaign_id)
@@ -85,7 +85,7 @@ def change(tx: Transaction, who: Principal, campaign_id: str, settings: Campaign
 
 
 def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
-    """Remove a draft with everything that belongs to it."""
+    """Delete a draft with everything that belongs to it, the people who were invited included."""
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
@@ -106,7 +106,8 @@ def invite(
     count: int | None = None,
     people: Sequence[Person] | None = None,
 ) -> tuple[Invitation, ...]:
-    """Add people to a draft, so many without a name or those with these external ids; links are shown this once."""
+    """Add people to a draft, so many without a name or those with these external ids, and make their links, shown this
+    once. A request takes up to 32 MiB, read only once it is clear who sends it."""
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="invite people")
@@ -141,10 +142,11 @@ def invite(
 
 
 def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) -> Invitation:
-    """A new link for somebody who lost hers, which her page, her receipt and the log show.
+    """Make a new link for a person who lost theirs; their page, their receipt and the log show it.
 
-    Before she has delivered it ends her old link and whatever was opened with it. Once she has, also if she withdrew
-    after that, her secrets stay hers and the new link only reads: nobody can take back, by a link, what she has given.
+    Before they have delivered, it ends their old link and all that was opened with it. Afterwards, also if they
+    withdrew since, their secrets stay theirs and the new link only reads: nobody can take back, by a link, what they
+    have given.
     """
     rules.require_analyst(who)
     participant = participants.by_label(tx.connection, campaign_id, label)
@@ -177,7 +179,10 @@ def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) ->
 def look_ahead(
     desk: Desk, settings: CampaignSettings, people: int | Sequence[str | None], strata: Sequence[str | None] = ()
 ) -> Preview:
-    """What a campaign may cost: for so many people, or for people of these groups and strata."""
+    """Forecast cost and precision of a campaign with these settings, without storing anything. Takes some seconds.
+
+    The forecast is for so many people, or for people of these groups and strata.
+    """
     size = people if isinstance(people, int) else len(people)
     if not 1 <= size <= MOST_PEOPLE:
         raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.", field="people")
@@ -204,7 +209,10 @@ def sketch_menu(desk: Desk, settings: CampaignSettings, people: int) -> MenuView
 
 
 def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | None = None) -> Preview:
-    """What a stored campaign may cost: for so many people, or for those who are invited."""
+    """Forecast cost and precision of a stored campaign. Changes nothing; takes some seconds.
+
+    The forecast is for so many people, or for those who are invited.
+    """
     rules.require_staff(who)
     with desk.read() as connection:
         settings = campaigns.get(connection, campaign_id).settings
@@ -214,7 +222,10 @@ def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | No
 
 
 def start_opening(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
-    """Begin to open a campaign for bids; what it may cost and what people can expect take a while to compute."""
+    """Compute costs and prices in the background, and then let people bid.
+
+    The job fails, and the draft stays one, if some bids could make it cost more than its spending limit.
+    """
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     _require_ready(campaign, participants.groups(tx.connection, campaign_id), tx.installation, tx.now)

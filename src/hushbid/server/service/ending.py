@@ -57,7 +57,7 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
 
 
 def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> CampaignView:
-    """End a campaign because an analyst wants so; too late once people have been told what is bought from them."""
+    """Cancel a campaign; too late once people know what is bought from them."""
     rules.require_analyst(who)
     sentence = checked_text(reason, "reason", needed=True, longest=LONGEST_REASON)
     campaign = campaigns.get(tx.connection, campaign_id)
@@ -70,7 +70,7 @@ def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> Ca
 
 
 def close(tx: Transaction, who: Principal, campaign_id: str, *, accept_unpaid: bool = False) -> CampaignView:
-    """Close a campaign whose estimate is out and whose people are paid, or by name accepted as unpaid."""
+    """Close a campaign whose estimate is out; people who are still unpaid must be accepted by name."""
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.RELEASED, to="close it")

@@ -27,9 +27,10 @@ _SECRET = re.compile(rf"{SECRET_PREFIX}[A-Za-z0-9_-]{{{SECRET_LETTERS}}}", flags
 
 
 def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
-    """Exchange a link for a secret that a device drew; the same exchange again changes nothing.
+    """Exchange a link, sent as the bearer token, for a secret that the device drew; the link opens nothing afterwards.
 
-    So a device whose answer got lost asks again, and somebody else with the same link but another secret is refused.
+    The same exchange again gets the same answer, so a device whose answer got lost asks again, and another device with
+    the same link and another secret is refused.
     """
     if not isinstance(secret, str) or not _SECRET.fullmatch(secret):
         raise InputError(
@@ -56,7 +57,10 @@ def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
 
 
 def own_link(tx: Transaction, secret: str) -> OwnLink:
-    """A link for another device of hers, to be used once; one that she made before and did not use ends."""
+    """Make a link for another device, shown this once; one that was made before and not used ends.
+
+    The log, the list of devices and the receipt show that it was made, and that it was used.
+    """
     participant, campaign = _changing(tx, secret)
     _require_no_receipts_being_made(campaign)
     token, her = new_token("device"), participant.id
@@ -69,7 +73,10 @@ def own_link(tx: Transaction, secret: str) -> OwnLink:
 
 
 def end_others(tx: Transaction, secret: str) -> DevicesView:
-    """End every other device of hers, and every link that nobody has used."""
+    """End every other device, and every link that was not used; the log shows it.
+
+    After a delivery only the device that delivered, and those it let in later, may.
+    """
     participant, campaign = _changing(tx, secret)
     ended = links.end(tx.connection, participant.id, tx.at, by="closed", but=hashed(secret))
     if ended:
@@ -91,7 +98,7 @@ def require_open(connection: Connection, secret: str) -> None:
 
 
 def devices(connection: Connection, secret: str) -> DevicesView:
-    """On which devices her part is open, and what is known of links for others."""
+    """Return on which devices the part is open, since when, and when links for others were made and used."""
     participant, mine = participants.by_secret(connection, secret), hashed(secret)
     all_links = links.of_participant(connection, participant.id)
     [here] = [link for link in all_links if link.secret == mine]

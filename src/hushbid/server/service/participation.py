@@ -50,10 +50,11 @@ def bid(
     given: object = None,
     nonce: object = None,
 ) -> ParticipationView:
-    """Store a bid, with the largest loss she accepts if she says; the last one counts, with its limit or without.
+    """Store a price per unit of privacy loss, with the largest loss that is accepted, if there is one.
 
-    ``given`` is her value or her answers, where the campaign wants them in one visit: the first bid needs them, a
-    later one may replace them under another nonce or leave them as they are. The same one again changes nothing.
+    It may be changed until bidding closes, and the last one counts: one without a limit takes an earlier limit back.
+    Where the campaign wants both in one visit, the value or the answers come with the first bid, are sealed, and are
+    destroyed unopened unless they are bought; a later bid replaces them under another nonce, or leaves them.
     """
     campaign, participant = acting(tx, secret)
     rules.require_bids_taken(campaign, tx.now)
@@ -86,7 +87,7 @@ def bid(
 
 
 def decline(tx: Transaction, secret: str) -> ParticipationView:
-    """Store that somebody does not want to take part; saying so again changes nothing."""
+    """Take no part; saying so again changes nothing."""
     campaign, participant = acting(tx, secret)
     if participant.state is ParticipantState.DECLINED:
         return participation_view(campaign, participant)
@@ -102,9 +103,11 @@ def decline(tx: Transaction, secret: str) -> ParticipationView:
 
 
 def withdraw(tx: Transaction, secret: str) -> ParticipationView:
-    """Erase what somebody gave: before the decision her bid, after it her data; saying so again changes nothing.
+    """Erase what was given: before the decision the bid, after it the data; saying so again changes nothing.
 
-    A mark outside the database makes sure that going back to a backup does not bring back what she took back.
+    Possible until the estimate is drawn.
+
+    A mark outside the database makes sure that going back to a backup does not bring it back.
     """
     campaign, participant = acting(tx, secret)
     if participant.state is ParticipantState.WITHDRAWN:
@@ -185,8 +188,10 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
 
 
 def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> ParticipationView:
-    """Store a value or answers (central), or a message (local); again with the same nonce changes nothing, another is
-    refused."""
+    """Store what is bought: a value or answers (central), or a message with noise (local).
+
+    The first delivery counts: again with its nonce changes nothing, another is refused.
+    """
     name = sealing.checked_nonce(nonce)
     campaign, participant = acting(tx, secret)
     if campaign.settings.single_visit:
@@ -220,13 +225,13 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
 
 
 def read_own(connection: Connection, secret: str) -> ParticipationView:
-    """What a participant sees."""
+    """Return the campaign and the participant's state in it."""
     holder = participants.holder(connection, secret)
     return own_view(connection, campaigns.get(connection, holder.participant.campaign_id), holder)
 
 
 def read_menu(connection: Connection, secret: str) -> MenuView:
-    """What a participant can expect as a function of her bid."""
+    """Return expected privacy loss and payment for each possible bid."""
     participant = participants.by_secret(connection, secret)
     campaign = campaigns.get(connection, participant.campaign_id)
     return menu_view(campaign, participant.group_name, participant.stratum)
@@ -244,7 +249,7 @@ def receipt(connection: Connection, secret: str, *, tree_of: "TreeOf", key: Sign
 
 
 def personal_account(desk: Desk, secret: str) -> PersonalAccount:
-    """What the person behind a secret has given up over all campaigns, as far as the server can tell who she is."""
+    """Return the participant's privacy loss over all campaigns of this server, as far as it knows who they are."""
     with desk.read() as connection:
         return _privacy_account(connection, desk.installation, participants.by_secret(connection, secret))
 
@@ -264,10 +269,9 @@ def _privacy_account(connection: Connection, installation: Installation, partici
 
 
 def export(desk: Desk, secret: str) -> dict[str, Any]:
-    """Everything that is stored about the person behind a secret in this campaign, and what the privacy account says of
-    her.
+    """Return all that the server holds about the participant in this campaign, with their privacy account.
 
-    Her value is not in it: it is sealed, and is opened for nothing but the release.
+    Their value is not in it: it is sealed, and is opened for nothing but the release.
     """
     with desk.read() as connection:
         return _everything(connection, desk.installation, participants.holder(connection, secret))

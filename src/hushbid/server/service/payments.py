@@ -36,9 +36,9 @@ _P = ParticipantState
 def mark_paid(
     tx: Transaction, who: Principal, campaign_id: str, labels: Iterable[str] | None = None, *, total: int | None = None
 ) -> tuple[PaymentRow, ...]:
-    """Note that people were paid what is due to them, all or some; returns those who were, with what was due.
+    """Mark people as paid what is due to them, all or some; return those who were marked, with what was due.
 
-    ``total``: refused if it comes to another sum, in minor units.
+    Refused if it comes to another sum than ``total``, in minor units. It can be taken back.
     """
     campaign, people = _payees(tx, who, campaign_id, labels)
     owed = [(one, rules.due(campaign, one)) for one in people if rules.due(campaign, one) > 0]
@@ -52,7 +52,10 @@ def mark_paid(
 
 
 def mark_unpaid(tx: Transaction, who: Principal, campaign_id: str, labels: Iterable[str]) -> tuple[PaymentRow, ...]:
-    """Take back that people were paid; returns those who were marked, as they were. Who was not is left as she is."""
+    """Take back that these people were marked as paid; return those who were, as they were.
+
+    Others are left as they are. The log shows it.
+    """
     campaign, people = _payees(tx, who, campaign_id, labels)
     marked = [one for one in people if one.paid]
     participants.change_rows(tx.connection, [{"id": one.id, "paid": 0, "paid_at": None} for one in marked])
@@ -85,7 +88,7 @@ def rows_of(connection: Connection, campaign: Campaign) -> tuple[PaymentRow, ...
 
 
 def account(connection: Connection, who: Principal, campaign_id: str) -> AccountView:
-    """What a campaign owes in all, and how that follows from what was decided."""
+    """Return what a campaign owes, how that follows from what was decided, and what is marked as paid."""
     rules.require_staff(who)
     campaign = campaigns.get(connection, campaign_id)
     everybody = participants.everybody(connection, campaign_id)

@@ -28,11 +28,14 @@ _PADDED = 1024  # bytes: more than 254 characters can have
 _GIVES = (ParticipantState.BID, ParticipantState.PROMISED)
 
 
-def state_payout(tx: Transaction, secret: str, handle: object) -> PayoutView:
-    """Store where somebody is to be paid, in place of what she said before; until she has been paid."""
+def state_payout(tx: Transaction, secret: str, payout: object) -> PayoutView:
+    """Store payment details, sealed for the payer only, if the campaign asks for them.
+
+    Possible after a bid, and again until the payment is marked: the last ones count.
+    """
     campaign, participant = acting(tx, secret)
     _require_may_state(campaign, participant)
-    typed = checked_handle(campaign.settings.payout, handle)
+    typed = checked_handle(campaign.settings.payout, payout)
     vault = tx.installation.payouts
     vault.create(campaign.id)  # durable before anything is sealed with it
     sealed = vault.seal(campaign.id, participant.id, typed.encode().ljust(_PADDED, b"\0"))
@@ -42,14 +45,14 @@ def state_payout(tx: Transaction, secret: str, handle: object) -> PayoutView:
 
 
 def remove_payout(tx: Transaction, secret: str) -> PayoutView:
-    """Forget where somebody is to be paid; again changes nothing."""
+    """Delete the payment details; again changes nothing."""
     campaign, participant = acting(tx, secret)
     forget_payout(tx, campaign, participant)
     return _view(tx.connection, tx.installation, campaign, participant)
 
 
 def read_payout(desk: Desk, secret: str) -> PayoutView:
-    """What is stored of where somebody is to be paid, as she may see it."""
+    """Return whether payment details are stored, their last characters, and when they are destroyed."""
     with desk.read() as connection:
         participant = participants.by_secret(connection, secret)
         campaign = campaigns.get(connection, participant.campaign_id)

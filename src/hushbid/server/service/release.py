@@ -42,7 +42,7 @@ _NOBODY_IN_STRATUM = "Everybody from whom data were bought in one of the strata 
 
 
 def release(tx: Transaction, who: Principal, campaign_id: str, *, accept_nobody: bool = False) -> JobView:
-    """Stop deliveries and release the estimate, in the background, once; begins again if the last attempt failed.
+    """Take no more data, and draw the estimate once, in the background; begin again if the last attempt failed.
 
     If nobody has delivered and could still do so, ``accept_nobody`` must say that there shall be no estimate.
     """

@@ -23,7 +23,10 @@ def person(connection: Connection, who: Principal, campaign_id: str, participant
 
 
 def remove(tx: Transaction, who: Principal, campaign_id: str, participant_id: str) -> CampaignView:
-    """Take somebody off a draft's list, with her link and whatever was opened with it."""
+    """Remove a person from a draft, by their pseudonym, with their link and all that was opened with it.
+
+    Refused once the campaign has opened.
+    """
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     if campaign.state is not CampaignState.DRAFT:

@@ -1,7 +1,6 @@
-"""`Service`: everything the campaign server can do, for the HTTP interface, the pages, the command line and tests.
+"""`Service`: a running installation, for the HTTP interface, the pages, the command line and tests.
 
-Each use case is a function of another module of this package, where its rules, its arguments and its result stand; here
-it gets its name, and crash tests theirs (`hushbid.server.service.use_case` says how).
+What it can do is in `hushbid.server.service.registry`; here is how it starts, works in the background and ends.
 """
 
 import math
@@ -24,28 +23,19 @@ from hushbid.server.domain.views import JobView
 from hushbid.server.failpoints import Crash, no_crash
 from hushbid.server.installation import Home, Installation
 from hushbid.server.service import (
-    accounts,
-    agreeing,
     answers_kept,
-    audits,
     decision,
     drafts,
-    ending,
-    forms,
-    links,
     payouts,
-    removing,
-    sampling,
     upkeep,
-    views_of,
 )
 from hushbid.server.service import participation as participating
-from hushbid.server.service import payments as paying
 from hushbid.server.service import release as releasing
 from hushbid.server.service.forecast import Effort
 from hushbid.server.service.idempotency import IdempotencyKey
 from hushbid.server.service.jobs import Jobs
-from hushbid.server.service.use_case import Background, Change, Desk, Read, Steps, Submission
+from hushbid.server.service.registry import UseCases
+from hushbid.server.service.use_case import Desk
 from hushbid.server.service.writer import Writer
 from hushbid.server.store import campaigns as stored_campaigns
 from hushbid.server.store import jobs as stored_jobs
@@ -56,96 +46,12 @@ T = TypeVar("T")
 _MOST_CAP = 1e6
 
 
-class Service:
+class Service(UseCases):
     """A running installation. Close it when done; only one may run on a database, and only one in a folder.
 
     ``privacy_cap``: nobody may give up more over all campaigns, from now on; infinity lifts the limit. Without it the
     limit stays what it was, so that a server started carelessly keeps it.
     """
-
-    # accounts
-    users = Read(accounts.users)
-    create_user = Steps(accounts.create_user)
-    set_password = Steps(accounts.set_password)
-    remove_user = Change("user", accounts.remove_user)
-    create_api_token = Change("token", accounts.create_api_token)
-    revoke_api_token = Change("token", accounts.revoke_api_token)
-    log_in = Steps(accounts.log_in)
-    log_out = Change("logout", accounts.log_out)
-    session_of = Steps(accounts.session_of)
-    principal_of = Steps(accounts.principal_of)
-
-    # the analyst, before a campaign opens
-    draft = Change("draft", drafts.draft)
-    copy = Change("copy", drafts.copy)
-    change = Change("change", drafts.change)
-    discard = Change("discard", drafts.discard)
-    preview = Steps(drafts.look_ahead)
-    sketch_menu = Steps(drafts.sketch_menu)
-    preview_campaign = Steps(drafts.look_ahead_at)
-    answers_ahead = Steps(drafts.answers_ahead)
-    keep_form = Change("form", forms.keep)
-    save_form = Change("form.save", forms.save)
-    forget_form = Change("form", forms.forget)
-    form = Read(forms.kept)
-    form_about = Read(forms.kept_about)
-    unfinished_forms = Read(forms.unfinished)
-    sample = Steps(sampling.sample)
-    invite = Change("invite", drafts.invite)
-    person = Read(removing.person)
-    remove = Change("remove", removing.remove)
-    renew_link = Change("renew", drafts.renew_link)
-    open = Background("open.start", drafts.start_opening)
-
-    # the analyst, from the bids to the end
-    close_bidding = Background("allocation.start", decision.close_bidding)
-    release = Background("release.start", releasing.release)
-    mark_paid = Change("payment", paying.mark_paid)
-    mark_unpaid = Change("payment", paying.mark_unpaid)
-    payment_file = Steps(payouts.payment_file)
-    close_campaign = Change("close", ending.close)
-    cancel = Change("cancel", ending.cancel)
-
-    # what analysts, auditors and the public see
-    campaigns = Read(views_of.list_campaigns)
-    campaign = Read(views_of.read_campaign)
-    participants = Read(views_of.list_participants)
-    jobs = Read(views_of.list_jobs)
-    job = Read(views_of.read_job)
-    events = Read(views_of.list_events)
-    record = Read(views_of.read_record)
-    payments = Read(paying.payments)
-    agreements = Read(agreeing.agreements)
-    account = Read(paying.account)
-    awaited = Read(paying.awaited)
-    privacy_account = Read(views_of.list_privacy_account)
-    checks = Steps(audits.checks)
-    attacks = Steps(audits.attacks)
-    public = Read(views_of.read_public)
-
-    # a participant's devices: first a link is exchanged for a secret, by which all that follows goes
-    enter = Submission("enter", links.enter, holds_secret=False)
-    own_link = Change("own-link", links.own_link)
-    require_open = Read(links.require_open)
-    devices = Read(links.devices)
-    end_other_devices = Change("end-others", links.end_others)
-    leave = Change("leave", links.leave)
-
-    # a participant's part
-    participation = Read(participating.read_own)
-    menu = Read(participating.read_menu)
-    consent = Read(agreeing.read_consent)
-    agree = Change("agree", agreeing.agree)
-    agreed_to = Read(agreeing.read_agreed)
-    bid = Submission("bid", participating.bid)
-    decline = Change("decline", participating.decline)
-    withdraw = Change("withdraw", participating.withdraw)
-    deliver = Submission("delivery", participating.deliver)
-    payout = Steps(payouts.read_payout)
-    state_payout = Change("payout", payouts.state_payout)
-    remove_payout = Change("payout", payouts.remove_payout)
-    export = Steps(participating.export)
-    personal_account = Steps(participating.personal_account)
 
     def __init__(
         self,

@@ -1,9 +1,10 @@
-"""What a use case is: a function that is told what it works with and what was asked, and a name on the service.
+"""A use case is a function registered on the service. It receives a transaction and the request.
 
 A function that reads takes a connection, one that changes something takes a transaction; what takes several of them, or
-computes for seconds in between, takes the `Desk`. The service lists the functions under names, as `Read`, `Change`,
-`Steps` and their kin, and whoever calls ``service.draft(who, settings)`` passes what the function takes after that
-first argument. So nobody writes a signature twice, and mypy knows them all.
+computes for seconds in between, takes the `Desk`. `hushbid.server.service.registry` lists the functions under names, as
+`Read`, `Change`, `Steps` and their kin, with the `Route` of those that are reached over HTTP. Callers of
+``service.draft(who, settings)`` pass what the function takes after its first argument. So no signature is written
+twice, and mypy knows them all.
 
 A change may be asked for under a key (`hushbid.server.service.idempotency`): ``service.draft.once(key, who,
 settings)``.
@@ -14,7 +15,7 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
-from typing import Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, Self, TypeVar, overload
 
 from sqlalchemy import Connection
 
@@ -23,6 +24,7 @@ from hushbid.server.domain.views import JobView
 from hushbid.server.installation import Installation
 from hushbid.server.service.forecast import Effort
 from hushbid.server.service.idempotency import AlreadyDone, IdempotencyKey
+from hushbid.server.service.route import Route
 from hushbid.server.service.writer import Writer
 from hushbid.server.store.database import Clock, Transaction
 
@@ -78,7 +80,21 @@ Server = TypeVar("Server", bound=HasDesk)
 
 
 class UseCase(ABC, Generic[Server, Asks]):
-    """A name on a class: on a running server what can be called, on the class itself what stands here."""
+    """A name on a class: on a running server what can be called, on the class itself what is registered."""
+
+    def __init__(self, function: Callable[..., Any], route: Route | None) -> None:
+        self.function = function
+        """What does it."""
+
+        self.route = route
+        """How it is reached over HTTP; None if it is not."""
+
+        self.__doc__ = function.__doc__
+
+    @property
+    def takes_key(self) -> bool:
+        """Return whether a request for it may carry an idempotency key."""
+        return False
 
     @overload
     def __get__(self, server: None, owner: type) -> Self: ...
@@ -97,9 +113,9 @@ class UseCase(ABC, Generic[Server, Asks]):
 class Read(UseCase[HasDesk, Callable[P, T]], Generic[P, T]):
     """A use case that reads, in one consistent state."""
 
-    def __init__(self, function: Callable[Concatenate[Connection, P], T]) -> None:
+    def __init__(self, function: Callable[Concatenate[Connection, P], T], route: Route | None = None) -> None:
+        super().__init__(function, route)
         self._function = function
-        self.__doc__ = function.__doc__
 
     def of(self, server: HasDesk) -> Callable[P, T]:
         """The function, called with a connection."""
@@ -114,9 +130,9 @@ class Read(UseCase[HasDesk, Callable[P, T]], Generic[P, T]):
 class Steps(UseCase[HasDesk, Callable[P, T]], Generic[P, T]):
     """A use case that takes several steps."""
 
-    def __init__(self, function: Callable[Concatenate[Desk, P], T]) -> None:
+    def __init__(self, function: Callable[Concatenate[Desk, P], T], route: Route | None = None) -> None:
+        super().__init__(function, route)
         self._function = function
-        self.__doc__ = function.__doc__
 
     def of(self, server: HasDesk) -> Callable[P, T]:
         """The function, called with the desk."""
@@ -177,10 +193,17 @@ class Asked(Generic[P, T]):
 class Change(UseCase[HasDesk, Asked[P, T]], Generic[P, T]):
     """A use case that changes something, in one transaction, under a name by which crash tests know it."""
 
-    def __init__(self, name: str, function: Callable[Concatenate[Transaction, P], T]) -> None:
+    def __init__(
+        self, name: str, function: Callable[Concatenate[Transaction, P], T], route: Route | None = None
+    ) -> None:
+        super().__init__(function, route)
         self._name = name
         self._function = function
-        self.__doc__ = function.__doc__
+
+    @property
+    def takes_key(self) -> bool:
+        """Return whether it is asked for by POST or DELETE, and is not repeatable."""
+        return _takes_key(self.route)
 
     def of(self, server: HasDesk) -> Asked[P, T]:
         """The change, which prepares nothing."""
@@ -193,13 +216,24 @@ class Change(UseCase[HasDesk, Asked[P, T]], Generic[P, T]):
 class Background(UseCase[Serves, Asked[P, JobView]], Generic[P]):
     """A change that begins work in the background."""
 
-    def __init__(self, name: str, function: Callable[Concatenate[Transaction, P], JobView]) -> None:
+    def __init__(
+        self, name: str, function: Callable[Concatenate[Transaction, P], JobView], route: Route | None = None
+    ) -> None:
+        super().__init__(function, route)
         self._change = Change(name, function)
-        self.__doc__ = function.__doc__
+
+    @property
+    def takes_key(self) -> bool:
+        """Return whether it is asked for by POST or DELETE, and is not repeatable."""
+        return _takes_key(self.route)
 
     def of(self, server: Serves) -> Asked[P, JobView]:
         """The change, after which the work begins."""
         return replace(self._change.of(server), then=server.start)
+
+
+def _takes_key(route: Route | None) -> bool:
+    return route is not None and route.method in ("POST", "DELETE") and not route.repeatable
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,12 +265,12 @@ class Submission(UseCase[Serves, Submitted[P, T]], Generic[P, T]):
     """
 
     def __init__(
-        self, name: str, function: Callable[Concatenate[Transaction, str, P], T], *, holds_secret: bool = True
+        self, name: str, function: Callable[Concatenate[Transaction, str, P], T], route: Route | None = None
     ) -> None:
+        super().__init__(function, route)
         self._name = name
         self._function = function
-        self._holds_secret = holds_secret
-        self.__doc__ = function.__doc__
+        self._holds_secret = route is None or route.by == "secret"
 
     def of(self, server: Serves) -> Submitted[P, T]:
         """What is submitted to the writer."""

@@ -38,7 +38,7 @@ MOST_ON_A_PAGE = 1000
 def list_campaigns(
     connection: Connection, who: Principal, *, cursor: str | None = None, limit: int = 100
 ) -> Page[CampaignView]:
-    """All campaigns, newest first."""
+    """Return all campaigns, newest first."""
     rules.require_staff(who)
     before = None if cursor is None else _two(cursor)
     found = campaigns.newest(connection, before=before, limit=_checked_limit(limit) + 1)
@@ -48,7 +48,7 @@ def list_campaigns(
 
 
 def read_campaign(connection: Connection, who: Principal, campaign_id: str) -> CampaignView:
-    """One campaign."""
+    """Return a campaign, with how many people are in which state."""
     rules.require_staff(who)
     return campaign_view(connection, campaigns.get(connection, campaign_id))
 
@@ -56,7 +56,7 @@ def read_campaign(connection: Connection, who: Principal, campaign_id: str) -> C
 def list_participants(
     connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
 ) -> Page[ParticipantView]:
-    """A campaign's people in the order of invitation; auditors do not see labels."""
+    """Return everybody's state, in the order of invitation; auditors see pseudonyms only."""
     rules.require_staff(who)
     after = place_of(cursor)
     campaign = campaigns.get(connection, campaign_id)
@@ -70,6 +70,16 @@ def list_jobs(connection: Connection, who: Principal, campaign_id: str) -> tuple
     rules.require_staff(who)
     campaigns.get(connection, campaign_id)
     return tuple(jobs.of_campaign(connection, campaign_id))
+
+
+def page_of_jobs(
+    connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
+) -> Page[JobView]:
+    """Return work in the background, with its progress: openings, allocations and releases, the latest last."""
+    oldest_first = list_jobs(connection, who, campaign_id)[::-1]
+    start = place_of(cursor)
+    end = start + _checked_limit(limit)
+    return Page(items=oldest_first[start:end], cursor=str(end) if end < len(oldest_first) else None)
 
 
 def read_job(connection: Connection, who: Principal, job_id: str) -> JobView:
@@ -87,6 +97,17 @@ def list_events(
     return tuple(events.listed(connection, campaign_id, after=after, limit=_checked_limit(limit)))
 
 
+def page_of_events(
+    connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
+) -> Page[dict[str, Any]]:
+    """Return what happened, each line chained to the one before."""
+    rules.require_staff(who)
+    campaigns.get(connection, campaign_id)
+    found = events.listed(connection, campaign_id, after=place_of(cursor), limit=_checked_limit(limit) + 1)
+    items = tuple(event.to_dict() for event in found[:limit])
+    return Page(items=items, cursor=str(found[limit - 1].number) if len(found) > limit else None)
+
+
 def read_record(connection: Connection, who: Principal, campaign_id: str) -> bytes:
     """A campaign's record as a file: every bid, promise and payment by pseudonym, and the release."""
     rules.require_staff(who)
@@ -98,7 +119,7 @@ def read_record(connection: Connection, who: Principal, campaign_id: str) -> byt
 def list_privacy_account(
     connection: Connection, who: Principal, *, cursor: str | None = None, limit: int = 100
 ) -> Page[AccountRow]:
-    """What everybody has given up, by pseudonym."""
+    """Return each person's privacy loss in each campaign, by pseudonym."""
     rules.require_staff(who)
     after = None if cursor is None else _two(cursor)
     found = privacy_account.listed(connection, after=after, limit=_checked_limit(limit) + 1)
@@ -107,7 +128,8 @@ def list_privacy_account(
 
 
 def read_public(connection: Connection, campaign_id: str) -> PublicView:
-    """What anybody may see of a campaign."""
+    """Return what everybody may see of a campaign that has opened: title, state, the receipts' root, and the estimate,
+    if it is public."""
     return public_view(connection, campaigns.get(connection, campaign_id))
 
 
