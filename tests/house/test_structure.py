@@ -77,7 +77,7 @@ GATES = {
     "solvers always have strata: only the border of the package turns None into one stratum": Gate(
         asks_whether_there_are_strata,
         ("allocation",),
-        frozenset({"allocation/__init__.py", "allocation/local_rule.py"}),
+        frozenset({"allocation/__init__.py"}),
     ),
     "one sum has strata and questions always: only what is promised, released or remembered may lack them": Gate(
         asks_whether_there_are_strata,
