@@ -262,7 +262,7 @@ def test_sums_off_a_table_are_those_of_everybody_one_by_one(goal: Goal, cap: flo
     rows[::2] = order[:250:50]  # some who are bought from
     got = rule.at(rows, moved)
     assert isinstance(rule, LocalRule)
-    sums = rule._markets[0]._market.sums
+    sums = rule._strata[0].market.sums
     assert sums._tables, "nothing was read off a table"
     for j, row in enumerate(rows):
         changed = costs.copy()
@@ -457,16 +457,11 @@ def test_under_a_local_budget_privacy_can_be_a_giffen_good() -> None:
     assert best_spending((0.2547, 1.0), 2.434, 0.25) == pytest.approx((9.56, 0.0), abs=0.01)
 
 
-TWO = Strata(codes=np.array([0, 1]), weights=np.array([0.5, 0.5]))
 REFUSED = {
     "no variance": ({"error_weight": 9.0, "variance": 0.0, "max_loss": 1.0}, "variance must be above 0"),
     "a budget": ({"goal": Budget(2.434)}, "a budget cannot be the goal in the local setting"),
     "a cap each": ({"error_weight": 9.0, "max_loss": [1.0, 2.0]}, r"one number in the local setting: .* NP-hard"),
     "no positive cap": ({"error_weight": 9.0, "max_loss": 0.0}, "must be positive, got 0"),
-    "an accuracy with strata": (
-        {"goal": Accuracy(0.45), "strata": TWO},
-        "cannot be the goal for a combination of strata",
-    ),
     "strata of others": (
         {"error_weight": 9.0, "strata": Strata(codes=np.array([0]), weights=np.array([1.0]))},
         "one code per person",

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from hushbid.allocation import Allocation, allocate
+from hushbid.allocation import Allocation, Price, allocate, least_objective
 from hushbid.allocation.local_curves import LAPLACE
-from hushbid.allocation.lower_bounds import local_lower_bound
 
 KAPPA = 1.5 * 4 ** (1 / 3)
 STEEPEST = 3 * math.sqrt(3) / (8 * math.sqrt(2))
@@ -130,7 +129,7 @@ def test_the_dual_bound_is_the_best_over_prices() -> None:
     rng = np.random.default_rng(12)
     for _ in range(8):
         costs = np.exp(rng.uniform(-6, 0, 8))
-        bound = local_lower_bound(costs, 1.0, 1.0)
+        bound = least_objective(costs, setting="local", variance=1.0, goal=Price(1.0))
         y = np.geomspace(1e-2, 1e4, 3000)
         prices = np.geomspace(1e-3, 30, 300)
         values = [

@@ -11,7 +11,8 @@ import pytest
 from scipy import stats
 
 from hushbid.audit import PrivacyAudit, check_privacy
-from hushbid.audit.privacy import Mechanism, _log_ratio_bound, granularity
+from hushbid.audit.privacy import Mechanism, _log_ratio_bound, attack, granularity
+from hushbid.audit.targets import PLACES, Noise, Target
 from hushbid.disclosure import ReleasePlan, noise, simulate_plan
 from hushbid.disclosure.grid import exact_sum
 from hushbid.errors import InputError
@@ -136,12 +137,26 @@ def test_no_noise_at_all_is_rejected() -> None:
 
 def test_the_power_is_honest_about_what_cannot_be_found() -> None:
     def power(loss: float, samples: int) -> float:
-        plan = ReleasePlan.of([loss], setting="central", bounds=(0.0, 1.0))
-        return check_privacy(plan, user=0, samples=samples).power
+        """Of a mechanism of which it is not known what noise it should have."""
+        found = check_privacy(
+            lambda data, times: np.zeros(times), user=0, privacy_loss=[loss], bounds=(0, 1), samples=samples
+        )
+        return found.power
 
     assert power(0.01, 200) < 0.05
     assert power(1.0, 200) < power(1.0, 2000) <= 1.0
     assert power(30.0, 200) < 0.05
+
+
+@pytest.mark.parametrize("samples", [100, 150, 200])
+def test_the_power_of_the_fit_is_how_often_it_finds_too_little_noise(samples: int) -> None:
+    rng = np.random.default_rng(samples)
+    target = Target(
+        draw=lambda place, times: 0.7 * rng.laplace(size=(times, 1)) + (PLACES[place] > 0.5),
+        parts=(Noise(lowest=np.zeros(1), highest=np.ones(1), scale=np.ones(1), columns=np.zeros(1, dtype=np.intp)),),
+    )
+    tried = [attack(target, 1.0, 0, samples, 0.99) for _ in range(200)]
+    assert np.mean([one.fit_rejected for one in tried]) == pytest.approx(tried[0].power, abs=0.15)
 
 
 @pytest.mark.parametrize(("p", "q"), [(0.5, 0.5), (0.3, 0.1), (0.02, 0.01)])

@@ -93,7 +93,7 @@ def draw_fewer_samples() -> None:
     from hushbid.audit import suite
 
     suite._SAMPLES //= 10
-    suite._CELLS //= 10
+    suite._SUMMED = (suite._SUMMED[0] // 10, suite._SUMMED[1] // 10)
 
 
 def scale_noise(factor: float) -> None:

@@ -94,6 +94,12 @@ def test_every_engine_buys_from_strata_as_memory_does(
         same(market(Price(3000), setting="local"), bids, where, kind=kind)
 
 
+@pytest.mark.parametrize("cap", [None, 1.5])
+def test_a_local_accuracy_is_divided_among_strata_as_in_memory(cap: float | None) -> None:
+    bids, where = Uniform(1, 2).sample(60, rng=RNG), labels(60)
+    same(market(Accuracy(0.3), setting="local", max_privacy_loss=cap), bids, where)
+
+
 @pytest.mark.parametrize("goal", GOALS)
 def test_two_passes_are_enough_and_a_third_places_finer_buckets(goal: str) -> None:
     bids, where = Uniform(1, 2).sample(20_000, rng=RNG), labels(20_000)

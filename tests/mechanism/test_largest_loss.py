@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid import Accuracy, Budget, Market, Price
+from hushbid import Accuracy, Market, Price
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism.largest_loss import largest_loss
@@ -20,7 +20,7 @@ SEVERAL: dict[str, Any] = {"setting": "local", "questions": [Number(name="sleep"
 
 
 def bound(prior: Prior = PRIOR, **stated: Any) -> float:
-    return largest_loss(Market(prior=prior, **stated).for_people(len(stated.get("strata", "1"))), [prior])
+    return largest_loss(Market(prior=prior, **stated).for_people(1), [prior])
 
 
 def losses(market: Market, bids: list[float]) -> FloatArray:
@@ -65,20 +65,6 @@ def test_the_only_seller_of_a_yes_or_no_loses_where_the_last_bit_is_worth_its_co
     assert 100.0 * (1 - t**2) / (4 * t**3) == pytest.approx(1.0, rel=1e-6)
 
 
-@pytest.mark.parametrize("weights", [{"a": 0.3, "b": 0.7}, {"a": 1.0, "b": -2.5}], ids=str)
-def test_a_budget_for_strata_buys_at_most_the_heaviest_stratums_part_from_anybody(weights: dict[str, float]) -> None:
-    kind = "shares" if sum(weights.values()) == 1.0 else "contrast"
-    stated: dict[str, Any] = {kind: weights, "goal": Budget(6.0)}
-    most, rng, largest = bound(strata=["a", "b"], **stated), np.random.default_rng(2), 0.0
-    for _ in range(60):
-        rest = rng.choice([1.0, 1.1, 2.0, 3.0, 4.0], 4).tolist()
-        market = Market(prior=PRIOR, strata=["a", "a", "b", "b", "b", "a"], **stated)
-        largest = max(largest, float(losses(market, [1.0, *rest, 1.0]).max()))
-    lone = Market(prior=PRIOR, strata=["a", "b"], **stated)
-    assert largest <= most
-    assert losses(lone, [1.0, 1.0]).max() == pytest.approx(most, rel=2e-9)
-
-
 def test_the_bound_grows_slowly_with_the_dearest_and_covers_groups() -> None:
     stated = {**YES_NO, "goal": Accuracy(0.05)}
     narrow, wide = bound(**stated), bound(Uniform(1, 1000), **stated)
@@ -95,7 +81,6 @@ def test_the_bound_grows_slowly_with_the_dearest_and_covers_groups() -> None:
         (Exponential(1), {**YES_NO, "goal": Price(3.0)}, "may cost nothing"),
         (Beta(2, 2, 1, 3), {**YES_NO, "goal": Accuracy(0.1)}, "this prior has none"),
         (PRIOR, {**NUMBER, "goal": Accuracy(1.0), "max_correlation": 0.1}, "under a relation"),
-        (PRIOR, {"strata": ["a", "b"], "shares": {"a": 0.5, "b": 0.5}, "goal": Accuracy(0.5)}, "just suffice"),
     ],
     ids=str,
 )

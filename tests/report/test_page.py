@@ -454,7 +454,7 @@ def test_an_incentive_audit_shows_what_was_tried_and_what_it_could_have_found(sm
     assert f"{found.bids_tried:,} bids tried, for 2 people drawn by lot" in text
     assert "19 % to catch a mistake of more than" in text
     assert report.audits[0].verdict == "weak"
-    (line,) = audit_lines([dataclasses.replace(found, people=6)], noise_share=0.5, people=6)
+    (line,) = audit_lines([dataclasses.replace(found, people=6)], people=6)
     assert (line.power, line.verdict) == (1.0, "clear")
 
 
@@ -477,7 +477,7 @@ def test_a_violation_names_its_row_to_the_analyst_and_not_in_the_report(small: O
     violation = Violation(claim=claim, row=17, amount=0.5)
     assert "row 17" in str(violation)
     honest = check_incentives(small.market, small.bids, people=1, points=3)
-    (line,) = audit_lines([dataclasses.replace(honest, violations=(violation,))], noise_share=0.5)
+    (line,) = audit_lines([dataclasses.replace(honest, violations=(violation,))])
     assert line.verdict == "failed"
     assert line.finding == str(violation).replace("row 17", "one row")
 

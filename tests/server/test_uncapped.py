@@ -26,19 +26,13 @@ YES_NO: dict[str, Any] = {
     "participation_fee": 100,
     "public_estimate": True,
 }
-PANEL: dict[str, Any] = {
-    "title": "Sleep by age",
+ACCURATE = {**YES_NO, "buyer_weight": None, "standard_error": [0.3]}
+LOCAL: dict[str, Any] = {
+    "title": "Sleep",
     "question": "How many hours did you sleep?",
     "prior": "uniform:1,2",
     "bounds": [0, 10],
-    "strata": {"shares": {"old": 0.6, "young": 0.4}},
-    "budget": 20_00,
-    "max_correlation": 0.1,
     "minimum_people": 5,
-}
-ACCURATE = {**YES_NO, "buyer_weight": None, "standard_error": [0.3]}
-LOCAL = {
-    **{name: value for name, value in PANEL.items() if name not in ("strata", "budget", "max_correlation")},
     "setting": "local",
     "standard_error": 2.6,
 }
@@ -59,11 +53,7 @@ class Campaign:
     def __init__(self, analyst: AnalystClient, settings: dict[str, Any], n: int = 6) -> None:
         self.analyst, self.keeper, self.n = analyst, MessageMemory(), n
         self.id = analyst.draft(settings).id
-        strata = ["old", "young"] if "strata" in settings else None
-        people = None if strata is None else [{"id": f"p{k}", "stratum": strata[k % 2]} for k in range(n)]
-        self.links: list[Invitation] = analyst.invite(
-            self.id, **({"count": n} if people is None else {"people": people})
-        )
+        self.links: list[Invitation] = analyst.invite(self.id, count=n)
         analyst.open(self.id)
 
     def she(self, row: int, **more: Any) -> ParticipantClient:
@@ -79,8 +69,8 @@ class Campaign:
 
 @pytest.mark.parametrize(
     ("settings", "answer", "most"),
-    [(YES_NO, [True], 5.318), (ACCURATE, [True], 5.912), (LOCAL, 7.0, 18.279), (PANEL, 7.0, 12.0)],
-    ids=["yes or no", "yes or no, standard error", "local, standard error", "strata, budget"],
+    [(YES_NO, [True], 5.318), (ACCURATE, [True], 5.912), (LOCAL, 7.0, 18.279)],
+    ids=["yes or no", "yes or no, standard error", "local, standard error"],
 )
 def test_a_campaign_without_a_cap_shows_a_largest_loss_keeps_it_and_is_verified(
     analyst: AnalystClient, settings: dict[str, Any], answer: Any, most: float
@@ -125,25 +115,14 @@ def test_whoever_is_alone_loses_as_much_as_was_shown_and_no_more(analyst: Analys
         assert offer.promised <= (offer.max_privacy_loss or 0.0)
 
 
-@pytest.mark.parametrize(
-    ("settings", "bids", "reason"),
-    [
-        (PANEL, (1.0, 3.0, 1.0, 3.0, 1.0), decision.STRATUM_DEARER),
-        (ACCURATE, (1.0, 1.0, 3.0, 3.0, 3.0), decision.OUT_OF_REACH),
-    ],
-    ids=["stratum", "too few"],
-)
-def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(
-    analyst: AnalystClient, settings: dict[str, Any], bids: tuple[float, ...], reason: str
-) -> None:
-    campaign = Campaign(analyst, settings, n=5)
-    assert campaign.decide(*bids) == "nothing_bought"
-    assert analyst.campaign(campaign.id).content["reason"] == reason
+def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(analyst: AnalystClient) -> None:
+    campaign = Campaign(analyst, ACCURATE, n=5)
+    assert campaign.decide(1.0, 1.0, 3.0, 3.0, 3.0) == "nothing_bought"
+    assert analyst.campaign(campaign.id).content["reason"] == decision.OUT_OF_REACH
 
 
-@pytest.mark.parametrize("settings", [YES_NO, PANEL], ids=["yes or no", "strata, budget"])
-def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient, settings: dict[str, Any]) -> None:
-    played = play_campaign(analyst, settings, n=12, seed=4)
+def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient) -> None:
+    played = play_campaign(analyst, YES_NO, n=12, seed=4)
     assert (played.state, played.tally.problems) == ("released", [])
     assert verify(analyst.record(played.campaign)).ok
 
@@ -157,10 +136,7 @@ def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient, settings: dic
         ({**YES_NO, "prior": "uniform:1e-9,1", "buyer_weight": 1e40}, "buyer_weight", "from 1e-06 to 100, got"),
         ({**ACCURATE, "prior": "beta:2,2,1,3"}, "prior", "has none"),
         ({**LOCAL, "max_correlation": 0.1}, "max_correlation", "under a relation"),
-        ({**PANEL, "max_privacy_loss": 1.0}, "max_privacy_loss", "strata"),
-        ({**PANEL, "budget": 200_00}, "budget", "from 1e-06 to 100, got 120"),
-        ({**PANEL, "budget": None, "standard_error": 1.0}, "standard_error", "just suffice"),
-        ({**PANEL, "limits": True}, "limits", "strata"),
+        ({**LOCAL, "standard_error": None, "budget": 20_00}, "max_privacy_loss", "must be stated"),
     ],
     ids=lambda given: str(given)[:40],
 )

@@ -24,8 +24,9 @@ In reading order:
 - `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response
 - `local_problem`: the local problem in normal form: a supply up to one cap, and a demand, for a price or an accuracy
 - `merit_order`: in which order people are bought from there, with one of them moved
-- `local`: the local optimum, by the marginal seller
-- `local_rule`: the optimum as a function of one person's cost there; for a price strata are one market each
+- `local`: the local optimum of one stratum, by the marginal seller
+- `local_strata`: how an accuracy is divided among strata there, by branch and bound
+- `local_rule`: the local optimum with strata, its bound, and both as a function of one person's cost
 - `lower_bounds`: what no local purchase can beat
 - `exact_sums`, `histogram`, `windows`: what passes over very many costs add up: exact sums, sparse buckets, and the
   costs in a window
@@ -44,7 +45,7 @@ from hushbid.allocation.caps import as_caps
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_bounds import lower_bound
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, Price, goal_from_dict
+from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, PlannedPrice, Price, goal_from_dict
 from hushbid.allocation.local_rule import allocate_local, least_local, local_allocation_rule
 from hushbid.allocation.merit_order import precedence
 from hushbid.allocation.problem import Allocation, Problem, as_problem, tie_keys
@@ -59,6 +60,7 @@ __all__ = [
     "Budget",
     "Goal",
     "HardBudget",
+    "PlannedPrice",
     "Price",
     "Replies",
     "ReplyRule",

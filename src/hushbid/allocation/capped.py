@@ -25,6 +25,7 @@ from hushbid.allocation.frontier import Points, at, meet, settle
 from hushbid.allocation.pool import SUMS, Levels, Sums
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import search
+from hushbid.allocation.targets import Target
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import Unreachable
 
@@ -118,6 +119,8 @@ def _among(problem: CentralProblem, rows: IndexArray, guess: Purchase | None) ->
         return Found(each, populations, best.points, float(best.value[0]), float(best.bound[0]), *ends)
     if rows.size < np.count_nonzero(problem.costs < math.inf) and _all_that_caps_allow(problem, rows, refuse=False):
         return None
+    if guess is not None and _mostly_cut(problem, guess):
+        start = _cheapest_at_caps(populations, target)
     points, settled = (start, np.zeros(1, dtype=bool)) if start is None else settle(populations, target, start)
     if not settled.all():
         points = meet(populations, target, first_guess(populations, target))
@@ -143,6 +146,39 @@ def _guessed(problem: CentralProblem, guess: Purchase) -> Points | None:
     return Points(
         np.array([sigma * total]), np.array([sigma]), Levels.of(levels), Sums(np.zeros((SUMS, levels.size, 1)))
     )
+
+
+def _mostly_cut(problem: CentralProblem, guess: Purchase) -> bool:
+    """Return whether caps leave less than half of what a purchase buys."""
+    kept = np.minimum(guess.losses, problem.caps[guess.rows])
+    return float(kept.sum()) < 0.5 * float(guess.losses.sum())
+
+
+def _cheapest_at_caps(populations: Populations, target: Target) -> Points | None:
+    """Return a point near the one at which the cheapest of every stratum are at their caps; None if they never are.
+
+    Where caps are tiny hardly anybody is inside, and that is the optimum but for one person.
+    """
+    everybody, sizes = populations.everybody, populations.sizes
+    seen, codes = everybody.columns, everybody.codes
+    given = seen.cap.cumsum()
+    given = (given - np.append(0.0, given)[everybody.starts][codes]) / sizes[codes]  # total weight when each is full
+    order = np.argsort(given, kind="stable")
+    weight, squares, spent = (one[order] for one in (given, seen.capped[:, 1], seen.capped[:, 2]))
+    with np.errstate(all="ignore"):
+        error = (2.0 + squares.cumsum()) / (weight * weight)
+        passed = error <= target.number if target.kind == "accuracy" else spent.cumsum() >= target.number
+    passed &= weight < populations.full(1)
+    if not passed.any():
+        return None
+    total = float(weight[int(passed.argmax())])
+    next_ = np.minimum(np.add.reduceat(given < total, everybody.starts), np.bincount(codes) - 1)
+    levels = seen.costs[everybody.starts + next_]
+    sigma = float((sizes * levels).sum()) * total / (2.0 + float(squares[weight <= total].sum()))
+    if not 0.0 < sigma < math.inf:
+        return None
+    guess = Levels.of(levels[:, None])
+    return Points(np.array([sigma * total]), np.array([sigma]), guess, Sums(np.zeros((SUMS, levels.size, 1))))
 
 
 def _all_that_caps_allow(problem: CentralProblem, rows: IndexArray, *, refuse: bool = True) -> bool:

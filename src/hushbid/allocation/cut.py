@@ -3,7 +3,6 @@
 A sample proposes a cut in each stratum. Nobody above the cuts is active up to ``T = min_g G_g(cut_g)/λ_g``, where
 ``G_g(τ) = Σ u (τ − ψ)⁺``; if nothing past that ``T`` can be better than the optimum of those below the cuts, nobody was
 missed. Otherwise ``τ_g ≤ m + λ_g T/U``, true for the mass and mean of any people of the stratum, gives cuts that pass.
-Among those who are left, `contenders` are the ones who can matter when one person's cost changes.
 """
 
 import math
@@ -12,16 +11,13 @@ import sys
 import numpy as np
 
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.pieces import Pieces, Point, Stratum, best_point, shares, strata_of
+from hushbid.allocation.pieces import Pieces, Point, Stratum, best_point, strata_of
 from hushbid.common.arrays import FloatArray, IndexArray
 
 _CUT_ABOVE = 1 << 15
 """Up to so many people sorting is quicker."""
 
 _SAMPLE = 1 << 13
-_FEW = 32
-"""Up to so many people all are contenders."""
-
 _WORTHWHILE = 0.5
 """A cut that leaves more than this share of the people is the last one that a sample proposes."""
 
@@ -66,34 +62,6 @@ def reach(problem: CentralProblem, strata: list[Stratum], cuts: FloatArray) -> f
             active = one.offset < level
             reached = min(reached, float((one.mass[active] * (level - one.offset[active])).sum()) / one.size)
     return reached
-
-
-def contenders(problem: CentralProblem, strata: list[Stratum], point: Point) -> list[Stratum]:
-    """Return those who may be active at the optimum for a price, whatever one person's cost becomes.
-
-    Without a person who has the share ``w`` of their stratum, the others' losses there over ``1 − w`` are a purchase of
-    at most ``J/(1 − w)²``, so no optimum has a larger value; that bounds its ``T`` as `last_useful` says, with one
-    person more in each stratum. Up to a level ``τ`` one person takes at most ``u(τ − ψ_1)`` from ``G``, so who
-    enters where ``G`` less that is above ``λT`` is never active.
-    """
-    form = problem.form
-    if problem.costs.size <= _FEW:
-        return strata
-    share = max(
-        float(shares(one, count, moments, point.at).max()) / one.size
-        for one, count, moments in zip(strata, point.counts, point.moments, strict=True)
-    )
-    if not share < 1.0:
-        return strata
-    heaviest = form.unit / float(problem.variances.min())
-    least = float((np.square(form.sizes) / (problem.totals + heaviest)).sum())
-    most = point.value(form.target) / (1.0 - share) ** 2
-    last = math.sqrt(max(most - least, 0.0) / 1.5) * (1.0 + 1e-9)
-    kept = []
-    for one in strata:
-        early = one.size * one.key - float(one.mass.max()) * one.offset <= one.size * last
-        kept.append(one.first(max(int(np.flatnonzero(early)[-1]) + 1, min(2, one.rows.size))))
-    return kept
 
 
 def below(problem: CentralProblem, cuts: FloatArray, among: IndexArray | None = None) -> IndexArray:

@@ -172,23 +172,20 @@ class Deviations:
         )
 
     def follow(
-        self, target: Target, incumbent: float, *, rounds: int = ROUNDS, start: FloatArray | None = None
+        self, target: Target, incumbent: float, *, rounds: int = ROUNDS
     ) -> tuple[FloatArray, FloatArray, Sums, IndexArray]:
         """Return ``T``, the water level of the stratum and the sums of each, and which did not settle.
 
-        ``T`` is infinite where there is no answer. Guesses begin at ``start``, or all at the ``T`` of the incumbent.
+        ``T`` is infinite where there is no answer. Guesses begin at the ``T`` of the incumbent.
         """
         own, lowest = self.view.own, self.lowest()
         least = np.nextafter(lowest, math.inf)
         # past everybody
         highest = 2.0 * np.maximum(np.where(self.to < math.inf, self.to, 0.0), float(own.offset[-1])) + 1.0
         farthest = math.nextafter(float(self.view.pieces.key[-1]) * 2.0 + 1.0, math.inf)
-        if start is not None:
-            at, level = start.copy(), self.levels(start)
-        else:
-            now = incumbent if 0.0 < incumbent < math.inf else farthest
-            at = np.full(lowest.size, now)
-            level = np.full(lowest.size, own.level(now)) if now < farthest else highest.copy()
+        now = incumbent if 0.0 < incumbent < math.inf else farthest
+        at = np.full(lowest.size, now)
+        level = np.full(lowest.size, own.level(now)) if now < farthest else highest.copy()
         level = np.maximum(level, least)
         sums = self.sums(at, level)
         unsolved, some, current = np.arange(lowest.size), self, sums
@@ -246,22 +243,6 @@ class Deviations:
         start[:, 1:] = end[:, :-1]
         end[:, -1] = math.inf
         return Paths(self.view, start, end, place, sums)
-
-    def levels(self, at: FloatArray) -> FloatArray:
-        """Return the water level of the stratum at ``T`` for each: Newton's method on a convex function."""
-        own, least = self.view.own, np.nextafter(self.lowest(), math.inf)
-        k = np.maximum(own.key.searchsorted(at), 1) - 1
-        level: FloatArray = np.maximum(own.offset[k] + own.size * (at - own.key[k]) / own.total[k], least)
-        unsolved = np.arange(at.size)
-        before = self.sums(at, level)
-        for _ in range(ROUNDS):
-            level[unsolved] = np.maximum(before.level(self.size, at[unsolved]), least[unsolved])
-            after = self.take(unsolved).sums(at[unsolved], level[unsolved])
-            moving = np.flatnonzero(~after.same(before))
-            unsolved, before = unsolved[moving], after.take(moving)
-            if unsolved.size == 0:
-                break
-        return level
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -116,7 +116,7 @@ class Shares:
     at: float
     """``T``."""
 
-    def weights(self, costs: FloatArray, codes: int | IntArray | IndexArray) -> FloatArray:
+    def weights(self, costs: FloatArray, codes: IntArray | IndexArray) -> FloatArray:
         """``u(τ − ψ)⁺/T`` of people with these costs in these strata, written so that nothing cancels."""
         share: FloatArray = costs - self.lowest.take(codes)
         share /= -self.scale
@@ -253,7 +253,7 @@ class SummedOptimum:
 
     def losses(self, stratum: int, costs: FloatArray) -> FloatArray:
         """The privacy losses of people of the stratum with these costs."""
-        return self.shares.weights(costs, stratum) * self.strength
+        return self.shares.weights(costs, np.array([stratum])) * self.strength
 
     @property
     def largest_loss(self) -> float:

@@ -7,10 +7,10 @@ four goals are four ways to choose a point on it.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, ClassVar
 
-from hushbid.common.arrays import as_nonnegative, as_number
+from hushbid.common.arrays import as_count, as_nonnegative, as_number
 from hushbid.errors import InputError
 
 _LARGEST = 1e50
@@ -129,6 +129,39 @@ class Accuracy(Goal):
 
 
 @dataclass(frozen=True, slots=True)
+class PlannedPrice:
+    """A price of the error that was planned so that a budget is met on average."""
+
+    price: float
+    """What one unit of squared error costs, in money per squared data unit."""
+
+    mean: float
+    """What campaigns cost at this price, on average over the draws it was planned with."""
+
+    standard_error: float
+    """How far that mean may be from the expected cost: the standard error of the draws."""
+
+    markets: int
+    """How many campaigns were drawn."""
+
+    def __post_init__(self) -> None:
+        for name in ("price", "mean", "standard_error"):
+            number = as_number(getattr(self, name), name)
+            if not 0.0 <= number < math.inf or (name == "price" and number == 0.0):
+                raise InputError(f"{name} of a planned price must be positive and finite, got {number:g}.", field=name)
+            object.__setattr__(self, name, number)
+        object.__setattr__(self, "markets", as_count(self.markets, "markets", least=2))
+
+    @property
+    def words(self) -> str:
+        """The price and what it comes to."""
+        return (
+            f"by a price of {self.price:.6g} per unit of squared error, planned for payments of {self.mean:.6g} on"
+            f" average (standard error {self.standard_error:.2g})"
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Budget(Goal):
     """An amount that all payments come to on average over bids, for as small an error as possible.
 
@@ -146,6 +179,10 @@ class Budget(Goal):
     """What rounding is expected to add, so much of the amount is kept for it. None until the number of people is
     known: a market computes it (`hushbid.mechanism.rounding`)."""
 
+    planned: PlannedPrice | None = field(default=None, repr=False)
+    """The price that meets the budget on average where no exact rule is truthful. None elsewhere, and until a market
+    has planned it for a roster (`hushbid.mechanism.planned_price`)."""
+
     kind: ClassVar[str] = "budget"
 
     @property
@@ -155,11 +192,19 @@ class Budget(Goal):
 
     @property
     def words(self) -> str:
-        return f"the least error for payments of {self.amount:.12g} on average over what people may bid"
+        how = "" if self.planned is None else f", {self.planned.words}"
+        return f"the least error for payments of {self.amount:.12g} on average over what people may bid{how}"
+
+    def to_dict(self) -> dict[str, Any]:
+        found = super(Budget, self).to_dict()
+        del found["planned"]
+        return found if self.planned is None else {**found, "planned": asdict(self.planned)}
 
     def __post_init__(self) -> None:
         self._positive("amount")
         self._coin()
+        if isinstance(self.planned, Mapping):
+            object.__setattr__(self, "planned", _planned_from(self.planned))
         if self.reserve is None:
             object.__setattr__(self, "reserve", None if self.coin > 0.0 else 0.0)
             return
@@ -234,6 +279,15 @@ def goal_from_dict(values: object) -> Goal:
     goal = GOALS[values["kind"]]
     names = [one.name for one in fields(goal)]
     given = {name: value for name, value in values.items() if name != "kind"}
+    if goal is Budget:
+        given.setdefault("planned", None)
     if sorted(given) != sorted(names):
         raise InputError(f"a goal of kind {goal.kind} has the fields {', '.join(names)}.", field="goal")
     return goal(**given)
+
+
+def _planned_from(values: Mapping[str, Any]) -> PlannedPrice:
+    names = [one.name for one in fields(PlannedPrice)]
+    if sorted(values) != sorted(names):
+        raise InputError(f"a planned price has the fields {', '.join(names)}.", field="goal")
+    return PlannedPrice(**values)

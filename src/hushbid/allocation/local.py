@@ -1,7 +1,7 @@
-"""The local optimum, exactly: a price or an accuracy, either curve, with or without a cap, by one marginal seller.
+"""The local optimum in one stratum, exactly: any demand, either curve, with or without a cap, by one marginal seller.
 
 In normal form (`local_problem`), people at sorted costs ``ψ_1 ≤ ψ_2 ≤ …`` choose losses ``0 ≤ y ≤ e``; the objective is
-``Σ ψ_j·y_j``, plus what the precision ``Λ = Σ q(y_j)`` leaves undone. Swapping shows that the active are the cheapest;
+``Σ ψ_j·y_j``, plus ``κ/Λ`` for the error, ``Λ = Σ q(y_j)``. Swapping shows that the active are the cheapest;
 two people on the convex branch of ``q`` could trade, so at most one is, the last. At the price ``P`` everybody else is
 at the *reply*, ``min(high root, e)`` (``e`` if that is below the inflection). Let ``S_k(P)`` be what the replies of the
 first ``k`` supply, and ``w`` the largest ``q(y)/y`` up to ``e``: a person is worth their cost if ``ψ ≤ w·P``.
@@ -9,41 +9,39 @@ first ``k`` supply, and ``w`` the largest ``q(y)/y`` up to ``e``: a person is wo
 **The marginal seller** is the first ``k`` with ``S_k(P) > wanted(P)`` at ``P = ψ_k/w``, the price at which they are
 just worth their cost. *All before are bought from at their replies, nobody after is, and the marginal seller supplies
 some x, from 0 to the precision at which* ``q(y)/y`` *is largest.* Proof. Let ``φ_j(P) < 0 ⟺ ψ_j < w·P`` be the least of
-``ψ_j·y − P·q(y)`` over replies, ``D`` the integral of ``wanted``, and ``H_k = max D(P) + φ_1(P) + … + φ_k(P)``, at
-``P_k``: the cost of ``k`` people on the concave branch. Then ``P_k < ψ_k/w`` exactly from the marginal seller on. So
-``H_{k+1} ≥ H_k + φ_{k+1}(P_k) ≥ H_k`` from there on, and ``H_{k−1} ≥ H_k − φ_k(P_k) ≥ H_k`` before. With a last person
-on the convex branch ``k`` people cost at least ``D(P) + φ_1(P) + … + φ_{k−1}(P) + min(0, ψ_k·y° − P·q(y°))`` for every
-``P``, ``y°`` being where the concave branch begins, since a concave function of the precision is least at an end. At
-``P_k`` that is ``H_k`` or more before the marginal seller, and at ``P_{k−1}`` it is ``H_{k−1}`` or more after. ∎
+``ψ_j·y − P·q(y)`` over replies, ``D`` the least of ``κ/Λ + P·Λ``, whose slope is ``wanted``, and
+``H_k = max D(P) + φ_1(P) + … + φ_k(P)``, at ``P_k``: the cost of ``k`` people on the concave branch. Then
+``P_k < ψ_k/w`` exactly from the marginal seller on. So ``H_{k+1} ≥ H_k + φ_{k+1}(P_k) ≥ H_k`` from there on, and
+``H_{k−1} ≥ H_k − φ_k(P_k) ≥ H_k`` before. With a last person on the convex branch ``k`` people cost at least
+``D(P) + φ_1(P) + … + φ_{k−1}(P) + min(0, ψ_k·y° − P·q(y°))`` for every ``P``, ``y°`` being where the concave branch
+begins, since a concave function of the precision is least at an end. At ``P_k`` that is ``H_k`` or more before the
+marginal seller, and at ``P_{k−1}`` it is ``H_{k−1}`` or more after. ∎
 
 **What the marginal seller supplies.** ``R(x)``, the least objective given ``x``, is what ``x`` costs, ``ψ·y(x)``, plus
 a convex function with the slope ``−P*(x)``, the price at which the others meet what is left. At ``P = ψ·y'(x)`` let
 ``G(x) = S_{k−1}(P) + x − wanted(P)``: ``R`` rises where ``G > 0``. So the candidates are ``x = 0``, every upward
 crossing of ``G``, and the right end. On the concave branch ``G`` rises, by at least 1 per unit. On the convex branch
-``G' = 1 + M·h``, where ``M ≥ 0``, the sum of ``dq/d ln P`` and of ``s·wanted``, rises with ``x``, and ``h < 0``, the
-derivative of ``ln y'``, rises too. So over ``[x₁, x₂]`` both ``G`` and ``G'`` are bounded by their values at the ends,
-and halving finds every crossing (`_crossings`). Most lists need none of that:
+``G' = 1 + M·h``, where ``M ≥ 0`` is the sum of ``dq/d ln P``, which rises with ``x``, and of ``wanted/2`` (0 at the
+ends of what may be wanted), and ``h < 0``, the derivative of ``ln y'``, rises too. So over ``[x₁, x₂]`` both ``G`` and
+``G'`` are bounded by their values at the ends, and halving finds every crossing (`_crossings`). If all others are at
+the cap, ``G' = 1`` for an accuracy, and the one crossing is the remainder. Most lists need none of that:
 
 * ``x = 0`` if ``ψ ≥ w·P_{k−1}``, and no ``x`` on the convex branch if ``ψ·y° ≥ q(y°)·P_{k−1}``: chords of ``R``.
 * A crossing there with elasticity ``y·q'/q = η`` beats ``x = 0`` only if the mean of ``P*`` up to ``x`` exceeds
-  ``η·P*(x)``, while ``P_{k−1}/P*(x) ≤ (1 + x/Λ₀)^{1/s}``, with ``Λ₀ = wanted(P_{k−1})``. For a price that excludes all
-  but the first few people.
+  ``η·P*(x)``, while for a price ``P_{k−1}/P*(x) ≤ (1 + x/Λ₀)²``, with ``Λ₀ = wanted(P_{k−1})``. That excludes all but
+  the first few people.
 
-Whoever costs nothing supplies all that the cap allows. If they are enough for an accuracy, they share the work.
+Whoever costs nothing supplies all that the cap allows. If they are enough for all that is wanted, they share the work.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
-from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.local_problem import Demand, Supply, normal_form
-from hushbid.allocation.lower_bounds import local_accuracy_lower_bound, local_lower_bound
+from hushbid.allocation.local_problem import Demand, NormalForm, Supply
 from hushbid.allocation.merit_order import Deviations, MeritOrder, PrefixSums
-from hushbid.allocation.problem import Allocation, Problem, workable
+from hushbid.allocation.problem import Problem, workable
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _CLOSE = 1e-7
@@ -56,7 +54,7 @@ _PARTS, _FEW = 8, 256
 _LEAST_PRICE = 1e-300
 _LEAST_PART = 1e-150
 _SELECTED = 512
-SPARE = 8
+_SPARE = 8
 """One person's move changes who is marginal by fewer: whoever is worth their cost supplies half of what anybody can."""
 
 
@@ -76,104 +74,89 @@ class Optima:
     marginal: FloatArray
     """The loss of the last of them; not a number where they reply to the price like the others."""
 
+    precision: FloatArray
+    """``Λ``."""
+
+    def of(self, which: IndexArray) -> "Optima":
+        """Return the optima of some of the lists."""
+        return Optima(
+            self.value[which], self.price[which], self.count[which], self.marginal[which], self.precision[which]
+        )
+
 
 class LocalMarket:
-    """People in merit order and their normal form: what the optimum, and every deviation from it, is found from."""
+    """The people of one stratum in merit order: what the optimum, and every deviation from it, is found from."""
 
-    def __init__(self, problem: Problem, max_loss: float, *, spare: int) -> None:
-        """Select the cheapest people, with at least ``spare`` after the marginal seller if there are so many."""
-        self.form = form = normal_form(problem, max_loss)
+    def __init__(self, problem: Problem, form: NormalForm, demand: Demand) -> None:
+        """Select the cheapest people: as many as can matter for a demand of one list, whoever stays away."""
+        self.form = form
         self.costs = workable(problem.costs, form.least, form.most)
-        finite, size = int(np.count_nonzero(self.costs < math.inf)), _SELECTED
+        finite, size, supply = int(np.count_nonzero(self.costs < math.inf)), _SELECTED, form.supply
         while True:
             self.order = MeritOrder(self.costs, min(size, finite), problem.tie_key)
             normal = self.order.costs / form.scale
-            self.start = marginal_seller(normal, form.supply, form.demand)
-            if self.start + spare <= size or size >= finite:
+            self.sums = PrefixSums(normal, supply.terms, steepest=supply.curve.steepest, corner=supply.corner)
+            self.start = int(_Search(Deviations.none(self.sums), supply, demand).marginal(1)[0])
+            if self.start + _SPARE <= size or size >= finite:
                 break
             size *= 8
-        supply = form.supply
-        self.sums = PrefixSums(normal, supply.terms, steepest=supply.curve.steepest, corner=supply.corner)
         self.free = int(np.count_nonzero(normal == 0.0))
         """How many people cost nothing."""
 
-    def present(self) -> Optima:
-        """The optimum, with everybody at their cost."""
-        search = _Search(Deviations.none(self.sums), self.form.supply, self.form.demand)
-        return self._with_shared_work(search.optima(np.array([self.start])), np.array([self.free]))
+    def lists(self, rows: IndexArray, costs: FloatArray) -> "Lists":
+        """Return many lists: everybody, with person ``rows[j]`` (−1: nobody) at cost ``costs[j]``."""
+        costs = workable(costs, self.form.least, self.form.most)
+        deviates, size = rows >= 0, self.sums.costs.size
+        who = np.where(deviates, rows, 0)
+        place = np.where(deviates, self.order.place[who], size)
+        moved = np.where(deviates, costs / self.form.scale, math.inf)
+        rank = np.where(deviates, self.order.rank(who, costs), size)
+        freed = (moved == 0.0).astype(np.intp) - (deviates & (self.costs[who] == 0.0))
+        return Lists(self, deviates, Deviations(self.sums, place, moved, rank), self.free + freed)
 
-    def optima(self, deviations: Deviations, free: IndexArray) -> Optima:
-        """The optimum of each list, in which ``free`` people cost nothing."""
-        search = _Search(deviations, self.form.supply, self.form.demand)
-        return self._with_shared_work(search.optima(search.marginal(self.start)), free)
-
-    def _with_shared_work(self, found: Optima, free: IndexArray) -> Optima:
-        """Let people who cost nothing share the work where they are enough."""
-        supply, demand = self.form.supply, self.form.demand
-        shared = (free > 0) & (demand.most <= free * supply.top)
-        found.value[shared], found.price[shared], found.count[shared] = 0.0, 0.0, free[shared]
-        with np.errstate(divide="ignore"):
-            found.marginal[shared] = supply.curve.loss(demand.amount / free[shared])
-        return found
-
-    def losses(self, found: Optima, which: IndexArray, costs: FloatArray, rank: IndexArray) -> FloatArray:
-        """The loss of one person of each list ``which``, at these costs in normal form and after ``rank`` others."""
-        price, marginal = found.price[which], found.marginal[which]
+    def losses(self, found: Optima, costs: FloatArray, rank: IndexArray) -> FloatArray:
+        """The loss of one person of each list, at these costs in normal form and after ``rank`` others."""
+        supply = self.form.supply
         with np.errstate(divide="ignore", invalid="ignore"):
-            y = np.where(costs > 0.0, self.form.supply.reply(costs / price), self.form.supply.cap)
+            y = np.where(costs > 0.0, supply.reply(costs / found.price), supply.cap)
         # the marginal seller, or all who share the work
-        y = np.where(~np.isnan(marginal) & ((rank == found.count[which] - 1) | (price == 0.0)), marginal, y)
-        return self.form.losses(np.where(rank < found.count[which], y, 0.0))
+        alone = ~np.isnan(found.marginal) & ((rank == found.count - 1) | (found.price == 0.0))
+        return self.form.losses(np.where(rank < found.count, np.where(alone, found.marginal, y), 0.0))
 
 
-def solve_local(problem: Problem, max_loss: float = math.inf) -> Allocation:
-    """Solve the local problem with one variance and one cap for all, globally."""
-    market = LocalMarket(problem, max_loss, spare=1)
-    form, rows = market.form, market.order.rows
-    form.refuse_unreachable(rows.size)
-    found = market.present()
-    count, price = int(found.count[0]), float(found.price[0])
-    first = np.zeros(count, dtype=np.intp)
-    losses = market.losses(found, first, market.sums.costs[:count], np.arange(count))
-    precision = form.supply.curve.precisions(losses, form.root**2)
-    privacy_loss, weights = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
-    privacy_loss[rows[:count]], weights[rows[:count]] = losses, precision / precision.sum()
-    return Allocation(
-        privacy_loss=privacy_loss,
-        weights=weights,
-        mse=float(form.demand.mse(found.price)[0]),
-        objective=float(form.money(found.value)[0]),
-        active=count,
-        setting="local",
-        error_weight=form.demand.error_weight(price),
-        _certify=problem.certifying(_bound_of(problem, max_loss)),
-    )
+@dataclass(frozen=True, slots=True, eq=False)
+class Lists:
+    """Many lists of one stratum's people, each with at most one of them at another cost."""
 
+    market: LocalMarket
+    deviates: BoolArray
+    """Whether somebody is at another cost."""
 
-def least_objective(problem: Problem, max_loss: float = math.inf) -> float:
-    """What no local allocation's objective can be below, found without solving."""
-    normal_form(problem, max_loss)  # refuses what is too extreme
-    return _bound_of(problem, max_loss)(problem.costs, problem.variance, problem.goal.number)
+    deviations: Deviations
+    free: IndexArray
+    """How many people cost nothing."""
 
+    def optima(self, which: IndexArray, demand: Demand) -> Optima:
+        """The optimum of each of the lists ``which``, for one demand each; once for those that are the same."""
+        same = np.stack([np.where(self.deviates[which], which, -1.0), demand.worth, demand.least, demand.most])
+        _, first, where = np.unique(same, axis=1, return_index=True, return_inverse=True)
+        which, demand = which[first], demand.of(first)
+        supply = self.market.form.supply
+        search = _Search(self.deviations.of(which), supply, demand)
+        found = search.optima(search.marginal(self.market.start))
+        # people who cost nothing share the work where they are enough
+        free = self.free[which]
+        shared = (free > 0) & (demand.most <= free * supply.top)
+        found.price[shared], found.count[shared], found.precision[shared] = 0.0, free[shared], demand.most[shared]
+        found.value[shared] = demand.worth[shared] / demand.most[shared]
+        with np.errstate(divide="ignore"):
+            found.marginal[shared] = supply.curve.loss(demand.most[shared] / free[shared])
+        return found.of(where.ravel())
 
-def _bound_of(problem: Problem, max_loss: float) -> Callable[[FloatArray, Any, float], float]:
-    """The lower bound of problems like this one, as a function of costs, variance and the goal's number."""
-    kinds = {"price": local_lower_bound, "accuracy": local_accuracy_lower_bound}
-    return partial(kinds[problem.goal.kind], max_loss=max_loss, response=problem.response)
-
-
-def marginal_seller(costs: FloatArray, supply: Supply, demand: Demand) -> int:
-    """The marginal seller's number in one list, counted from 1; one past its end if everybody comes before them."""
-    price = np.maximum(costs / supply.worthwhile, _LEAST_PRICE)
-    wanted, number = demand.wanted(price), np.arange(1.0, costs.size + 1.0)
-    # each of k people supplies no more than at the cap, and no less than where q(y)/y is largest
-    low = int(np.searchsorted(number * supply.top > wanted, True))
-    high = int(np.searchsorted(number * supply.best_precision > wanted, True)) + 1
-    while high - low > 1:
-        count = (low + high) // 2
-        short = float(supply.terms(costs[:count] / price[count - 1])[0].sum())
-        low, high = (low, count) if count * supply.top - short > wanted[count - 1] else (count, high)
-    return high
+    def losses(self, found: Optima) -> FloatArray:
+        """The loss of the person of each list who is at another cost; 0 where there is none."""
+        there = self.deviations.present & (found.value < math.inf)
+        return np.where(there, self.market.losses(found, self.deviations.moved, self.deviations.rank), 0.0)
 
 
 class _Search:
@@ -189,16 +172,25 @@ class _Search:
         every = np.arange(number.size)
         last = np.where(others > 0, self.lists.cost(every, np.maximum(others, 1)), 0.0)
         value, price, total = self.balance(every, others, last / supply.worthwhile)
-        found = Optima(value, price, others, np.full(number.size, np.nan))
+        found = Optima(value, price, others, np.full(number.size, np.nan), price)
         # the marginal seller, unless they are not worth their cost at the others' price
         cost = self.lists.cost(every, number)
         which = np.flatnonzero((cost > 0.0) & (cost < supply.worthwhile * price))
         if which.size:
             _Marginal(self, which, others[which], cost[which]).take_best(found, total[which])
+        # all at the cap supply exactly so much: what is wanted is off by rounding, of which more would cost the root
+        last = self.lists.cost(every, np.maximum(found.count, 1))
+        with np.errstate(invalid="ignore"):
+            full = np.isnan(found.marginal) & (supply.reply(last / found.price) >= supply.cap)
+        wanted = self.demand.wanted(np.maximum(found.price, _LEAST_PRICE))
+        found.precision = np.where(full, found.count * supply.top, wanted)
         return found
 
     def marginal(self, start: int) -> IndexArray:
-        """What `marginal_seller` finds, for each list: from ``start`` by steps that double, then by halving."""
+        """Each list's marginal seller, counted from 1; one past its end if everybody comes before them.
+
+        From ``start`` by steps that double, then by halving.
+        """
         lists, supply = self.lists, self.supply
         low, high = np.zeros(lists.size.size, dtype=np.intp), lists.size + 1
         count, step = np.clip(start, 1, np.maximum(lists.size, 1)), 1
@@ -208,7 +200,7 @@ class _Search:
             at = count[pending]
             price = np.maximum(lists.cost(pending, at) / supply.worthwhile, _LEAST_PRICE)
             short = lists.sums(pending, at, price)[0]
-            enough = at * supply.top - short > self.demand.wanted(price)
+            enough = at * supply.top - short > self.demand.of(pending).wanted(price)
             high[pending], low[pending] = np.where(enough, at, high[pending]), np.where(enough, low[pending], at)
             sign = np.where(enough, -1, 1)
             turned[pending] |= sign == -before[pending]
@@ -228,19 +220,26 @@ class _Search:
         logarithm is nearly linear in that of the price, and convex where nobody is at the cap. So Newton's method for
         the logarithms, from the ``least`` price that is possible.
         """
-        demand, supply, low = self.demand, self.supply, np.maximum(least, _LEAST_PRICE)
+        demand, supply = self.demand.of(which), self.supply
         slack = count * supply.top - demand.least
-        value, price, total = np.full(low.size, np.inf), np.where(slack > 0.0, low, np.inf), np.zeros(low.size)
-        high, pending = np.full(low.size, np.inf), np.flatnonzero(slack > 0.0)
+        # if all at the cap just meet the least that is wanted: where all are, and no more is wanted
+        full = (slack == 0.0) & (count > 0) & (supply.cap < math.inf)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            at_cap = np.maximum(least * supply.worthwhile / (supply.corner or math.inf), demand.worth / demand.least**2)
+        low = np.maximum(np.where(full, np.maximum(least, at_cap), least), _LEAST_PRICE)
+        possible = full | (slack > 0.0)
+        value, price, total = np.full(low.size, np.inf), np.where(possible, low, np.inf), np.zeros(low.size)
+        high, pending = np.full(low.size, np.inf), np.flatnonzero(possible)
         for _ in range(_ROUNDS):
             if pending.size == 0:
                 break
             now = price[pending]
             short, spent, change = self.lists.sums(which[pending], count[pending], now)
-            wanted = demand.wanted(now)
-            excess = short + (wanted - demand.least)
+            here = demand.of(pending)
+            wanted = here.wanted(now)
+            excess = short + (wanted - here.least)
             missing = excess - slack[pending]
-            total[pending] = change + demand.elasticity * wanted
+            total[pending] = change + here.change(wanted)
             low[pending] = np.where(excess >= slack[pending], now, low[pending])
             high[pending] = np.where(excess <= slack[pending], now, high[pending])
             with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -251,7 +250,7 @@ class _Search:
             between = np.sqrt(low[pending]) * np.sqrt(np.minimum(high[pending], 1e300))
             price[pending] = np.where(inside, ahead, between)
             # the dual value: its slope in P is what is missing, so after the last step it is right to third order
-            value[pending] = now * (spent + demand.surplus * wanted + missing)
+            value[pending] = now * (spent + missing) + here.cost(wanted)
             value[pending] += 0.5 * missing * np.where(close, ahead - now, 0.0)
             pending = pending[~close & (high[pending] > low[pending] * (1.0 + 1e-15))]
         return value, price, total
@@ -261,7 +260,7 @@ class _Marginal:
     """What the marginal seller of each list supplies, given the others before them."""
 
     def __init__(self, search: _Search, which: IndexArray, others: IndexArray, cost: FloatArray) -> None:
-        self._search, self._supply, self._demand = search, search.supply, search.demand
+        self._search, self._supply, self._demand = search, search.supply, search.demand.of(which)
         self._which, self._others, self._cost = which, others, cost
         self._slack = others * self._supply.top - self._demand.least
 
@@ -280,9 +279,8 @@ class _Marginal:
         if beyond.any():
             self._take_cap(found, np.flatnonzero(beyond))
         # on the convex branch, where the two tests of the docstring leave it open
-        least = np.maximum(self._demand.wanted(price), _LEAST_PART)
-        fall = self._demand.price_ratio(1.0 + turn / least)
-        possible = (self._cost * supply.turn < turn * price) & (fall > supply.turn_elasticity)
+        falls = self._demand.fall(price, turn) > supply.turn_elasticity
+        possible = (self._cost * supply.turn < turn * price) & falls
         if possible.any():
             at, low, high = self._crossings(np.flatnonzero(possible))
             x, value, _ = self._root(at, low, high, 0.5 * (low + high))
@@ -307,16 +305,16 @@ class _Marginal:
         which = which[better]
         found.value[which], found.price[which], found.count[which] = value[better], price[better], count[better]
 
-    def _excess(self, at: IndexArray, x: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """``G``, ``M`` and ``h`` of the docstring, and the value if ``x`` were a root."""
-        demand, curve = self._demand, self._supply.curve
+    def _excess(self, at: IndexArray, x: FloatArray) -> tuple[FloatArray, ...]:
+        """``G``, the sum of ``dq/d ln P``, ``wanted``, ``h`` of the docstring, and the value if ``x`` were a root."""
+        demand, curve = self._demand.of(at), self._supply.curve
         steep, growth = curve.steepness(x)
         price = self._cost[at] * steep
         short, spent, change = self._search.lists.sums(self._which[at], self._others[at], price)
         wanted = demand.wanted(price)
         excess = self._slack[at] + x - short - (wanted - demand.least)
-        value = price * (spent + demand.surplus * wanted - excess) + self._cost[at] * curve.loss(x)
-        return excess, change + demand.elasticity * wanted, growth, value
+        value = price * (spent - excess) + demand.cost(wanted) + self._cost[at] * curve.loss(x)
+        return excess, change, wanted, growth, value
 
     def _root(
         self, at: IndexArray, low: FloatArray, high: FloatArray, guess: FloatArray
@@ -333,7 +331,8 @@ class _Marginal:
             if pending.size == 0:
                 break
             now = x[pending]
-            excess, total, growth, reached = self._excess(at[pending], now)
+            excess, change, wanted, growth, reached = self._excess(at[pending], now)
+            total = change + self._demand.of(at[pending]).change(wanted)
             low[pending] = np.where(excess < 0.0, now, low[pending])
             high[pending] = np.where(excess < 0.0, high[pending], now)
             step = excess / np.maximum(1.0 + total * growth, 1e-300)
@@ -362,13 +361,16 @@ class _Marginal:
         start = np.maximum(-self._slack[at] * (1.0 - 1e-9), _LEAST_PART)
         at, start = (one[start < self._supply.turn_precision] for one in (at, start))
         both = np.append(start, np.full(at.size, self._supply.turn_precision))
-        both_ends = np.stack([both, *self._excess(np.append(at, at), both)[:3]])
+        both_ends = np.stack([both, *self._excess(np.append(at, at), both)[:4]])
         ends = both_ends[:, : at.size], both_ends[:, at.size :]
         found = [(at[:0], start[:0], start[:0])]
         for _ in range(_ROUNDS):
             if at.size == 0:
                 break
-            (x1, g1, m1, h1), (x2, g2, m2, h2) = ends
+            (x1, g1, m1, w1, h1), (x2, g2, m2, w2, h2) = ends
+            # what is wanted rises with x; at the ends of what may be wanted it does not
+            inside = (self._demand.least[at] < w1) & (w2 < self._demand.most[at])
+            m1, m2 = m1 + np.where(inside, 0.5 * w1, 0.0), m2 + np.where(inside | (w1 < w2), 0.5 * w2, 0.0)
             width, crosses = x2 - x1, (g1 < 0.0) & (g2 >= 0.0)
             rising = (1.0 + m2 * h1 > 0.0) | (width <= 1e-13 * x2)
             keep = np.flatnonzero(rising & crosses)
@@ -386,7 +388,7 @@ class _Marginal:
         parts = _PARTS if at.size <= _FEW else 2
         x1, x2, share = left[0, :, None], right[0, :, None], np.arange(1, parts) / parts
         inner = np.where(x2 > 4.0 * x1, x1 ** (1.0 - share) * x2**share, x1 + (x2 - x1) * share).ravel()
-        between = np.stack([inner, *self._excess(np.repeat(at, parts - 1), inner)[:3]])
-        grid = np.concatenate([left[:, :, None], between.reshape(4, at.size, parts - 1), right[:, :, None]], axis=2)
-        ends = grid[:, :, :-1].reshape(4, -1), grid[:, :, 1:].reshape(4, -1)
+        between = np.stack([inner, *self._excess(np.repeat(at, parts - 1), inner)[:4]])
+        grid = np.concatenate([left[:, :, None], between.reshape(5, at.size, parts - 1), right[:, :, None]], axis=2)
+        ends = grid[:, :, :-1].reshape(5, -1), grid[:, :, 1:].reshape(5, -1)
         return np.repeat(at, parts), ends

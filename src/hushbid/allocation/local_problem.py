@@ -1,17 +1,20 @@
 """The local problem in normal form: what a privacy loss supplies, and what precision is wanted.
 
 Divide losses by ``V^{-1/2}``, precisions by ``1/V`` and costs by a scale. Person i supplies ``q(y_i)`` for ``ψ_i·y_i``
-and may lose at most the cap ``e``, infinite if there is none. A goal is a demand for the sum ``Λ = Σ q(y_i)``, at the
-price ``P`` per unit of precision:
+and may lose at most the cap ``e``, infinite if there is none. A goal is a demand for the sum ``Λ = Σ q(y_i)``: an error
+of ``1/Λ`` costs ``κ/Λ``, and ``Λ`` must be from ``l`` to ``m``. At the price ``P`` per unit of precision that is
 
-    wanted(P) = T·P^{-s}            price of the error: T = 1, s = 1/2        accuracy r: T = V/r², s = 0
+    wanted(P) = √(κ/P), but at least l and at most m:       price of the error: (κ, l, m) = (1, 0, ∞)
+                                                            accuracy r:         (κ, l, m) = (0, T, T),  T = V/r²
 
-so that the error is ``V/wanted(P)``, and no objective is below ``∫wanted dP + Σ min(ψ_i·y − P·q(y))``, for any ``P``.
-Both goals, both curves (`local_curves`) and every cap are these numbers.
+and no objective is below ``κ/Λ + P·Λ + Σ min(ψ_i·y − P·q(y))`` at ``Λ = wanted(P)``, for any ``P``. Both goals, both
+curves (`local_curves`) and every cap are these numbers; so are the parts of an accuracy that strata divide
+(`local_strata`).
 """
 
 import math
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,14 +22,16 @@ from numpy.typing import ArrayLike
 from hushbid.allocation.local_curves import Curve, curve_of
 from hushbid.allocation.problem import LEAST, MOST, TINY, Problem
 from hushbid.allocation.unsolved import LOCAL_BUDGET, LOCAL_CAPS
-from hushbid.common.arrays import FloatArray, as_number
-from hushbid.errors import InputError, Unreachable
+from hushbid.common.arrays import FloatArray, IndexArray, as_number
+from hushbid.errors import InputError
 
 _INVISIBLE = 1e-100
 """A variance below this share of the error that noise alone makes is lifted to it: nobody could see the difference."""
 
 _LEAST_CAP = 1e-70
 """A smaller cap in normal form would make prices that are no numbers."""
+
+Value = TypeVar("Value", float, FloatArray)
 
 _LARGEST = 1e170
 """For a price, whoever costs more than this in normal form is never bought from: somebody is cheaper than 2e150."""
@@ -97,70 +102,65 @@ class Supply:
         return found
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Demand:
-    """The precision that is wanted at a price, ``T·P^{-s}``."""
+    """The precision that is wanted at a price, in each of many lists of people."""
 
-    amount: float
-    """``T``."""
+    worth: FloatArray
+    """``κ``, what an error of 1 costs."""
 
-    elasticity: float
-    """``s``, below 1."""
+    least: FloatArray
+    """``l``, which is wanted at any price."""
 
-    error: float
-    """The mean squared error at the price 1."""
+    most: FloatArray
+    """``m``, more than which is not wanted if it costs nothing."""
 
-    weight: float
-    """What squared error is worth at the price 1."""
+    @classmethod
+    def price(cls, worth: float, lists: int = 1) -> "Demand":
+        """Want what the price of the error makes worth its cost, in so many lists."""
+        return cls(np.full(lists, worth), np.zeros(lists), np.full(lists, math.inf))
+
+    @classmethod
+    def exactly(cls, precision: FloatArray) -> "Demand":
+        """Want one precision, whatever it costs."""
+        return cls(np.zeros(precision.size), precision, precision)
+
+    def of(self, which: IndexArray) -> "Demand":
+        """Return the demand of some of the lists."""
+        return Demand(self.worth[which], self.least[which], self.most[which])
 
     def wanted(self, price: FloatArray) -> FloatArray:
-        """The precision wanted at a price."""
-        found: FloatArray = self.amount * price**-self.elasticity
+        """Return the precision wanted at a price."""
+        found: FloatArray = np.minimum(np.maximum(np.sqrt(self.worth / price), self.least), self.most)
         return found
 
-    @property
-    def most(self) -> float:
-        """What is wanted if precision costs nothing."""
-        return math.inf if self.elasticity > 0.0 else self.amount
+    def change(self, wanted: FloatArray) -> FloatArray:
+        """Return by how much less is wanted if the logarithm of the price rises."""
+        return np.where((self.least < wanted) & (wanted < self.most), 0.5 * wanted, 0.0)
 
-    @property
-    def least(self) -> float:
-        """What is wanted at any price."""
-        return 0.0 if self.elasticity > 0.0 else self.amount
-
-    @property
-    def surplus(self) -> float:
-        """``∫wanted dP`` less ``P·wanted``, over ``P·wanted``."""
-        return self.elasticity / (1.0 - self.elasticity)
-
-    def price_ratio(self, factor: FloatArray) -> FloatArray:
-        """By what factor the price is lower where so many times as much is wanted."""
-        power = 1.0 / self.elasticity if self.elasticity > 0.0 else math.inf
-        with np.errstate(over="ignore"):
-            found: FloatArray = factor**power
+    def cost(self, wanted: FloatArray) -> FloatArray:
+        """Return what the error costs at a precision."""
+        found: FloatArray = self.worth / wanted
         return found
 
-    def mse(self, price: FloatArray) -> FloatArray:
-        """The mean squared error, in the caller's units."""
-        found: FloatArray = self.error * price**self.elasticity
-        return found
-
-    def error_weight(self, price: float) -> float:
-        """What one unit of squared error is worth at a price, in the caller's units."""
-        return float(self.weight * self.amount**2 * price ** (1.0 - 2.0 * self.elasticity))
+    def fall(self, price: FloatArray, more: float) -> FloatArray:
+        """Return by what factor the price is lower, at the most, where so much more is supplied by one person."""
+        wanted = self.wanted(price)
+        free = (self.change(wanted) > 0.0) & (wanted + more < self.most)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(free, (1.0 + more / wanted) ** 2, math.inf)
 
 
 @dataclass(frozen=True, slots=True)
 class NormalForm:
-    """A local problem in normal form, and how to get back."""
+    """How losses, costs and precisions are counted in normal form, and how to get back."""
 
     supply: Supply
-    demand: Demand
     scale: float
     """What costs are divided by."""
 
-    root: float
-    """``√V``, what losses are multiplied by."""
+    variance: float
+    """``V``, what precisions are multiplied by, and losses by its root."""
 
     max_loss: float
     """The cap in the caller's units."""
@@ -171,41 +171,26 @@ class NormalForm:
     most: float
     """Nobody is bought from at a cost above this."""
 
-    def refuse_unreachable(self, people: int) -> None:
-        """Refuse a demand that so many people cannot meet at any price."""
-        precision = people * self.supply.top
-        if not precision > self.demand.least:
-            noise = "without any noise" if self.max_loss == math.inf else f"at a max_privacy_loss of {self.max_loss:g}"
-            raise Unreachable(
-                f"standard_error must be above {self.root / math.sqrt(precision):.6g}, the error of these {people}"
-                f" people's data {noise}, got {math.sqrt(self.demand.error):g}.",
-                field="standard_error",
-            )
-
     def losses(self, y: FloatArray) -> FloatArray:
         """Losses in the caller's units."""
-        found: FloatArray = np.minimum(y / self.root, self.max_loss)
+        found: FloatArray = np.minimum(y / math.sqrt(self.variance), self.max_loss)
         return found
 
-    def money(self, value: FloatArray) -> FloatArray:
+    def money(self, value: Value) -> Value:
         """An objective in the caller's units."""
-        found: FloatArray = value * (self.scale / self.root)
-        return found
+        return value * (self.scale / math.sqrt(self.variance))
 
 
-def normal_form(problem: Problem, max_loss: float = math.inf) -> NormalForm:
+def normal_form(problem: Problem, max_loss: float) -> NormalForm:
     """Bring a problem with a price or an accuracy into normal form; refused where its numbers are too extreme."""
-    assert isinstance(problem.variance, float)
     number, scale = problem.goal.number, 1.0
     if problem.goal.kind == "price":
         # the cheapest alone, without variance, would make this error
-        noise = 2.0 * (0.25 * problem.cheapest) ** (2.0 / 3.0) / number ** (2.0 / 3.0)
-        variance = _visible(problem, noise)
-        demand, scale = Demand(1.0, 0.5, variance, number), problem.scale(variance)
+        variance = _visible(problem, 2.0 * (0.25 * problem.cheapest) ** (2.0 / 3.0) / number ** (2.0 / 3.0))
+        scale = problem.scale(variance)
         least, most = TINY * scale, _LARGEST * scale
     else:
         variance = _visible(problem, number**2)
-        demand = Demand(variance / number**2, 0.0, number**2, variance**-1.5)
         problem.confine()
         least, most = LEAST, MOST
     root = math.sqrt(variance)
@@ -216,7 +201,7 @@ def normal_form(problem: Problem, max_loss: float = math.inf) -> NormalForm:
             field="max_privacy_loss",
         )
     supply = Supply.up_to(curve_of(problem), max_loss * root)
-    return NormalForm(supply, demand, scale, root, max_loss, least, most)
+    return NormalForm(supply, scale, variance, max_loss, least, most)
 
 
 def _visible(problem: Problem, error: float) -> float:

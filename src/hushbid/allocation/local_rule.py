@@ -1,10 +1,11 @@
-"""The local allocation rule: everybody's own loss as a function of their own cost, for many pairs at once.
+"""The local problem with strata: its optimum, its bound, and the allocation rule for many pairs at once.
 
-With strata the combination ``Σ ℓ_g·(mean of stratum g)`` has the error ``Σ ℓ_g²·MSE_g``, as everybody adds noise of
-their own. So for a price ``A`` the objective is a sum over strata, and the optimum is one local optimum in each, with
-the error weight ``A·ℓ_g²``. One mean is one stratum.
+The combination ``Σ ℓ_g·(mean of stratum g)`` has the error ``Σ ℓ_g²·MSE_g``, as everybody adds noise of their own. For
+a price ``A`` the objective is a sum over strata: one local optimum in each, with the error weight ``A·ℓ_g²``. An
+accuracy is divided among them (`hushbid.allocation.local_strata`). One mean is one stratum of weight 1.
 """
 
+import math
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -12,146 +13,175 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation.central_problem import nobody_sells
 from hushbid.allocation.goals import Price
-from hushbid.allocation.local import SPARE, LocalMarket, least_objective, solve_local
-from hushbid.allocation.local_problem import as_local_cap
-from hushbid.allocation.merit_order import Deviations
-from hushbid.allocation.problem import Allocation, Problem, workable
+from hushbid.allocation.local import Lists, LocalMarket, Optima
+from hushbid.allocation.local_problem import Demand, as_local_cap, normal_form
+from hushbid.allocation.local_strata import Division
+from hushbid.allocation.lower_bounds import divided_bound, dual_bound
+from hushbid.allocation.problem import Allocation, Problem
 from hushbid.allocation.reply_rules import Replies
-from hushbid.allocation.unsolved import LOCAL_STRATA
-from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.errors import InputError
+from hushbid.common.arrays import FloatArray, IndexArray
+from hushbid.errors import InputError, Unreachable
 from hushbid.estimation import Strata
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Stratum:
-    """The people of one stratum, and the problem that is theirs."""
+class _Stratum:
+    """The people of one stratum, and their market."""
 
-    problem: Problem
-    weight: float = 1.0
+    members: IndexArray = field(repr=False)
+    """Their rows, ascending."""
+
+    weight: float
     """The stratum's weight in the combination of means."""
 
-    members: IndexArray | None = field(default=None, repr=False)
-    """Their rows, ascending; None if everybody is in this stratum."""
+    market: LocalMarket
 
-    @property
-    def square(self) -> float:
-        """What the stratum's squared error counts."""
-        return self.weight * self.weight
-
-    def contains(self, rows: IndexArray) -> BoolArray:
-        """Whether people are in this stratum."""
-        if self.members is None:
-            return np.ones(rows.size, dtype=bool)
-        found: BoolArray = self.members[np.minimum(self.places(rows), self.members.size - 1)] == rows
-        return found
-
-    def places(self, rows: IndexArray) -> IndexArray:
-        """Where people of this stratum are in its problem."""
-        return rows if self.members is None else np.asarray(self.members.searchsorted(rows), dtype=np.intp)
-
-
-def strata_of(problem: Problem, strata: Strata | None) -> list[Stratum]:
-    """Divide a problem into one for each stratum; refused where the strata do not separate, or nobody sells."""
-    if strata is None:
-        return [Stratum(problem)]
-    if problem.goal.kind != "price":
-        raise LOCAL_STRATA.error()
-    if strata.codes.shape != problem.costs.shape:
-        raise InputError(
-            f"strata must have one code per person ({problem.costs.size}), got shape {strata.codes.shape}.",
-            field="strata",
-        )
-    found = []
-    for stratum, weight in enumerate(strata.weights.tolist()):
-        rows = np.flatnonzero(strata.codes == stratum)
-        costs = problem.costs[rows]
-        cheapest = float(costs.min(initial=np.inf))
-        if cheapest == np.inf:
-            raise nobody_sells(strata, stratum)
-        key, goal = None if problem.tie_key is None else problem.tie_key[rows], Price(problem.goal.number * weight**2)
-        part = replace(problem, costs=costs, cheapest=cheapest, tie_key=key, goal=goal)
-        found.append(Stratum(part, weight, rows))
-    return found
+    def lists(self, rows: IndexArray, costs: FloatArray) -> Lists:
+        """Return a list for each person of any stratum at another cost; if they are of another one, as it is."""
+        place = np.minimum(self.members.searchsorted(rows), self.members.size - 1)
+        return self.market.lists(np.where(self.members[place] == rows, place, -1), costs)
 
 
 def allocate_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> Allocation:
-    """Solve the local problem, with strata or without, under one cap for all."""
-    parts, cap = strata_of(problem, strata), as_local_cap(max_loss, problem)
-    found = [solve_local(part.problem, cap) for part in parts]
-    if strata is None:
-        return found[0]
-    losses, weights = np.zeros(problem.costs.size), np.zeros(problem.costs.size)
-    for part, one in zip(parts, found, strict=True):
-        losses[part.members], weights[part.members] = one.privacy_loss, part.weight * one.weights
-    return Allocation(
-        privacy_loss=losses,
-        weights=weights,
-        mse=sum(part.square * one.mse for part, one in zip(parts, found, strict=True)),
-        objective=sum(one.objective for one in found),
-        active=sum(one.active for one in found),
-        setting="local",
-        error_weight=problem.error_weight,
-        _certify=lambda: sum(one.lower_bound for one in found),
-    )
+    """Solve the local problem under one cap for all."""
+    return LocalRule(problem, max_loss, strata).allocation()
 
 
 def least_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> float:
     """What no local allocation's objective can be below, found without solving."""
-    parts, cap = strata_of(problem, strata), as_local_cap(max_loss, problem)
-    return sum(least_objective(part.problem, cap) for part in parts)
+    return LocalRule(problem, max_loss, strata).lower_bound()
 
 
 def local_allocation_rule(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> "LocalRule":
     """The allocation rule that belongs to `allocate_local`."""
-    parts, cap = strata_of(problem, strata), as_local_cap(max_loss, problem)
-    return LocalRule(parts, cap)
+    return LocalRule(problem, max_loss, strata).prepare()
 
 
 class LocalRule:
     """The local optimum as a function of one person's cost, everybody else's fixed."""
 
-    def __init__(self, parts: list[Stratum], max_loss: float) -> None:
-        self._parts = parts
-        self._markets = [_Deviating(part.problem, max_loss) for part in parts]
+    def __init__(self, problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> None:
+        """Divide people into strata; refused where nobody of one sells."""
+        cap, people = as_local_cap(max_loss, problem), problem.costs.size
+        strata = strata or Strata(codes=np.zeros(people, dtype=np.intp), weights=np.ones(1))
+        if strata.codes.size != people:
+            raise InputError(
+                f"strata must have one code per person ({people}), got shape {strata.codes.shape}.", field="strata"
+            )
+        self._problem, self._strata, self._priced = problem, [], problem.goal.kind == "price"
+        for stratum, weight in enumerate(strata.weights.tolist()):
+            rows = np.flatnonzero(strata.codes == stratum)
+            costs = problem.costs[rows]
+            cheapest = float(costs.min(initial=np.inf))
+            if cheapest == np.inf:
+                raise nobody_sells(strata, stratum)
+            key = None if problem.tie_key is None else problem.tie_key[rows]
+            goal = Price(problem.goal.number * weight**2) if self._priced else problem.goal
+            part = replace(problem, costs=costs, cheapest=cheapest, tie_key=key, goal=goal)
+            form = normal_form(part, cap)
+            demand = Demand.price(1.0) if self._priced else Demand.exactly(np.array([math.inf]))
+            if strata.count == 1 and not self._priced:
+                demand = Demand.exactly(np.array([weight**2 * form.variance / problem.goal.number**2]))
+            self._strata.append(_Stratum(rows, weight, LocalMarket(part, form, demand)))
+        self._weight = 1.0
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
         """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        value, loss, mse = np.zeros(rows.size), np.zeros(rows.size), np.zeros(rows.size)
-        for part, market in zip(self._parts, self._markets, strict=True):
-            inside = part.contains(rows)
-            own, others = np.flatnonzero(inside), np.flatnonzero(~inside)
-            found = market.at(part.places(rows[own]), costs[own])
-            value[own] += found.value
-            loss[own] = found.loss
-            mse[own] += part.square * found.mse
-            value[others] += market.value
-            mse[others] += part.square * market.mse
-        return Replies(value, loss, mse)
+        lists = [one.lists(rows, costs) for one in self._strata]
+        found = self._optima(lists)
+        value, mse = self._value_and_mse(found)
+        # everybody is in one stratum, and nobody at another cost elsewhere
+        loss = sum(one.losses(other) for one, other in zip(lists, found, strict=True))
+        return Replies(value, np.asarray(loss), mse)
 
+    def prepare(self) -> "LocalRule":
+        """Solve with everybody at their cost, near which all questions are."""
+        for one, found in zip(self._strata, self._optima(self._present()), strict=True):
+            one.market.sums.tabulate(int(found.count[0]), float(found.price[0]))
+        return self
 
-class _Deviating:
-    """One stratum's market, its optimum, and what it would be at another cost of one person."""
+    def allocation(self) -> Allocation:
+        """Return the optimum with everybody at their cost; refused if they cannot reach an accuracy."""
+        found, people = self._optima(self._present()), self._problem.costs.size
+        value, mse = self._value_and_mse(found)
+        if value[0] == math.inf:
+            raise self._unreachable()
+        losses, weights = np.zeros(people), np.zeros(people)
+        for one, other in zip(self._strata, found, strict=True):
+            market, count = one.market, int(other.count[0])
+            every, rows = other.of(np.zeros(count, dtype=np.intp)), one.members[market.order.rows[:count]]
+            losses[rows] = lost = market.losses(every, market.sums.costs[:count], np.arange(count))
+            precision = market.form.supply.curve.precisions(lost, market.form.variance)
+            weights[rows] = one.weight * precision / precision.sum()
+        return Allocation(
+            privacy_loss=losses,
+            weights=weights,
+            mse=float(mse[0]),
+            objective=float(value[0]),
+            active=sum(int(one.count[0]) for one in found),
+            setting="local",
+            error_weight=self._error_weight(found),
+            _certify=self.lower_bound,
+        )
 
-    def __init__(self, problem: Problem, max_loss: float) -> None:
-        self._market = market = LocalMarket(problem, max_loss, spare=SPARE)
-        present = market.present()
-        market.sums.tabulate(int(present.count[0]), float(present.price[0]))
-        self.value = float(market.form.money(present.value)[0])
-        self.mse = float(market.form.demand.mse(present.price)[0])
+    def lower_bound(self) -> float:
+        """What no objective can be below, found without solving."""
+        forms = [one.market.form for one in self._strata]
+        costs = [one.market.costs[one.market.costs < math.inf] / one.market.form.scale for one in self._strata]
+        if self._priced:
+            every = zip(forms, costs, strict=True)
+            return math.fsum(form.money(dual_bound(one, form.supply, Demand.price(1.0))) for form, one in every)
+        return forms[0].money(divided_bound(costs, forms[0].supply, self._units))
 
-    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
-        """The optimum if person ``rows[j]`` had cost ``costs[j]`` (``inf``: were not there), for every j."""
-        market, form = self._market, self._market.form
-        costs = workable(costs, form.least, form.most)
-        rank, moved = market.order.rank(rows, costs), costs / form.scale
-        deviations = Deviations(market.sums, market.order.place[rows], moved, rank)
-        free = market.free - (market.costs[rows] == 0.0) + (costs == 0.0)
-        found = market.optima(deviations, free)
-        possible = found.value < np.inf
-        loss = market.losses(found, np.arange(rows.size), moved, rank)
-        return Replies(
-            form.money(found.value),
-            np.where(possible & deviations.present, loss, 0.0),
-            np.where(possible, form.demand.mse(found.price), np.inf),
+    @property
+    def _units(self) -> FloatArray:
+        """The share of the error that an accuracy allows, at a precision of 1 in each stratum."""
+        allowed = self._problem.goal.number**2
+        return np.array([one.weight**2 * one.market.form.variance / allowed for one in self._strata])
+
+    def _present(self) -> list[Lists]:
+        """Everybody at their cost."""
+        return [one.lists(np.array([-1]), np.array([math.inf])) for one in self._strata]
+
+    def _optima(self, lists: list[Lists]) -> list[Optima]:
+        """The optimum of each stratum, for each list."""
+        every = np.arange(lists[0].free.size)
+        if self._priced:
+            return [one.optima(every, Demand.price(1.0, every.size)) for one in lists]
+        division = Division(lists, self._units).find(self._weight)
+        self._weight = float(division.weight[0]) if every.size == 1 else self._weight
+        return [one.optima(every, Demand.exactly(division.precision[:, g])) for g, one in enumerate(lists)]
+
+    def _value_and_mse(self, found: list[Optima]) -> tuple[FloatArray, FloatArray]:
+        """Objective and error of each list, in the caller's units."""
+        every = list(zip(self._strata, found, strict=True))
+        value = np.asarray(sum(one.market.form.money(other.value) for one, other in every))
+        mse = np.full(value.size, self._problem.goal.number**2)
+        if self._priced:
+            with np.errstate(divide="ignore"):
+                mse = np.sum(
+                    [one.weight**2 * one.market.form.variance / other.precision for one, other in every], axis=0
+                )
+        return value, np.where(value < math.inf, mse, math.inf)
+
+    def _error_weight(self, found: list[Optima]) -> float:
+        """What a unit of squared error is worth: as stated, or as the price of precision says where most of it is."""
+        if self._priced:
+            return self._problem.error_weight
+        units = self._units
+        g = int(np.argmax([unit / one.precision[0] for unit, one in zip(units, found, strict=True)]))
+        weight, form = found[g].price[0] * found[g].precision[0] ** 2 / units[g], self._strata[g].market.form
+        return float(form.money(weight) / self._problem.goal.number**2)
+
+    def _unreachable(self) -> Unreachable:
+        """Return what to raise if all together cannot reach an accuracy."""
+        forms = [one.market.form for one in self._strata]
+        sizes = [int(np.count_nonzero(one.market.costs < math.inf)) for one in self._strata]
+        least = sum(u / (n * form.supply.top) for u, n, form in zip(self._units, sizes, forms, strict=True))
+        cap, stated = forms[0].max_loss, self._problem.goal.number
+        noise = "without any noise" if cap == math.inf else f"at a max_privacy_loss of {cap:g}"
+        return Unreachable(
+            f"standard_error must be above {math.sqrt(least) * stated:.6g}, the error of these {sum(sizes)} people's"
+            f" data {noise}, got {stated:g}.",
+            field="standard_error",
         )

@@ -118,6 +118,10 @@ class Deviations:
         size = np.array([sums.costs.size])
         return cls(sums, size, np.array([np.inf]), size)
 
+    def of(self, which: IndexArray) -> "Deviations":
+        """Return some of the lists, in any order and number."""
+        return Deviations(self._sums, self._place[which], self.moved[which], self.rank[which])
+
     def cost(self, which: IndexArray, number: IndexArray) -> FloatArray:
         """What the ``number``-th person of each list costs, counted from 1; ``inf`` past its end."""
         rank, present = self.rank[which], self.present[which]

@@ -297,7 +297,8 @@ class PairsByFrontier:
             rough = (2.0 + total - own) / (weight * kept) ** 2
         rough = np.where((kept > 0.01) & (weight < 1e90), rough, math.inf)
         unknown = (present != there) & ~(there | (rough < wanted))
-        if problem.strata.count == 1 and bool((self._losses >= problem.caps[self._rows]).all()):
+        finite = float(self._losses.max()) < math.inf
+        if problem.strata.count == 1 and finite and bool((self._losses >= problem.caps[self._rows]).all()):
             # with everybody at the cap so are all others without any one person
             least = np.where(unknown & (kept > 0.01), rough, least)
             unknown &= ~(kept > 0.01)

@@ -9,8 +9,7 @@ So the best ``T`` lies where the incumbent's objective is at most the value foun
 There is no other minimum if on both sides of the one found ``T⁴ − 2W`` increases, or ``1 − 2W/T⁴`` does. ``M`` and
 ``Q`` increase along the path, so between ``a`` and ``b`` the first is shown by ``4a³ > 2M(b)``. The second is that the
 elasticity ``MT/W`` of ``W = MT − Q`` is below 4, which ``4Q(b) < 3a·M(a)`` shows. Where both fail, for lowered costs
-and wherever there are few pieces, every piece of the pair's path is looked at; if they are very many, the second-order
-bound of `hushbid.allocation.branch_and_bound` finds the best.
+and wherever there are few pieces, every piece of the pair's path is looked at.
 """
 
 import math
@@ -18,11 +17,9 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from hushbid.allocation.branch_and_bound import Figures, least_along_paths
 from hushbid.allocation.budget_integral import budget_values
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.cut import contenders
 from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
@@ -35,12 +32,12 @@ _PRICE_ROUNDS = 16
 _LOST_DIGITS = 1e-6
 """Where ``W`` is a smaller share of ``M·T``, or a cost of the least, differences of sums lose their digits."""
 
-_SHORT, _FEW, _DENSE = 16, 1 << 12, 1 << 18
+_SHORT, _FEW = 16, 1 << 12
 """Up to so many pieces of each path, or of all together, are looked at one by one, which takes less than following the
-guesses; and up to so many of all paths that might have several minima, which takes less than bounding them."""
+guesses."""
 
-_GRID = 24
-_TOLERANCE = 1e-12
+_DENSE = 1 << 18
+"""So many pieces of paths that might have several minima are looked at together."""
 
 
 class PairsByPieces:
@@ -51,14 +48,10 @@ class PairsByPieces:
     def __init__(self, problem: CentralProblem) -> None:
         """Sort everybody once; refused where a stratum has nobody to buy from."""
         self._problem = problem
-        target = problem.form.target
-        strata = strata_of(problem, np.flatnonzero(problem.costs < math.inf))
-        pieces = Pieces.of(strata)
+        self._strata = strata_of(problem, np.flatnonzero(problem.costs < math.inf))
+        self._pieces = Pieces.of(self._strata)
         with np.errstate(over="ignore", invalid="ignore"):
-            self._incumbent: Point = best_point(target, strata, pieces)
-            self._strata = strata if target.unimodal else contenders(problem, strata, self._incumbent)
-            fewer = any(one.rows.size < all_.rows.size for one, all_ in zip(self._strata, strata, strict=True))
-            self._pieces = Pieces.of(self._strata) if fewer else pieces
+            self._incumbent: Point = best_point(problem.form.target, self._strata, self._pieces)
             self._views = [Surroundings.of(self._strata, self._pieces, g) for g in range(len(self._strata))]
         self._place = np.full(problem.costs.size, -1)
         for one in self._strata:
@@ -84,7 +77,7 @@ class PairsByPieces:
         target = self._problem.form.target
         people = self._deviations(stratum, rows, costs)
         free, free_share = self._free_people(stratum, people, costs)
-        at, level, sums, alone = self._settled(people, free)
+        at, level, sums, alone = self._settled(people)
         left = people.lowest() < math.inf
         lost = ~left | ~(at < math.inf)
         paid = np.maximum(sums.mean * at - sums.spread, 0.0)
@@ -156,7 +149,7 @@ class PairsByPieces:
 
     # -- the best of several minima ------------------------------------------------------------------------------------
 
-    def _settled(self, people: Deviations, free: FloatArray) -> tuple[FloatArray, FloatArray, Sums, BoolArray]:
+    def _settled(self, people: Deviations) -> tuple[FloatArray, FloatArray, Sums, BoolArray]:
         """Return ``T``, level and sums at the global optimum of each pair, and which must be solved by themselves."""
         target, pieces = self._problem.form.target, self._pieces.key.size + 2
         if target.unimodal:
@@ -172,22 +165,11 @@ class PairsByPieces:
         alone = np.zeros(at.size, dtype=bool)
         sure = self._sublevels.is_only_minimum(people, at, sums, value)
         unsure = np.flatnonzero(~sure & (people.lowest() < math.inf))
-        if unsure.size * pieces <= _DENSE:
-            if unsure.size:
-                at[unsure], level[unsure], found, alone[unsure] = self._least_piece(people.take(unsure))
-                sums.put(unsure, found)
-            return at, level, sums, alone
-        some = people.take(unsure)
-        best, start = self._search(some, value[unsure], free[unsure])
-        moved = np.flatnonzero(start > 0.0)  # not a number where the minimum that was known is best
-        which = unsure[moved]
-        at[which], level[which], found, unsettled = some.take(moved).follow(
-            target, self._incumbent.at, start=start[moved]
-        )
-        sums.put(which, found)
-        value[which] = target.value(at[which], found.mean, found.spread, found.floor)
-        alone[which[unsettled]] = True
-        alone[unsure] |= ~(value[unsure] <= best * (1.0 + 1e-11)) & (best < free[unsure])
+        step = max(_DENSE // pieces, 1)
+        for begin in range(0, unsure.size, step):
+            some = unsure[begin : begin + step]
+            at[some], level[some], found, alone[some] = self._least_piece(people.take(some))
+            sums.put(some, found)
         return at, level, sums, alone
 
     def _least_piece(self, people: Deviations) -> tuple[FloatArray, FloatArray, Sums, BoolArray]:
@@ -214,30 +196,6 @@ class PairsByPieces:
         chosen[pair[best]], at[pair[best]] = some[best], np.maximum(root[best], 1e-300)
         sums = paths.sums(chosen)
         return at, sums.level(people.size, at), sums, at == math.inf
-
-    def _search(self, people: Deviations, known: FloatArray, free: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return the least value of each pair along its path, and the ``T`` that has it, if it is not known already."""
-        view = people.view
-
-        def evaluate(which: IndexArray, at: FloatArray) -> Figures:
-            some = people.take(which)
-            sums = some.sums(at, some.levels(at))
-            step = np.sqrt(0.5 * np.maximum(sums.mean * at - sums.spread, 0.0))
-            return Figures(at, sums.mean / at + sums.floor, 2.0 * step, step)
-
-        everybody = np.arange(known.size)
-        somewhere = np.full(known.size, np.cbrt(2.0 * float(self._pieces.mean[-1])) or 1.0)
-        tried = evaluate(everybody, somewhere)
-        attained = np.fmin(known, np.fmin(tried.mse + tried.expense, free))
-        # at an optimum 3T²/2 is at most the value; and the error is at least the cheapest costs over T
-        high = np.sqrt(attained / 1.5) * (1.0 + 1e-9)
-        cheapest = view.base + people.size * np.maximum(view.own.base + people.lowest(), 0.0)
-        low = np.where(cheapest > 0.0, np.minimum(cheapest / attained, 0.5 * high), 1e-6 * high)
-        grid = np.geomspace(low, high, _GRID, axis=1)
-        found = least_along_paths(
-            evaluate, grid, np.fmin(known, free), tolerance=_TOLERANCE, at_zero=np.where(cheapest > 0.0, math.inf, free)
-        )
-        return found.value, found.at
 
     # -- zero-cost people ----------------------------------------------------------------------------------------------
 

@@ -18,7 +18,6 @@ import hashlib
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -106,14 +105,6 @@ class Problem:
             self.costs = lifted(self.costs, least)
             self.cheapest = least if self.cheapest > 0.0 else 0.0
 
-    def certifying(self, bound: Callable[[FloatArray, Any, float], float]) -> Callable[[], float]:
-        """The lower bound of this problem, to be computed later: large arrays are not copied but watched."""
-        if self.costs.size <= _COPIED_UP_TO:
-            return partial(bound, self.costs, self.variance, self.goal.number)
-        # some 4096 entries stand for all: enough to notice that the array was reused
-        watched = slice(None, None, self.costs.size // 4096)
-        return partial(_bound_if_unchanged, self, bound, watched, self.costs[watched].copy())
-
 
 def normal_scale(error_weight: float, variance: float) -> float:
     """``A·V^{3/2}``, what costs are divided by; in two steps where the power alone is no ordinary number."""
@@ -134,14 +125,6 @@ def workable(costs: FloatArray, least: float, most: float) -> FloatArray:
     """Costs lifted, and infinite where they are above the most: nothing would be bought there."""
     costs = lifted(costs, least)
     return np.where(costs > most, math.inf, costs) if costs.max(initial=0.0) > most else costs
-
-
-def _bound_if_unchanged(
-    problem: Problem, bound: Callable[[FloatArray, Any, float], float], watched: slice, then: FloatArray
-) -> float:
-    if not np.array_equal(problem.costs[watched], then):
-        raise InputError("virtual_costs were changed after they were allocated: the bound would be for other people.")
-    return bound(problem.costs, problem.variance, problem.goal.number)
 
 
 def as_problem(

@@ -29,10 +29,10 @@ LOCAL_BUDGET = Unsolved(
     "a budget cannot be the goal in the local setting: there a person who asks more can be bought more from, so no"
     " payment makes the truth their best bid; state a standard_error or a buyer_weight, or choose the central setting.",
 )
-LOCAL_STRATA = Unsolved(
+NOT_CLOSED = Unsolved(
     "goal",
-    "a standard_error cannot be the goal for a combination of strata in the local setting: the strata do not separate"
-    " there, and the best purchase is not known; state a buyer_weight, or choose the central setting.",
+    "the cheapest way to this standard_error in the local setting was not found: how to divide the error among these"
+    " strata takes too many steps; state a buyer_weight, or choose the central setting.",
 )
 LOCAL_CAPS = Unsolved(
     "max_privacy_loss",

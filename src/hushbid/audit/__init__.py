@@ -5,15 +5,14 @@ Every check reports what it found, how many samples it took and what it could ha
 
 - `incentives`: does anybody gain by a misreport, of a price or a limit, or lose by joining?
 - `incentive_report`: what that attack found
+- `targets`: what an attacker sees of a number, a survey or randomised response, and what noise it should have
 - `privacy`: does the output betray more than was promised?
 - `accuracy`: are error and interval as stated?
-- `survey`: the attacks on privacy and accuracy where several questions were asked
-- `coin`: the attack on the privacy of an answer to a single yes/no question, where a coin decides whether it is true
-- `coalitions`: what several people, or one under several names, could gain together, which nothing promises against.
-- `suite`: which of the first three to run on a decided campaign, in sizes that fit it.
+- `coalitions`: what several people, or one under several names, could gain together, which nothing promises against
+- `suite`: which of these to run on a decided campaign, in sizes that fit it
 """
 
-from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
+from hushbid.audit.accuracy import AccuracyCheck, check_accuracy, check_questions
 from hushbid.audit.coalitions import Collusion, SeveralIdentities, collusion, several_identities
 from hushbid.audit.incentive_report import IncentiveReport
 from hushbid.audit.incentives import check_incentives
@@ -30,6 +29,7 @@ __all__ = [
     "check_accuracy",
     "check_incentives",
     "check_privacy",
+    "check_questions",
     "collusion",
     "several_identities",
 ]

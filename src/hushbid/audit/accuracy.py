@@ -1,70 +1,50 @@
 """Is an estimate as accurate as its formulas say? Simulated error and coverage against the stated ones.
 
-Where price and datum may be related, the same is done with data whose expected values follow the weights, which is the
-relation under which the error is as large as it can be (`hushbid.disclosure.relation`).
+Data are synthetic and vary exactly as declared: two values of a number around the middle of the range, yes and no, the
+first two answers of a choice. One number is a survey of one question; of a choice the share of its first answer is
+compared. Where price and datum may be related, the same is done with data whose expected values follow the weights,
+which is the relation under which the error is as large as it can be (`hushbid.disclosure.relation`).
 """
 
+import itertools
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import asdict, dataclass
 
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray
-from hushbid.disclosure import ErrorModel, Relation, ReleasePlan, simulate_privatized
+from hushbid.disclosure import ErrorModel, Relation, ReleasePlan
 from hushbid.disclosure.combination import level_of, rows_of
 from hushbid.disclosure.memory import weigh
 from hushbid.disclosure.received import sent_by, signed_weights
+from hushbid.disclosure.weighing import bounds_of, in_order, relation_of
 from hushbid.errors import InputError
-from hushbid.estimation import is_central
+from hushbid.estimation import WORST_VARIANCE, is_central
+from hushbid.questions import Number
 
-_TOLERANCE = 5.0
+TOLERANCE = 5.0
+"""Standard errors by which a right error may be smaller than stated; `_largest_excess` says by how many larger."""
+
 _ALARM = 3e-7
 """How likely a right mechanism is to be rejected: five standard errors of a normal variable, to one side."""
+
+_AT_ONCE = 100_000
+"""So many messages are simulated at a time."""
 
 _HALF_WIDTH = 1.96
 """Standard errors in half of a 95 % interval."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WorstCase:
-    """Stated and simulated accuracy if price and datum are related in the worst way that is allowed for."""
-
-    formula_mse: float
-    """Mean squared error that a release states for the worst case."""
-
-    simulated_mse: float
-    """Mean squared error in the simulation."""
-
-    mse_uncertainty: float
-    """Standard error of the simulated one (`standard_error`)."""
-
-    coverage: float
-    """Part of the simulated intervals that contain the mean."""
-
-    attained: bool
-    """Whether data within the range can be so related and vary as declared; else less was simulated than is stated."""
-
-    @property
-    def deviation(self) -> float:
-        """Simulated minus stated error, in standard errors of the simulation."""
-        return (self.simulated_mse - self.formula_mse) / self.mse_uncertainty
-
-    @property
-    def rejected(self) -> bool:
-        """Whether the error is larger than stated, or smaller though the worst case was simulated in full."""
-        return self.deviation > _TOLERANCE or (self.attained and self.deviation < -_TOLERANCE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AccuracyCheck:
-    """Stated and simulated accuracy of one plan."""
+class _Simulated:
+    """Stated and simulated accuracy on one kind of data."""
 
     repetitions: int
     """How many times data and noise were drawn."""
 
     formula_mse: float
-    """Mean squared error that a release states, if price and datum are unrelated."""
+    """Mean squared error that a release states."""
 
     simulated_mse: float
     """Mean squared error in the simulation."""
@@ -78,31 +58,21 @@ class AccuracyCheck:
     coverage: float
     """Part of the simulated intervals that contain the mean."""
 
-    worst: WorstCase | None = None
-    """The same if they are related; None where that is not allowed for, and in a survey."""
-
-    question: str = ""
-    """Of a survey, the question that it is about."""
-
-    noise_share: float | None = None
-    """Of a survey, the part of the question's stated error that is noise, or false answers by coin."""
-
-    by_coin: bool = False
-    """Whether it is a yes/no question that a coin answers on everybody's device."""
-
     @property
     def deviation(self) -> float:
         """Simulated minus stated error, in standard errors of the simulation."""
         return (self.simulated_mse - self.formula_mse) / self.mse_uncertainty
 
     @property
-    def rejected(self) -> bool:
-        """Whether the error differs by more than five standard errors, or the coverage is as certainly too low."""
-        if self.worst is not None and (self.worst.rejected or self._misses_too_often(self.worst.coverage)):
-            return True
-        return abs(self.deviation) > _TOLERANCE or self._misses_too_often(self.coverage)
+    def _too_small(self) -> bool:
+        return self.deviation < -TOLERANCE
 
-    def _misses_too_often(self, coverage: float) -> bool:
+    @property
+    def _too_large(self) -> bool:
+        return self.deviation > _largest_excess(self.repetitions) or self._misses_too_often
+
+    @property
+    def _misses_too_often(self) -> bool:
         """Whether intervals of the stated level would miss so often with a probability below `_ALARM`, exactly.
 
         In few repetitions misses are rare events, of which there are five standard errors too many much more often than
@@ -110,8 +80,43 @@ class AccuracyCheck:
         """
         from scipy.special import bdtrc
 
-        missed = round((1.0 - coverage) * self.repetitions)
+        missed = round((1.0 - self.coverage) * self.repetitions)
         return missed > 0 and float(bdtrc(missed - 1, self.repetitions, 1.0 - self.level)) < _ALARM
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorstCase(_Simulated):
+    """Stated and simulated accuracy if price and datum are related in the worst way that is allowed for."""
+
+    attained: bool
+    """Whether data within the range can be so related and vary as declared; else less was simulated than is stated."""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether the error is larger than stated, or smaller though the worst case was simulated in full."""
+        return self._too_large or (self.attained and self._too_small)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AccuracyCheck(_Simulated):
+    """Stated and simulated accuracy of one number or question, if price and datum are unrelated."""
+
+    noise_share: float
+    """The part of the stated error that is noise, or false answers by coin."""
+
+    worst: WorstCase | None = None
+    """The same if they are related; None where that is not allowed for."""
+
+    question: str = ""
+    """Of a survey, the question that it is about."""
+
+    by_coin: bool = False
+    """Whether it is a yes/no question that a coin answers on everybody's device."""
+
+    @property
+    def rejected(self) -> bool:
+        """Whether error or coverage are certainly not as stated (coverage: too low)."""
+        return self._too_small or self._too_large or (self.worst is not None and self.worst.rejected)
 
     def __str__(self) -> str:
         verdict = "Rejected" if self.rejected else "Not rejected"
@@ -139,7 +144,22 @@ def check_accuracy(
     level: float = 0.95,
     drop_out: float = 0.0,
 ) -> AccuracyCheck:
-    """Simulate a plan on synthetic data of exactly the declared variance, and compare.
+    """Simulate the plan of one number, or of a survey's only question, and compare, as `check_questions` does."""
+    if len(plan.asked) != 1:
+        raise InputError(f"plan must be about one question, got {len(plan.asked)}: use check_questions.", field="plan")
+    [found] = check_questions(plan, rng=rng, repetitions=repetitions, level=level, drop_out=drop_out)
+    return found
+
+
+def check_questions(
+    plan: ReleasePlan,
+    *,
+    rng: np.random.Generator,
+    repetitions: int = 2000,
+    level: float = 0.95,
+    drop_out: float = 0.0,
+) -> list[AccuracyCheck]:
+    """Simulate a plan on synthetic data of exactly the declared variance, and compare; one result for each question.
 
     The data lie at the middle of the range plus or minus the declared standard deviation. A part ``drop_out`` of the
     people, chosen once, delivers nothing.
@@ -149,33 +169,26 @@ def check_accuracy(
             f"repetitions must be at least 10 and drop_out in [0, 1), got {repetitions} and {drop_out}.",
             field="repetitions",
         )
-    deviation = np.sqrt(plan.variance)
-    if (deviation > plan.width / 2.0 * (1 + 1e-12)).any():
+    variance, (low, high) = _variances(plan), np.array([bounds_of(one) for one in plan.asked]).T
+    if (np.sqrt(variance) > (high - low) / 2.0 * (1 + 1e-12)).any():
         raise InputError(
             "variance must not exceed the square of half the range: no data have such a variance.", field="variance"
         )
-    low, high = plan.bounds
-    # two points, each as likely: exactly the declared variance, and mean in the middle
-    mean = low + (high - low) / 2.0
-    needed = plan.delivered > 0
-    present = needed & (rng.random(plan.people) >= drop_out)
-    # somebody of each stratum must deliver: the one with the largest loss
-    for rows in rows_of(plan.combination):
-        if not present[rows].any():
-            present[np.arange(plan.people)[rows][int(np.argmax(plan.delivered[rows]))]] = True
-    signs = rng.choice([-1.0, 1.0], size=(repetitions, plan.people))
-    estimator = _Estimator.of(plan, present)
-    misses = estimator.of_rows(mean + signs * deviation) - level_of(plan.combination) * mean
-    squared, half = np.square(misses), estimator.error.half_width(level)
-    return AccuracyCheck(
-        repetitions=repetitions,
-        formula_mse=estimator.error.mse,
-        simulated_mse=float(squared.mean()),
-        mse_uncertainty=standard_error(squared, estimator.error),
-        level=level,
-        coverage=float(np.mean(np.abs(misses) <= half)),
-        worst=None if plan.relation is None else _worst(plan, plan.relation, estimator, half, rng, repetitions),
-    )
+    estimator = _Estimator.of(plan, _present(plan, rng, drop_out))
+    middle = np.broadcast_to(low + (high - low) / 2.0, variance.shape)
+    trial = _Trial(plan=plan, estimator=estimator, rng=rng, repetitions=repetitions, level=level)
+    unrelated = trial.compare(middle, variance, [error.mse for error in estimator.errors])
+    worst = trial.compare_worst(plan.relation, variance) if plan.relation is not None else [None] * len(plan.asked)
+    return [
+        AccuracyCheck(
+            **asdict(simulated),
+            noise_share=_noise_share(plan, estimator.weights, error),
+            worst=related,
+            question=question.name if plan.questions else "",
+            by_coin=plan.response,
+        )
+        for simulated, related, error, question in zip(unrelated, worst, estimator.errors, plan.asked, strict=True)
+    ]
 
 
 def standard_error(squared: FloatArray, error: ErrorModel, squared_bias: float = 0.0) -> float:
@@ -195,6 +208,37 @@ def standard_error(squared: FloatArray, error: ErrorModel, squared_bias: float =
     return math.sqrt(max(float(squared.var(ddof=1)), stated) / squared.size)
 
 
+def _largest_excess(repetitions: int) -> float:
+    """By how many standard errors a right error may be larger than stated, with a probability below `_ALARM`.
+
+    Of n squared Laplace variables, which have the longest tail of all noises, the sum lies so far above its mean once
+    in ten million times: computed from n = 10 to 5,000 by convolution.
+    """
+    return TOLERANCE + 60.0 / math.sqrt(repetitions)
+
+
+def _variances(plan: ReleasePlan) -> FloatArray:
+    """How much everybody's answers vary, people × questions, in squared data units: of a number each may differ."""
+    if not plan.questions:
+        return plan.variance[:, np.newaxis]
+    return np.tile([one.largest_variance * one.width**2 for one in plan.questions], (plan.people, 1))
+
+
+def _present(plan: ReleasePlan, rng: np.random.Generator, drop_out: float) -> BoolArray:
+    """Who delivers: of each stratum at least the person with the largest loss."""
+    present = (plan.delivered > 0) & (rng.random(plan.people) >= drop_out)
+    for rows in rows_of(plan.combination):
+        if not present[rows].any():
+            present[np.arange(plan.people)[rows][int(np.argmax(plan.delivered[rows]))]] = True
+    return present
+
+
+def _noise_share(plan: ReleasePlan, weights: FloatArray, error: ErrorModel) -> float:
+    """The part of an error that there would not be without noise, or if no coin lied."""
+    sampling = WORST_VARIANCE * float(weights @ weights) if plan.response else error.sampling_variance
+    return 1.0 - sampling / error.mse
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Estimator:
     """The release's own weights and noise, for data of those who are present."""
@@ -202,73 +246,106 @@ class _Estimator:
     weights: FloatArray
     """Everybody's without their signs, 0 for those who are not."""
 
-    error: ErrorModel
-    of_rows: Callable[[FloatArray], FloatArray]
-    """One estimate for each row of data."""
+    errors: list[ErrorModel]
+    """What the release states of each question."""
+
+    draw: Callable[[Iterable[FloatArray]], FloatArray]
+    """From tables of answers, people × questions: of each one release, and of each question the first value."""
 
     @classmethod
     def of(cls, plan: ReleasePlan, present: BoolArray) -> "_Estimator":
+        groups = plan.shared.groups
         if is_central(plan.setting):
             weighed = weigh(plan, present)
             summed = weighed.without_data()
 
-            def drawn(rows: FloatArray) -> FloatArray:
-                totals = [summed.totals_of(weighed.sums(row[:, np.newaxis])) for row in rows]
-                return np.array([values[0][0] for values in summed.values(totals)])
+            def drawn(tables: Iterable[FloatArray]) -> FloatArray:
+                found = summed.values([summed.totals_of(weighed.sums(table)) for table in tables])
+                return np.array([[values[0] for values in in_order(groups, one)] for one in found])
 
-            return cls(weights=weighed.shares, error=summed.error, of_rows=drawn)
-        people = np.flatnonzero(present)
-        sent = sent_by(plan, people)
-        losses, signed = plan.delivered[people], signed_weights(sent)
+            errors = summed.errors()[0] if plan.questions else [summed.error]
+            return cls(weights=weighed.shares, errors=errors, draw=drawn)
+        sent = sent_by(plan, np.flatnonzero(present))
+        at_once = max(1, _AT_ONCE // sent.rows.size)
 
-        def of_rows(rows: FloatArray) -> FloatArray:
-            noisy = simulate_privatized(rows[:, people].ravel(), np.tile(losses, len(rows)), plan.bounds)
-            return np.asarray(noisy.reshape(len(rows), people.size) @ signed)
+        def received(tables: Iterable[FloatArray]) -> FloatArray:
+            left, found = iter(tables), []
+            while some := list(itertools.islice(left, at_once)):
+                found.append([values[0] for values in in_order(groups, sent.simulate(np.stack(some)))])
+            return np.concatenate(found, axis=1).T
 
-        everybody = np.zeros(plan.people)
-        everybody[people] = np.abs(signed)
-        return cls(weights=everybody, error=sent.error(), of_rows=of_rows)
+        weights = np.zeros(plan.people)
+        weights[present] = np.abs(signed_weights(sent))
+        return cls(weights=weights, errors=sent.errors() if plan.questions else [sent.error()], draw=received)
 
 
-def _worst(
-    plan: ReleasePlan,
-    relation: Relation,
-    estimator: _Estimator,
-    half: float,
-    rng: np.random.Generator,
-    repetitions: int,
-) -> WorstCase:
-    """Simulate data whose expected values are as far from the mean as weights are from equal ones."""
-    low, high = plan.bounds
-    mean = low + (high - low) / 2.0
-    # b ∝ w − 1/N over the whole roster or in each stratum, as large as the relation allows and the range has room for
-    shape, squares = np.zeros(plan.people), 0.0
-    for rows, count, weight in zip(
-        rows_of(plan.combination), relation.counts, plan.combination.weights.tolist(), strict=True
-    ):
-        equal = abs(weight) / count
-        shape[rows] = math.copysign(1.0, weight) * (estimator.weights[rows] - equal)
-        squares += (count - shape[rows].size) * equal**2  # whoever is not in the plan
-    length = math.sqrt(float(shape @ shape) + squares)
-    wanted = math.sqrt(relation.roster * relation.spread) / length if length > 0.0 else 0.0
-    room = plan.width / 2.0 / float(np.abs(shape).max()) if length > 0.0 else 0.0
-    expected = mean + min(wanted, room) * shape
-    # nobody varies more than the range allows around her expected value
-    below, above = np.maximum(expected - low, 0.0), np.maximum(high - expected, 0.0)
-    spread = np.minimum(plan.variance, below * above)
-    used = estimator.weights > 0.0
-    down, up = _two_points(spread, below, above)
-    chance = np.divide(down, down + up, where=down + up > 0.0, out=np.zeros_like(down))
-    rises = rng.random((repetitions, plan.people)) < chance
-    misses = estimator.of_rows(expected + np.where(rises, up, -down)) - level_of(plan.combination) * mean
-    squared = np.square(misses)
-    return WorstCase(
-        formula_mse=estimator.error.worst_mse,
-        simulated_mse=float(squared.mean()),
-        mse_uncertainty=standard_error(squared, estimator.error, estimator.error.squared_bias),
-        coverage=float(np.mean(np.abs(misses) <= half)),
-        attained=wanted <= room and bool((spread[used] >= plan.variance[used] * (1.0 - 1e-12)).all()),
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Trial:
+    """Many releases of one plan on synthetic data."""
+
+    plan: ReleasePlan
+    estimator: _Estimator
+    rng: np.random.Generator
+    repetitions: int
+    level: float
+
+    def compare(self, expected: FloatArray, variance: FloatArray, stated: list[float]) -> list[_Simulated]:
+        """Compare errors on data with these expected values and variances, people × questions, with the stated ones."""
+        low, high = np.array([bounds_of(one) for one in self.plan.asked]).T
+        estimates = self.estimator.draw(self._tables(expected, variance))
+        misses = estimates - level_of(self.plan.combination) * (low + (high - low) / 2.0)
+        found = []
+        for error, mse, missed in zip(self.estimator.errors, stated, misses.T, strict=True):
+            squared = np.square(missed)
+            found.append(
+                _Simulated(
+                    repetitions=self.repetitions,
+                    formula_mse=mse,
+                    simulated_mse=float(squared.mean()),
+                    mse_uncertainty=standard_error(squared, error, mse - error.mse),
+                    level=self.level,
+                    coverage=float(np.mean(np.abs(missed) <= error.half_width(self.level))),
+                )
+            )
+        return found
+
+    def compare_worst(self, relation: Relation, variance: FloatArray) -> list[WorstCase]:
+        """Compare on data whose expected values are as far from the middle as weights are from equal ones."""
+        plan, errors = self.plan, self.estimator.errors
+        shape, length = self._unevenness(relation)
+        low, high = np.array([bounds_of(one) for one in plan.asked]).T
+        spreads = [relation_of(one, plan.layout, relation).spread for one in plan.asked]
+        # b ∝ w − 1/N over the whole roster or in each stratum, as large as the relation allows and the range has room
+        wanted = np.sqrt(relation.roster * np.array(spreads)) / length if length > 0.0 else np.zeros(low.size)
+        room = (high - low) / 2.0 / np.abs(shape).max() if length > 0.0 else np.zeros(low.size)
+        expected = low + (high - low) / 2.0 + np.minimum(wanted, room) * shape[:, np.newaxis]
+        # nobody varies more than the range allows around their expected value
+        within = np.minimum(variance, np.maximum(expected - low, 0.0) * np.maximum(high - expected, 0.0))
+        used = self.estimator.weights > 0.0
+        attained = (wanted <= room) & (within[used] >= variance[used] * (1.0 - 1e-12)).all(axis=0)
+        found = self.compare(expected, within, [error.worst_mse for error in errors])
+        return [WorstCase(**asdict(one), attained=full) for one, full in zip(found, attained.tolist(), strict=True)]
+
+    def _unevenness(self, relation: Relation) -> tuple[FloatArray, float]:
+        """How far weights are from equal ones, with signs, and the length of that over the whole roster."""
+        strata, weights = self.plan.combination, self.estimator.weights
+        shape, squares = np.zeros(self.plan.people), 0.0
+        for rows, count, weight in zip(rows_of(strata), relation.counts, strata.weights.tolist(), strict=True):
+            equal = abs(weight) / count
+            shape[rows] = math.copysign(1.0, weight) * (weights[rows] - equal)
+            squares += (count - shape[rows].size) * equal**2  # those who are not in the plan
+        return shape, math.sqrt(float(shape @ shape) + squares)
+
+    def _tables(self, expected: FloatArray, variance: FloatArray) -> Iterator[FloatArray]:
+        """Answers with two values each, of these expected values and variances; a number's within its range."""
+        low, high = np.array([bounds_of(one) for one in self.plan.asked]).T
+        down, up = _two_points(variance, np.maximum(expected - low, 0.0), np.maximum(high - expected, 0.0))
+        chance = np.divide(down, down + up, where=down + up > 0.0, out=np.zeros_like(down))
+        whole = [not isinstance(one, Number) for one in self.plan.asked]
+        for _ in range(self.repetitions):
+            rises = self.rng.random(expected.shape) < chance
+            table = expected + np.where(rises, up, -down)
+            yield np.where(whole, np.rint(table), table)
 
 
 def _two_points(variance: FloatArray, below: FloatArray, above: FloatArray) -> tuple[FloatArray, FloatArray]:

@@ -7,11 +7,10 @@ from dataclasses import replace
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, HardBudget
-from hushbid.audit.accuracy import AccuracyCheck, check_accuracy
+from hushbid.audit.accuracy import AccuracyCheck, check_questions
 from hushbid.audit.incentive_report import IncentiveReport
 from hushbid.audit.incentives import check_incentives
 from hushbid.audit.privacy import PrivacyAudit, check_privacy
-from hushbid.audit.survey import check_survey_accuracy, check_survey_privacy, survey_samples
 from hushbid.common.arrays import IndexArray
 from hushbid.disclosure import ReleasePlan
 from hushbid.errors import MissingExtra
@@ -20,13 +19,20 @@ from hushbid.mechanism.releasing import plan_of
 from hushbid.priors import Empirical
 
 CHECKS = ("incentives", "privacy", "accuracy")
-_CELLS = 10_000_000
-_SENDERS, _SENT = 40, 20_000
-"""In the local setting, as many people, and answers in all: everybody's noise is drawn anew each time."""
+_SUMMED = (10_000, 10_000_000)
+"""The accuracy of sums is simulated for at most so many people, and answers in all."""
+
+_SENT = (40, 40_000)
+"""That of messages, which each have a noise."""
+
+_FEWEST_PEOPLE = 20
+_FEWEST_REPETITIONS, _MOST_REPETITIONS = 500, 2000
+"""With fewer repetitions too little noise could be missed."""
 
 _MOST_STRATA = 4
 _SEED = 20260
-_SAMPLES = 20_000
+_SAMPLES, _FEWEST_SAMPLES, _VALUES = 20_000, 1000, 40_000
+"""Of each data set so many outputs are drawn, and about so many values, over all questions."""
 _POINTS, _POINTS_IN_STRATA = 9, 5
 _CONFIDENCE = 1.0 - 1e-6
 """A failed audit raises an alarm on the report, so an honest campaign must not fail one in a lifetime."""
@@ -47,9 +53,9 @@ def audits_of(
     Misreports are tried for ``tested`` people in a market of ``among`` of those who bid: trying one means to run
     the whole market again, and what holds for all bid vectors must hold for these; budgets and accuracies are in
     proportion. By default as many as take some seconds, which depends on whether payments are finite sums or have to be
-    integrated; with strata one of each, of at most four, since each has rules of its own. The accuracy
-    of a survey in the local setting is simulated for at most 40 of those bought from. To attack privacy ``samples``
-    outputs are drawn, by default 20,000, or fewer for a survey.
+    integrated; with strata one of each, of at most four, since each has rules of its own. The accuracy is simulated for
+    at most 10,000 of those bought from, and 40 in the local setting; for fewer if there are several questions. To
+    attack privacy ``samples`` outputs are drawn, by default 20,000, or fewer for a survey.
     """
     rng = np.random.default_rng(seed)
     market = outcome.market
@@ -72,35 +78,33 @@ def audits_of(
         return
     try:
         if "privacy" in checks:
-            user = int(np.argmax(plan.delivered))
-            if plan.questions:
-                enough = survey_samples(plan, _SAMPLES)
-                yield check_survey_privacy(plan, user=user, samples=samples or enough, confidence=_CONFIDENCE)
-            else:
-                yield check_privacy(plan, user=user, samples=samples or _SAMPLES, confidence=_CONFIDENCE)
-        if "accuracy" in checks and plan.questions:
-            simulated, repetitions = _survey_accuracy(outcome, plan, rng)
-            yield from check_survey_accuracy(simulated, rng=rng, repetitions=repetitions)
-        elif "accuracy" in checks:
-            repetitions = max(100, min(2000, _CELLS // plan.people))
-            yield check_accuracy(plan, rng=rng, repetitions=repetitions)
+            user, enough = int(np.argmax(plan.delivered)), samples or _enough(plan)
+            yield check_privacy(plan, user=user, samples=enough, confidence=_CONFIDENCE)
+        if "accuracy" in checks:
+            simulated, repetitions = _simulated(outcome, plan, rng)
+            yield from check_questions(simulated, rng=rng, repetitions=repetitions)
     except MissingExtra:
         return
 
 
-def _survey_accuracy(outcome: Outcome, plan: ReleasePlan, rng: np.random.Generator) -> tuple[ReleasePlan, int]:
-    """The promises to simulate, and how often: with noise from everybody, those to some people, as if only they had
-    delivered."""
-    cells = len(plan.questions)
-    if not outcome.market.strategy.sends_messages:
-        return plan, max(100, min(1000, _CELLS // (plan.people * cells) // 10))
-    bought = np.flatnonzero(outcome.privacy_loss > 0.0)
-    rows = np.zeros(outcome.bids.size, dtype=np.bool_)
-    rows[rng.choice(bought, min(bought.size, _SENDERS), replace=False)] = True
-    if plan.strata is not None:  # one of each stratum at least
-        rows[bought[np.unique(plan.strata.codes, return_index=True)[1]]] = True
-    some = plan_of(outcome, key="audit", rows=rows)
-    return some, max(100, min(1000, _SENT // (some.people * cells)))
+def _enough(plan: ReleasePlan) -> int:
+    """How many outputs are drawn of each data set: fewer of a survey, each of which takes longer."""
+    cells = sum(group.cells for group in plan.shared.groups)
+    return max(min(_SAMPLES, _VALUES // cells), min(_SAMPLES, _FEWEST_SAMPLES))
+
+
+def _simulated(outcome: Outcome, plan: ReleasePlan, rng: np.random.Generator) -> tuple[ReleasePlan, int]:
+    """The promises to simulate, and how often: of many people, those to some, as if only they had delivered."""
+    most, answers = _SENT if outcome.market.strategy.sends_messages else _SUMMED
+    cells = len(plan.asked)
+    most = max(_FEWEST_PEOPLE, min(most, answers // (cells * _FEWEST_REPETITIONS)))
+    if plan.people > most:
+        bought = np.flatnonzero(outcome.privacy_loss > 0.0)
+        rows = np.zeros(outcome.bids.size, dtype=np.bool_)
+        rows[rng.choice(bought, most, replace=False)] = True
+        rows[bought[np.unique(plan.combination.codes, return_index=True)[1]]] = True  # one of each stratum at least
+        plan = plan_of(outcome, key="audit", rows=rows)
+    return plan, max(_FEWEST_REPETITIONS, min(_MOST_REPETITIONS, answers // (plan.people * cells)))
 
 
 def _smaller(population: Population, rows: IndexArray) -> Population:

@@ -152,12 +152,21 @@ class MarketOptions:
         """The market for so many people who have not bid yet, or for the panel that the strata state."""
         strata, [prior] = self.stratification(), self.prior_source().priors.values()
         of_strata = {} if strata is None else strata.panel(self.max_correlation)
-        return self.market(prior, setting=setting, roster=people, **of_strata)
+        return self.market(prior, setting=setting, roster=people, closed=True, **of_strata)
 
     def market(
-        self, prior: Any, *, setting: str | None = None, roster: int | None = None, **of_strata: Any
+        self,
+        prior: Any,
+        *,
+        setting: str | None = None,
+        roster: int | None = None,
+        closed: bool = False,
+        **of_strata: Any,
     ) -> "Market":
-        """The market with this prior; ``roster`` is how many rows a table of bids has, if that is known."""
+        """The market with this prior; ``roster`` is how many rows a table of bids has, if that is known.
+
+        It is ``closed`` where nobody has bid yet: a price that is planned may then rest on it.
+        """
         from hushbid.common.arrays import TOO_MUCH_VARIANCE, varies_too_much
         from hushbid.mechanism import Market
 
@@ -183,7 +192,7 @@ class MarketOptions:
         }
         if of_strata and self.population is not None:
             raise InputError("--population must stand in the table [strata], a number for each stratum.")
-        return Market(prior=prior, **fields).with_roster(roster)
+        return Market(prior=prior, **fields).with_roster(roster, closed=closed)
 
 
 def _prior(text: str) -> "PriorSource":

@@ -73,7 +73,7 @@ def _planned(found: "Plan", currency: "Currency") -> str:
 
 def _reserved(found: "Plan") -> "Goal":
     """The goal for the planned number of people, with what rounding takes of a budget."""
-    return found.market.for_people(found.n).goal
+    return found.market.for_people(found.n).stated
 
 
 def _spending(found: "Plan") -> "Spending":

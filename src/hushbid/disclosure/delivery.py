@@ -87,7 +87,8 @@ def _messages_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray
     # many repetitions per call, as many as fit
     at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
     for start in range(0, repetitions, at_once):
-        cells = sent.simulate(table, min(at_once, repetitions - start))
+        times = min(at_once, repetitions - start)
+        cells = sent.simulate(np.broadcast_to(table, (times, *table.shape)))
         found.append(np.stack([one for by_question in in_order(groups, cells) for one in by_question], axis=1))
     return np.concatenate(found)
 

@@ -149,18 +149,21 @@ class Noisy:
         plan, layout, whole = self.plan, layout_of_plan(self.plan), self._weighing(rounding)
         return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
 
-    def simulate(self, table: FloatArray, times: int) -> list[list[FloatArray]]:
-        """The values by group and cell, each so often, as messages from these people would give them.
+    def simulate(self, tables: FloatArray) -> list[list[FloatArray]]:
+        """The values by group and cell, each for every table of answers, as messages from these people would give them.
 
-        The noise is the messages' own, drawn on a common fine grid and stretched by ``1/ε`` in floating point.
+        ``tables`` are tables × people of the plan × questions. The noise is the messages' own, drawn on a common fine
+        grid and stretched by ``1/ε`` in floating point.
         """
-        plan, rows, signed = self.plan, self.rows, signed_weights(self)
+        plan, rows, signed, times = self.plan, self.rows, signed_weights(self), len(tables)
+        answers = tables[:, rows].reshape(times * rows.size, tables.shape[2])
         questions, level, found = plan.asked, level_of(plan.combination), []
         for group in plan.shared.groups:
             unit = np.array(draw_cells(group, [[0] * group.cells] * (times * rows.size), UNIT_SCALE), dtype=np.float64)
             losses = plan.delivered[rows] * group.share
             noisy = unit.reshape(times, rows.size, group.cells) / UNIT_SCALE / losses[:, np.newaxis]
-            noisy += steps_of(table[rows], group, questions, LARGEST_GRID_BITS) / 2.0**LARGEST_GRID_BITS
+            steps = steps_of(answers, group, questions, LARGEST_GRID_BITS) / 2.0**LARGEST_GRID_BITS
+            noisy += steps.reshape(noisy.shape)
             shares = np.einsum("tpc,p->ct", noisy, signed)
             ranges = cell_bounds(group, questions)
             found.append([level * low + (high - low) * one for (low, high), one in zip(ranges, shares, strict=True)])
@@ -213,19 +216,17 @@ class Coins:
         """The same on the question's range."""
         return [self._error(1.0, rounding)]
 
-    def simulate(self, table: FloatArray, times: int) -> list[list[FloatArray]]:
-        """The share of yes so often, as messages from these people would give it.
+    def simulate(self, tables: FloatArray) -> list[list[FloatArray]]:
+        """The share of yes for every table of answers, as messages from these people would give it.
 
         For study on synthetic data: many coins at a time, with the probability of the truth as a double.
         """
         weighed, rng = self.weights * self._steps, np.random.default_rng()
         with np.errstate(over="ignore"):
             lies = 1.0 / (1.0 + np.exp(self.plan.delivered[self.rows]))
-        found = np.full(times, 0.5)
-        for truth, lie, weight in zip(table[self.rows, 0].tolist(), lies.tolist(), weighed.tolist(), strict=True):
-            yes = rng.random(times) < (1.0 - lie if truth else lie)
-            found += weight * (yes - 0.5)
-        return [[found]]
+        truths = tables[:, self.rows, 0] > 0.0
+        yes = rng.random(truths.shape) < np.where(truths, 1.0 - lies, lies)
+        return [[0.5 + (yes - 0.5) @ weighed]]
 
     @property
     def _steps(self) -> FloatArray:

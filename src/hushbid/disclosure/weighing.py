@@ -119,14 +119,18 @@ def question_errors(
     for group, weighing in zip(layout.groups, weighings, strict=True):
         for row in group.rows:
             question = questions[row]
-            found[row] = weighing.question_error(question, group, _relation_of(question, layout, relation))
+            own = None if relation is None else relation_of(question, layout, relation)
+            found[row] = weighing.question_error(question, group, own)
     return [found[row] for row in range(len(questions))]
 
 
-def _relation_of(question: Question, layout: Layout, relation: Relation | None) -> Relation | None:
-    """The relation of price and one question's answers: of its variance as large a part as of the layout's."""
-    if relation is None:
-        return None
+def relation_of(question: Question, layout: Layout | None, relation: Relation) -> Relation:
+    """The relation of price and one question's answers: of its variance as large a part as of the layout's.
+
+    Without a layout it is one number, and the relation is its own.
+    """
+    if layout is None:
+        return relation
     part = relation.spread / layout.variance
     return replace(relation, spread=part * question.largest_variance * question.width**2)
 

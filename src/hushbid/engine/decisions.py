@@ -107,8 +107,8 @@ class LookupKernel(Decider):
     loss: FloatArray
     weight: FloatArray
     payment: FloatArray
-    strata: IntArray | None = None
-    """Everybody's, where there are any."""
+    strata: IntArray
+    """Everybody's stratum."""
 
     @property
     def people(self) -> People:
@@ -118,7 +118,7 @@ class LookupKernel(Decider):
     @property
     def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
         """How many are bought from in each stratum, and their losses together; empty without strata."""
-        if self.strata is None:
+        if not self.people.strata:
             return ()
         parts = (self.loss[self.strata == code] for code in range(len(self.people.strata)))
         return tuple((int(np.count_nonzero(part)), float(part.sum())) for part in parts)
@@ -155,7 +155,7 @@ class LookupKernel(Decider):
             return which[:0], which[:0]
         keys = lookup_keys(
             rows.bids[which],
-            [None if column is None else column[which] for column in (rows.groups, rows.strata)],
+            [None if rows.groups is None else rows.groups[which], rows.strata[which]],
             [None if column is None else column[which] for column in (rows.variance, rows.limit)],
             self.gather.ties(batch, rows, which),
             self.salt,

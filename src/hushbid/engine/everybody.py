@@ -25,7 +25,7 @@ class Rows:
     """As they stand in the table."""
 
     labels: list[str] | None
-    strata: IntArray | None
+    strata: IntArray
     bids: FloatArray
     limits: FloatArray | None
     data: list[Any] | FloatArray | None
@@ -143,7 +143,7 @@ def _strata(people: People, parts: Sequence[Rows], order: IndexArray | None) -> 
     """By their names."""
     if people.stratum is None:
         return None
-    codes = [code for part in parts if part.strata is not None for code in part.strata.tolist()]
+    codes = [code for part in parts for code in part.strata.tolist()]
     return _listed([people.strata[code] for code in codes], order)
 
 

@@ -83,7 +83,7 @@ class GatherKernel:
             costs=rows.costs[which],
             bids=rows.bids[which],
             groups=np.zeros(which.size, np.int64) if rows.groups is None else rows.groups[which],
-            strata=np.zeros(which.size, np.int64) if rows.strata is None else rows.strata[which],
+            strata=rows.strata[which],
             variance=np.zeros(which.size) if rows.variance is None else rows.variance[which],
             limit=np.full(which.size, np.inf) if rows.limit is None else rows.limit[which],
             ties=np.zeros(which.size, np.uint64) if ties is None else ties,
@@ -91,8 +91,7 @@ class GatherKernel:
 
     def near(self, rows: Rows) -> IndexArray:
         """Which of the good rows are not above the cut."""
-        cut = self.cuts[0] if rows.strata is None else np.array(self.cuts)[rows.strata]
-        return np.flatnonzero(rows.costs <= cut)
+        return np.flatnonzero(rows.costs <= np.array(self.cuts).take(rows.strata))
 
     def ties(self, batch: Batch, rows: Rows, which: IndexArray) -> HashArray | None:
         """The tie keys of some rows, if identity matters."""

@@ -131,7 +131,7 @@ class CensusKernel:
     def __call__(self, batch: Batch, start: int | None) -> Census:
         rows = self.people.read(batch)
         found = self._of(rows)
-        if rows.strata is not None:
+        if self.people.strata:
             parts = rows.by_stratum(len(self.people.strata))
             found = replace(found, strata=tuple(self._of(rows.take(which)) for which in parts))
         if rows.problem is None:

@@ -39,7 +39,9 @@ class Rows:
     """The most that each may lose: their own limit, or the cap set for them if that is lower; infinite for neither, and
     0 for people who sell nothing, whose virtual cost is infinite."""
 
-    strata: IntArray | None = None
+    strata: IntArray
+    """Everybody's stratum; where none are named there is one."""
+
     problem: NDArray[np.int8] | None
     """For every row of the batch, 0 or one more than the place in `PROBLEMS`; None if all are fine."""
 
@@ -49,10 +51,8 @@ class Rows:
         return None if self.problem is None else self.problem == 0
 
     def by_stratum(self, count: int) -> list[IndexArray | slice]:
-        """Which of the good rows are in each of so many strata; all are in the only one where none are named."""
-        if self.strata is None:
-            return [slice(None)]
-        return list(rows_by_stratum(self.strata, count))
+        """Which of the good rows are in each of so many strata."""
+        return list(rows_by_stratum(self.strata, count)) if count > 1 else [slice(None)]
 
     def take(self, which: IndexArray | slice) -> "Rows":
         """Some of the good rows, which are then all there is."""
@@ -60,7 +60,7 @@ class Rows:
             name: None if getattr(self, name) is None else getattr(self, name)[which]
             for name in ("groups", "variance", "limit")
         }
-        return Rows(bids=self.bids[which], costs=self.costs[which], problem=None, **columns)
+        return Rows(bids=self.bids[which], costs=self.costs[which], strata=self.strata[which], problem=None, **columns)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,14 +113,15 @@ class People:
         """Everybody who can be priced, with their virtual cost."""
         bids = floats_of(batch.column(self.bid), self.bid)
         groups = None if self.group is None else _codes(batch.column(self.group), self.priors)
-        strata = None if self.stratum is None else _codes(batch.column(self.stratum), self.strata)
+        strata = np.zeros(bids.size, dtype=np.int64)
+        if self.stratum is not None:
+            strata = _codes(batch.column(self.stratum), self.strata)
         variance = None if self.variance is None else floats_of(batch.column(self.variance), self.variance)
         limit = self._limits(batch)
         problem = _with_strangers(self._problems(bids, groups, variance, limit), strata)
         if problem is not None:
             good = problem == 0
-            bids = bids[good]
-            groups, strata = (None if column is None else column[good] for column in (groups, strata))
+            bids, strata, groups = bids[good], strata[good], None if groups is None else groups[good]
             variance, limit = (None if column is None else column[good] for column in (variance, limit))
         return Rows(
             bids=bids,
@@ -211,9 +212,9 @@ def _codes(column: Any, names: Iterable[str]) -> IntArray:
     return codes[places]
 
 
-def _with_strangers(problem: NDArray[np.int8] | None, strata: IntArray | None) -> NDArray[np.int8] | None:
+def _with_strangers(problem: NDArray[np.int8] | None, strata: IntArray) -> NDArray[np.int8] | None:
     """The problems of rows, those of people who are in no stratum included."""
-    if strata is None or bool((strata >= 0).all()):
+    if bool((strata >= 0).all()):
         return problem
     problem = np.zeros(strata.size, dtype=np.int8) if problem is None else problem
     return np.where((problem == 0) & (strata < 0), np.int8(7), problem)

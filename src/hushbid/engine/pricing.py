@@ -306,7 +306,7 @@ def count(
     census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
     refuse_rows(run, census, on_bad_rows)
     counted = _counted(market, people, census)
-    refuse_rounding(counted.goal, counted.roster, accepted=accept_rounding)
+    refuse_rounding(counted.stated, counted.roster, accepted=accept_rounding)
     if check_ids == "exact":
         refuse_repeated_ids(run, census)
     asked = _asked(market, census).with_reserve(counted)

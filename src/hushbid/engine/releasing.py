@@ -179,7 +179,6 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     losses, spread = kernel.loss[active], float(market.stated_variance)
     strata = priced._population.strata
     if strata is not None:
-        assert kernel.strata is not None
         strata = replace(strata, codes=kernel.strata[active])
 
     def plan_called(name: str) -> ReleasePlan:
@@ -265,7 +264,8 @@ class AskKernel:
             raise InputError(f"Column {people.id!r} must name everybody who is asked, but an id is missing or empty.")
         found = None if names is None else person_digests(names)
         variance = self.variance if rows.variance is None else rows.variance
-        return tallied(found, losses, variance, self._forms(batch, start, good, losses > 0.0), rows.strata)
+        strata = rows.strata if people.strata else None
+        return tallied(found, losses, variance, self._forms(batch, start, good, losses > 0.0), strata)
 
     def _forms(self, batch: Batch, start: int | None, good: IndexArray, asked: BoolArray) -> Forms:
         if not self.data.messages:

@@ -71,7 +71,7 @@ def price_cheapest(
             loss=made.privacy_loss[order],
             weight=made.weights[order],
             payment=made.payments[order],
-            strata=people.strata[order] if run.people.stratum is not None else None,
+            strata=people.strata[order],
         ),
     )
 
@@ -84,12 +84,12 @@ def _enough(cut: float, census: Census) -> float:
 def _told_apart(run: Run, people: Gathered, by_identity: bool) -> tuple[int, HashArray]:
     """Keys that are equal only for people who are alike in everything that decides, and the salt they take."""
     alike = (people.bids, people.groups, people.strata, people.variance, people.limit, people.ties)
-    groups, strata = run.people.group is not None, run.people.stratum is not None
+    groups = run.people.group is not None
     variance, limits = run.people.variance is not None, run.people.limited
     for salt in range(64):
         keys = lookup_keys(
             people.bids,
-            [people.groups if groups else None, people.strata if strata else None],
+            [people.groups if groups else None, people.strata],
             [people.variance if variance else None, people.limit if limits else None],
             people.ties if by_identity else None,
             salt,
@@ -113,28 +113,32 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
         raise NobodyToBuyFrom("Every virtual cost is infinite: there is nobody to buy from.")
     none, keys = np.zeros(0), np.zeros(0, dtype=np.uint64)
     return LookupKernel(
-        gather=GatherKernel(run.people, (-1.0,), 0, False),
+        gather=GatherKernel(run.people, (-1.0,) * max(len(run.people.strata), 1), 0, False),
         idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0, largest_outside=0.0),
         salt=0,
         keys=keys,
         loss=none,
         weight=none,
         payment=none,
+        strata=np.zeros(0, dtype=np.int64),
     )
 
 
-def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
+def _cheapest_few(population: Population, census: Census, *, divided: bool) -> tuple[float, int]:
     """In the local setting: a cost below which everybody is who can matter, and how many of the cheapest do.
 
     All active people but the last supply at least ``q₀``, what the concave branch of their curve or the cap begins
     with, so ``Λ ≥ (k − 1)·q₀``; and everybody who is active has a cost of at most ``w·P`` (in normal form), where ``w``
     is the most precision for a loss and ``P = 1/Λ²``. So ``k ≤ √(w/ψ_1)/q₀ + 1``, also when any one person stays away;
-    for an accuracy ``k ≤ Λ/q₀ + 1``. Four times as many are taken, for the dual bound too.
+    for an accuracy ``k ≤ Λ/q₀ + 1``. Four times as many are taken, for the dual bound too. Of an accuracy that strata
+    divide, no stratum knows its part: everybody may matter.
     """
     variance = float(population.variance)
     curve = RESPONSE if population.setting.response else LAPLACE
     supply = Supply.up_to(curve, population.largest_cap * math.sqrt(variance))
-    if population.goal.kind == "accuracy":
+    if divided:
+        wanted = math.inf
+    elif population.goal.kind == "accuracy":
         finite = census.histogram.people
         refuse_unreachable(population, finite, variance / (finite * supply.top))
         wanted = variance / population.aim.number**2
@@ -153,11 +157,15 @@ def cheapest_few(population: Population, census: Census) -> tuple[float, int]:
 
 
 def cheapest_few_of_strata(population: Population, census: Census) -> tuple[tuple[float, ...], int]:
-    """The same for each stratum; for a price strata are separate markets in the local setting."""
+    """In the local setting: below which cost everybody of each stratum is who can matter, and how many do at the most.
+
+    For a price strata are separate markets.
+    """
+    divided = population.strata is not None and population.goal.kind == "accuracy"
     weights = [1.0] if population.strata is None else population.strata.weights.tolist()
     goals = (population.goal_at(population.buyer_weight * weight**2) for weight in weights)
     found = [
-        cheapest_few(replace(population, strata=None, rosters=(), goal=goal), one)
+        _cheapest_few(replace(population, strata=None, rosters=(), goal=goal), one, divided=divided)
         for goal, one in zip(goals, census.parts, strict=True)
     ]
     return tuple(cut for cut, _ in found), max(most for _, most in found)

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
 from hushbid.engine.adapter import Batch
@@ -29,7 +29,7 @@ class SumsKernel:
     def __call__(self, batch: Batch, start: int | None) -> Sums:
         rows = self.kernel.people.read(batch)
         losses = _used_losses(self.kernel, batch, rows, self.plan)
-        return Sums.of(losses, _read(self.data, batch, start, rows), _strata(rows, losses), self.plan, rows.variance)
+        return Sums.of(losses, _read(self.data, batch, start, rows), rows.strata, self.plan, rows.variance)
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class AboveKernel:
     def __call__(self, batch: Batch, start: int | None) -> Above:
         rows = self.kernel.people.read(batch)
         losses, table = _used_losses(self.kernel, batch, rows, self.plan), _read(self.data, batch, start, rows)
-        return Above.of(losses, table, _strata(rows, losses), self.plan, self.totals)
+        return Above.of(losses, table, rows.strata, self.plan, self.totals)
 
 
 def _used_losses(kernel: Decider, batch: Batch, rows: Rows, plan: SumPlan) -> FloatArray:
@@ -62,8 +62,3 @@ def _read(data: DataColumns, batch: Batch, start: int | None, rows: Rows) -> Flo
     """What the people of the good rows delivered, people × columns."""
     table = data.read(batch, start)
     return table if rows.good is None else table[rows.good]
-
-
-def _strata(rows: Rows, losses: FloatArray) -> IndexArray:
-    """Everybody's stratum; without strata there is one."""
-    return np.zeros(losses.size, dtype=np.intp) if rows.strata is None else rows.strata

@@ -12,6 +12,8 @@ In reading order:
 - `population`: `Population`, a market for so many people on a data range of width 1; everything below works on it
 - `impossible`: what no purchase can do: a stratum without sellers, an accuracy out of reach, a payment without end
 - `rounding`: what rounding payments up is expected to take of a budget
+- `planned_price`: a budget on average, by a price of the error that is planned for a roster
+- `drawn_markets`: what very many drawn markets cost at a price, all of them at once
 - `setting`: what depends on where noise is added, central or local
 - `decision`: from bids to privacy losses and payments
 - `summed`, `many`: the purchase from very many people, in memory and on engines: solved from sums, priced by curves

@@ -21,9 +21,7 @@ from typing import Any, Literal
 
 from hushbid.allocation.unsolved import (
     BY_RESPONSE,
-    LOCAL_BUDGET,
     LOCAL_CAPS,
-    LOCAL_STRATA,
     LOCAL_VARIANCES,
 )
 from hushbid.errors import InputError
@@ -180,13 +178,6 @@ CASES = (
     ),
     Case(
         state="not offered",
-        applies=lambda one: one.strata and one.local and one.goal != "price",
-        field=LOCAL_STRATA.field,
-        sentence=LOCAL_STRATA.sentence,
-        reason="the strata do not separate there, and the best purchase is not known",
-    ),
-    Case(
-        state="not offered",
         applies=lambda one: one.user_weight and one.goal != "price",
         field="user_weight",
         sentence="user_weight must be 0 beside a {goal}: only a buyer_weight weighs what people gain from the"
@@ -194,11 +185,12 @@ CASES = (
         reason="only a price weighs what people gain from the estimate",
     ),
     Case(
-        state="impossible",
-        applies=lambda one: one.local and one.goal in ("budget", "hard_budget"),
-        field=LOCAL_BUDGET.field,
-        sentence=LOCAL_BUDGET.sentence,
-        reason="privacy can be a [Giffen good](../explanation/levels.md#not-in-the-local-setting)",
+        state="not offered",
+        applies=lambda one: one.local and one.goal == "hard_budget",
+        field="goal",
+        sentence="a hard budget cannot be the goal in the local setting: the menu that people share in is that of one"
+        " noise; state a budget, a standard_error or a buyer_weight, or choose the central setting.",
+        reason="the menu that people share in is that of one noise",
     ),
     Case(
         state="impossible",
@@ -231,15 +223,6 @@ CASES = (
     ),
     Case(
         state="impossible",
-        applies=lambda one: one.capped and one.strata and not one.local and one.goal == "budget",
-        field="{cap}",
-        sentence="{cap} cannot be joined with a combination of strata and a budget: there a person who asks more can be"
-        " bought more from, so no payment makes the truth their best bid; state a standard_error or a buyer_weight, or"
-        " make a market of each stratum.",
-        reason="privacy can be a [Giffen good](../explanation/strata.md#caps-and-a-budget)",
-    ),
-    Case(
-        state="impossible",
         applies=lambda one: one.limits and one.local,
         field="limits",
         sentence="limits cannot be stated in the local setting: with one per person the optimum is NP-hard to find;"
@@ -252,6 +235,24 @@ CASES = (
         field="user_weight",
         sentence="user_weight must be 0 where people state limits.",
         reason="that the true limit is the best to state has not been proved there",
+    ),
+    Case(
+        state="on average",
+        applies=lambda one: one.local and one.goal == "budget",
+        field="goal",
+        sentence="the budget is met on average, by a price of the error that is planned for the population: in the"
+        " local setting a person who asks more could otherwise be bought more from.",
+        reason="privacy can be a [Giffen good](../explanation/levels.md#not-in-the-local-setting), so no exact rule is"
+        " truthful",
+    ),
+    Case(
+        state="on average",
+        applies=lambda one: one.capped and one.strata and one.goal == "budget",
+        field="goal",
+        sentence="the budget is met on average, by a price of the error that is planned for the population: with strata"
+        " and {cap} a person who asks more could otherwise be bought more from.",
+        reason="privacy can be a [Giffen good](../explanation/strata.md#caps-and-a-budget), so no exact rule is"
+        " truthful",
     ),
 )
 """Every combination that is not exact; of several cases the first is meant."""

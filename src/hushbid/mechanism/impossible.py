@@ -11,6 +11,7 @@ import math
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Price
+from hushbid.allocation.local_curves import LAPLACE, RESPONSE
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.common.numbers import people
 from hushbid.errors import DivergentPayment, NobodyToBuyFrom, Unreachable
@@ -31,7 +32,8 @@ def refuse_impossible(population: Population, costs: FloatArray) -> None:
         count = int(np.count_nonzero(finite))
         if count == 0:
             planned = math.inf
-        elif population.has_caps:  # everybody gives all they may
+        elif population.has_caps and (strata is None or not population.setting.sends_messages):
+            # everybody gives all they may
             planned = population.best_estimate(np.where(finite, population.cap, 0.0))[1]
         elif strata is not None:
             planned = float(np.sum(np.square(strata.weights) / _precisions(population, strata, finite)))
@@ -73,9 +75,11 @@ def _sellers(strata: Strata, finite: BoolArray) -> IndexArray:
 
 
 def _precisions(population: Population, strata: Strata, finite: BoolArray) -> FloatArray:
-    """``U_g``: the precision of all data in each stratum that can be bought."""
+    """``U_g``: the precision of all data in each stratum that can be bought; in the local setting, under one cap."""
     if not isinstance(population.variance, np.ndarray):
-        return _sellers(strata, finite) / population.variance
+        curve = RESPONSE if population.setting.response else LAPLACE
+        cap = population.largest_cap if population.setting.sends_messages else math.inf
+        return _sellers(strata, finite) * curve.precisions(np.array([cap]), population.variance)
     codes, precision = strata.codes.compress(finite), 1.0 / population.variance.compress(finite)
     return np.bincount(codes, weights=precision, minlength=strata.count).astype(np.float64, copy=False)
 

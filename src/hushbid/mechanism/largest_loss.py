@@ -3,10 +3,6 @@
 It follows from public terms alone, so people can be told before they bid. Losses are ``ε = y/√V``, ``q(y)`` is what
 somebody supplies in the local setting (`hushbid.allocation.local_curves`), and ``ψ`` the least virtual cost there is.
 
-**A budget B for strata** (central). What a stratum's sellers lose adds up to ``|ℓ_g|·η``, with one ``η`` for all, and
-``Σ ψ_i ε_i = B``. So ``η·Λ·ψ ≤ B`` with ``Λ = Σ|ℓ_g|``, and nobody loses more than ``|ℓ_g|·B/(Λψ)``: what the only
-seller of the heaviest stratum loses if everybody costs that little.
-
 **A price A of the error, by randomised response.** Whoever loses ``y`` while others supply ``Q`` minimises
 ``AV/(Q + q(y)) + ψ_i·y``. With ``Q = 0`` and with a smaller ``ψ_i`` each further bit of ``y`` brings at least as much
 more, so their best ``y`` is not smaller: nobody loses more than the only seller at the least cost.
@@ -22,9 +18,6 @@ and their ``δ`` less. As this cannot be cheaper, with ``ρ`` the ratio of the l
 (The slope of ``y`` falls and then rises, so an increment is largest at an end.) For the same reason the left side
 exceeds the right from some ``q`` on, up to 1: a bound for each ``δ``, of which the least is taken. With a largest cost
 that is infinite there is none, for the others could be so dear that they have to supply nearly everything.
-
-**A standard error for strata** (central) has no useful bound: those who bid may just suffice for it, and then there
-is no telling how much the last of them lose.
 """
 
 import math
@@ -33,7 +26,7 @@ from typing import NoReturn
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Budget
+from hushbid.allocation import Accuracy
 from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
@@ -55,16 +48,13 @@ NO_HIGHEST = (
     "with a standard_error it follows from the dearest person there may be, and this prior has none; choose a prior"
     " with a highest price, such as a uniform one, or state a buyer_weight."
 )
-NOT_FOR_STRATA = (
-    "with a standard_error and strata those who bid may just suffice, and then the last of them may lose any amount;"
-    " state a budget, or a buyer_weight with a max_privacy_loss."
-)
 NOT_RELATED = "with a standard_error it is not known under a relation; state a buyer_weight, or a max_correlation of 0."
 
 
 def follows_from_terms(combination: Combination) -> bool:
     """Whether people can be told a largest loss although a cap that could be stated is not."""
-    return combination.local and not combination.strata and (combination.response or combination.goal == "accuracy")
+    by_price = combination.response and combination.goal == "price"
+    return combination.local and not combination.strata and (by_price or combination.goal == "accuracy")
 
 
 def largest_loss(population: Population, priors: Sequence[Prior]) -> float:
@@ -75,11 +65,7 @@ def largest_loss(population: Population, priors: Sequence[Prior]) -> float:
     least = min(float(prior.virtual_cost(prior.support[0])) for prior in priors)
     if not least > 0.0:
         _refuse(FREE_PEOPLE, "prior")
-    goal, strata = population.goal, population.strata
-    if isinstance(goal, Budget):
-        sizes = np.ones(1) if strata is None else np.abs(strata.weights)
-        found = float(sizes.max() / math.fsum(sizes)) * goal.amount / least
-    elif isinstance(goal, Accuracy):
+    if isinstance(population.goal, Accuracy):
         found = _at_an_accuracy(population, priors, least)
     else:
         found = population.setting.sole_loss(population.error_weight, least)
@@ -87,8 +73,6 @@ def largest_loss(population: Population, priors: Sequence[Prior]) -> float:
 
 
 def _at_an_accuracy(population: Population, priors: Sequence[Prior], least: float) -> float:
-    if population.strata is not None:
-        _refuse(NOT_FOR_STRATA, "standard_error")
     if population.bias > 0.0:
         _refuse(NOT_RELATED, "max_correlation")
     highest = max(float(prior.virtual_cost(prior.support[1])) for prior in priors)

@@ -114,9 +114,9 @@ class SummedPurchase:
         return tuple((one.active, one.size * self.loss_per_share) for one in self.strata)
 
     def priced(
-        self, bids: FloatArray, costs: FloatArray, groups: IntArray | None, strata: IntArray | IndexArray | None
+        self, bids: FloatArray, costs: FloatArray, groups: IntArray | None, strata: IntArray | IndexArray
     ) -> Priced:
-        """Return the losses, weights and rents of people with these bids and virtual costs."""
+        """Return the losses, weights and rents of people with these bids and virtual costs, in these strata."""
         loss, weight, rent = np.empty(bids.size), np.empty(bids.size), np.zeros(bids.size)
         found = Priced(loss, weight, rent, np.zeros(bids.size if self._matters_outside else 0))
         near = np.empty(found.outside.size, dtype=bool)
@@ -124,7 +124,7 @@ class SummedPurchase:
         levels = np.array([one.outside_level for one in self.strata])
         for start in range(0, bids.size, _BLOCK):
             here = slice(start, start + _BLOCK)
-            code = 0 if strata is None else strata[here]
+            code = strata[here] if len(self.strata) > 1 else strata[:1]
             share = self.shares.weights(costs[here], code)
             np.multiply(share, self.loss_per_share, out=loss[here])
             np.multiply(share, signs.take(code), out=weight[here])
@@ -144,11 +144,9 @@ class SummedPurchase:
         return any(curve is not None for one in self.strata for curve in one.outside)
 
 
-def _parts(
-    strata: IntArray | IndexArray | None, count: int, some: BoolArray
-) -> Iterator[tuple[int, slice | IndexArray]]:
+def _parts(strata: IntArray | IndexArray, count: int, some: BoolArray) -> Iterator[tuple[int, slice | IndexArray]]:
     """Some people by stratum, so few at a time that they stay in the processor's cache; of one stratum everybody."""
-    if strata is None:
+    if count == 1:
         for start in range(0, some.size, _BLOCK):
             yield 0, slice(start, start + _BLOCK)
         return
@@ -291,7 +289,7 @@ def _slack(population: Population, one: _OneStratum, prior: Prior, care: float) 
         variance=float(np.max(population.variance)),
         objective=summed.objective,
         # their part of their stratum's weight
-        largest_weight=float(summed.shares.weights(lowest, one.stratum)[0]) / size,
+        largest_weight=float(summed.shares.weights(lowest, np.array([one.stratum]))[0]) / size,
         top=top,
         cap=math.inf,
         care=care,

@@ -118,8 +118,8 @@ class Market(Terms):
         stated: FloatArray = np.atleast_1d(as_floats(bids, "bids", BidError))
         costs: FloatArray = np.atleast_1d(self.prior.virtual_cost(stated))
         stated_limits = None if limits is None else self._limits(limits, stated.size)
-        population = self.for_people(stated.size)
-        refuse_rounding(population.goal, population.roster, accepted=accept_rounding)
+        population = self.for_people(stated.size, limits=stated_limits is not None)
+        refuse_rounding(population.stated, population.roster, accepted=accept_rounding)
         if stated_limits is not None:
             costs = np.where(stated_limits > 0.0, costs, math.inf)
         found = decide(population.with_limits(stated_limits), stated, costs, tie_key)
@@ -137,11 +137,11 @@ class Market(Terms):
         return isinstance(self.goal, Budget) and self.goal.coin > 0.0
 
     def with_reserve(self, population: Population) -> "Market":
-        """The market whose budget states what is kept for rounding, as computed for a population."""
+        """The market whose budget states what is kept for rounding and the price planned for it, for a population."""
         if not isinstance(self.goal, Budget):
             return self
         found = copy(self)  # what was checked need not be checked again: of many people that takes long
-        object.__setattr__(found, "goal", population.goal)
+        object.__setattr__(found, "goal", population.stated)
         return found
 
     def rule(self, costs: FloatArray, *, tie_key: TieKey = None) -> ReplyRule:
@@ -287,7 +287,7 @@ class Outcome(Decision):
     @property
     def population(self) -> Population:
         """The market for those who bid."""
-        return self.market.for_people(self.bids.size).with_limits(self.limits)
+        return self.market.for_people(self.bids.size, limits=self.limits is not None).with_limits(self.limits)
 
     @property
     def allocation(self) -> Allocation | None:

@@ -113,7 +113,7 @@ class Population:
     """``R``, the width of the range in data units."""
 
     goal: Goal
-    """What the buyer states, in data units and money."""
+    """What the purchase is for, in data units and money: what the buyer states, or the price planned for that."""
 
     bias: float
     """``γ²·V̄``: the mean squared distance between what people's prices tell of their data and the mean, at worst."""
@@ -145,6 +145,9 @@ class Population:
 
     counted: tuple[tuple[int, ...], ...] = ()
     """How many people of each group are in each stratum, where people are counted, but not listed."""
+
+    planned: Budget | None = None
+    """The budget for which the goal, a price, was planned; None if the goal is what the buyer states."""
 
     survey: bool = False
     """Whether it is the one number that several questions come to: then errors are relative, see
@@ -225,6 +228,11 @@ class Population:
     def unit(self) -> float:
         """``R²``: squared data units in one squared width of the range."""
         return self.width**2
+
+    @property
+    def stated(self) -> Goal:
+        """What the buyer states: the goal, or the budget that it is a price for."""
+        return self.goal if self.planned is None else self.planned
 
     @property
     def buyer_weight(self) -> float:

@@ -28,7 +28,8 @@ from hushbid.common.arrays import (
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.errors import InputError
 from hushbid.estimation import Setting, Strata
-from hushbid.mechanism.combinations import Combination, offered, refuse
+from hushbid.mechanism.combinations import Combination, offered, refuse, state_of
+from hushbid.mechanism.planned_price import planned
 from hushbid.mechanism.population import Group, OutsideOption, Population, groups_of, total_weight
 from hushbid.mechanism.setting import Setting as Strategy
 from hushbid.mechanism.setting import strategy_of
@@ -97,7 +98,8 @@ class Terms:
     population: int | Mapping[str, int] | None = None
     """How many people the mean is about: a roster closed before the first bid; with strata in each of them, by its
     name. It counts where a relation is allowed for, and for what rounding is expected to add to a budget. None means
-    those who bid; then people can change both by bidding or not."""
+    those who bid; then people can change both by bidding or not. Where a budget is met on average by a planned price
+    it must be stated."""
 
     strata: Sequence[str] | None = field(default=None, repr=False)
     """Everybody's stratum, one label per person in the order of the bids: public, never declared by people
@@ -217,6 +219,11 @@ class Terms:
         """Whether a largest loss of everybody may be stated; else see `hushbid.mechanism.largest_loss`."""
         return offered(replace(self.combination, cap="one"))
 
+    @property
+    def takes_limits(self) -> bool:
+        """Whether people may state limits."""
+        return offered(replace(self.combination, limits=True))
+
     def require_limits(self) -> None:
         """Refuse limits that people state themselves, where they cannot be taken."""
         refuse(replace(self.combination, limits=True))
@@ -323,13 +330,23 @@ class Terms:
         """What depends on the setting, and on whether a single yes/no question is asked in it."""
         return strategy_of(self.setting, self.survey)
 
-    def with_roster(self, people: int | Mapping[str, int] | None) -> Self:
+    @property
+    def on_average(self) -> bool:
+        """Whether the goal is met on average only, by a planned price; where people state limits, see `for_people`."""
+        return state_of(self.combination) == "on average"
+
+    def with_roster(self, people: int | Mapping[str, int] | None, *, closed: bool = False) -> Self:
         """The market for a roster of so many people, unless a population is stated.
 
         It counts where a relation is allowed for, and where rounding takes a part of a budget; else nothing changes.
+        A price is planned for a roster only if it was ``closed`` before the first bid.
         With strata so many in each of them, by its name, or as many in all as there are labels.
         """
         counts = self.max_correlation > 0.0 or (isinstance(self.goal, Budget) and self.goal.coin > 0.0)
+        if closed:
+            counts |= self.goal.kind == "budget"  # type: ignore[union-attr]
+        elif self.on_average:  # a price must not be planned for those who bid
+            counts = False
         if self.population is not None or not counts or people is None:
             return self
         if self._strata is not None and isinstance(people, int):
@@ -338,10 +355,13 @@ class Terms:
             people = dict(zip(self._strata.names, rosters_of(None, self._strata), strict=True))
         return replace(self, population=people)
 
-    def for_people(self, n: int) -> Population:
-        """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on."""
+    def for_people(self, n: int, *, limits: bool = False) -> Population:
+        """The market for ``n`` people who are at hand, on a data range of width 1: what the mechanism works on.
+
+        ``limits`` says whether they state limits, which decides whether a budget is met exactly or on average.
+        """
         people = as_count(n, "n", least=1)
-        return self._population(people, self._groups(people))
+        return self._planned(self._population(people, self._groups(people)), limits=limits)
 
     def _groups(self, people: int) -> tuple[Group, ...]:
         """So many people by their priors; refused if something is stated for each of another number."""
@@ -372,7 +392,25 @@ class Terms:
         if self._strata is not None and (in_strata is None or self._strata.codes.size):
             raise InputError("strata must have no labels where people are counted, but not listed.", field="strata")
         asked = self if self._strata is not None else self.with_roster(roster)
-        return asked._population(n, groups_of(self.prior, None), in_strata, counted)
+        return self._planned(asked._population(n, groups_of(self.prior, None), in_strata, counted))
+
+    def _planned(self, population: Population, *, limits: bool = False) -> Population:
+        """The population, with a price for the error where a budget is met on average only."""
+        budget = self.goal
+        if not isinstance(budget, Budget):
+            return population
+        if budget.planned is None:
+            if state_of(replace(self.combination, limits=limits)) != "on average":
+                return population
+            if self.population is None:
+                raise InputError(
+                    "population must be stated with a budget that is met on average: a price is planned for everybody"
+                    " who was asked, a roster closed before the first bid.",
+                    field="population",
+                )
+            budget = planned(population, budget)
+        assert budget.planned is not None
+        return replace(population, goal=Price(budget.planned.price), planned=budget)
 
     def _population(
         self,

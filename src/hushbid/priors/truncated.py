@@ -155,7 +155,8 @@ class Truncated(ContinuousPrior):
         below, _ = self._cut
         if below > 0.5:
             return super()._quantile(q)
-        return np.clip(self._prior._quantile(np.minimum(below + q * self._total, 1.0)), *self._support)
+        found: FloatArray = np.clip(self._prior._quantile(np.minimum(below + q * self._total, 1.0)), *self._support)
+        return found
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
         return self._quantile(rng.random(n))

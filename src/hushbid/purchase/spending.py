@@ -41,7 +41,7 @@ def forecast(markets: Sequence[tuple[Market, int]], currency: Currency) -> str:
         worst_payment_bound=sum(one.worst_payment_bound for one in found),
     )
     market, count = markets[0]
-    return Spending.of(whole, market.for_people(count).goal).text(currency)
+    return Spending.of(whole, market.for_people(count).stated).text(currency)
 
 
 def _simulated(market: Market, people: int, times: int, rng: np.random.Generator) -> Simulation:

@@ -2,8 +2,8 @@
 
 Exactly one of ``shares`` (a mean for a population with these shares), ``contrast`` (a combination of any signs) and
 ``each`` (an estimate per stratum) is stated. Everybody's stratum stands in a column beside the bids; it must be
-known of people, not told by them. Where a relation is allowed for, the means are about everybody in the table, or about
-the ``population`` that is stated for each stratum.
+known of people, not told by them. The means are about the ``population`` that is stated for each stratum, or, where a
+relation is allowed for, about everybody in the table; a budget that is met on average needs the former.
 """
 
 from collections.abc import Iterable, Mapping
@@ -46,7 +46,7 @@ class Stratification:
         return {
             **self.wanted,
             "strata": [] if people is None else people.strata,
-            **({"population": counts} if relation > 0.0 and counts is not None else {}),
+            **({"population": counts} if counts is not None and (self.population or relation > 0.0) else {}),
         }
 
     def of_stratum(self, terms: Mapping[str, Any], name: str) -> dict[str, Any]:

@@ -7,7 +7,8 @@ evaluated a second way, sharing nothing with the solvers: ``central_by_exclusion
 ``central_under_caps`` (with ``caps_from_nearby``; its sums are in ``crowd_under_caps``), in the local setting
 ``local_by_count`` (with ``local_curve``, ``local_supply`` and ``local_last``), for strata ``contrast_by_threshold``
 (``strata_apart`` has their weights, and the local ones), and for a hard budget ``menu_by_quadrature``.
-``rounding_by_quadrature`` computes again what rounding was expected to take of a budget.
+``rounding_by_quadrature`` computes again what rounding was expected to take of a budget, ``planned_by_halving`` what
+markets cost at a price that was planned for one.
 ``quadrature`` integrates it for few, ``rent_bounds`` bounds the integral for everybody, and ``compare_by_curve``
 compares everybody with a curve through those who were computed.
 ``receipts`` checks receipts and logs, ``files`` tells which kind of document a file is.

@@ -14,7 +14,6 @@ from itertools import pairwise
 import numpy as np
 
 from hushbid.allocation.goals import Budget, HardBudget
-from hushbid.allocation.lower_bounds import local_lower_bound
 from hushbid.common.arrays import BoolArray, FloatArray, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.priors import Empirical, Prior
@@ -174,11 +173,7 @@ def _error_and_objective(facts: Facts) -> Check:
 def _certificate(facts: Facts) -> Check:
     if facts.capped and facts.central and facts.strata is None:
         return _certificate_under_caps(facts)
-    bounded = facts.population if facts.strata is not None else facts.population.without_caps()
-    bound = bounded.lower_bound(facts.costs, facts.losses)
-    if facts.capped and facts.strata is None:
-        spread, weight = float(facts.variance[0]), facts.error_weight
-        bound = local_lower_bound(facts.costs, spread, weight, facts.cap) - facts.offset
+    bound = facts.population.lower_bound(facts.costs, facts.losses)
     objective = facts.outcome.objective
     problems = []
     if not distance(facts.record.lower_bound, bound, floor=_CANCELLED * facts.offset) <= CLOSE:

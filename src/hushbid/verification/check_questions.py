@@ -99,7 +99,7 @@ def _groups(questions: Sequence[Question], layout: Layout) -> list[str]:
 
 def _goal(facts: Facts, weights: Sequence[Fraction]) -> list[str]:
     """The goal of the one number is what was stated."""
-    stated, found = facts.market.stated_goal, facts.population.goal
+    stated, found = facts.market.stated_goal, facts.population.stated
     if isinstance(stated, Price):
         expected = float(Fraction(stated.buyer_weight) * sum(weights))
         fits = isinstance(found, Price) and float(distance(found.buyer_weight, expected)) <= CLOSE

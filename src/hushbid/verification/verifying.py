@@ -14,6 +14,7 @@ from hushbid.verification.check_payments import transfer_checks
 from hushbid.verification.check_questions import question_checks
 from hushbid.verification.check_release import release_checks
 from hushbid.verification.findings import Check, Verification, incomplete, judged
+from hushbid.verification.planned_by_halving import planned_price_checks
 from hushbid.verification.quadrature import WorkExceeded
 from hushbid.verification.stated_numbers import Facts
 
@@ -55,7 +56,13 @@ def findings(record: Record, people: int = PEOPLE) -> Iterator[Check]:
     yield _key(record)
     yield _totals(record)
     released = (release_checks, answer_checks)
-    for checks in (question_checks, decision_checks, *released, lambda facts: transfer_checks(facts, people)):
+    for checks in (
+        question_checks,
+        decision_checks,
+        planned_price_checks,
+        *released,
+        lambda facts: transfer_checks(facts, people),
+    ):
         yield from _guarded(checks, facts)
 
 

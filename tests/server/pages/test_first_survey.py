@@ -174,6 +174,8 @@ def draft(analyst: Analyst) -> None:
     assert page.is_checked("#single_visit")
     assert page.is_checked("#goal-spend")
     page.fill("#budget", "300")
+    page.check("#prices-text")  # decided about and verified at once
+    page.fill("#prior", "uniform:1,6")
     page.fill("#description", "The works council wants to know whether the new shift plan lets people rest.")
     page.click("text=For an ethics board: who is responsible, and a text of your own")
     page.fill("#consent_controller", "St. Anna Hospital, Main Street 1")

@@ -247,10 +247,16 @@ def test_buttons_add_move_and_remove_questions_with_all_that_was_typed() -> None
 @pytest.mark.parametrize(("low", "high"), [(0.5, 5.0), (0.01, 1000.0), (3.0, 3.5), (1e-6, 123456.0)])
 def test_one_in_ten_asks_less_than_the_low_price_and_one_in_ten_more_than_the_high_one(low: float, high: float) -> None:
     prior = typical_prior(low, high)
-    assert float(prior.cdf(low)) == pytest.approx(0.1)
-    assert 1.0 - float(prior.cdf(high)) == pytest.approx(0.1)
-    assert float(prior.quantile(0.5)) == pytest.approx(math.sqrt(low * high))
+    assert float(prior.prior.cdf(low)) == pytest.approx(0.1)
+    assert 1.0 - float(prior.prior.cdf(high)) == pytest.approx(0.1)
+    assert float(prior.prior.quantile(0.5)) == pytest.approx(math.sqrt(low * high))
     assert typical_prices(prior) == (low, high)
+    # cut where one in a thousand is beyond, rounded outwards: what people ask is hardly another distribution
+    least, most = prior.support
+    assert 8e-4 < float(prior.prior.cdf(least)) <= 1e-3
+    assert 8e-4 < 1.0 - float(prior.prior.cdf(most)) <= 1e-3 * (1.0 + 1e-9)
+    assert [float(f"{end:.3g}") for end in prior.support] == list(prior.support)
+    assert float(prior.cdf(low)) == pytest.approx(0.1, abs=1e-3)
 
 
 def test_a_lognormal_prior_of_other_numbers_is_shown_as_a_text() -> None:

@@ -11,13 +11,14 @@ from dataclasses import dataclass
 from typing import Literal
 
 from hushbid.audit import AccuracyCheck, IncentiveReport, PrivacyAudit
-from hushbid.audit.privacy import TOO_LITTLE_NOISE
+from hushbid.audit.accuracy import TOLERANCE
+from hushbid.audit.targets import TOO_LITTLE_NOISE
 from hushbid.common.numbers import NBSP, at_least, at_most
 from hushbid.errors import InputError
 from hushbid.languages import noted
 from hushbid.mechanism import Outcome
 from hushbid.report.language import count, level_text, number, percent, say, say_plural
-from hushbid.report.material import Material, noise_share, planned_error
+from hushbid.report.material import Material
 from hushbid.report.rendering import plain
 from hushbid.report.svg import NARROW, Chart, Drawing, axis_x, box, label, round_scale, rule, text_width
 
@@ -26,7 +27,6 @@ ANCHOR, TITLE = "audits", noted("Audits")
 ENOUGH_POWER = 0.8
 """An audit that would miss a planted fault more often than one time in five is called weak."""
 
-_ACCURACY_TOLERANCE = 5.0
 _HALF_WIDTH = 1.96
 """Standard errors in half of a 95 % interval."""
 
@@ -63,29 +63,27 @@ class AuditLine:
 
 def facts_of(material: Material) -> tuple[AuditLine, ...]:
     """The audits in words, failures first."""
-    share = noise_share(material.outcome, material.error, material.release)
-    people = material.outcome.bids.size
-    return audit_lines(material.audits, noise_share=share, people=people)
+    return lines_of(material.audits, material.outcome)
 
 
-def audit_lines(audits: Iterable[object], *, noise_share: float, people: int | None = None) -> tuple[AuditLine, ...]:
+def audit_lines(audits: Iterable[object], *, people: int | None = None) -> tuple[AuditLine, ...]:
     """One line per audit result; failures first. ``people``, if known, is how many bid."""
-    lines = [_line(audit, noise_share, people) for audit in audits]
+    lines = [_line(audit, people) for audit in audits]
     return tuple(sorted(lines, key=lambda line: ("failed", "weak", "clear").index(line.verdict)))
 
 
 def lines_of(audits: Iterable[object], outcome: Outcome) -> tuple[AuditLine, ...]:
     """Audits of an outcome in words, failures first."""
-    return audit_lines(audits, noise_share=noise_share(outcome, planned_error(outcome)), people=outcome.bids.size)
+    return audit_lines(audits, people=outcome.bids.size)
 
 
-def _line(audit: object, noise_share: float, people: int | None) -> AuditLine:
+def _line(audit: object, people: int | None) -> AuditLine:
     if isinstance(audit, AuditLine):
         return audit
     if isinstance(audit, PrivacyAudit):
         return _privacy(audit)
     if isinstance(audit, AccuracyCheck):
-        return _accuracy(audit, noise_share)
+        return _accuracy(audit)
     if isinstance(audit, IncentiveReport):
         return _incentives(audit, people)
     raise InputError(
@@ -153,8 +151,8 @@ def _privacy(audit: PrivacyAudit) -> AuditLine:
     )
 
 
-def _accuracy(audit: AccuracyCheck, noise_share: float) -> AuditLine:
-    power = _accuracy_power(audit, noise_share if audit.noise_share is None else audit.noise_share)
+def _accuracy(audit: AccuracyCheck) -> AuditLine:
+    power = _accuracy_power(audit)
     about = f" ({plain(audit.question)})" if audit.question else ""
     return AuditLine(
         title=say("Accuracy: are error and interval as stated?") + about,
@@ -186,14 +184,17 @@ def _compared(audit: AccuracyCheck) -> str:
     return say("The simulated squared error, {simulated} ± {uncertainty}, agrees with the stated {stated}.", **written)
 
 
-def _accuracy_power(audit: AccuracyCheck, noise_share: float) -> float | None:
-    """How likely too little noise would show as too small an error, by the normal approximation."""
-    if not audit.mse_uncertainty > 0.0:
+def _accuracy_power(audit: AccuracyCheck) -> float | None:
+    """How likely too little noise would show as too small an error, by the normal approximation.
+
+    The number of yes by randomised response is as uncertain whatever the odds are, so that nothing would show.
+    """
+    if audit.by_coin or not audit.mse_uncertainty > 0.0:
         return None
-    missing = (1.0 - TOO_LITTLE_NOISE**2) * noise_share
+    missing = (1.0 - TOO_LITTLE_NOISE**2) * audit.noise_share
     distance = missing * audit.formula_mse / audit.mse_uncertainty
     # the smaller error is measured more exactly, but judged by what the right one would vary by
-    return 0.5 * math.erfc((_ACCURACY_TOLERANCE - distance) / (1.0 - missing) / math.sqrt(2.0))
+    return 0.5 * math.erfc((TOLERANCE - distance) / (1.0 - missing) / math.sqrt(2.0))
 
 
 def _incentives(audit: IncentiveReport, people: int | None) -> AuditLine:

@@ -1,6 +1,7 @@
 """Everything that is fixed about a campaign before anybody bids."""
 
 import math
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import MISSING, dataclass, fields
 from datetime import datetime
@@ -97,8 +98,7 @@ class CampaignSettings:
     max_privacy_loss: Number | None = None
     """Nobody is asked for more than this, for all her answers together; what the privacy account reserves while a
     campaign is open. Left out where none can be kept, and only there: in the local setting for a standard error or a
-    single yes/no question, and for strata with a budget. Then it follows from goal and prior how much anybody can lose
-    at most."""
+    single yes/no question. Then it follows from goal and prior how much anybody can lose at most."""
 
     bounds: tuple[Number, Number] | None = None
     """The public range of the data; a central value outside is refused. Left out beside questions, and only there."""
@@ -118,7 +118,8 @@ class CampaignSettings:
     """
 
     budget: Whole | None = None
-    """What fees and payments come to on average; minor units. Of this and the next three exactly one is stated."""
+    """What fees and payments come to on average; minor units. With strata and in the local setting a price of the error
+    is planned for it, for everybody who is invited. Of this and the next three exactly one is stated."""
 
     hard_budget: Whole | None = None
     """What fees and payments together never exceed, whatever people bid; minor units."""
@@ -219,9 +220,6 @@ class CampaignSettings:
         if self.variance is not None:
             object.__setattr__(self, "variance", as_double(self.variance, "variance"))
         check_currency(self.currency, self.decimals)
-        if self.limits is None:
-            # what takes no cap takes no limits
-            object.__setattr__(self, "limits", self.setting == "central" and self.max_privacy_loss is not None)
         self._check_market()
         self._check_numbers()
         for name in ("bid_by", "deliver_by"):
@@ -305,7 +303,11 @@ class CampaignSettings:
             prior = self.prior
         due = self.participation_fee * len(groups) if fees is None else fees
         market = self._market(prior, people=len(groups), fees=due, column=strata)
-        return market.with_roster(invited or len(groups))
+        return market.with_roster(invited or self._everybody(groups, strata), closed=True)
+
+    def _everybody(self, groups: Sequence[str | None], strata: Sequence[str | None]) -> int | Mapping[str, int]:
+        """How many people there are, by stratum where there are any."""
+        return Counter(label or "" for label in strata) if self.strata is not None and strata else len(groups)
 
     def to_dict(self) -> dict[str, Any]:
         """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits,
@@ -412,8 +414,14 @@ class CampaignSettings:
         market.error_weight(1)
         if self.variance is not None and varies_too_much(self.variance, market.bounds):
             raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")
+        if self.limits is None:
+            # where no cap is stated there are no limits either
+            object.__setattr__(self, "limits", self.max_privacy_loss is not None and market.takes_limits)
         if self.limits is True:
             market.require_limits()
+        if market.on_average and self.groups:
+            told = "prior must be one for all people where a budget is met on average: who of the roster is of which"
+            raise InputError(f"{told} group must be known before anybody bids.", field="prior")
         self._check_loss(market)
 
     def _check_loss(self, market: Market) -> None:

@@ -3,7 +3,8 @@
 **Two prices.** For one unit of privacy loss (ε = 1: even odds become at most 73.2 %) one person in ten asks less than
 the *low* price and one in ten more than the *high* one. The prior is the log-normal distribution with these quantiles:
 the logarithm of a price is normal with mean ``(ln low + ln high)/2`` and standard deviation ``(ln high − ln low)/2z``,
-``z = 1.2815…`` being the 90 % quantile of the standard normal distribution.
+``z = 1.2815…`` being the 90 % quantile of the standard normal distribution. It is cut at its 0.1 % and 99.9 %
+quantiles, rounded outwards to three digits, so that menus, privacy losses and payments are bounded.
 
 **A pilot's file** has one price for one unit of privacy loss in each row. Priors are fitted to it as ``hushbid
 fit-prior`` does, and the closest to data it has not seen is taken; but not the empirical one, which would be the
@@ -14,6 +15,7 @@ import io
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,7 @@ import numpy as np
 from hushbid.common.arrays import FloatArray
 from hushbid.common.tables.csv_files import names_in_csv, read_csv
 from hushbid.errors import InputError
-from hushbid.priors import LogNormal, Prior
+from hushbid.priors import LogNormal, Prior, Truncated
 from hushbid.priors.fitting import fit_priors
 from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.pages.form_reading import Reading
@@ -30,6 +32,9 @@ from hushbid.server.pages.numbers import Unreadable, Writing
 WAYS = ("typical", "pilot", "text")
 Z = 1.2815515655446004
 """The 90 % quantile of the standard normal distribution."""
+
+_CUTS = (0.001, 0.999)
+"""The quantiles at which the log-normal prior is cut."""
 
 MOST_BYTES = 2 << 20
 """Of a pilot's file."""
@@ -42,22 +47,31 @@ _FEWEST = 10
 _DEAREST, _CHEAPEST = 1e9, 1e-6
 
 
-def typical_prior(low: float, high: float) -> LogNormal:
-    """The log-normal prior whose 10 % and 90 % quantiles are these prices.
+def typical_prior(low: float, high: float) -> Truncated:
+    """The log-normal prior whose 10 % and 90 % quantiles are these prices, cut where hardly anybody is beyond.
 
     >>> prior = typical_prior(0.5, 5.0)
-    >>> float(round(prior.quantile(0.1), 6)), float(round(prior.quantile(0.9), 6))
-    (0.5, 5.0)
+    >>> prior.support, float(round(prior.prior.quantile(0.1), 6)), float(round(prior.prior.quantile(0.9), 6))
+    ((0.0984, 25.4), 0.5, 5.0)
     """
     below, above = math.log(low), math.log(high)
-    return LogNormal((below + above) / 2.0, (above - below) / (2.0 * Z))
+    whole = LogNormal((below + above) / 2.0, (above - below) / (2.0 * Z))
+    least, most = np.asarray(whole.quantile(list(_CUTS))).tolist()
+    return Truncated(whole, _rounded(least, ROUND_FLOOR), _rounded(most, ROUND_CEILING))
+
+
+def _rounded(price: float, direction: str) -> float:
+    """A price with three digits, rounded down or up."""
+    exact = Decimal(price)
+    return float(exact.quantize(Decimal((0, (1,), exact.adjusted() - 2)), rounding=direction))
 
 
 def typical_prices(prior: Prior) -> tuple[float, float] | None:
     """The two prices of which `typical_prior` makes exactly this prior; None if there are none of a few digits."""
-    if not isinstance(prior, LogNormal):
+    if not isinstance(prior, Truncated) or not isinstance(prior.prior, LogNormal):
         return None
-    found = [float(f"{math.exp(prior.mean_log + sign * Z * prior.sd_log):.{_DIGITS}g}") for sign in (-1, 1)]
+    whole = prior.prior
+    found = [float(f"{math.exp(whole.mean_log + sign * Z * whole.sd_log):.{_DIGITS}g}") for sign in (-1, 1)]
     low, high = found
     return (low, high) if 0.0 < low < high and typical_prior(low, high) == prior else None
 

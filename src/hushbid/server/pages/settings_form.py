@@ -163,8 +163,6 @@ def filled(
         form.refuse("currency", "form.currency")
     values |= {"currency": currency, "decimals": decimals}
     values |= read_goal(form, decimals, simple="questions" not in values)
-    if local and values.keys() & {"budget", "hard_budget"}:
-        form.refuse("budget", "form.local_budget")
     values["prior"] = read_prior(form)
     values |= read_protection(form)
     if local and "standard_error" in values:
@@ -179,11 +177,9 @@ def filled(
 
 
 def _refuse_what_a_local_accuracy_cannot_have(form: Reading, values: Mapping[str, Any]) -> None:
-    """Where noise is added in browsers for a stated accuracy: protection, and people who may ask for nothing."""
+    """Where noise is added in browsers for a stated accuracy: protection."""
     if values["max_correlation"]:
         form.refuse(form_goal.field_of("max_correlation", form.typed), "refused_setting.max_correlation")
-    if form.typed.get("prices") == "typical":
-        form.refuse("price_high", "refused_setting.prior")
 
 
 def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], people: int, now: datetime) -> None:

@@ -106,7 +106,7 @@ def _previewed(asked: "_Asked") -> Preview:
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
     worst = worst_payment(population, above_support=True, limits=settings.limits is True)
-    spending = _spending(settings, population.goal, len(groups), np.array(paid), worst)
+    spending = _spending(settings, population.stated, len(groups), np.array(paid), worst)
     error, worst_error, squares = (float(one) for one in np.mean(np.array(errors), axis=0))
     spending_limit = settings.spending_limit_minor
     half_widths = _known(np.mean(np.array(margins), axis=0)) if margins and math.isfinite(error) else None
@@ -118,7 +118,7 @@ def _previewed(asked: "_Asked") -> Preview:
         questions=_by_question(market, population, error, squares, half_widths),
         share_bought=float(np.mean(bought)),
         largest_loss=settings.largest_loss,
-        too_much_rounding=not settings.accept_rounding and takes_too_much(population.goal),
+        too_much_rounding=not settings.accept_rounding and takes_too_much(population.stated),
         above_spending_limit=spending_limit is not None
         and (spending.at_worst is None or spending.at_worst > spending_limit),
     )

@@ -56,10 +56,6 @@ CODES: dict[str, Wording] = {
     "form.all_shares": noted("The shares must add up to 100 %; they come to {total} %."),
     "form.price_range": noted("The high price must be above the low one."),
     "form.currency": noted("Please write three capital letters, such as EUR."),
-    "form.local_budget": noted(
-        "With noise in people's browsers an amount cannot be promised: what is spent follows from"
-        " the accuracy. Choose “I need this accuracy”, “An error costs me”, or noise on this server."
-    ),
     "form.later": noted("This must be later than the deadline for prices."),
     "form.past": noted("This time has passed: please choose a later one."),
     "form.below_fees": noted(
@@ -80,8 +76,8 @@ CODES: dict[str, Wording] = {
     "refused_setting.prior": noted(
         "These prices cannot be used here. A distribution must be one that is known, such as"
         " uniform:1,3 or lognormal:0,0.5, with prices that can be paid; where no limit on the privacy"
-        " loss can be kept, its least price must be above 0, which two typical prices do not promise:"
-        " use a distribution such as uniform:1,3."
+        " loss can be kept, its least price must be above 0. An amount on average needs one"
+        " distribution for everybody where people are in strata or noise is added in browsers."
     ),
     "refused_setting.bounds": noted(
         "This range cannot be used: the largest value must be above the smallest, and both must be"
@@ -98,14 +94,10 @@ CODES: dict[str, Wording] = {
         " %, and cannot be joined with a single yes/no question or a stated accuracy where noise is"
         " added in browsers."
     ),
-    "refused_setting.budget": noted(
-        "This amount cannot be spent so. It must be above the fees for everybody. With strata no"
-        " limit on the privacy loss can be kept for an amount, and with this one somebody might lose"
-        " too much: choose “An error costs me”, or no strata."
-    ),
+    "refused_setting.budget": noted("This amount cannot be spent so. It must be above the fees for everybody."),
     "refused_setting.hard_budget": noted(
         "This amount cannot be kept so. It must be above the fees for everybody and one coin for"
-        " each person, and cannot be joined with strata."
+        " each person, and cannot be joined with strata or with noise in people's browsers."
     ),
     "refused_setting.standard_error": noted(
         "This accuracy cannot be had so: people would lose more privacy than can be told, or it"

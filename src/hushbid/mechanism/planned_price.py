@@ -1,0 +1,251 @@
+"""A planned price: a budget on average where no exact rule for it is truthful.
+
+Where a person who asks more can be bought more from (`hushbid.mechanism.combinations`), a budget cannot steer the
+purchase. Instead a price A of the error is fixed from public facts alone, and the purchase is the one for that price:
+
+    A = the largest price at which the mean of Σ ψ_i ε_i over drawn markets is at most the budget.
+
+**Truthful**: the price ignores the bids, and the purchase for a price is truthful. **On average**: the expected payment
+is the expected virtual expense, E Σ t = E Σ ψε. For fixed costs the expense rises with the price, so its mean over the
+same draws does too, and a bracket of the price is narrowed until it has four digits.
+
+**The roster** says for how many people a price is planned, by stratum. It must be closed before the first bid and never
+be the number of bids: at a fixed budget the price rises with the number of people, so bids that sell nothing would
+raise it. People on the roster who do not bid have an infinite cost.
+
+**The draws** belong to the definition, not to a campaign: integers of PCG64 with a fixed seed, as inverse distribution
+functions, market by market and stratum by stratum. There are 400 markets, fewer of large rosters, and twice as many
+until the standard error of the mean is at most 1 % of the budget.
+
+**Limits** that people state are in no draw: with them the mean payment is not the budget, and may be larger. Payments
+that are rounded up to coins add half a coin for each seller: so much, for the sellers at the price that would meet the
+whole budget, is kept for it.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import lru_cache
+
+import numpy as np
+
+from hushbid.allocation import Budget, PlannedPrice, Price, allocate
+from hushbid.common.arrays import FloatArray
+from hushbid.errors import InputError, MarketError
+from hushbid.estimation import Strata
+from hushbid.mechanism.drawn_markets import DrawnMarkets
+from hushbid.mechanism.population import Population
+from hushbid.priors import Prior
+
+SEED = 0x68757368626964
+"""Of all draws."""
+
+MARKETS, _FEWEST_MARKETS, _DRAWS = 400, 25, 100_000
+_MOST_DRAWS = 1 << 25
+WORST_ERROR = 0.01
+"""The largest standard error, relative to the budget."""
+
+DIGITS = 4
+"""A price has so many digits, rounded down."""
+
+_FIRST = 24
+"""So many markets say about where the price is."""
+
+_NARROW = 2e-4
+_MOST_STEPS, _SECANTS = 200, 8
+_FLATTEST, _STEEPEST, _FARTHEST = 0.02, 2.0, 7.0
+_SATURATED = 1e-6
+"""If a price a thousand times as high raises the expense by less than this part, no price spends the budget."""
+
+
+@dataclass(frozen=True, slots=True)
+class Roster:
+    """For whom a price is planned: what decides it, and nothing that anybody bids."""
+
+    kinds: tuple[tuple[int, Prior, float, float, int], ...]
+    """Stratum, prior, planned variance and cap, and how many people have them, in an order that no bid decides."""
+
+    weights: tuple[float, ...]
+    """The strata's weights; (1,) without strata."""
+
+    setting: str
+    """Where noise is added."""
+
+    response: bool
+    """Whether people answer by randomised response."""
+
+    @classmethod
+    def of(cls, population: Population) -> "Roster":
+        """Return everybody of the roster of a population, those who do not bid included."""
+        caps, variances = population.caps(), np.broadcast_to(population.variance, population.people)
+        strata = population.strata
+        codes = np.zeros(population.people, dtype=np.intp) if strata is None else strata.codes
+        counts = np.array(population.rosters or (population.roster,))
+        differ = len(population.groups) > 1 or np.ndim(population.cap) > 0 or np.ndim(population.variance) > 0
+        if differ and population.roster != population.people:
+            raise InputError(
+                f"population must be the number of people listed ({population.people}) where people differ by group,"
+                f" cap or variance and a budget is met on average, got {population.roster}: list everybody who was"
+                " asked, those who do not bid with an infinite bid.",
+                field="population",
+            )
+        weights = (1.0,) if strata is None else tuple(strata.weights.tolist())
+        if not differ:
+            one = (population.groups[0].prior, float(variances.flat[0]), float(caps.flat[0]))
+            kinds = tuple((stratum, *one, int(count)) for stratum, count in enumerate(counts.tolist()))
+        else:
+            kinds = _kinds(population, codes, variances, caps)
+        return cls(kinds, weights, population.setting.name, population.setting.response)
+
+    @property
+    def people(self) -> int:
+        """How many there are."""
+        return sum(count for *_, count in self.kinds)
+
+    def markets(self, count: int) -> FloatArray:
+        """Return virtual costs: one row for each of the first so many markets, one column per person."""
+        raw = np.random.PCG64(SEED).random_raw(count * self.people).reshape(count, self.people)
+        levels = ((raw >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
+        start = 0
+        for _, prior, _, _, people in self.kinds:
+            part = levels[:, start : start + people]
+            part[:] = np.asarray(prior.virtual_cost(np.asarray(prior.quantile(part))))
+            start += people
+        return levels
+
+    def purchases(self, price: float, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return what each market costs at a price of the error on a range of width 1, and how many people sell."""
+        counts = [count for *_, count in self.kinds]
+        codes = np.repeat([stratum for stratum, *_ in self.kinds], counts)
+        weights = np.array(self.weights)
+        variance, caps = (np.repeat([kind[place] for kind in self.kinds], counts) for place in (2, 3))
+        if self.setting == "central" and costs.min() > 0.0 and caps.min() < math.inf:
+            columns = tuple(np.flatnonzero(codes == stratum) for stratum in range(weights.size))
+            drawn = DrawnMarkets(costs=costs, strata=columns, sizes=np.abs(weights), variance=variance, caps=caps)
+            return drawn.purchases(price)
+        problem = {
+            "setting": self.setting,
+            "goal": Price(price),
+            "variance": variance if np.unique(variance).size > 1 else float(variance[0]),
+            "max_loss": caps if np.unique(caps).size > 1 else float(caps[0]),
+            "strata": Strata(codes=codes, weights=weights) if weights.size > 1 else None,
+            "response": self.response,
+        }
+        losses = [allocate(row, **problem).privacy_loss for row in costs]  # type: ignore[arg-type]
+        expense = [float(row[row > 0.0] @ loss[row > 0.0]) for row, loss in zip(costs, losses, strict=True)]
+        return np.array(expense), np.array([float(np.count_nonzero(loss)) for loss in losses])
+
+
+def _kinds(
+    population: Population, codes: np.ndarray, variances: FloatArray, caps: FloatArray
+) -> tuple[tuple[int, Prior, float, float, int], ...]:
+    """Return people who differ, in the order of stratum, group, variance and cap: whoever is listed first."""
+    groups = population.group_codes
+    columns = np.stack([codes.astype(float), groups.astype(float), variances, caps])
+    kinds, counts = np.unique(columns, axis=1, return_counts=True)
+    return tuple(
+        (int(code), population.groups[int(group)].prior, float(variance), float(cap), int(count))
+        for (code, group, variance, cap), count in zip(kinds.T.tolist(), counts.tolist(), strict=True)
+    )
+
+
+def planned(population: Population, budget: Budget) -> Budget:
+    """Return the budget with the price that meets it on average for a population's roster, in its data units."""
+    roster = Roster.of(population)
+    reserve = 0.5 * budget.coin * price_for(roster, budget.amount).sellers
+    if not reserve < budget.amount:
+        raise MarketError("A budget must be more than half a coin for each seller, as payments are rounded up.")
+    found = price_for(roster, budget.amount - reserve)
+    price = float(f"{found.price / population.unit:.15g}")
+    plan = PlannedPrice(price, found.mean, found.standard_error, found.markets)
+    return replace(budget, reserve=reserve, planned=plan)
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A price for a roster, on a range of width 1."""
+
+    price: float
+    mean: float
+    standard_error: float
+    markets: int
+    sellers: float
+    """How many people are bought from, on average."""
+
+
+@lru_cache(maxsize=64)
+def price_for(roster: Roster, amount: float) -> Plan:
+    """Return the largest price of the error, to four digits, at which the mean expense is at most an amount."""
+    markets = max(_FEWEST_MARKETS, min(MARKETS, _DRAWS // roster.people))
+    costs = roster.markets(markets)
+    usual = float(np.median(costs)) or 1.0
+    # a price grows with the third power of the expense, at most; few markets say about where it is
+    price = _largest(_Mean(roster, costs[:_FIRST]), amount, amount**3 / (4.0 * usual**2), narrow=0.05)
+    while True:
+        price = _largest(_Mean(roster, costs), amount, price)
+        expenses, sellers = roster.purchases(price, costs)
+        error = _standard_error(expenses)
+        if error <= WORST_ERROR * amount:
+            return Plan(price, float(expenses.mean()), error, markets, float(sellers.mean()))
+        while error > WORST_ERROR * amount and 2 * markets * roster.people <= _MOST_DRAWS:
+            markets *= 2
+            costs = roster.markets(markets)
+            error = _standard_error(roster.purchases(price, costs)[0])
+        if error > WORST_ERROR * amount:
+            raise MarketError(
+                f"A price of the error cannot be planned: with {markets} markets the mean payment would still have a"
+                f" standard error above {WORST_ERROR:.0%} of the budget. Choose a prior that is less spread out."
+            )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Mean:
+    """The mean expense of some markets as a function of the price."""
+
+    roster: Roster
+    costs: FloatArray
+
+    def __call__(self, price: float) -> float:
+        return float(self.roster.purchases(price, self.costs)[0].mean())
+
+
+def _standard_error(expenses: FloatArray) -> float:
+    return float(expenses.std(ddof=1)) / math.sqrt(expenses.size)
+
+
+def _largest(mean: Callable[[float], float], amount: float, start: float, *, narrow: float = _NARROW) -> float:
+    """Return the largest price whose mean is at most an amount, rounded down to four digits, by narrowing a bracket.
+
+    The mean rises with the price and may jump. Where it levels off below the amount, no more can be spent: then it is
+    the price from which on the mean hardly rises.
+    """
+    low, high, at_low = 0.0, math.inf, 0.0
+    price, slope, before = start, 1.0 / 3.0, (math.nan, math.nan)
+    for step in range(_MOST_STEPS):
+        here = mean(price)
+        if here > amount:
+            high = price
+        else:
+            if high == math.inf and 0.0 < low <= 1e-3 * price and here <= at_low * (1.0 + _SATURATED):
+                break
+            low, at_low = price, here
+        if low > 0.0 and high <= low * (1.0 + narrow):
+            break
+        # a step of the secant method on logarithms, and when it is as short as the bracket, to the other side
+        missed = math.log(here / amount) if here > 0.0 else -math.inf
+        chord = (missed - before[1]) / (math.log(price) - before[0])
+        slope = min(max(chord, _FLATTEST), _STEEPEST) if math.isfinite(chord) else slope
+        before = (math.log(price), missed)
+        move = min(max(-missed / slope, -_FARTHEST), _FARTHEST)
+        if abs(move) < 0.8 * narrow:
+            move = math.copysign(0.8 * narrow, amount - here or 1.0)
+        price = price * math.exp(move)
+        if not low < price < high or step > _SECANTS:
+            price = math.sqrt(low * high) if low > 0.0 and high < math.inf else max(8.0 * low, min(high, 1e300) / 8.0)
+    return rounded_down(low)
+
+
+def rounded_down(price: float) -> float:
+    """Return a price with four digits, rounded down: the last digits of a machine do not matter."""
+    unit = 10.0 ** (math.floor(math.log10(price)) - DIGITS + 1)
+    return float(f"{math.floor(price / unit * (1.0 + 1e-12)) * unit:.{DIGITS}g}")

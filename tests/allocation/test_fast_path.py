@@ -1,0 +1,67 @@
+"""Where no cap binds the central optimum is in closed form; it is the one that the general path finds."""
+
+import numpy as np
+import pytest
+
+from hushbid.allocation import Strata
+from hushbid.allocation.capped import best_purchase
+from hushbid.allocation.central import solve
+from hushbid.allocation.central_bounds import _capped_bound, lower_bound
+from hushbid.allocation.central_problem import CentralProblem
+from hushbid.allocation.pairs_by_frontier import PairsByFrontier
+from hushbid.allocation.problem import as_problem
+from hushbid.allocation.rule import AllocationRule, allocation_rule
+from hushbid.errors import MarketError
+from tests.allocation.markets import CentralMarket, markets
+
+MARKETS = [one for one in markets(15) if not one.name.startswith(("extreme", "zero in every", "some zero", "ulps"))]
+"""Not those in which zero-cost people add no noise, nor those beyond the digits of the general path."""
+
+WITH_A_RULE = [one for one in MARKETS if one.strata is None or one.goal.kind != "budget"]
+"""With strata the integral under a budget has no other way than the closed form."""
+
+
+def problem_of(market: CentralMarket) -> CentralProblem:
+    """The market as a problem without caps."""
+    stated = as_problem(
+        market.costs, variance=market.variance, error_weight=None, goal=market.goal, tie_key=None, local=False
+    )
+    strata = Strata(codes=market.codes, weights=market.weights)
+    return CentralProblem.of(stated, strata, np.full(market.costs.size, np.inf))
+
+
+@pytest.mark.parametrize("market", MARKETS, ids=lambda one: one.name)
+def test_the_closed_form_is_what_the_general_path_finds(market: CentralMarket) -> None:
+    problem = problem_of(market)
+    try:
+        quick = solve(problem)
+    except MarketError as refused:
+        with pytest.raises(type(refused)):
+            best_purchase(problem, None)
+        return
+    general = best_purchase(problem, None)
+    losses = np.zeros(quick.privacy_loss.size)
+    losses[general.rows] = general.losses
+    assert losses == pytest.approx(quick.privacy_loss, rel=1e-10, abs=1e-12 * float(quick.privacy_loss.max()))
+    slow = float(problem.form.objective(np.asarray(_capped_bound(problem))))
+    assert lower_bound(problem) == pytest.approx(slow, rel=1e-9)
+    assert quick.objective == pytest.approx(slow, rel=1e-9)
+
+
+@pytest.mark.parametrize("market", WITH_A_RULE, ids=lambda one: one.name)
+def test_the_rule_in_closed_form_is_what_the_general_path_finds(market: CentralMarket) -> None:
+    problem = problem_of(market)
+    some = np.flatnonzero(np.isfinite(market.costs))[::2]
+    factors = np.array([0.4, 1.0, 1.1, 3.0, np.inf])
+    rows = some.repeat(factors.size)
+    costs = market.costs[rows] * np.tile(factors, some.size)
+    general = AllocationRule(problem.form, problem.codes, problem.caps, PairsByFrontier(problem)).at(rows, costs)
+    quick = allocation_rule(problem).at(rows, costs)
+    assert general.loss == pytest.approx(quick.loss, rel=1e-9, abs=1e-10 * float(quick.loss.max()))
+    assert general.mse == pytest.approx(quick.mse, rel=1e-9)
+    values = [found.value.reshape(some.size, -1) for found in (quick, general)]
+    rises = [value - value[:, 1:2] for value in values]
+    known = np.isfinite(rises[0])
+    assert (known == np.isfinite(rises[1])).all()
+    largest = float(np.abs(rises[0][known]).max(initial=0.0))
+    assert rises[1][known] == pytest.approx(rises[0][known], rel=1e-8, abs=1e-9 * largest)

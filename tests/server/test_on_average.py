@@ -1,0 +1,93 @@
+"""Campaigns that no exact budget rule serves, and strata with a stated accuracy: opened, played and released."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from hushbid import Budget
+from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
+from hushbid.errors import InputError
+from hushbid.server.bot_campaigns import play_campaign
+from hushbid.server.pages.form_prices import typical_prior
+from hushbid.server.service import decision
+from hushbid.verification.verifying import verify
+from tests.server.serving import served
+from tests.server.support import Installation, user
+
+PANEL: dict[str, Any] = {
+    "title": "Sleep by age",
+    "question": "How many hours did you sleep?",
+    "prior": typical_prior(0.5, 2.0).to_text(),
+    "bounds": [0, 10],
+    "strata": {"shares": {"old": 0.6, "young": 0.4}},
+    "budget": 60_00,
+    "max_privacy_loss": 2.0,
+    "minimum_people": 5,
+}
+WITHOUT = {name: value for name, value in PANEL.items() if name != "budget"}
+PLAYED = {
+    "strata, budget, two typical prices": PANEL,
+    "strata, accuracy": {**WITHOUT, "standard_error": 2.5},
+    "local budget": {**{name: value for name, value in PANEL.items() if name != "strata"}, "setting": "local"},
+}
+
+
+@pytest.fixture(scope="module")
+def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnalystClient]:
+    folder = tmp_path_factory.mktemp("average") / "home"
+    with Installation(folder, None).start() as service, served(service) as url:
+        user(service, "ann")
+        with AnalystClient(url, token=service.create_api_token("ann", "test")) as client:
+            yield client
+
+
+@pytest.mark.parametrize("what", PLAYED)
+def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: AnalystClient, what: str) -> None:
+    played = play_campaign(analyst, PLAYED[what], n=12, seed=4)
+    assert (played.state, played.tally.problems) == ("released", [])
+    record = analyst.record(played.campaign)
+    goal = record.outcome.market.goal
+    if "budget" in what:
+        assert isinstance(goal, Budget)
+        assert goal.planned is not None
+        assert record.outcome.market.roster == 12  # everybody who was invited, not those who bid
+        assert goal.planned.mean == pytest.approx(goal.available, rel=2e-3)
+    statuses = {one.name: one.status for one in verify(record).checks}
+    assert "fails" not in statuses.values()
+    assert statuses.get("planned price", "holds") == "holds"
+
+
+def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient) -> None:
+    prices = []
+    for bidding in (6, 8):
+        campaign = analyst.draft(PANEL).id
+        people = [{"id": f"{bidding}-{k}", "stratum": "old" if k % 2 else "young"} for k in range(8)]
+        links = analyst.invite(campaign, people=people)
+        analyst.open(campaign)
+        for k in range(bidding):
+            with ParticipantClient.from_link(links[k].link, keeper=MessageMemory()) as she:
+                she.bid(0.8 + k / 10)
+        analyst.close_bidding(campaign)
+        assert analyst.wait(campaign).state == "delivering"
+        prices.append(analyst.record(campaign).outcome.market.goal)
+    assert prices[0] == prices[1]
+
+
+def test_limits_that_put_the_accuracy_out_of_reach_cancel_the_campaign_and_say_so(analyst: AnalystClient) -> None:
+    campaign = analyst.draft({**WITHOUT, "standard_error": 2.5, "max_privacy_loss": 3.0}).id
+    people = [{"id": f"limit {k}", "stratum": "old" if k % 2 else "young"} for k in range(6)]
+    links = analyst.invite(campaign, people=people)
+    analyst.open(campaign)
+    for one in links:
+        with ParticipantClient.from_link(one.link, keeper=MessageMemory()) as she:
+            she.bid(1.0, limit=0.05)
+    analyst.close_bidding(campaign)
+    assert analyst.wait(campaign).state == "nothing_bought"
+    assert analyst.campaign(campaign).content["reason"] == decision.OUT_OF_REACH
+
+
+def test_groups_cannot_be_joined_with_a_price_that_is_planned_for_a_roster(analyst: AnalystClient) -> None:
+    with pytest.raises(InputError, match="must be known before anybody bids") as problem:
+        analyst.draft({**PANEL, "prior": {"groups": {"a": "uniform:1,2", "b": "uniform:1,3"}}})
+    assert problem.value.field == "prior"
