@@ -3,11 +3,11 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hushbid.allocation import Accuracy, Budget, HardBudget, Price
+from hushbid.allocation import Budget, HardBudget
 from hushbid.common import numbers
 from hushbid.common.money import Currency, Money, in_units, money_at_most
 from hushbid.common.numbers import figure
@@ -178,6 +178,8 @@ class Decided:
         )
         if isinstance(self.market.goal, Budget):
             facts |= {"rounding_reserve": self.market.goal.reserve}
+            if self.market.goal.planned is not None:
+                facts |= {"planned_price": asdict(self.market.goal.planned)}
         if self.everybody is not None and self.everybody.outcome.flags:
             facts |= {"flags": list(self.everybody.outcome.flags)}
         if self.market.survey is not None:
@@ -344,7 +346,7 @@ def _cap_in_words(facts: Mapping[str, Any], currency: Currency, market: Market) 
     what, it = ("People's limits on privacy loss cost", "them")
     if market.max_privacy_loss is not None:
         what, it = "The cap on privacy loss costs", "it"
-    if isinstance(market.goal, (Price, Accuracy)):
+    if market.stated_goal.costs_money:
         return f"{what} {currency.text_of(facts['cap_cost'])} against the optimum without {it}."
     without = math.sqrt(max(facts["worst_standard_error"] ** 2 - facts["cap_cost"], 0.0))
     related = " at worst" if market.max_correlation > 0.0 else ""
