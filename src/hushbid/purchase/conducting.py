@@ -23,6 +23,7 @@ from hushbid.purchase.people import Delivered, People, Reading, read_answers, re
 from hushbid.purchase.releasing import Asked, Place, answer_from, stamps_of
 from hushbid.purchase.results import Purchase
 from hushbid.purchase.writing import Names, notes_of, page_of, write_documents, write_tables
+from hushbid.record.folder import require_table_library
 from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
 
@@ -54,10 +55,11 @@ def conduct(
         _refuse_other_table(wanted)
     names = None if wanted.folder is None else Names.of(wanted, wanted.folder, reading)
     if names is not None and not force:
-        refuse_existing([names.last])
+        refuse_existing([*names.last])
     # buy; from here on files wait under temporary names and appear together
     with Staging(force=force, folder=wanted.folder) as files:
         bought = _read_and_decide(wanted, reading, files, names, step)
+        require_table_library(bought.decided.figures.people)
         step("releasing")
         found = Found()
         if wanted.data is not None and bought.decided.figures.active:

@@ -11,7 +11,6 @@ from hushbid.allocation import Accuracy, Budget, HardBudget, Price
 from hushbid.common import numbers
 from hushbid.common.money import Currency, Money, in_units, money_at_most
 from hushbid.common.numbers import figure
-from hushbid.common.staging import Write
 from hushbid.common.tables import Raw
 from hushbid.disclosure import Release
 from hushbid.errors import InputError
@@ -270,11 +269,6 @@ def record_of(
         stamps=stamps,
         notes=[f"prior: {json.dumps(dict(origin), sort_keys=True)}", *notes],
     )
-
-
-def record_writer(record: Record) -> Write:
-    """A function that writes a record to an open file."""
-    return lambda file: file.write(record.to_bytes())
 
 
 def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:

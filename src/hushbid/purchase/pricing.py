@@ -6,7 +6,7 @@ from hushbid.common.staging import STREAM, Staging
 from hushbid.common.tables import table_writer
 from hushbid.engine.opening import is_url, refuse_existing_address
 from hushbid.errors import InputError
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of, record_writer
+from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of
 from hushbid.purchase.on_engine import (
     PASSES,
     count_on_engine,
@@ -41,7 +41,7 @@ def price_people(
             decided = _on_engine(wanted, reading, files, out=out, recorded=record is not None, force=force, step=step)
         if record is not None and decided.everybody is not None:
             whole = record_of(decided.everybody, decided.origin, None, stamps=stamps_of(decided))
-            files.add(record, record_writer(whole))
+            whole.stage(files, record)
     return decided
 
 

@@ -1,47 +1,25 @@
-"""The record of a campaign: one file that says what was decided, why, and what was released.
-
-A record of version 3 is a JSON object (docs/reference/record.md describes every field)::
-
-    format, version      "hushbid record", 3
-    outcome              the market, everybody's bid, and every decision, as `Outcome.to_dict` gives them
-    outcome_key          a hash of the outcome, by which a release says that it belongs to it
-    lower_bound          no decision can have a lower objective (see `hushbid.allocation.lower_bounds`)
-    totals               control totals: the exact sum of every column
-    people               ids and group labels; each may be null
-    money                payments in whole minor units of a currency, or null
-    release              the released estimate and how it was made, or null
-    stamps, notes        safeguards that were overridden, flags of the outcome; anything else worth saying
-    versions             of the programs that made it
-    hash                 of everything else, in the canonical form
-
-All of it is confidential: a loss or a payment tells what somebody bid.
-Records of other versions are refused.
-"""
+"""A record: made of an outcome, written, and read again."""
 
 import functools
 import platform
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from pathlib import Path
-from typing import Annotated, Any
-
-import numpy as np
+from typing import Any
 
 from hushbid.allocation.goals import Budget, HardBudget
-from hushbid.common.arrays import FloatArray, rounded_sum
-from hushbid.common.codec import Codec, Named, Number, Perhaps, header_problem
+from hushbid.common.codec import header_problem
+from hushbid.common.column_files import ColumnFile, joined
 from hushbid.common.documents import canonical, hash_of, parsed, read_content, write_content
 from hushbid.common.money import Money, check_currency
+from hushbid.common.staging import Staging
 from hushbid.disclosure import Release
-from hushbid.disclosure.release import RELEASE
-from hushbid.errors import HashMismatch, HushbidError, InputError, RecordError
+from hushbid.errors import HashMismatch, HushbidError, InputError, MissingExtra, OutputExists, RecordError
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.releasing import outcome_key
-
-__all__ = ["Record", "read"]
-
-FORMAT, VERSION = "hushbid record", 3
+from hushbid.record.content import CODEC, HEADER, WITH_ARRAYS, Content, PeopleContent, fields_of, outcome_of, totals
+from hushbid.record.folder import DOCUMENT, TABLE, Folder, apart, is_record_folder, needs_folder, place_of_folder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -69,10 +47,10 @@ class Record:
     totals: dict[str, float]
     """The exact sum of every column, infinite entries left out, and how many people are bought from."""
 
-    ids: tuple[str, ...] | None
+    ids: Sequence[str] | None
     """Everybody's name or number, all different."""
 
-    groups: tuple[str, ...] | None
+    groups: Sequence[str] | None
     """Everybody's group, if groups were given or have priors of their own."""
 
     money: Money | None
@@ -94,7 +72,10 @@ class Record:
     """SHA-256 of the content in its canonical form."""
 
     text: bytes
-    """Everything but the hash in its canonical form: what was hashed."""
+    """Everything but the hash in its canonical form: what was hashed. Of a folder, what is in ``record.json``."""
+
+    table: ColumnFile | None
+    """The other file of a folder; None for a record in one file."""
 
     @classmethod
     def of(
@@ -109,11 +90,13 @@ class Record:
         money: Money | None = None,
         stamps: Iterable[str] = (),
         notes: Iterable[str] = (),
+        in_one_file: bool = False,
     ) -> "Record":
         """The record of an outcome, and of its release if there is one.
 
         With ``currency``, payments are also rounded to whole minor units, of which ``10**decimals`` make one unit of
-        the market's money, in the participant's favour. Where they are rounded already, ``money`` has them.
+        the market's money, in the participant's favour. Where they are rounded already, ``money`` has them. A record
+        that is kept elsewhere than in a folder may be ``in_one_file`` of any size.
         """
         n = outcome.bids.size
         if currency is not None and money is not None:
@@ -123,24 +106,25 @@ class Record:
         _refuse_uncoined(outcome.market.goal, decimals if money is None else money.decimals, currency or money)
         if currency is not None:
             money = Money.of(outcome.payments, outcome.incentive_error, currency=currency, decimals=decimals)
-        made = _Content(
-            outcome=outcome.to_dict(),
+        is_folder = needs_folder(n) and not in_one_file
+        made = Content(
+            outcome=outcome.to_columns() if is_folder else outcome.to_dict(),
             outcome_key=outcome_key(outcome),
             lower_bound=outcome.lower_bound,
             totals=totals(outcome),
-            people=_People(ids=_texts(ids, "ids", n), groups=_texts(groups, "groups", n)),
+            people=PeopleContent(ids=_texts(ids, "ids", n), groups=_texts(groups, "groups", n)),
             money=money,
             release=release,
             stamps=_texts(dict.fromkeys([*stamps, *outcome.flags]), "stamps", None) or (),
             notes=_texts(notes, "notes", None) or (),
             versions=_versions(),
         )
-        text = canonical(_CODEC.write(made))
+        text, table = apart(WITH_ARRAYS.write(made), n, release) if is_folder else (canonical(CODEC.write(made)), None)
         try:
-            fields = _fields(made, outcome, are_ids_different=True)  # as was made sure of above
+            fields = fields_of(made, outcome, are_ids_different=True)  # as was made sure of above
         except HushbidError as problem:
             raise RecordError(f"There is no such record: {problem}") from None
-        return cls(**fields, hash=hash_of(text), text=text)
+        return cls(**fields, hash=hash_of(text), text=text, table=table)
 
     def with_release(self, release: Release, *, stamps: Iterable[str] = (), notes: Iterable[str] = ()) -> "Record":
         """This record with the release that was drawn later, and more stamps and notes; it has one release at most.
@@ -157,12 +141,15 @@ class Record:
         stamped = _texts([*self.stamps, *stamps], "stamps", None) or ()
         texts = _texts([*notes, *self.notes], "notes", None) or ()
         changed = {"release": release.to_dict(), "stamps": list(stamped), "notes": list(texts)}
-        text = canonical({**self.content, **changed})
-        return replace(self, release=release, stamps=stamped, notes=texts, hash=hash_of(text), text=text)
+        text, table = canonical({**self.content, **changed}), None
+        if self.table is not None:
+            text, table = apart({**joined(self.content, self.table.read()), **changed}, people, release)
+        digest = hash_of(text)
+        return replace(self, release=release, stamps=stamped, notes=texts, hash=digest, text=text, table=table)
 
     @property
     def content(self) -> dict[str, Any]:
-        """Everything but the hash as the plain values that were hashed."""
+        """Everything but the hash as the plain values that were hashed; of a folder, those of ``record.json``."""
         return parsed(self.text)
 
     @property
@@ -176,9 +163,21 @@ class Record:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Record":
-        """The inverse of `to_dict`; a record of an unknown version or with a wrong hash is refused."""
+        """The inverse of `to_dict`; a record of an unknown version or with a wrong hash is refused.
+
+        So is a record whose people are in another file: `read` takes the folder.
+        """
+        if isinstance(values, Mapping) and "table" in values:
+            raise RecordError(
+                f"The people of this record are in {TABLE}: give the folder that holds both files. Streams and .gz are"
+                " for records in one file."
+            )
+        return cls._checked(values, None)
+
+    @classmethod
+    def _checked(cls, values: Mapping[str, Any], folder: "Folder | None") -> "Record":
         known = values if isinstance(values, Mapping) else {}
-        wrong = header_problem(known, "record", _HEADER)
+        wrong = header_problem(known, "record", HEADER)
         if wrong is not None:
             raise RecordError(wrong)
         if "hash" not in values:
@@ -188,26 +187,67 @@ class Record:
         found = hash_of(text)
         if values["hash"] != found:
             raise HashMismatch("The record's hash does not fit its content: it was altered or damaged.", found=found)
-        return cls._read(content, found, text)
+        return cls._read(content, found, text, None if folder is None else folder.table_of(content))
 
     def write(self, path: str | Path, *, overwrite: bool = False) -> Path:
-        """Write the record to a file in one step, for its owner's eyes only; compressed if the name ends in ``.gz``.
+        """Write the record in one step, for its owner's eyes only, and return where it is.
 
-        An existing file is replaced only with ``overwrite``.
+        One file is compressed if its name ends in ``.gz``. A folder is called ``path`` without ``.json`` or ``.gz``.
+        What exists is replaced only with ``overwrite``.
         """
-        place = Path(path)
-        write_content(place, self.to_bytes(), overwrite=overwrite)
+        place = self.place(path)
+        if self.table is None:
+            write_content(place, self.to_bytes(), overwrite=overwrite)
+            return place
+        try:
+            with Staging(force=overwrite) as files:
+                self.stage(files, path)
+        except OutputExists:
+            raise OutputExists(f"{place} exists already; pass overwrite=True to replace it.") from None
         return place
 
+    def place(self, path: str | Path) -> Path:
+        """Return where the record is if it is written to a path: a folder's name does not end in ``.json``."""
+        return Path(path) if self.table is None else place_of_folder(Path(path))
+
+    def stage(self, files: Staging, path: str | Path) -> Path:
+        """Let the record wait among other files for its name; return that. What the other form left there goes."""
+        place = self.place(path)
+        if self.table is None:
+            files.add(place, lambda file: file.write(self.to_bytes()))
+            if is_record_folder(other := place_of_folder(place)):
+                files.remove(other)
+            return place
+        files.make(place, self._fill)
+        if Path(path) != place:
+            files.remove(path)
+        return place
+
+    def _fill(self, folder: Path) -> None:
+        """Write the two files of a folder."""
+        assert self.table is not None
+        folder.mkdir(mode=0o700)
+        with (folder / TABLE).open("xb") as file:
+            for part in self.table.parts():
+                file.write(part)
+        (folder / DOCUMENT).write_bytes(self.to_bytes())
+
     def to_bytes(self) -> bytes:
-        """What a file holds: the record in its canonical form, and a line break."""
+        """What a file holds: the record in its canonical form, and a line break; of a folder, ``record.json``."""
         first, comma, rest = self.text.partition(b",")  # of the keys, only ``format`` comes before ``hash``
         return b"".join((first, comma, b'"hash":"', self.hash.encode("ascii"), b'",', rest, b"\n"))
 
     @classmethod
     def read(cls, path: str | Path) -> "Record":
-        """Read a record from a file."""
-        return cls.from_dict(parsed(read_content(Path(path))))
+        """Read a record from a file, or from a folder."""
+        place = Path(path)
+        if not place.is_dir():
+            values = parsed(read_content(place))
+            if place.name != DOCUMENT or "table" not in values:
+                return cls.from_dict(values)
+            place = place.parent
+        with Folder(place) as folder:
+            return cls._checked(folder.document(), folder)
 
     def __repr__(self) -> str:  # losses and payments tell what people bid: not for a log
         released = "released" if self.release is not None else "not released"
@@ -215,14 +255,16 @@ class Record:
 
     def read_again(self) -> "Record":
         """The record with the same content and hash, all other fields read from the content."""
-        return self._read(self.content, self.hash, self.text)
+        return self._read(self.content, self.hash, self.text, self.table)
 
     @classmethod
-    def _read(cls, content: Mapping[str, Any], digest: str, text: bytes) -> "Record":
+    def _read(cls, content: Mapping[str, Any], digest: str, text: bytes, table: ColumnFile | None) -> "Record":
         try:
-            found = _CODEC.read(content)
-            outcome = _outcome(found.outcome)
-            return cls(**_fields(found, outcome), hash=digest, text=text)
+            found = CODEC.read(content if table is None else joined(content, table.read()))
+            outcome = outcome_of(found.outcome)
+            return cls(**fields_of(found, outcome), hash=digest, text=text, table=table)
+        except (HashMismatch, MissingExtra):
+            raise
         except HushbidError as problem:
             raise RecordError(f"The record cannot be read: {problem}") from None
         except (KeyError, TypeError, ValueError, AttributeError, ArithmeticError) as problem:
@@ -230,18 +272,8 @@ class Record:
 
 
 def read(path: str | Path) -> Record:
-    """Read a record from a file."""
+    """Read a record from a file, or from a folder."""
     return Record.read(path)
-
-
-def totals(outcome: Outcome) -> dict[str, float]:
-    """Control totals: the correctly rounded sum of the finite entries of every column, and how many are bought from."""
-    columns = {**outcome.columns(), "rent_lower": outcome.rent_bounds[0], "rent_upper": outcome.rent_bounds[1]}
-    for name in ("user_weight", "variance"):
-        value = getattr(outcome.market, name)
-        if isinstance(value, np.ndarray):
-            columns[name] = value
-    return {**{name: _finite_sum(column) for name, column in columns.items()}, "bought_from": outcome.active}
 
 
 def _refuse_uncoined(goal: object, decimals: int, paid: object) -> None:
@@ -254,11 +286,6 @@ def _refuse_uncoined(goal: object, decimals: int, paid: object) -> None:
         f" rounding would exceed it: {kind}({goal.amount:.12g}, coin={10.0**-decimals:g}); got coin={goal.coin:g}.",
         field="coin",
     )
-
-
-def _finite_sum(column: FloatArray) -> float:
-    finite = np.isfinite(column)
-    return rounded_sum(column if finite.all() else column[finite])
 
 
 def _texts(values: Iterable[str] | None, name: str, n: int | None) -> tuple[str, ...] | None:
@@ -283,87 +310,3 @@ def _versions() -> dict[str, str]:
 def _installed() -> dict[str, str]:
     """Return the versions of packages, which are looked up in files of the installation once."""
     return {name: version(name) for name in ("hushbid", "numpy", "scipy")}
-
-
-# -- the content as it is written --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _People:
-    ids: tuple[str, ...] | None
-    groups: tuple[str, ...] | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Content:
-    """All fields of a record but the hash, under the names and in the shape that they have in a file."""
-
-    outcome: Mapping[str, Any]
-    outcome_key: str
-    lower_bound: float
-    totals: Annotated[dict[str, float], Named(Number(exact=False))]
-    people: _People
-    money: Money | None
-    release: Annotated[Release | None, Perhaps(RELEASE)]
-    stamps: tuple[str, ...]
-    notes: tuple[str, ...]
-    versions: dict[str, str]
-
-
-_HEADER = {"format": FORMAT, "version": VERSION}
-_CODEC = Codec(_Content, "record", header=_HEADER)
-
-
-def _fields(found: _Content, outcome: Outcome, *, are_ids_different: bool = False) -> dict[str, Any]:
-    """Every field of a record but the hash; refused if its parts are not about the same people."""
-    n, money, release = outcome.bids.size, found.money, found.release
-    if money is not None:
-        check_currency(money.currency, money.decimals)
-        if money.payments.size != n:
-            raise RecordError(f"money: payments must be {n} whole numbers below 2**53, one per person.")
-    if release is not None and release.privacy_loss.size != n:
-        raise RecordError(f"release must be about {n} people, got {release.privacy_loss.size}.", field="release")
-    ids, groups = found.people.ids, found.people.groups
-    for name, texts in (("ids", ids), ("groups", groups)):
-        if texts is not None and len(texts) != n:
-            raise RecordError(f"people: {name} must have one entry per person ({n}), got {len(texts)}.", field=name)
-    if ids is not None and not are_ids_different and len(set(ids)) < n:
-        raise RecordError("people: ids must all be different, but one occurs twice.")
-    # labels may be stated once, in the prior
-    groups = outcome.population.labels if groups is None else groups
-    return {
-        "outcome": outcome,
-        "outcome_key": found.outcome_key,
-        "lower_bound": found.lower_bound,
-        "totals": found.totals,
-        "ids": ids,
-        "groups": groups,
-        "money": money,
-        "release": release,
-        "stamps": found.stamps,
-        "notes": found.notes,
-        "versions": found.versions,
-    }
-
-
-def _outcome(values: Mapping[str, Any]) -> Outcome:
-    outcome = Outcome.from_dict(values)
-    # what is read must be written again exactly as it stands
-    if not _same(values["market"], outcome.market.to_dict()):
-        raise RecordError("outcome.market: every field must be there, and in the form in which it is written.")
-    return outcome
-
-
-def _same(left: Any, right: Any) -> bool:
-    """Equal, types included: 1, 1.0 and true are three things here. (NumPy's doubles are doubles.)"""
-    if isinstance(left, float):
-        return isinstance(right, float) and bool(left == right)
-    if type(left) is not type(right):
-        return False
-    if isinstance(left, dict):
-        return left.keys() == right.keys() and all(_same(left[name], right[name]) for name in left)
-    if isinstance(left, list):
-        if set(map(type, left)) == set(map(type, right)) == {float}:
-            return bool(left == right)
-        return len(left) == len(right) and all(map(_same, left, right))
-    return bool(left == right)
