@@ -100,13 +100,18 @@ def written(columns: Mapping[ColumnPlace, Any]) -> bytes:
 
 def writer(file: IO[bytes] | str, places: Sequence[ColumnPlace]) -> Any:
     """Return a writer of a file with these columns, to which tables are written one after the other."""
+    schema = schema_of(places)
     from pyarrow import parquet
 
-    pa = parquet_library()
-    schema = pa.schema([pa.field(place.name, _type(place.kind)) for place in places])
     recurring = [place.name for place in places if place.kind == "label"]
     # the types of Parquet say all: Arrow's own notes would be a second place for them
     return parquet.ParquetWriter(file, schema, use_dictionary=recurring, compression="zstd", store_schema=False)
+
+
+def schema_of(places: Sequence[ColumnPlace]) -> Any:
+    """Return the columns of a file, as Arrow describes them."""
+    pa = parquet_library()
+    return pa.schema([pa.field(place.name, _type(place.kind)) for place in places])
 
 
 def parquet_library() -> Any:

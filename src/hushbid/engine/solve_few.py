@@ -13,7 +13,7 @@ import numpy as np
 from hushbid.allocation.local_curves import LAPLACE
 from hushbid.allocation.problem import normal_scale
 from hushbid.common.arrays import HashArray
-from hushbid.engine.decisions import Idle, LookupKernel
+from hushbid.engine.decisions import Idle, LookupKernel, Rents
 from hushbid.engine.gathering import Gathered, GatherKernel
 from hushbid.engine.passes import Census
 from hushbid.engine.people import Run, lookup_keys
@@ -70,6 +70,7 @@ def price_cheapest(
             loss=made.privacy_loss[order],
             weight=made.weights[order],
             payment=made.payments[order],
+            rents=Rents.of(made, order),
             strata=people.strata[order] if run.people.stratum is not None else None,
         ),
     )
@@ -119,6 +120,7 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
         loss=none,
         weight=none,
         payment=none,
+        rents=Rents(none, none, none, none),
     )
 
 

@@ -151,7 +151,12 @@ def is_less_exact(decision: Decision, tolerance: float) -> bool:
     if decision.active == 0:
         return False
     largest = max(float(decision.payments.max()), -float(decision.payments.min()))
-    return 0.5 * decision.incentive_error > _WIDTH * max(tolerance, FINEST) * largest
+    return less_exact(decision.incentive_error, largest, tolerance)
+
+
+def less_exact(incentive_error: float, largest: float, tolerance: float) -> bool:
+    """Return the same from figures: ``largest`` is the largest payment, whoever pays."""
+    return 0.5 * incentive_error > _WIDTH * max(tolerance, FINEST) * largest
 
 
 def decide(

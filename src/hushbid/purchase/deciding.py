@@ -25,8 +25,9 @@ from hushbid.record import Record
 Step = Callable[[str], object]
 """Told what is done next."""
 
-LARGEST_RECORD = 1_000_000
-"""Above so many people an engine does not take everybody to one place: there is a summary, no record and no report."""
+LARGEST_HERE = 1_000_000
+"""Above so many people an engine does not take everybody to one place: it writes decisions and record itself, and
+there is no report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -267,8 +268,13 @@ def record_of(
         groups=everybody.people.groups,
         money=everybody.money,
         stamps=stamps,
-        notes=[f"prior: {json.dumps(dict(origin), sort_keys=True)}", *notes],
+        notes=[prior_note(origin), *notes],
     )
+
+
+def prior_note(origin: Mapping[str, Any]) -> str:
+    """Return how a record notes where the prior comes from."""
+    return f"prior: {json.dumps(dict(origin), sort_keys=True)}"
 
 
 def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:

@@ -29,6 +29,7 @@ from hushbid.report import AuditLine, Report, build_report, render_report
 
 if TYPE_CHECKING:
     from hushbid.engine import Priced
+    from hushbid.purchase.on_engine import Staged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,6 +113,31 @@ def write_documents(
         paths.append(names.summary)
         files.add(names.summary, _json_writer(summary(campaign, decided, answer, stamps)))
     return paths
+
+
+def stage_on_engine(
+    files: Staging,
+    path: Path,
+    campaign: Campaign,
+    decided: Decided,
+    priced: "Priced",
+    answer: Answer | None,
+    stamps: list[str],
+) -> "Staged":
+    """Stage the record of people whom an engine kept."""
+    from hushbid.purchase.on_engine import stage_record  # engines are loaded where one is asked for
+
+    return stage_record(
+        files,
+        path,
+        priced,
+        decided,
+        group=campaign.bids.group,
+        data=None if campaign.data is None else campaign.data.names,
+        release=None if answer is None else answer.release,
+        stamps=stamps,
+        notes=notes_of(campaign, answer),
+    )
 
 
 def _write_payments_on_engine(

@@ -23,6 +23,7 @@ All of it is confidential: a loss or a payment tells what a person bid. Records 
 - `content`: the fields of the object, and what is made of them
 - `folder`: the two files of a record of very many people
 - `document`: the record itself, written and read again
+- `streamed`: the document of a record whose table an engine wrote
 """
 
 from hushbid.record.content import FORMAT, VERSION, totals

@@ -1,7 +1,10 @@
 """The content of a record: the fields that it has in a file, and what is made of them when they are read."""
 
+import functools
+import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from typing import Annotated, Any
 
 import numpy as np
@@ -126,3 +129,14 @@ def totals(outcome: Outcome) -> dict[str, float]:
 def _finite_sum(column: FloatArray) -> float:
     finite = np.isfinite(column)
     return rounded_sum(column if finite.all() else column[finite])
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of the programs that make a record."""
+    return {**_installed(), "python": platform.python_version()}
+
+
+@functools.cache
+def _installed() -> dict[str, str]:
+    """Return the versions of packages, which are looked up in files of the installation once."""
+    return {name: version(name) for name in ("hushbid", "numpy", "scipy")}

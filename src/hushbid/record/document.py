@@ -1,10 +1,7 @@
 """A record: made of an outcome, written, and read again."""
 
-import functools
-import platform
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -18,8 +15,27 @@ from hushbid.disclosure import Release
 from hushbid.errors import HashMismatch, HushbidError, InputError, MissingExtra, OutputExists, RecordError
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.releasing import outcome_key
-from hushbid.record.content import CODEC, HEADER, WITH_ARRAYS, Content, PeopleContent, fields_of, outcome_of, totals
-from hushbid.record.folder import DOCUMENT, TABLE, Folder, apart, is_record_folder, needs_folder, place_of_folder
+from hushbid.record.content import (
+    CODEC,
+    HEADER,
+    WITH_ARRAYS,
+    Content,
+    PeopleContent,
+    fields_of,
+    outcome_of,
+    totals,
+    versions,
+)
+from hushbid.record.folder import (
+    DOCUMENT,
+    TABLE,
+    Folder,
+    apart,
+    bytes_of_file,
+    is_record_folder,
+    needs_folder,
+    place_of_folder,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -117,7 +133,7 @@ class Record:
             release=release,
             stamps=_texts(dict.fromkeys([*stamps, *outcome.flags]), "stamps", None) or (),
             notes=_texts(notes, "notes", None) or (),
-            versions=_versions(),
+            versions=versions(),
         )
         text, table = apart(WITH_ARRAYS.write(made), n, release) if is_folder else (canonical(CODEC.write(made)), None)
         try:
@@ -234,8 +250,7 @@ class Record:
 
     def to_bytes(self) -> bytes:
         """What a file holds: the record in its canonical form, and a line break; of a folder, ``record.json``."""
-        first, comma, rest = self.text.partition(b",")  # of the keys, only ``format`` comes before ``hash``
-        return b"".join((first, comma, b'"hash":"', self.hash.encode("ascii"), b'",', rest, b"\n"))
+        return bytes_of_file(self.text, self.hash)
 
     @classmethod
     def read(cls, path: str | Path) -> "Record":
@@ -300,13 +315,3 @@ def _texts(values: Iterable[str] | None, name: str, n: int | None) -> tuple[str,
     if name == "ids" and len(set(found)) < len(found):
         raise InputError("ids must all be different, but one occurs twice.", field="ids")
     return tuple(found)
-
-
-def _versions() -> dict[str, str]:
-    return {**_installed(), "python": platform.python_version()}
-
-
-@functools.cache
-def _installed() -> dict[str, str]:
-    """Return the versions of packages, which are looked up in files of the installation once."""
-    return {name: version(name) for name in ("hushbid", "numpy", "scipy")}

@@ -28,12 +28,12 @@ LARGEST_FILE = 100_000
 DOCUMENT, TABLE = "record.json", "people.parquet"
 """What the files of such a folder are called."""
 
-_COLUMNS = ("bid", "virtual_cost", "privacy_loss", "weight", "payment", "information_rent", "outside_error", "limit")
+COLUMNS = ("bid", "virtual_cost", "privacy_loss", "weight", "payment", "information_rent", "outside_error", "limit")
 _LOST = ColumnPlace(("release", "privacy_loss"), "lost")
 PLACES = (
     ColumnPlace(("people", "ids"), "id", "id"),
     ColumnPlace(("people", "groups"), "group", "label"),
-    *(ColumnPlace(("outcome", "columns", name), name) for name in _COLUMNS),
+    *(ColumnPlace(("outcome", "columns", name), name) for name in COLUMNS),
     ColumnPlace(("outcome", "rent_lower"), "rent_lower"),
     ColumnPlace(("outcome", "rent_upper"), "rent_upper"),
     ColumnPlace(("outcome", "tie_order"), "tie_order", "whole"),
@@ -95,6 +95,12 @@ class Folder:
 
 
 # -- where a record is -------------------------------------------------------------------------------------------------
+
+
+def bytes_of_file(text: bytes, digest: str) -> bytes:
+    """Return what a file holds: what was hashed in its canonical form, with the hash in it, and a line break."""
+    first, comma, rest = text.partition(b",")  # of the keys, only ``format`` comes before ``hash``
+    return b"".join((first, comma, b'"hash":"', digest.encode("ascii"), b'",', rest, b"\n"))
 
 
 def needs_folder(people: int) -> bool:
