@@ -199,11 +199,8 @@ class ColumnFile:
         """Return the columns, once all that is stated of the file was found to hold."""
         self.check()
         pa = parquet_library()
-        from pyarrow import parquet
-
         try:
-            self.file.seek(0)
-            opened = parquet.ParquetFile(self.file, memory_map=False, pre_buffer=False)
+            opened = opened_parquet(self.file)
             self._check_columns(opened)
             # one at a time: what was read of another one need not be in memory any more
             found = {place: self._column(place, opened.read(columns=[place.name]).column(0)) for place in self.places}
@@ -261,6 +258,15 @@ class ColumnFile:
         if place.kind == "number" and np.isnan(found).any():
             raise RecordError(f"{self.name} must hold numbers in column {place.name!r}, but one is NaN.")
         return found
+
+
+def opened_parquet(file: IO[bytes]) -> Any:
+    """Open a Parquet file, of which columns are then read when they are asked for."""
+    parquet_library()
+    from pyarrow import parquet
+
+    file.seek(0)
+    return parquet.ParquetFile(file, memory_map=False, pre_buffer=False)
 
 
 def _few(names: list[str]) -> str:

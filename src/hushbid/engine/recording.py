@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation import HardBudget, precedence, tie_keys
+from hushbid.allocation import precedence, tie_keys
 from hushbid.common.arrays import FloatArray, HashArray, IndexArray, id_texts
 from hushbid.common.column_files import ROWS_AT_A_TIME, ColumnPlace, schema_of, writer
 from hushbid.common.money import Currency, Money, rounded_up
@@ -139,7 +139,7 @@ def write_record(priced: Priced, folder: Path, recorded: Recorded) -> str:
         group=recorded.group,
         data=None if recorded.release is None else data_columns(priced, recorded.data),
         decimals=recorded.currency.decimals,
-        most_used=priced._kernel.used[0] if isinstance(priced.market.goal, HardBudget) else np.inf,
+        most_used=priced._kernel.used[0] if priced._population.hard_budget is not None else np.inf,
     )
     id = priced._kernel.people.id
     if id is None:

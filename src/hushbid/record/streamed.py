@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from hushbid.common.arrays import FloatArray
-from hushbid.common.column_files import ColumnFile, ColumnPlace, joined, parquet_library
+from hushbid.common.column_files import ColumnFile, ColumnPlace, joined, opened_parquet
 from hushbid.common.documents import canonical, hash_of
 from hushbid.common.money import Money, with_rounding
 from hushbid.disclosure import Release
@@ -85,11 +85,7 @@ class _Columns:
     """The columns of a table, read some rows at a time."""
 
     def __init__(self, file: Any, names: set[str]) -> None:
-        from pyarrow import parquet
-
-        parquet_library()
-        file.seek(0)
-        self._opened, self._names = parquet.ParquetFile(file, pre_buffer=False), names
+        self._opened, self._names = opened_parquet(file), names
         self.rows: int = self._opened.metadata.num_rows
 
     def named(self, names: Iterable[str]) -> list[str]:
