@@ -170,10 +170,11 @@ class LocalRule:
         """Objective and error of each list, in the caller's units."""
         every = list(zip(self._strata, found, strict=True))
         value = np.asarray(sum(one.form.money(other.value) for one, other in every))
-        mse = np.full(value.size, self._problem.goal.number**2)
         if self._priced:
             with np.errstate(divide="ignore"):
                 mse = np.sum([one.weight**2 * one.form.variance / other.precision for one, other in every], axis=0)
+        else:
+            mse = np.full(value.size, self._problem.goal.number**2)
         return value, np.where(value < math.inf, mse, math.inf)
 
     def _error_weight(self, found: list[Optima]) -> float:
