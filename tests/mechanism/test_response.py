@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid import Accuracy, Budget, Market, Number, Outcome, Price, Record, Uniform, YesNo
+from hushbid import Accuracy, Market, Number, Outcome, Price, Record, Uniform, YesNo
 from hushbid.allocation import allocate
 from hushbid.errors import InputError, Unreachable
 from hushbid.mechanism.setting import LOCAL, RANDOMISED_RESPONSE
@@ -146,9 +146,7 @@ def test_a_cap_is_kept_by_buying_from_more_people_and_one_each_is_refused() -> N
         market(buyer_weight=100.0, max_privacy_loss=[1.0] * 60)
 
 
-def test_budgets_variances_and_limits_are_refused() -> None:
-    with pytest.raises(InputError, match="budget"):
-        market(goal=Budget(10))
+def test_variances_and_limits_are_refused() -> None:
     with pytest.raises(InputError, match="variance"):
         market(buyer_weight=100.0, variance=0.1)
     with pytest.raises(InputError, match="limits"):
@@ -158,7 +156,7 @@ def test_budgets_variances_and_limits_are_refused() -> None:
 def test_free_people_tell_the_truth_and_the_summary_says_what_to_do() -> None:
     free = Market(prior=Uniform(0, 1), setting="local", questions=[YES], buyer_weight=10.0).acquire([0.0, 0.5, 0.9])
     assert free.privacy_loss[0] == math.inf
-    assert "Number(bounds=(0, 1))" in free.summary()
+    assert "would lose all privacy: set max_privacy_loss" in free.summary()
     assert Record.of(free).read_again().outcome.privacy_loss[0] == math.inf
 
 

@@ -189,7 +189,6 @@ def test_outcomes_and_records_of_surveys_are_read_back_strictly() -> None:
         ({"bounds": (0, 5)}, "bounds", "bounds must not be stated beside questions, each of which has its own."),
         ({"variance": 0.1}, "variance", "variance must not be stated beside questions, each of which has its own."),
         ({"user_weight": 1.0}, "user_weight", "user_weight must be 0 with questions"),
-        ({"setting": "local", "buyer_weight": None, "goal": Budget(5)}, "goal", "a budget cannot be the goal in the"),
         (
             {"setting": "local", "max_privacy_loss": [1.0, 2.0]},
             "max_privacy_loss",
