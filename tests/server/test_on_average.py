@@ -29,7 +29,12 @@ WITHOUT = {name: value for name, value in PANEL.items() if name != "budget"}
 PLAYED = {
     "strata, budget, two typical prices": PANEL,
     "strata, accuracy": {**WITHOUT, "standard_error": 5.0},
-    "local budget": {**{name: value for name, value in PANEL.items() if name != "strata"}, "setting": "local"},
+    "local budget": {
+        **{name: value for name, value in PANEL.items() if name != "strata"},
+        "setting": "local",
+        "prior": "uniform:1,2",
+        "budget": 20_00,
+    },
 }
 
 
@@ -64,13 +69,13 @@ def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: Analys
 def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient) -> None:
     prices = []
     for bidding in (6, 8):
-        campaign = analyst.draft(PANEL).id
+        campaign = analyst.draft({**PANEL, "prior": "uniform:1,2"}).id
         people = [{"id": f"{bidding}-{k}", "stratum": "old" if k % 2 else "young"} for k in range(8)]
         links = analyst.invite(campaign, people=people)
         analyst.open(campaign)
         for k in range(bidding):
             with ParticipantClient.from_link(links[k].link, keeper=MessageMemory()) as she:
-                she.bid(0.8 + k / 10)
+                she.bid(1.0 + k / 10)
         analyst.close_bidding(campaign)
         assert analyst.wait(campaign).state == "delivering"
         prices.append(analyst.record(campaign).outcome.market.goal)
