@@ -11,7 +11,6 @@ from hushbid.allocation import Budget, HardBudget
 from hushbid.common import numbers
 from hushbid.common.money import Currency, Money, in_units, money_at_most
 from hushbid.common.numbers import figure
-from hushbid.common.staging import Write
 from hushbid.common.tables import Raw
 from hushbid.disclosure import Release
 from hushbid.errors import InputError
@@ -26,8 +25,9 @@ from hushbid.record import Record
 Step = Callable[[str], object]
 """Told what is done next."""
 
-LARGEST_RECORD = 1_000_000
-"""Above so many people an engine does not take everybody to one place: there is a summary, no record and no report."""
+LARGEST_HERE = 1_000_000
+"""Above so many people an engine does not take everybody to one place: it writes decisions and record itself, and
+there is no report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -270,13 +270,13 @@ def record_of(
         groups=everybody.people.groups,
         money=everybody.money,
         stamps=stamps,
-        notes=[f"prior: {json.dumps(dict(origin), sort_keys=True)}", *notes],
+        notes=[prior_note(origin), *notes],
     )
 
 
-def record_writer(record: Record) -> Write:
-    """A function that writes a record to an open file."""
-    return lambda file: file.write(record.to_bytes())
+def prior_note(origin: Mapping[str, Any]) -> str:
+    """Return how a record notes where the prior comes from."""
+    return f"prior: {json.dumps(dict(origin), sort_keys=True)}"
 
 
 def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:
