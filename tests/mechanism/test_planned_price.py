@@ -5,10 +5,11 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import polars as pl
 import pytest
 
-from hushbid import Budget, Exponential, Gamma, LogNormal, Market, Price, Truncated, Uniform, YesNo
-from hushbid.allocation import PlannedPrice, allocate, goal_from_dict
+from hushbid import Budget, Exponential, Gamma, LogNormal, Market, Price, Truncated, Uniform, YesNo, engine
+from hushbid.allocation import PlannedPrice, allocate, goal_from_dict, tie_keys
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
@@ -176,6 +177,16 @@ def test_a_record_is_confirmed_and_a_forged_price_is_found() -> None:
         assert {one.name: one.status for one in verify(record).checks}["planned price"] == "fails", change
     exact = Market(prior=Uniform(1, 2), goal=replace(goal), variance=0.25).acquire(BIDS)
     assert {one.name: one.status for one in verify(Record.of(exact)).checks}["planned price"] == "fails"
+
+
+def test_engine_and_memory_plan_one_price_and_pay_the_same() -> None:
+    market = Market(prior=Uniform(1, 2), goal=Budget(12), setting="local", population=5)
+    bids = [1.1, 1.3, 1.6, 1.2]
+    frame = pl.DataFrame({"id": ["a", "b", "c", "d"], "bid": bids})
+    found = engine.price(frame, market)
+    memory = market.acquire(bids, tie_key=tie_keys(["a", "b", "c", "d"]))
+    assert found.market.goal == memory.market.goal
+    assert found.summary.total_payment == pytest.approx(memory.total_payment, rel=1e-9)
 
 
 def test_a_local_budget_is_decided_recorded_and_confirmed() -> None:

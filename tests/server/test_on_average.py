@@ -28,8 +28,13 @@ PANEL: dict[str, Any] = {
 WITHOUT = {name: value for name, value in PANEL.items() if name != "budget"}
 PLAYED = {
     "strata, budget, two typical prices": PANEL,
-    "strata, accuracy": {**WITHOUT, "standard_error": 4.5},
-    "local budget": {**{name: value for name, value in PANEL.items() if name != "strata"}, "setting": "local"},
+    "strata, accuracy": {**WITHOUT, "standard_error": 5.0},
+    "local budget": {
+        **{name: value for name, value in PANEL.items() if name != "strata"},
+        "setting": "local",
+        "prior": "uniform:1,2",
+        "budget": 20_00,
+    },
 }
 
 
@@ -44,14 +49,15 @@ def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnalystClient]
 
 @pytest.mark.parametrize("what", PLAYED)
 def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: AnalystClient, what: str) -> None:
-    played = play_campaign(analyst, PLAYED[what], n=8, seed=4)
+    people = 8 if "budget" in what else 12
+    played = play_campaign(analyst, PLAYED[what], n=people, seed=4)
     assert (played.state, played.tally.problems) == ("released", [])
     record = analyst.record(played.campaign)
     goal = record.outcome.market.goal
     if "budget" in what:
         assert isinstance(goal, Budget)
         assert goal.planned is not None
-        assert record.outcome.market.roster == 8  # everybody who was invited, not those who bid
+        assert record.outcome.market.roster == people  # everybody who was invited, not those who bid
         assert goal.planned.mean == pytest.approx(goal.available, rel=2e-3)
     if record.outcome.market.setting == "local":  # checked in memory: drawn local markets take long
         return
@@ -63,13 +69,13 @@ def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: Analys
 def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient) -> None:
     prices = []
     for bidding in (6, 8):
-        campaign = analyst.draft(PANEL).id
+        campaign = analyst.draft({**PANEL, "prior": "uniform:1,2"}).id
         people = [{"id": f"{bidding}-{k}", "stratum": "old" if k % 2 else "young"} for k in range(8)]
         links = analyst.invite(campaign, people=people)
         analyst.open(campaign)
         for k in range(bidding):
             with ParticipantClient.from_link(links[k].link, keeper=MessageMemory()) as she:
-                she.bid(0.8 + k / 10)
+                she.bid(1.0 + k / 10)
         analyst.close_bidding(campaign)
         assert analyst.wait(campaign).state == "delivering"
         prices.append(analyst.record(campaign).outcome.market.goal)
