@@ -80,7 +80,7 @@ def from_csv(folder: Path) -> list[Row]:
         ),
         time_ratio(
             f"hushbid verify, {PEOPLE:.0e} people",
-            lambda: process(folder, "-m", "hushbid", "verify", "results/record.json"),
+            lambda: process(folder, "-m", "hushbid", "verify", "results/record"),
             against="hushbid run --no-audit, CSV",
             theirs=once,
             limit=_MOST_TO_VERIFY,

@@ -89,8 +89,11 @@ class ArrowEngine:
         return int(self._dataset.count_rows())
 
     def batches(self, columns: list[str] | None = None) -> Iterator[Batch]:
-        """Return the rows in the order of the files, batch by batch, with some of their columns."""
-        return _batches(self._dataset, columns)
+        """Return the rows of files in their order, with some of their columns; nothing is read ahead."""
+        parquet: Any = _import("pyarrow.parquet")
+        for path in self.files:
+            with parquet.ParquetFile(path, pre_buffer=False) as file:
+                yield from file.iter_batches(batch_size=BATCH_ROWS, columns=columns)
 
     def read_all(self) -> Any:
         """The whole table, in memory."""

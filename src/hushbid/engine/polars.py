@@ -65,9 +65,9 @@ class PolarsEngine:
         return int(values.collect(engine="streaming").item())
 
     def write(self, frame: Any, path: str) -> None:
-        """Write to one Parquet file."""
+        """Write to one Parquet file, in groups of rows that are small enough to be read one at a time."""
         try:
-            frame.lazy().sink_parquet(path, maintain_order=True)
+            frame.lazy().sink_parquet(path, maintain_order=True, row_group_size=BATCH_ROWS)
         except KeyboardInterrupt:
             time.sleep(0)  # Polars raises it at once and Python a moment later: let that be here, not in a clean-up
             raise

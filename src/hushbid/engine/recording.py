@@ -251,7 +251,8 @@ class _Everybody:
         if exponent is None:
             return []
         totals = [0] * (1 if strata is None else strata.count)
-        for table in _in_groups(self._written.batches()):
+        names = [_raw(name) for name in ("used", "stratum") if name == "used" or strata is not None]
+        for table in _in_groups(self._written.batches(names)):
             weights = integer_weights(np.nan_to_num(_numbers(table, "used")), exponent)
             codes = _codes(table, self._priced)
             for code in range(len(totals)):
