@@ -129,7 +129,7 @@ def test_a_folder_that_is_not_there_is_a_clear_error(record: Record, tmp_path: P
         record.write(tmp_path / "nowhere" / "record.json")
     with pytest.raises(RecordError, match=r"cannot be read: No such file or directory\.$"):
         read(tmp_path / "nowhere.json")
-    with pytest.raises(RecordError, match=r"cannot be read: Is a directory\.$"):
+    with pytest.raises(RecordError, match=r"record\.json cannot be read: No such file or directory\.$"):
         read(tmp_path)
     (tmp_path / "torn.json.gz").write_bytes(b"{}")
     with pytest.raises(RecordError, match=r"not a complete gzip file\.$"):

@@ -18,14 +18,14 @@ print("IPython" in sys.modules)
 
 
 def test_in_a_pipe_nothing_is_shown() -> None:
-    told = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=60)
+    told = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True, timeout=300)
     assert (told.stdout, told.stderr) == ("False\n", "")
 
 
 def test_on_a_terminal_a_line_is_drawn_again_and_again_and_then_erased() -> None:
     ours, theirs = pty.openpty()
     try:
-        subprocess.run([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=theirs, check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", PROGRAM], stdout=subprocess.PIPE, stderr=theirs, check=True, timeout=300)
         told = os.read(ours, 10_000).decode()
     finally:
         os.close(ours)

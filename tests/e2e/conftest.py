@@ -55,7 +55,7 @@ def parent() -> subprocess.Popen[str]:
 def parent_ends() -> Iterator[None]:
     yield
     if parent.cache_info().currsize:
-        parent().communicate(timeout=60)
+        parent().communicate(timeout=300)
 
 
 ASK = """

@@ -203,7 +203,7 @@ def test_what_strata_cannot_be_joined_with_is_refused() -> None:
     refused(people, stated, "limit with strata needs engine='memory'", limit="most")
     refused(people, stated, "cap with strata needs engine='memory'", cap="most")
     refused(people, replace(stated, max_privacy_loss=1.0), "max_privacy_loss with strata needs engine='memory'")
-    refused(people, market(Budget(30)), "cap cannot be joined with", cap="most")
+    refused(people, market(Budget(30)), "cap with strata needs engine='memory'", cap="most")
     refused(people, market(Accuracy(0.01)), "in their strata", Unreachable)
 
 

@@ -218,11 +218,11 @@ def test_the_server_finds_its_templates_scripts_and_migrations_in_the_wheel(with
                 "/static/privatize.js": "crypto.getRandomValues",
                 "/api/v1/health": '"ok"',
             }.items():
-                with urllib.request.urlopen(found[0] + path, timeout=60) as answer:
+                with urllib.request.urlopen(found[0] + path, timeout=300) as answer:
                     assert expected in answer.read().decode(), path
         finally:
             server.send_signal(signal.SIGINT)
-            server.wait(timeout=60)
+            server.wait(timeout=300)
     assert (tmp_path / "home" / "hushbid.sqlite3").exists()
     where = run(with_server / "python", "-I", "-c", "import hushbid; print(hushbid.__file__)", cwd=tmp_path)
     assert Path(where.strip()).is_relative_to(with_server.parent)

@@ -77,7 +77,7 @@ GATES = {
     "solvers always have strata: only the border of the package turns None into one stratum": Gate(
         asks_whether_there_are_strata,
         ("allocation",),
-        frozenset({"allocation/__init__.py", "allocation/local_rule.py"}),
+        frozenset({"allocation/__init__.py"}),
     ),
     "one sum has strata and questions always: only what is promised, released or remembered may lack them": Gate(
         asks_whether_there_are_strata,
@@ -92,7 +92,7 @@ GATES = {
     "rows of an engine always have strata: only what a market states or publishes may lack them": Gate(
         asks_whether_there_are_strata,
         ("engine",),
-        frozenset(f"engine/{name}.py" for name in ("checks", "pricing", "releasing", "solve_few")),
+        frozenset(f"engine/{name}.py" for name in ("checks", "pricing", "recording", "releasing", "solve_few")),
     ),
     "solvers and engines work on arrays": Gate(takes_a_number_or_an_array, ("allocation", "engine")),
 }

@@ -54,7 +54,11 @@ MARKETS: dict[str, tuple[Market, str]] = {
     ),
     "a cap that binds nobody": (Market(prior=Uniform(1, 2), goal=Budget(400.0), max_privacy_loss=9.0), "many"),
     "a cap that binds": (Market(prior=Uniform(1, 2), goal=Budget(400.0), max_privacy_loss=0.04), "one by one"),
-    "a cap that binds, price": (Market(prior=LogNormal(0, 0.5), goal=Price(3e7), max_privacy_loss=0.05), "one by one"),
+    "a cap that binds, price": (Market(prior=Uniform(1, 2), goal=Price(3e7), max_privacy_loss=0.05), "one by one"),
+    "log-normal, a cap that binds, price": (
+        Market(prior=LogNormal(0, 0.5), goal=Price(3e7), max_privacy_loss=0.05),
+        "one by one",
+    ),
     "a cap in strata": (
         Market(prior=Uniform(1, 2), goal=Price(3e7), strata=STRATA, shares=SHARES, max_privacy_loss=0.06),
         "one by one",
@@ -118,8 +122,15 @@ ZEROS: dict[str, Market] = {
 }
 
 
-@pytest.mark.parametrize("zeros", [1, 30])
-@pytest.mark.parametrize("name", ZEROS)
+@pytest.mark.parametrize(
+    ("name", "zeros"),
+    [
+        (name, zeros)
+        for place, name in enumerate(ZEROS)
+        for turn, zeros in enumerate((1, 30))
+        if ALL_CASES or place % 2 == turn
+    ],
+)
 def test_zero_cost_people_among_very_many_are_bought_from_by_sums(
     name: str, zeros: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

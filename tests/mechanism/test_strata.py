@@ -394,7 +394,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"strata": "aba"}, "strata", "one label per person, got str"),
     ({"strata": ["a", "", "b"]}, "strata", "row 1 is not"),
     ({"goal": HardBudget(5)}, "goal", "a hard budget cannot be the goal with strata"),
-    ({"goal": Accuracy(6.5), "setting": "local"}, "goal", "do not separate"),
     ({"goal": Budget(5), "max_privacy_loss": 2.0}, "max_privacy_loss", "can be bought more from"),
     ({"user_weight": 1.0, "variance": 1.0}, "user_weight", "must be 0 with strata"),
     ({"max_correlation": 0.1, "population": 20}, "population", "in each stratum, 'a', 'b'"),

@@ -74,12 +74,12 @@ def integral_of_loss(prior, setting, bids, row):
     last, beyond = start, min(prior.support[1], start + 1.0)
     while loss(beyond) > 0.0 and beyond < prior.support[1]:
         last, beyond = beyond, min(2.0 * beyond, prior.support[1])
-    for _ in range(60):
+    for _ in range(36):
         middle = 0.5 * (last + beyond)
         last, beyond = (middle, beyond) if loss(middle) > 0.0 else (last, middle)
     reach = np.cbrt(last - start)
     steps = [end for part in prior.flat_parts for end in part[:2] if start < end < last]
-    cuts = np.unique(np.concatenate([np.linspace(0.0, reach, 5), np.cbrt(np.array(steps) - start)]))
+    cuts = np.unique(np.concatenate([np.linspace(0.0, reach, 3), np.cbrt(np.array(steps) - start)]))
     pieces = [
         quad(lambda u: loss(start + u**3) * 3 * u * u, left, right, limit=100, epsabs=1e-8, epsrel=1e-8)[0]
         for left, right in itertools.pairwise(cuts)

@@ -56,6 +56,7 @@ def test_probabilities_are_conditional_and_quantiles_are_their_inverse(prior: Pr
     expected = (prior.cdf(c) - (prior.cdf(low) if low > 0 else 0.0)) / total
     assert cut.cdf(c) == pytest.approx(expected, abs=1e-12)
     assert cut.pdf(c[1:-1]) == pytest.approx(prior.pdf(c[1:-1]) / total, rel=1e-12)
+    assert (cut.quantile(0.0), cut.quantile(1.0)) == (start, end)
     levels = np.linspace(0.001, 0.999, 99)
     assert cut.cdf(cut.quantile(levels)) == pytest.approx(levels, abs=1e-9)
     draws = cut.sample(4000, rng=np.random.default_rng(7))

@@ -17,11 +17,13 @@ from hushbid.cli import main
 from hushbid.common import money
 from hushbid.disclosure.ledger import once
 from hushbid.errors import AlreadyReleased, BidError, DataError, InputError, OutputExists
-from hushbid.mechanism import Population
+from hushbid.mechanism import Market, Population
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import Pilot, prior_file_text
-from hushbid.purchase import Purchase, Reading, conducting, pricing, results, run_campaign
+from hushbid.purchase import Purchase, Reading, conducting, results, run_campaign
 from hushbid.purchase.releasing import release_recorded
+from hushbid.record import folder, read
+from hushbid.verification.verifying import verify
 
 N = 200
 MARKET = ("--prior", "uniform:1,3", "--buyer-weight", "1")
@@ -124,26 +126,87 @@ def test_late_data_are_told_from_changed_ones_on_an_engine_too(file: Path) -> No
         on_engine(file, pa.table(columns(value=columns()["value"] / 2)), audit=False, force=True)
 
 
-def test_above_the_stated_size_an_engine_leaves_record_and_report_out_and_says_so(
-    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    for module in (conducting, pricing, results):
-        monkeypatch.setattr(module, "LARGEST_RECORD", N - 1)
+@pytest.fixture
+def kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let these people be so many that they stay with an engine, and that their record is a folder."""
+    for module in (conducting, results):
+        monkeypatch.setattr(module, "LARGEST_HERE", N - 1)
+    monkeypatch.setattr(folder, "LARGEST_FILE", N - 1)
+
+
+@pytest.mark.usefixtures("kept")
+def test_above_the_stated_size_an_engine_records_without_a_report_and_says_so(file: Path, tmp_path: Path) -> None:
     found = on_engine(file, pa.table(columns()))
     assert found.record is None
     assert [path.name for path in found.files] == [
         *("decisions.parquet", "payments.parquet", "estimate.json"),
-        "summary.json",
+        *("record", "summary.json"),
     ]
-    assert f"No record and no report: an engine writes them for at most {N - 1} people." in found.text()
-    said = json.loads((tmp_path / "sleep" / "summary.json").read_text())["record"]
+    assert f"No report and no audits: an engine has them for at most {N - 1} people." in found.text()
+    said = json.loads((tmp_path / "sleep" / "summary.json").read_text())["report"]
     assert said == {"written": False, "most_people": N - 1}
+    record = read(tmp_path / "sleep" / "record")
+    assert (record.hash, verify(record, people=1).ok) == (found.record_hash, True)
+    assert found.facts()["record_hash"] == record.hash
+    # the decisions, payments and data are those of the tables
+    decided = pq.read_table(tmp_path / "sleep" / "decisions.parquet")
+    assert record.money is not None
+    assert record.money.payments.tolist() == decided["payment_minor"].to_pylist()
+    assert record.outcome.privacy_loss.tolist() == decided["privacy_loss"].to_pylist()
+    assert record.release is not None
+    assert found.release is not None
+    assert (record.release.estimate, len(record.release.dropped_out)) == (found.release.estimate, found.release.absent)
+
+
+@pytest.mark.usefixtures("kept")
+def test_an_engine_prices_nobody_again_for_a_record(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def decided_here(*arguments: object, **options: object) -> None:
+        raise AssertionError("everybody was priced in memory")
+
+    monkeypatch.setattr(Market, "acquire", decided_here)
+    assert on_engine(file, pa.table(columns())).record_hash
+
+
+@pytest.mark.usefixtures("kept")
+def test_a_record_of_many_is_taken_by_every_command(tmp_path: Path) -> None:
     pq.write_table(pa.table(columns()), tmp_path / "people.parquet")
-    call = ["price", "people.parquet", *MARKET, "--engine", "polars", "--out", "x.parquet"]
+    priced = ["price", "people.parquet", *MARKET, "--engine", "polars", "--out", "x.parquet", "--record", "r.json"]
+    calls = {
+        "price": priced,
+        "verify": ["verify", "r"],
+        "verify its document": ["verify", "r/record.json"],
+        "audit": ["audit", "r", "--check", "incentives", "--people", "1", "--among", "20"],
+        "release": ["release", "r", "people.parquet", "--ledger", "ledger", "--json"],
+        "verify the release": ["verify", "r.released"],
+        "report": ["report", "r.released", "--no-audit"],
+        "compare": ["compare", "r", "r.released"],
+    }
     with contextlib.chdir(tmp_path):
-        done = CliRunner().invoke(main, [*call, "--record", "r.json"])
-    assert (done.exit_code, "at most 199 people" in done.stderr) == (2, True), done.output
-    assert not (tmp_path / "x.parquet").exists()
+        for name, call in calls.items():
+            done = CliRunner().invoke(main, call)
+            assert done.exit_code == 0, (name, done.output)
+        text = (tmp_path / "r" / "record.json").read_bytes()
+        piped = CliRunner().invoke(main, ["verify", "-"], input=text)
+    assert (tmp_path / "report.html").exists()
+    assert (piped.exit_code, "give the folder that holds both files" in piped.stderr) == (2, True)
+
+
+def test_memory_writes_a_folder_and_reads_it_when_it_runs_again(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(folder, "LARGEST_FILE", N - 1)
+    first = run_campaign(file, bids=columns(), audit=False)
+    assert first.files[-1] == tmp_path / "sleep" / "record"
+    assert first.record is not None
+    assert read(first.files[-1]).hash == first.record.hash
+    assert ">record<" in (tmp_path / "sleep" / "report.html").read_text()
+    with pytest.raises(OutputExists):
+        run_campaign(file, bids=columns(), audit=False)
+    for forgotten in (once._drawn, once._asked):
+        forgotten.clear()
+    monkeypatch.setenv("HUSHBID_LEDGER", str(tmp_path / "new"))
+    with pytest.raises(AlreadyReleased, match="record holds an estimate of these people"):
+        run_campaign(file, bids=columns(), audit=False, force=True)
 
 
 def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
@@ -151,7 +214,7 @@ def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
 ) -> None:
     with monkeypatch.context() as small:
         for module in (conducting, results):
-            small.setattr(module, "LARGEST_RECORD", N - 1)
+            small.setattr(module, "LARGEST_HERE", N - 1)
         drawn = on_engine(file, pa.table(columns()))
         again = on_engine(file, pa.table(columns()), force=True)
     assert drawn.release is not None
@@ -167,7 +230,7 @@ def test_a_new_ledger_does_not_draw_again_what_a_summary_holds(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for module in (conducting, results):
-        monkeypatch.setattr(module, "LARGEST_RECORD", N - 1)
+        monkeypatch.setattr(module, "LARGEST_HERE", N - 1)
     drawn = on_engine(file, pa.table(columns()))
     summary = (tmp_path / "sleep" / "summary.json").read_bytes()
     for forgotten in (once._drawn, once._asked):

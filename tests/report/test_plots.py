@@ -169,7 +169,7 @@ try:
 except ImportError as problem:
     print(type(problem).__name__, problem)
 """
-    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60)
+    told = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=300)
     assert told.stdout == ("False\nMissingExtra Pictures need matplotlib: pip install '.[plot]' in a checkout.\n")
 
 

@@ -135,7 +135,7 @@ def play(folder: Path, url: str | None, path: Path, ready: Connection, last: boo
 def settle(service: Service, known: Known) -> None:
     """Wait for what the server took up."""
     for job in service.jobs(analyst(service), known.id):
-        service.wait(job, timeout=60)
+        service.wait(job, timeout=300)
 
 
 def begin(service: Service, journal: Journal) -> Known:

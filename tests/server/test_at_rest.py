@@ -65,7 +65,7 @@ class Disk:
         if self.programs is not None:
             assert self.installation.url is not None
             dump = subprocess.run(
-                [self.programs / "pg_dump", self.installation.url], check=True, capture_output=True, timeout=60
+                [self.programs / "pg_dump", self.installation.url], check=True, capture_output=True, timeout=300
             )
             return dump.stdout
         copy = tmp_path / "copy.sqlite3"

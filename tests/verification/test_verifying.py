@@ -695,8 +695,8 @@ The bound for a price evaluates the path of efficient purchases where the solver
 
 
 CERTIFYING = {
-    *("least_objective", "least_local", "strata_of", "_bound_of", "_is_local", "as_caps", "as_local_cap"),
-    *("Strata", "Stratum"),
+    *("least_objective", "least_local", "_central", "_is_local", "as_caps", "as_local_cap"),
+    *("Strata", "LocalRule", "_Stratum"),
 }
 """What else the certificate takes: how its bound is chosen, and how its input is read."""
 

@@ -229,7 +229,11 @@ def settle(
             t[unsolved] = np.clip(points.t + by, 0.2 * points.t, 5.0 * points.t)[going]
             moved = points.levels.take(going).moved(by_levels[:, going])
             if piece.corner[going].any():
-                moved = _not_past(populations.take(unsolved), target, points.take(going), piece.inside[:, going], moved)
+                some, fit = points.take(going), np.flatnonzero(piece.corner[going])
+                moved = _not_past(populations.take(unsolved), target, some, piece.inside[:, going], moved)
+                if target is not None and target.kind == "budget" and populations.moves is None:
+                    # Newton's steps would be short; from a present point nearby they are not
+                    sigma[unsolved[fit]], t[unsolved[fit]] = _fitting(some.take(fit), moved.take(fit))
             levels.put(unsolved, moved)
     return found, settled
 
@@ -251,6 +255,14 @@ def _not_past(
         np.where(high, upper.high, np.where(low, lower.high, moved.high)),
         np.where(high, upper.low, np.where(low, lower.low, moved.low)),
     )
+
+
+def _fitting(points: Points, levels: Levels) -> tuple[FloatArray, FloatArray]:
+    """``σ`` and ``T`` at which the last equation of (★) holds at these levels, if nobody changes sides."""
+    sums = points.sums
+    square, linear = 2.0 + sums.used_squares.sum(axis=0), (levels.high * sums.used).sum(axis=0)
+    sigma = (linear + np.sqrt(linear * linear + 4.0 * square * points.paid)) / (2.0 * square)
+    return sigma, sigma * sums.used.sum(axis=0) + sums.below.sum(axis=0)
 
 
 # -- whatever the guess ------------------------------------------------------------------------------------------------

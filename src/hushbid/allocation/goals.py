@@ -31,6 +31,11 @@ class Goal(ABC):
         return number
 
     @property
+    def costs_money(self) -> bool:
+        """Whether what is minimised is an amount of money; else it is a squared error."""
+        return True
+
+    @property
     @abstractmethod
     def words(self) -> str:
         """The goal in words, after "The goal is"."""
@@ -186,6 +191,10 @@ class Budget(Goal):
     kind: ClassVar[str] = "budget"
 
     @property
+    def costs_money(self) -> bool:
+        return self.planned is not None
+
+    @property
     def available(self) -> float:
         """What the decision spends on average before payments are rounded: the amount less the reserve."""
         return self.amount - (self.reserve or 0.0)
@@ -226,6 +235,10 @@ class HardBudget(Goal):
     """The smallest coin, to which every payment is rounded up; 0 if payments are not rounded."""
 
     kind: ClassVar[str] = "hard_budget"
+
+    @property
+    def costs_money(self) -> bool:
+        return False
 
     @property
     def words(self) -> str:

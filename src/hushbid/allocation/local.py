@@ -92,12 +92,16 @@ class LocalMarket:
         self.form = form
         self.costs = workable(problem.costs, form.least, form.most)
         finite, size, supply = int(np.count_nonzero(self.costs < math.inf)), _SELECTED, form.supply
+        size = finite if demand.least[0] == math.inf else size
         while True:
             self.order = MeritOrder(self.costs, min(size, finite), problem.tie_key)
             normal = self.order.costs / form.scale
             self.sums = PrefixSums(normal, supply.terms, steepest=supply.curve.steepest, corner=supply.corner)
+            self.start = 1
+            if size >= finite:
+                break
             self.start = int(_Search(Deviations.none(self.sums), supply, demand).marginal(1)[0])
-            if self.start + _SPARE <= size or size >= finite:
+            if self.start + _SPARE <= size:
                 break
             size *= 8
         self.free = int(np.count_nonzero(normal == 0.0))
@@ -144,6 +148,7 @@ class Lists:
         supply = self.market.form.supply
         search = _Search(self.deviations.of(which), supply, demand)
         found = search.optima(search.marginal(self.market.start))
+        self.market.start = int(np.median(found.count)) + 1  # what is asked next is near
         # people who cost nothing share the work where they are enough
         free = self.free[which]
         shared = (free > 0) & (demand.most <= free * supply.top)

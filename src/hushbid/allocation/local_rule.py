@@ -7,6 +7,7 @@ accuracy is divided among them (`hushbid.allocation.local_strata`). One mean is 
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -14,19 +15,19 @@ from numpy.typing import ArrayLike
 from hushbid.allocation.central_problem import nobody_sells
 from hushbid.allocation.goals import Price
 from hushbid.allocation.local import Lists, LocalMarket, Optima
-from hushbid.allocation.local_problem import Demand, as_local_cap, normal_form
+from hushbid.allocation.local_problem import Demand, NormalForm, as_local_cap, normal_form
 from hushbid.allocation.local_strata import Division
 from hushbid.allocation.lower_bounds import divided_bound, dual_bound
-from hushbid.allocation.problem import Allocation, Problem
+from hushbid.allocation.problem import Allocation, Problem, workable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, Unreachable
 from hushbid.estimation import Strata
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class _Stratum:
-    """The people of one stratum, and their market."""
+    """The people of one stratum, and the problem that is theirs."""
 
     members: IndexArray = field(repr=False)
     """Their rows, ascending."""
@@ -34,7 +35,21 @@ class _Stratum:
     weight: float
     """The stratum's weight in the combination of means."""
 
-    market: LocalMarket
+    problem: Problem
+    form: NormalForm
+    most: Demand
+    """No more than this is asked of them."""
+
+    @cached_property
+    def market(self) -> LocalMarket:
+        """The people in merit order."""
+        return LocalMarket(self.problem, self.form, self.most)
+
+    @property
+    def costs(self) -> FloatArray:
+        """What those who can be bought from cost, in normal form."""
+        costs = workable(self.problem.costs, self.form.least, self.form.most)
+        return costs[costs < math.inf] / self.form.scale
 
     def lists(self, rows: IndexArray, costs: FloatArray) -> Lists:
         """Return a list for each person of any stratum at another cost; if they are of another one, as it is."""
@@ -82,7 +97,7 @@ class LocalRule:
             demand = Demand.price(1.0) if self._priced else Demand.exactly(np.array([math.inf]))
             if strata.count == 1 and not self._priced:
                 demand = Demand.exactly(np.array([weight**2 * form.variance / problem.goal.number**2]))
-            self._strata.append(_Stratum(rows, weight, LocalMarket(part, form, demand)))
+            self._strata.append(_Stratum(rows, weight, part, form, demand))
         self._weight = 1.0
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
@@ -111,7 +126,7 @@ class LocalRule:
             market, count = one.market, int(other.count[0])
             every, rows = other.of(np.zeros(count, dtype=np.intp)), one.members[market.order.rows[:count]]
             losses[rows] = lost = market.losses(every, market.sums.costs[:count], np.arange(count))
-            precision = market.form.supply.curve.precisions(lost, market.form.variance)
+            precision = one.form.supply.curve.precisions(lost, one.form.variance)
             weights[rows] = one.weight * precision / precision.sum()
         return Allocation(
             privacy_loss=losses,
@@ -126,18 +141,17 @@ class LocalRule:
 
     def lower_bound(self) -> float:
         """What no objective can be below, found without solving."""
-        forms = [one.market.form for one in self._strata]
-        costs = [one.market.costs[one.market.costs < math.inf] / one.market.form.scale for one in self._strata]
         if self._priced:
-            every = zip(forms, costs, strict=True)
-            return math.fsum(form.money(dual_bound(one, form.supply, Demand.price(1.0))) for form, one in every)
-        return forms[0].money(divided_bound(costs, forms[0].supply, self._units))
+            bounds = (one.form.money(dual_bound(one.costs, one.form.supply, one.most)) for one in self._strata)
+            return math.fsum(bounds)
+        form = self._strata[0].form
+        return form.money(divided_bound([one.costs for one in self._strata], form.supply, self._units))
 
     @property
     def _units(self) -> FloatArray:
         """The share of the error that an accuracy allows, at a precision of 1 in each stratum."""
         allowed = self._problem.goal.number**2
-        return np.array([one.weight**2 * one.market.form.variance / allowed for one in self._strata])
+        return np.array([one.weight**2 * one.form.variance / allowed for one in self._strata])
 
     def _present(self) -> list[Lists]:
         """Everybody at their cost."""
@@ -155,13 +169,11 @@ class LocalRule:
     def _value_and_mse(self, found: list[Optima]) -> tuple[FloatArray, FloatArray]:
         """Objective and error of each list, in the caller's units."""
         every = list(zip(self._strata, found, strict=True))
-        value = np.asarray(sum(one.market.form.money(other.value) for one, other in every))
+        value = np.asarray(sum(one.form.money(other.value) for one, other in every))
         mse = np.full(value.size, self._problem.goal.number**2)
         if self._priced:
             with np.errstate(divide="ignore"):
-                mse = np.sum(
-                    [one.weight**2 * one.market.form.variance / other.precision for one, other in every], axis=0
-                )
+                mse = np.sum([one.weight**2 * one.form.variance / other.precision for one, other in every], axis=0)
         return value, np.where(value < math.inf, mse, math.inf)
 
     def _error_weight(self, found: list[Optima]) -> float:
@@ -170,13 +182,13 @@ class LocalRule:
             return self._problem.error_weight
         units = self._units
         g = int(np.argmax([unit / one.precision[0] for unit, one in zip(units, found, strict=True)]))
-        weight, form = found[g].price[0] * found[g].precision[0] ** 2 / units[g], self._strata[g].market.form
+        weight, form = found[g].price[0] * found[g].precision[0] ** 2 / units[g], self._strata[g].form
         return float(form.money(weight) / self._problem.goal.number**2)
 
     def _unreachable(self) -> Unreachable:
         """Return what to raise if all together cannot reach an accuracy."""
-        forms = [one.market.form for one in self._strata]
-        sizes = [int(np.count_nonzero(one.market.costs < math.inf)) for one in self._strata]
+        forms = [one.form for one in self._strata]
+        sizes = [one.costs.size for one in self._strata]
         least = sum(u / (n * form.supply.top) for u, n, form in zip(self._units, sizes, forms, strict=True))
         cap, stated = forms[0].max_loss, self._problem.goal.number
         noise = "without any noise" if cap == math.inf else f"at a max_privacy_loss of {cap:g}"

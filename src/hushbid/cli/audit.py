@@ -34,9 +34,9 @@ def command(
 ) -> None:
     """Attack a record's claims: incentives, privacy and accuracy.
 
-    RECORD is a file, or - for standard input. Looks for misreports that pay, for outputs that betray more than was
-    promised, and for errors larger than stated, on synthetic data only. What it finds is proof; that it finds nothing
-    is not, so the power to find a planted fault is told too. The exit status is 1 if a fault was found.
+    RECORD is a file or a folder, or - for standard input. Looks for misreports that pay, for outputs that betray more
+    than was promised, and for errors larger than stated, on synthetic data only. What it finds is proof; that it finds
+    nothing is not, so the power to find a planted fault is told too. The exit status is 1 if a fault was found.
     """
     from hushbid.audit.suite import audits_of
     from hushbid.report.sections.audits import lines_of

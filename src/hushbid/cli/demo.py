@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _FILES = (
     *("pilot.csv", "prior.json", "bids.csv", "data.csv", "campaign.toml"),
-    *("decisions.csv", "payments.csv", "estimate.json", "report.html", "record.json"),
+    *("decisions.csv", "payments.csv", "estimate.json", "report.html", "record.json", "record"),
 )
 _PILOT = 1000
 _PROFESSIONS = ("nursing", "medicine", "laboratory", "office")
@@ -147,10 +147,11 @@ def _holds_a_demo(out: Path) -> bool:
 
     from hushbid.purchase.releasing import is_synthetic
     from hushbid.record import Record
+    from hushbid.record.folder import present
 
     try:
         campaign = tomllib.loads((out / "campaign.toml").read_text(encoding="utf-8"))
-        record = out / "record.json"
+        record = present(out / "record.json")
         invented = is_synthetic(Record.read(record)) if os.path.lexists(record) else True
     except (OSError, ValueError, RecursionError, HushbidError):
         return False
@@ -266,7 +267,7 @@ def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
     lines += [
         f"  The report        {out / 'report.html'}",
         "",
-        f"Each person's decision is in {out / 'decisions.csv'}. Now try:  {_ourselves()} verify {out / 'record.json'}",
+        f"Each person's decision is in {out / 'decisions.csv'}. Now try:  {_ourselves()} verify {purchase.files[-1]}",
     ]
     return "\n".join(lines)
 

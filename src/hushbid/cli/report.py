@@ -11,7 +11,7 @@ from hushbid.languages import ENGLISH, language_codes
 
 
 @make_command("report")
-@click.argument("record", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path))
+@click.argument("record", type=click.Path(allow_dash=True, path_type=Path))
 @click.option("--title", metavar="TEXT", help="What the campaign is called.  [default: as RECORD says]")
 @click.option("--question", metavar="TEXT", help="What is estimated, if RECORD does not say.  [default: the mean]")
 @click.option("--unit", metavar="TEXT", default="", help="The unit of the data.")
@@ -39,9 +39,9 @@ from hushbid.languages import ENGLISH, language_codes
 def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: bool, **given: Any) -> None:
     """Write the report page again, from a record.
 
-    RECORD is a file, or - for standard input; one that does not fit its own hash is refused. What the record does not
-    hold, the options state: unit, date, spending limit and level. Audits are run again. What a server knows of
-    deliveries and payments made is not in a record, so it is not on this page.
+    RECORD is a file or a folder, or - for standard input; one that does not fit its own hash is refused. What the
+    record does not hold, the options state: unit, date, spending limit and level. Audits are run again. What a server
+    knows of deliveries and payments made is not in a record, so it is not on this page.
     --language de writes it in German; names and notices of the campaign's own stay as they are.
     """
     from hushbid.audit.suite import audits_of

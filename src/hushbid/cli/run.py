@@ -26,8 +26,8 @@ def command(campaign: Path, how: EngineOptions, audit: bool, ledger: Path | None
     The file is described in docs/reference/campaign-file.md. Without data the command stops after the decisions; run it
     again once the data are there. The same question to the same people has one estimate: it is drawn once, kept in the
     release ledger, and shown again whenever it is asked for; only campaigns that say they are made up are exempt.
-    Large Parquet files are priced in batches; above a million people a summary then takes the place of the record and
-    the report.
+    Large Parquet files are priced in batches; above a million people there is then a summary and no report. Above
+    100,000 people the record is a folder.
     """
     from hushbid.purchase.buying import run_campaign, steps_of
     from hushbid.purchase.campaign_file import read_campaign

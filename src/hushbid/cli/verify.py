@@ -40,8 +40,9 @@ def _hexadecimal(ctx: click.Context, option: click.Parameter, value: str | None)
 def command(file: Path, as_json: bool, **given: Any) -> None:
     """Check a record, a receipt or a campaign's log, offline.
 
-    FILE may be - for standard input; what it is, its content says. A record is recomputed by other means than those
-    that made it; of a receipt, the signature and the proof are checked; of a log, the chain of hashes. The options
+    FILE may be - for standard input, or a record that is a folder; what it is, its content says. A record is recomputed
+    by other means than those that made it; of a receipt, the signature and the proof are checked; of a log, the chain
+    of hashes. The options
     bring in what you know by another way. The verdict is holds (exit status 0), fails (1) or incomplete (3), if
     something could not be checked; 2 means that a file cannot be read.
     """

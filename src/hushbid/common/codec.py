@@ -28,6 +28,7 @@ from typing import (
 import numpy as np
 
 from hushbid.common.arrays import FloatArray, IntArray
+from hushbid.common.column_files import Texts
 from hushbid.common.documents import LARGEST_INTEGER, bytes_of, moment_text, number_of, number_text, text_of
 from hushbid.common.numbers import printable
 from hushbid.errors import HushbidError, RecordError
@@ -184,6 +185,8 @@ class Items:
         return [self.form.write(one) for one in found]
 
     def read(self, value: Any, place: Place) -> Any:
+        if isinstance(value, np.ndarray | Texts):
+            return value if self._holds_column(value) else place.wrong("a column of another kind", value)
         if not isinstance(value, list):
             return place.wrong("a list", value)
         if self.size not in (None, len(value)):
@@ -197,6 +200,17 @@ class Items:
             if len(place.problems) > known:
                 return None
         return self.kept(found)
+
+    def _holds_column(self, value: Any) -> bool:
+        """Whether a column of a file, which has one type, is what the list would be."""
+        if isinstance(self.form, Number):
+            return isinstance(value, np.ndarray) and value.dtype == np.float64
+        if isinstance(self.form, Whole):
+            whole = isinstance(value, np.ndarray) and value.dtype == np.int64
+            return whole and (
+                not value.size or (self.form.holds(int(value.min())) and self.form.holds(int(value.max())))
+            )
+        return isinstance(value, Texts) and self.form == TEXT
 
     def _is_quick(self, value: list[Any]) -> bool:
         """Whether all entries are of the one type that is its own plain form."""
@@ -226,6 +240,21 @@ class Named:
 TEXT, FLAG, PLAIN = Exactly(str, "text"), Exactly(bool, "true or false"), Exactly(Mapping, "an object")
 RECORD: Mapping[Any, Form] = {float: Number(), int: Whole(), str: TEXT, bool: FLAG}
 """Numbers as JSON has them, for what is hashed and read by us."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A column as it is: an array."""
+
+    def write(self, value: Any) -> Any:
+        return value
+
+    def read(self, value: Any, place: Place) -> Any:
+        return value
+
+
+ARRAYS: Mapping[Any, Form] = {**RECORD, FloatArray: _Kept(), IntArray: _Kept()}
+"""The same but for arrays, which stay what they are: for documents whose columns are in a file."""
 
 TIME, FILLED = Through(str, moment_text), Through(str, text_of)
 SIGNED: Mapping[Any, Form] = {

@@ -14,6 +14,7 @@ A process that is killed cannot tidy up: its hidden files and folders, which it 
 again. A run that says in which ``folder`` it writes keeps that locked, too: meanwhile a second run is refused.
 """
 
+import errno
 import filecmp
 import os
 import shutil
@@ -55,6 +56,7 @@ class Staging:
         self._folder_mark = -1
         self._waiting: list[_Waiting] = []
         self._rooms: list[_Room] = []
+        self._removed: list[Path] = []
         self._made_folders: list[Path] = []
 
     def __enter__(self) -> "Staging":
@@ -115,6 +117,10 @@ class Staging:
         self._waiting.append(_Waiting(made, final))
         return made
 
+    def remove(self, path: str | Path) -> None:
+        """Let what is at a path go when the others have their names, if it is there; it counts as replaced."""
+        self._removed.append(Path(path))
+
     def _make_folder(self, folder: Path) -> None:
         missing = [one for one in (folder, *folder.parents) if not one.exists()]
         for one in reversed(missing):
@@ -129,19 +135,20 @@ class Staging:
     def _publish(self) -> None:
         changed = [one for one in self._waiting if not _same(one)]
         if not self.force:
-            refuse_existing([one.final for one in changed])
+            refuse_existing([*(one.final for one in changed), *self._removed])
         with _stops_held_back():
             for waiting in changed:
                 with _telling_what_failed(waiting.final):
                     self._give_name(waiting)
+            for path in self._removed:
+                with _telling_what_failed(path):
+                    _remove(path)
             for folder in {one.final.parent for one in changed}:
                 _sync_if_possible(folder)
 
     def _give_name(self, waiting: _Waiting) -> None:
         if waiting.temporary.is_dir() or (self.force and waiting.final.is_dir()):
-            if os.path.lexists(waiting.final):  # no folder is replaced in one step; the old one goes with the room
-                os.rename(waiting.final, waiting.temporary.with_name("replaced"))
-            os.rename(waiting.temporary, waiting.final)
+            self._give_name_to_folder(waiting)
             return
         if self.force:
             os.replace(waiting.temporary, waiting.final)
@@ -150,6 +157,33 @@ class Staging:
             os.link(waiting.temporary, waiting.final)  # unlike a rename, fails if somebody was quicker
         except FileExistsError:
             refuse_existing([waiting.final])
+
+    def _give_name_to_folder(self, waiting: _Waiting) -> None:
+        """Rename a folder: in one step where nothing is; else the old one is moved away first, and goes with the room.
+
+        Others who write the same may be quicker, any number of times: theirs is then replaced, or refuses ours.
+        """
+        old = 0
+        while True:
+            try:
+                os.rename(waiting.temporary, waiting.final)  # unless what is there is empty, it stays
+                return
+            except OSError as problem:
+                if problem.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR, errno.EISDIR):
+                    raise
+                if not self.force:
+                    refuse_existing([waiting.final])
+            with suppress(FileNotFoundError):  # moved away by another
+                os.rename(waiting.final, waiting.temporary.with_name(f"replaced-{old}"))
+            old += 1
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, a link or a folder, if there is one."""
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
 
 
 def _claim(folder: Path) -> int:
@@ -248,11 +282,21 @@ def _is_same_file(one: Path, other: Path) -> bool:
 
 
 def _same(waiting: _Waiting) -> bool:
-    """Whether the file is there already, with the same content and no more readers than it should have."""
-    if waiting.final.is_symlink() or not waiting.final.is_file():
+    """Whether the file or folder is there already, with the same content and no more readers than it should have."""
+    return _are_same(waiting.temporary, waiting.final)
+
+
+def _are_same(wanted: Path, present: Path) -> bool:
+    if present.is_symlink() or not present.exists() or present.is_dir() != wanted.is_dir():
         return False
-    wanted, present = waiting.temporary.stat().st_mode, waiting.final.stat().st_mode
-    return present & ~wanted & 0o777 == 0 and filecmp.cmp(waiting.temporary, waiting.final, shallow=False)
+    if present.stat().st_mode & ~wanted.stat().st_mode & 0o777:
+        return False
+    if not wanted.is_dir():
+        return present.is_file() and filecmp.cmp(wanted, present, shallow=False)
+    names = sorted(one.name for one in wanted.iterdir())
+    if names != sorted(one.name for one in present.iterdir()):
+        return False
+    return all(_are_same(wanted / name, present / name) for name in names)
 
 
 @contextmanager

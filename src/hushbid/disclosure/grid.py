@@ -39,7 +39,7 @@ _LIMB_BITS = 20
 _BLOCK = 1 << 22
 ALL_EXACT = 10_000
 """Up to this many people everybody's promise is checked with fractions too, above a random sample of as many."""
-_MAPPED = 16
+MAPPED = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,7 @@ def check_promises(weights: IntArray, exponent: int, promised: FloatArray) -> Pr
         shares = np.ldexp(weights.astype(np.float64), -exponent) / promised
     used = np.flatnonzero(weights)
     # check 3, for those closest to their promise: OpenDP's own bound
-    closest = used[np.argpartition(-shares[used], _MAPPED)[:_MAPPED]] if used.size > _MAPPED else used
+    closest = used[np.argpartition(-shares[used], MAPPED)[:MAPPED]] if used.size > MAPPED else used
     bounds = noise.loss_bounds(weights[closest].tolist(), scale=scale)
     if not (np.array(bounds) <= promised[closest]).all():
         raise ReleaseError("OpenDP's bound on somebody's privacy loss exceeds the promise; nothing was drawn.")

@@ -11,7 +11,8 @@ In reading order:
 - `gathering`: the pass that takes people to the driver
 - `solve_menu`, `solve_few`: the purchase for a hard budget from sums, and from the few people who matter
 - `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
-- `everybody`: all people of a priced table on the driver, for a record of them
+- `everybody`: all people of a table on the driver, to decide about them in memory
+- `recording`: the record of a priced table, without its people in memory
 - `delivered`: which columns hold what people delivered: a datum, a message, or answers to a survey
 - `releasing`: exact sums of data for one estimate, or a survey's, and of whom it is asked; `sums_kernels`: the kernels
   that add up

@@ -83,6 +83,15 @@ class ArrowEngine:
             return stream
         return stream.read_all() if self._back is None else self._back(stream.read_all())
 
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self._dataset.count_rows())
+
+    def batches(self, columns: list[str] | None = None) -> Iterator[Batch]:
+        """Return the rows in the order of the files, batch by batch, with some of their columns."""
+        return _batches(self._dataset, columns)
+
     def read_all(self) -> Any:
         """The whole table, in memory."""
         return self._dataset.to_table()

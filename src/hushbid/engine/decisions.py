@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,13 +11,42 @@ from hushbid.common.arrays import FloatArray, HashArray, IndexArray, IntArray
 from hushbid.engine.adapter import Batch, Fields, pyarrow
 from hushbid.engine.gathering import GatherKernel
 from hushbid.engine.people import People, Rows, lookup_keys
-from hushbid.mechanism.many import SummedPurchase
+from hushbid.mechanism import Decision
+from hushbid.mechanism.many import Priced, SummedPurchase
+from hushbid.payments import EvenBounds
 
 PRICED: Fields = (("privacy_loss", "float64"), ("weight", "float64"), ("payment", "float64"))
 """The columns that pricing appends."""
 
 Decided = tuple[FloatArray, FloatArray, FloatArray]
 """Privacy losses, weights and payments."""
+
+
+class Details(NamedTuple):
+    """All that a record says of what was decided about some people; fields are called as in a record."""
+
+    privacy_loss: FloatArray
+    weight: FloatArray
+    payment: FloatArray
+    information_rent: FloatArray
+    rent_lower: FloatArray
+    rent_upper: FloatArray
+    outside_error: FloatArray
+
+
+class Rents(NamedTuple):
+    """Information rents, rigorous bounds on them, and errors outside."""
+
+    estimate: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+    outside: FloatArray
+
+    @classmethod
+    def of(cls, made: Decision, order: IndexArray) -> "Rents":
+        """Return those of a decision, in another order."""
+        columns = (made.information_rent, made.rent_bounds[0], made.rent_bounds[1], made.outside_error)
+        return cls(*(column[order] for column in columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,9 +65,13 @@ class Idle:
         """For every row."""
         if self.user_weight == 0.0:
             return np.zeros(rows.bids.size)
+        return self.user_weight * (self.mse - self.outside_errors(rows))
+
+    def outside_errors(self, rows: Rows) -> FloatArray:
+        """Return everybody's error outside, as if nobody were bought from."""
         outside = rows.variance if self.outside is None else np.full(rows.bids.size, self.outside)
         assert outside is not None
-        return self.user_weight * (self.mse - outside)
+        return outside
 
     @property
     def largest_payment(self) -> float:
@@ -70,6 +103,10 @@ class Decider(ABC):
     @abstractmethod
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """Return the decisions for the good rows of a batch."""
+
+    @abstractmethod
+    def details(self, batch: Batch, rows: Rows) -> Details:
+        """Return the decisions for the good rows of a batch, with all that they follow from."""
 
     @property
     def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
@@ -107,6 +144,7 @@ class LookupKernel(Decider):
     loss: FloatArray
     weight: FloatArray
     payment: FloatArray
+    rents: Rents
     strata: IntArray
     """Everybody's stratum."""
 
@@ -138,7 +176,9 @@ class LookupKernel(Decider):
         """What the best estimate uses of anybody's loss at most, and of all together."""
         some = self.weight > 0.0
         total = float((self.loss[some] / self.weight[some]).min())  # where all of it is used, and no weight is less
-        return float(self.weight.max()) * total, total
+        most, largest = float(self.weight.max()) * total, float(self.loss.max())
+        # all of it, but for the last digits: then it is used to the last digit
+        return (largest if most >= largest * (1.0 - 1e-12) else most), total
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
@@ -147,6 +187,15 @@ class LookupKernel(Decider):
         which, place = self.found(batch, rows)
         loss[which], weight[which], payment[which] = self.loss[place], self.weight[place], self.payment[place]
         return loss, weight, payment
+
+    def details(self, batch: Batch, rows: Rows) -> Details:
+        """Return the same, and rents and errors outside; who is idle has no rent."""
+        decided, (which, place) = self.decide(batch, rows), self.found(batch, rows)
+        estimate, lower, upper = (np.zeros(rows.bids.size) for _ in range(3))
+        found = Rents(estimate, lower, upper, self.idle.outside_errors(rows).copy())
+        for column, known in zip(found, self.rents, strict=True):
+            column[which] = known[place]
+        return Details(*decided, *found)
 
     def found(self, batch: Batch, rows: Rows) -> tuple[IndexArray, IndexArray]:
         """Which good rows were priced on the driver, and where they stand there."""
@@ -191,7 +240,23 @@ class FormulaKernel(Decider):
 
     def decide(self, batch: Batch, rows: Rows) -> Decided:
         """The decisions for the good rows of a batch."""
-        found = self.purchase.priced(rows.bids, rows.costs, rows.groups, rows.strata)
+        found = self._priced(rows)
+        return found.loss, found.weight, self._payments(rows, found)
+
+    def details(self, batch: Batch, rows: Rows) -> Details:
+        """Return the same, and rents and errors outside."""
+        found, outside = self._priced(rows), self.idle.outside_errors(rows)
+        if found.outside.size and self.idle.user_weight:
+            outside = outside + found.outside
+        error = self.purchase.schedule_error + self.purchase.rent_error
+        bounds = EvenBounds(rents=found.rent, losses=found.loss, error=error)
+        payment = self._payments(rows, found)
+        return Details(found.loss, found.weight, payment, found.rent, bounds[0], bounds[1], outside)
+
+    def _priced(self, rows: Rows) -> Priced:
+        return self.purchase.priced(rows.bids, rows.costs, rows.groups, rows.strata)
+
+    def _payments(self, rows: Rows, found: Priced) -> FloatArray:
         # bid times loss and rent; an infinite bid has no loss
         payment = np.multiply(rows.bids, found.loss, out=np.zeros(found.loss.size), where=found.loss > 0.0)
         payment += found.rent
@@ -199,7 +264,7 @@ class FormulaKernel(Decider):
             payment += self.idle.payments(rows)
         if found.outside.size:  # the estimate without them, where they would have mattered
             payment -= self.idle.user_weight * found.outside
-        return found.loss, found.weight, payment
+        return payment
 
 
 def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:

@@ -14,7 +14,7 @@ from hushbid.allocation.local_curves import LAPLACE, RESPONSE
 from hushbid.allocation.local_problem import Supply
 from hushbid.allocation.problem import normal_scale
 from hushbid.common.arrays import HashArray
-from hushbid.engine.decisions import Idle, LookupKernel
+from hushbid.engine.decisions import Idle, LookupKernel, Rents
 from hushbid.engine.gathering import Gathered, GatherKernel
 from hushbid.engine.passes import Census
 from hushbid.engine.people import Run, lookup_keys
@@ -71,6 +71,7 @@ def price_cheapest(
             loss=made.privacy_loss[order],
             weight=made.weights[order],
             payment=made.payments[order],
+            rents=Rents.of(made, order),
             strata=people.strata[order],
         ),
     )
@@ -120,6 +121,7 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
         loss=none,
         weight=none,
         payment=none,
+        rents=Rents(none, none, none, none),
         strata=np.zeros(0, dtype=np.int64),
     )
 

@@ -24,7 +24,7 @@ from hushbid.allocation.windows import Window
 from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.engine.adapter import Batch
-from hushbid.engine.decisions import Decided, Decider, Idle
+from hushbid.engine.decisions import Decided, Decider, Details, Idle
 from hushbid.engine.passes import Census, SolvingPasses
 from hushbid.engine.people import People, Rows, Run
 from hushbid.errors import MarketError
@@ -226,6 +226,21 @@ class MenuKernel(Decider):
         loss, payment, _ = self.shares.of(rows)
         return loss, np.minimum(loss, self.most_used) / self.total_used, payment
 
+    def details(self, batch: Batch, rows: Rows) -> Details:
+        """Return the same, and rents and errors outside."""
+        menu, listed = self.shares.menu.listed(rows)
+        share = menu.shares_from(listed, total=self.shares.total, count=self.shares.paid)
+        loss, weight, payment = self.decide(batch, rows)
+        return Details(
+            privacy_loss=loss,
+            weight=weight,
+            payment=payment,
+            information_rent=share * listed.rents.estimate,
+            rent_lower=share * listed.rents.lower,
+            rent_upper=share * listed.rents.upper,
+            outside_error=self.idle.outside_errors(rows),
+        )
+
 
 # -- solving -----------------------------------------------------------------------------------------------------------
 
@@ -268,7 +283,12 @@ def solve_menu(run: Run, population: Population, goal: HardBudget, census: Censu
     used = _used(run, shares, promised, float(population.variance))
     kernel = MenuKernel(
         shares=shares,
-        idle=Idle(user_weight=0.0, mse=0.0, outside=0.0, largest_outside=float(population.own_error)),
+        idle=Idle(
+            user_weight=0.0,
+            mse=0.0,
+            outside=float(population.own_error) if population.outside_option == "own_data" else 0.0,
+            largest_outside=float(population.own_error),
+        ),
         most_used=used.most,
         total_used=used.total,
         largest_payment=promised.largest_payment,

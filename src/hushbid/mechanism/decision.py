@@ -14,7 +14,7 @@ import numpy as np
 
 from hushbid.allocation import Accuracy, Allocation, HardBudget, Price, ReplyRule, precedence
 from hushbid.common.arrays import FloatArray, IndexArray, rounded_sum, spread
-from hushbid.common.codec import Codec
+from hushbid.common.codec import ARRAYS, Codec
 from hushbid.common.tables import Library, frame_of
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
@@ -118,17 +118,22 @@ class Decision:
 
     def plain(self) -> dict[str, Any]:
         """The decision as plain values that `fields_of_plain` reads back."""
-        return _WRITTEN.write(
-            _Written(
-                columns=_Columns(**{"limit": None, **self.columns()}),  # type: ignore[arg-type]
-                rent_lower=self.rent_bounds[0],
-                rent_upper=self.rent_bounds[1],
-                mse=self.mse,
-                worst_mse=self.worst_mse,
-                objective=self.objective,
-                incentive_error=self.incentive_error,
-                tie_order=self.tie_order,
-            )
+        return _WRITTEN.write(self._written())
+
+    def with_arrays(self) -> dict[str, Any]:
+        """Return the same, but columns stay arrays; `fields_of_plain` reads that, too."""
+        return _WITH_ARRAYS.write(self._written())
+
+    def _written(self) -> "_Written":
+        return _Written(
+            columns=_Columns(**{"limit": None, **self.columns()}),  # type: ignore[arg-type]
+            rent_lower=self.rent_bounds[0],
+            rent_upper=self.rent_bounds[1],
+            mse=self.mse,
+            worst_mse=self.worst_mse,
+            objective=self.objective,
+            incentive_error=self.incentive_error,
+            tie_order=self.tie_order,
         )
 
     def __repr__(self) -> str:  # losses and payments tell what people bid: not for a log
@@ -146,7 +151,12 @@ def is_less_exact(decision: Decision, tolerance: float) -> bool:
     if decision.active == 0:
         return False
     largest = max(float(decision.payments.max()), -float(decision.payments.min()))
-    return 0.5 * decision.incentive_error > _WIDTH * max(tolerance, FINEST) * largest
+    return less_exact(decision.incentive_error, largest, tolerance)
+
+
+def less_exact(incentive_error: float, largest: float, tolerance: float) -> bool:
+    """Return the same from figures: ``largest`` is the largest payment, whoever pays."""
+    return 0.5 * incentive_error > _WIDTH * max(tolerance, FINEST) * largest
 
 
 def decide(
@@ -511,6 +521,7 @@ class _Written:
 
 
 _WRITTEN = Codec(_Written, "outcome")
+_WITH_ARRAYS = Codec(_Written, "outcome", style=ARRAYS)
 
 
 def fields_of_plain(values: Mapping[str, Any]) -> dict[str, Any]:

@@ -364,6 +364,10 @@ class Outcome(Decision):
         """Everything, as plain values; `from_dict` reads it back."""
         return {**_HEADER, "market": self.market.to_dict(), **self.plain()}
 
+    def to_columns(self) -> dict[str, Any]:
+        """Return the same, but everybody's numbers stay arrays; `from_dict` reads that, too."""
+        return {**_HEADER, "market": self.market.to_dict(), **self.with_arrays()}
+
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> "Outcome":
         """The inverse of `to_dict`; an outcome of another version is refused."""

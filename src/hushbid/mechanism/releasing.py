@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -94,8 +94,13 @@ def plan_of(
 
 def outcome_key(outcome: Outcome) -> str:
     """The content hash of an outcome, by which a record says that its release belongs to it."""
-    head = {"outcome": OUTCOME_VERSION, "market": outcome.market.to_dict(), "people": int(outcome.bids.size)}
+    return key_of(outcome.market.to_dict(), outcome.bids.size, outcome.columns().values())
+
+
+def key_of(market: Mapping[str, Any], people: int, columns: Iterable[FloatArray]) -> str:
+    """Return the same from a market's plain values and the columns, each whole or in parts."""
+    head = {"outcome": OUTCOME_VERSION, "market": market, "people": people}
     digest = hashlib.sha256(json.dumps(head, sort_keys=True, allow_nan=False).encode())
-    for column in outcome.columns().values():
+    for column in columns:
         digest.update(np.ascontiguousarray(column, dtype="<f8").tobytes())
     return digest.hexdigest()

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Budget, HardBudget, Price
+from hushbid.allocation import Budget, HardBudget, Price
 from hushbid.common.numbers import as_sentence, at_most, people
 from hushbid.mechanism.decision import LESS_EXACT, Decision, is_less_exact
 from hushbid.mechanism.terms import Terms
@@ -25,7 +25,8 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
         lines[1] = f"Expected errors of the estimates (root mean square): {several}."
         lines.append(f"Total payment: {outcome.total_payment:.6g}.")
     if not isinstance(market.goal, Price):
-        lines.append(f"The goal is {market.stated_goal.words}.{_kept_for_rounding(market)}")
+        more = f"{_planned_for(outcome, market)}{_kept_for_rounding(market)}"
+        lines.append(f"The goal is {market.stated_goal.words}.{more}")
     paying = int((outcome.payments < 0.0).sum())
     if paying:
         who = "1 person pays: they value" if paying == 1 else f"{paying} people pay: they value"
@@ -39,11 +40,7 @@ def summary_of(outcome: Decision, market: Terms, *, several: str, cap_cost: floa
         lines.append(_cap_in_words(outcome, market, cap_cost))
     if np.isinf(outcome.privacy_loss).any():
         exposed = people(int(np.isinf(outcome.privacy_loss).sum()))
-        advice = ": set max_privacy_loss"
-        if market.stratified is not None and not isinstance(market.goal, Price):
-            advice = ""  # refused there
-        if market.strategy.response:
-            advice = ": choose a prior without free people, or ask a Number(bounds=(0, 1)) and set max_privacy_loss"
+        advice = ": set max_privacy_loss" if market.takes_cap else ""
         lines.append(f"{exposed} bid no cost and would lose all privacy{advice}.")
     lines.append(f"No misreport can gain more than {at_most(outcome.incentive_error):g}.")
     if is_less_exact(outcome, market.tolerance):
@@ -57,6 +54,15 @@ def _kept_for_rounding(market: Terms) -> str:
     if not isinstance(goal, Budget) or not goal.reserve:
         return ""
     return f" Of these, {goal.reserve:.6g} are kept for rounding payments up to coins of {goal.coin:g}."
+
+
+def _planned_for(outcome: Decision, market: Terms) -> str:
+    """For whom a price was planned, and what limits do to it."""
+    goal = market.goal
+    if not isinstance(goal, Budget) or goal.planned is None:
+        return ""
+    limits = "" if outcome.limits is None else " Limits that people state are in no draw: with them it may be more."
+    return f" It was planned for {people(market.roster or outcome.bids.size)} who were asked.{limits}"
 
 
 def nothing_words(outcome: Decision, market: Terms) -> str:
@@ -92,6 +98,6 @@ def _cap_in_words(outcome: Decision, market: Terms, cost: float) -> str:
     cap = market.max_privacy_loss
     what = f"The cap of {cap:g}" if isinstance(cap, float) and outcome.limits is None else "Limits on privacy loss"
     verb = "costs" if what.startswith("The") else "cost"
-    if isinstance(market.goal, (Price, Accuracy)):
+    if market.stated_goal.costs_money:
         return f"{what} {verb} {cost:.3g} against the optimum without."
     return f"{what} {verb} accuracy: the squared error is {cost:.3g} larger than without."

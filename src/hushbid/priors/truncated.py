@@ -155,7 +155,10 @@ class Truncated(ContinuousPrior):
         below, _ = self._cut
         if below > 0.5:
             return super()._quantile(q)
-        found: FloatArray = np.clip(self._prior._quantile(np.minimum(below + q * self._total, 1.0)), *self._support)
+        low, high = self._support
+        found: FloatArray = np.clip(self._prior._quantile(np.minimum(below + q * self._total, 1.0)), low, high)
+        # the ends themselves, which rounding would miss
+        found[q >= 1.0], found[q <= 0.0] = high, low
         return found
 
     def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:

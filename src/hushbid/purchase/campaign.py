@@ -20,7 +20,16 @@ from hushbid.purchase.strata_section import Stratification
 
 _RESULTS = (
     *(f"{table}.{end}" for table in ("decisions", "payments") for end in ENDINGS),
-    *("estimate.json", "report.html", "record.json", "outcome.json", "summary.json", "decided.json"),
+    *(
+        "estimate.json",
+        "report.html",
+        "record.json",
+        "record",
+        "outcome.json",
+        "outcome",
+        "summary.json",
+        "decided.json",
+    ),
 )
 
 

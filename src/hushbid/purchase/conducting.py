@@ -18,11 +18,12 @@ from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
 from hushbid.purchase.campaign import Campaign, DataSource
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of
+from hushbid.purchase.deciding import LARGEST_HERE, Decided, Step, Wanted, decide, record_of
 from hushbid.purchase.people import Delivered, People, Reading, read_answers, read_data
 from hushbid.purchase.releasing import Asked, Place, answer_from, stamps_of
 from hushbid.purchase.results import Purchase
-from hushbid.purchase.writing import Names, notes_of, page_of, write_documents, write_tables
+from hushbid.purchase.writing import Names, notes_of, page_of, stage_on_engine, write_documents, write_tables
+from hushbid.record.folder import require_table_library
 from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
 
@@ -54,10 +55,11 @@ def conduct(
         _refuse_other_table(wanted)
     names = None if wanted.folder is None else Names.of(wanted, wanted.folder, reading)
     if names is not None and not force:
-        refuse_existing([names.last])
+        refuse_existing([*names.last])
     # buy; from here on files wait under temporary names and appear together
     with Staging(force=force, folder=wanted.folder) as files:
         bought = _read_and_decide(wanted, reading, files, names, step)
+        require_table_library(bought.decided.figures.people)
         step("releasing")
         found = Found()
         if wanted.data is not None and bought.decided.figures.active:
@@ -113,7 +115,7 @@ def complete(
 
         audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
     step("writing")
-    record, page, paths = None, None, list[Path]()
+    record, record_hash, unrecorded, page, paths = None, None, "", None, list[Path]()
     # the report is computed beside; tables come first, which Python's lock does not hold up
     with ThreadPoolExecutor(max_workers=1) as beside:
         if names is not None and everybody is not None and campaign.data is not None:
@@ -124,6 +126,11 @@ def complete(
         if everybody is not None:
             release = None if answer is None else answer.release
             record = record_of(everybody, decided.origin, release, stamps=stamps, notes=notes_of(campaign, answer))
+            record_hash = record.hash
+        elif names is not None and bought.priced is not None:
+            staged = stage_on_engine(files, names.record, campaign, decided, bought.priced, answer, stamps)
+            paths += [] if staged.path is None else [staged.path]
+            record_hash, unrecorded = staged.hash, staged.reason
         if names is not None:
             paths += write_documents(files, names, campaign, decided, answer, record, stamps, page)
     return Purchase(
@@ -131,6 +138,8 @@ def complete(
         decided=decided,
         answer=answer,
         record=record,
+        record_hash=record_hash,
+        unrecorded=unrecorded,
         stamps=tuple(stamps),
         strangers=found.strangers,
         missing=found.missing,
@@ -171,11 +180,11 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
     from hushbid.purchase.on_engine import count_on_engine, decide_here, price_on_engine, write_decisions
 
     found = count_on_engine(wanted, reading, step)
-    if found.table.people <= LARGEST_RECORD:
+    if found.table.people <= LARGEST_HERE:
         here = decide_here(found, None if campaign.data is None else campaign.data.names)
         return Bought(decided=here.decided, delivered=here.delivered)
     if names is None:
-        told = f"folder must be given: decisions about more than {LARGEST_RECORD:,} people are written by the engine."
+        told = f"folder must be given: decisions about more than {LARGEST_HERE:,} people are written by the engine."
         raise InputError(told, field="folder")
     priced = price_on_engine(found)
     paid = write_decisions(priced, files, names.decisions, wanted, step, synthetic=campaign.synthetic)

@@ -3,15 +3,14 @@
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from hushbid.allocation import Accuracy, Budget, HardBudget, Price
+from hushbid.allocation import Budget, HardBudget
 from hushbid.common import numbers
 from hushbid.common.money import Currency, Money, in_units, money_at_most
 from hushbid.common.numbers import figure
-from hushbid.common.staging import Write
 from hushbid.common.tables import Raw
 from hushbid.disclosure import Release
 from hushbid.errors import InputError
@@ -26,8 +25,9 @@ from hushbid.record import Record
 Step = Callable[[str], object]
 """Told what is done next."""
 
-LARGEST_RECORD = 1_000_000
-"""Above so many people an engine does not take everybody to one place: there is a summary, no record and no report."""
+LARGEST_HERE = 1_000_000
+"""Above so many people an engine does not take everybody to one place: it writes decisions and record itself, and
+there is no report."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +178,8 @@ class Decided:
         )
         if isinstance(self.market.goal, Budget):
             facts |= {"rounding_reserve": self.market.goal.reserve}
+            if self.market.goal.planned is not None:
+                facts |= {"planned_price": asdict(self.market.goal.planned)}
         if self.everybody is not None and self.everybody.outcome.flags:
             facts |= {"flags": list(self.everybody.outcome.flags)}
         if self.market.survey is not None:
@@ -268,13 +270,13 @@ def record_of(
         groups=everybody.people.groups,
         money=everybody.money,
         stamps=stamps,
-        notes=[f"prior: {json.dumps(dict(origin), sort_keys=True)}", *notes],
+        notes=[prior_note(origin), *notes],
     )
 
 
-def record_writer(record: Record) -> Write:
-    """A function that writes a record to an open file."""
-    return lambda file: file.write(record.to_bytes())
+def prior_note(origin: Mapping[str, Any]) -> str:
+    """Return how a record notes where the prior comes from."""
+    return f"prior: {json.dumps(dict(origin), sort_keys=True)}"
 
 
 def decided_text(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:
@@ -344,7 +346,7 @@ def _cap_in_words(facts: Mapping[str, Any], currency: Currency, market: Market) 
     what, it = ("People's limits on privacy loss cost", "them")
     if market.max_privacy_loss is not None:
         what, it = "The cap on privacy loss costs", "it"
-    if isinstance(market.goal, (Price, Accuracy)):
+    if market.stated_goal.costs_money:
         return f"{what} {currency.text_of(facts['cap_cost'])} against the optimum without {it}."
     without = math.sqrt(max(facts["worst_standard_error"] ** 2 - facts["cap_cost"], 0.0))
     related = " at worst" if market.max_correlation > 0.0 else ""

@@ -1,12 +1,12 @@
 """Decisions about people in tables that need not fit in memory, made and written by an engine.
 
 An engine reads Parquet, files or folders, frames and clusters, and writes Parquet. What is written is counted and
-checked under a temporary name, and only then takes its own. Up to `hushbid.purchase.deciding.LARGEST_RECORD` people can
+checked under a temporary name, and only then takes its own. Up to `hushbid.purchase.deciding.LARGEST_HERE` people can
 be taken here instead: the engine then only reads them, and decisions, record and report are made as in memory.
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -14,14 +14,17 @@ from typing import Any
 from hushbid.common.arrays import id_texts
 from hushbid.common.money import with_rounding
 from hushbid.common.staging import Staging
+from hushbid.disclosure import Release
 from hushbid.engine.delivered import DataNames, data_columns
 from hushbid.engine.everybody import everybody
 from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.engine.pricing import CountedTable, Priced, count
+from hushbid.engine.recording import Recorded, not_recorded, write_record
 from hushbid.errors import InputError
-from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide_about
+from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide_about, prior_note
 from hushbid.purchase.people import Delivered, People, Reading, rows_of
 from hushbid.purchase.spending import refuse_above_spending_limit
+from hushbid.record.folder import place_of_folder
 
 PASSES = 10
 """Steps of the progress bar, at most: six to decide, one each for ids, pilot, writing and counting."""
@@ -157,6 +160,51 @@ def write_to_address(priced: Priced, url: str, wanted: Wanted, step: Step, *, fo
     with moved(url, force=force) as temporary:
         priced.write(frame, temporary)
         return _counted(temporary, priced, wanted, step)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Staged:
+    """A record that waits for its name."""
+
+    path: Path | None = None
+    """Where it will be; None if there is none."""
+
+    hash: str | None = None
+    reason: str = ""
+    """Why there is none."""
+
+
+def stage_record(
+    files: Staging,
+    path: Path,
+    priced: Priced,
+    decided: Decided,
+    *,
+    group: str | None,
+    data: DataNames = None,
+    release: Release | None = None,
+    stamps: Sequence[str],
+    notes: Sequence[str] = (),
+) -> Staged:
+    """Stage the record of people who stay with the engine."""
+    reason = not_recorded(priced, release)
+    if reason:
+        return Staged(reason=reason)
+    found = list[str]()
+    recorded = Recorded(
+        currency=decided.currency,
+        total_minor=decided.total_minor,
+        group=group,
+        data=data,
+        release=release,
+        stamps=stamps,
+        notes=[prior_note(decided.origin), *notes],
+    )
+    place = place_of_folder(path)
+    files.make(place, lambda folder: found.append(write_record(priced, folder, recorded)))
+    if path != place:
+        files.remove(path)
+    return Staged(path=place, hash=found[0])
 
 
 def _counted(place: str | Path, priced: Priced, wanted: Wanted, step: Step) -> Paid:

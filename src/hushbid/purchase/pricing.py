@@ -5,18 +5,19 @@ from pathlib import Path
 from hushbid.common.staging import STREAM, Staging
 from hushbid.common.tables import table_writer
 from hushbid.engine.opening import is_url, refuse_existing_address
-from hushbid.errors import InputError
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Step, Wanted, decide, record_of, record_writer
+from hushbid.purchase.deciding import Decided, Step, Wanted, decide, record_of
 from hushbid.purchase.on_engine import (
     PASSES,
     count_on_engine,
     decide_here,
     price_on_engine,
+    stage_record,
     write_decisions,
     write_to_address,
 )
 from hushbid.purchase.people import Reading
 from hushbid.purchase.releasing import stamps_of
+from hushbid.record.folder import needs_folder
 
 
 def steps_of(reading: Reading) -> int:
@@ -38,31 +39,31 @@ def price_people(
             if out != STREAM and decided.everybody is not None:
                 files.add(out, table_writer(out, decided.everybody.columns()))
         else:
-            decided = _on_engine(wanted, reading, files, out=out, recorded=record is not None, force=force, step=step)
+            decided = _on_engine(wanted, reading, files, out=out, record=record, force=force, step=step)
         if record is not None and decided.everybody is not None:
             whole = record_of(decided.everybody, decided.origin, None, stamps=stamps_of(decided))
-            files.add(record, record_writer(whole))
+            whole.stage(files, record)
     return decided
 
 
 def _on_engine(
-    wanted: Wanted, reading: Reading, files: Staging, *, out: str, recorded: bool, force: bool, step: Step
+    wanted: Wanted, reading: Reading, files: Staging, *, out: str, record: Path | None, force: bool, step: Step
 ) -> Decided:
     if is_url(out) and not force:
         refuse_existing_address(out, reading.engine)
 
     found = count_on_engine(wanted, reading, step)
-    if recorded and found.table.people > LARGEST_RECORD:
-        raise InputError(
-            f"A record is written for at most {LARGEST_RECORD:,} people, and there are {found.table.people:,}:"
-            " leave it out, or read everybody into memory."
-        )
-    here = decide_here(found) if recorded else None
+    kept = needs_folder(found.table.people)
+    here = decide_here(found) if record is not None and not kept else None
     if here is not None and not is_url(out):
         files.add(out, table_writer(out, here.everybody.columns()))
         return here.decided
     priced = price_on_engine(found)
     if is_url(out):
         paid = write_to_address(priced, out, wanted, step, force=force)
-        return found.decided(priced, paid) if here is None else here.decided
-    return found.decided(priced, write_decisions(priced, files, Path(out), wanted, step))
+        decided = found.decided(priced, paid) if here is None else here.decided
+    else:
+        decided = found.decided(priced, write_decisions(priced, files, Path(out), wanted, step))
+    if record is not None and here is None:
+        stage_record(files, record, priced, decided, group=wanted.group, stamps=stamps_of(decided))
+    return decided

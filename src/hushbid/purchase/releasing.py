@@ -16,7 +16,7 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray, id_texts, rows_text
 from hushbid.common.documents import parsed
-from hushbid.common.staging import Staging
+from hushbid.common.staging import Staging, refuse_existing
 from hushbid.disclosure import Answer, release_once, release_synthetic
 from hushbid.disclosure.ledger.once import Named
 from hushbid.disclosure.ledger.question import LAST_WAVE, as_question
@@ -25,11 +25,12 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.errors import AlreadyReleased, InputError, RecordError
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
-from hushbid.purchase.deciding import Decided, Step, record_writer
+from hushbid.purchase.deciding import Decided, Step
 from hushbid.purchase.notices import as_stamp, late_notice, release_notes, wave_notices
 from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
 from hushbid.purchase.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record, read
+from hushbid.record.folder import present
 
 _INFINITE = "infinite privacy loss accepted"
 _SYNTHETIC = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
@@ -85,7 +86,8 @@ class Place:
     def refuse_other_estimate(self, asked: Asked, bids: FloatArray, ids: Sequence[str] | None) -> None:
         """Refuse to replace a record of an estimate that the ledger, perhaps a new one, does not know."""
         try:
-            found = None if self.record is None else read(self.record)
+            there = None if self.record is None else present(self.record)
+            found = None if there is None else read(there)
         except (OSError, RecordError):  # there is none, or none that can be read
             return
         if found is None or found.release is None or is_synthetic(found):
@@ -94,7 +96,7 @@ class Place:
         same = ids is not None and found.ids is not None and set(ids) == set(id_texts(found.ids))
         same = same or np.array_equal(np.sort(bids), np.sort(found.outcome.bids))
         if same and (as_question(question), wave) == (as_question(asked.question), asked.wave):
-            raise self._unknown(self.record, asked)
+            raise self._unknown(there, asked)
 
     def refuse_other_summary(self, asked: Asked, people: int) -> None:
         """The same where a summary takes the place of a record."""
@@ -318,6 +320,8 @@ def release_recorded(
         accept_infinite_loss=accept_infinite_loss,
         late=late,
     )
+    if not force:
+        refuse_existing([record.place(out)])
     if record.release is not None:
         answer = Answer(release=record.release, before=True, late=(), waves_before=0)
         return Released(answer=answer, asked=asked, record=record, path=None, level=level)
@@ -333,8 +337,8 @@ def release_recorded(
     notes = release_notes(asked.wave, answer.waves_before, len(answer.late), asked.late, synthetic=asked.synthetic)
     whole = record.with_release(answer.release, stamps=_stamps_of_release(record, asked, answer), notes=notes)
     with Staging(force=force) as files:
-        files.add(out, record_writer(whole))
-    return Released(answer=answer, asked=asked, record=whole, path=out, level=level, data_notes=found.notes)
+        path = whole.stage(files, out)
+    return Released(answer=answer, asked=asked, record=whole, path=path, level=level, data_notes=found.notes)
 
 
 def _delivered(

@@ -20,7 +20,7 @@ from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.cards import fewest_bought_from
 from hushbid.purchase.campaign import Campaign
-from hushbid.purchase.deciding import LARGEST_RECORD, Decided, Everybody
+from hushbid.purchase.deciding import LARGEST_HERE, Decided, Everybody
 from hushbid.purchase.notices import stratum_notice
 from hushbid.purchase.strata_together import DecidedByStratum
 from hushbid.purchase.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
@@ -46,7 +46,13 @@ class Purchase:
     """The estimate and how it came about; None if there is none."""
 
     record: Record | None
-    """None if an engine kept so many people's figures to itself."""
+    """None if an engine kept so many people's figures to itself: it is in the folder only."""
+
+    record_hash: str | None
+    """The hash of the record; None if there is none."""
+
+    unrecorded: str
+    """Why there is no record, in a sentence; empty if there is one."""
 
     stamps: tuple[str, ...]
     """What record and summary say of safeguards that were overridden."""
@@ -115,7 +121,8 @@ class Purchase:
         facts["stamps"] = list(self.stamps)
         if self.record is not None:
             facts["audits_failed"] = self.failed
-            facts["record_hash"] = self.record.hash
+        if self.record_hash is not None:
+            facts["record_hash"] = self.record_hash
         facts["reading_notes"] = list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes]))
         facts["files"] = [str(path) for path in self.files]
         return facts
@@ -152,8 +159,10 @@ class Purchase:
             lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
         where = "summary" if self.on_engine else "record"
         lines += [f"STAMPED in the {where}: {stamp}." for stamp in self.stamps]
+        if self.unrecorded:
+            lines.append(self.unrecorded)
         if self.record is None and self.decided.everybody is None:
-            lines.append(f"No record and no report: an engine writes them for at most {LARGEST_RECORD:,} people.")
+            lines.append(f"No report and no audits: an engine has them for at most {LARGEST_HERE:,} people.")
         return [one for told in lines for one in told.splitlines()]
 
     def _repr_html_(self) -> str:
@@ -258,7 +267,7 @@ def strangers_text(count: int) -> str:
 
 
 def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:
-    """The figures that are not about one person, in a file; above `LARGEST_RECORD` people in the place of a record."""
+    """The figures that are not about one person, in a file."""
     return {
         "format": "hushbid summary",
         "version": 2,
@@ -270,7 +279,7 @@ def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps:
         "question": campaign.question,
         "stamps": list(stamps),
         "notices": [*_part_of(campaign), *campaign.notices],
-        "record": {"written": decided.everybody is not None, "most_people": LARGEST_RECORD},
+        "report": {"written": decided.everybody is not None, "most_people": LARGEST_HERE},
         "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
     }
 

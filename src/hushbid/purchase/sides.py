@@ -23,9 +23,9 @@ from hushbid.purchase.deciding import Decided, Everybody, decide
 from hushbid.purchase.people import AT_ONCE, People
 from hushbid.questions import Choice
 from hushbid.record import Record
+from hushbid.record.folder import DOCUMENT, present
 
-_RECORD = "record.json"
-_KINDS = f"a campaign file (.toml), a record (.json) or a folder that holds {_RECORD}"
+_KINDS = f"a campaign file (.toml), a record (.json) or a folder that holds {DOCUMENT}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -74,10 +74,13 @@ def side_of(path: Path) -> Side:
     """The campaign of a file, a record, or a folder that holds one."""
     if path.suffix == ".toml" and not path.is_dir():
         return _of_file(path)
-    if path.is_dir() and not (path / _RECORD).exists():
-        raise InputError(f"{path} holds no {_RECORD}: compare takes {_KINDS}.", field="files")
-    if path.is_dir() or path.suffix == ".json":
-        return _of_record(path / _RECORD if path.is_dir() else path, str(path))
+    if path.is_dir():
+        found = path if (path / DOCUMENT).exists() else present(path / DOCUMENT)
+        if not found.exists():
+            raise InputError(f"{path} holds no {DOCUMENT}: compare takes {_KINDS}.", field="files")
+        return _of_record(found, str(path))
+    if path.suffix == ".json":
+        return _of_record(path, str(path))
     raise InputError(f"{path} must be {_KINDS}.", field="files")
 
 

@@ -18,16 +18,18 @@ from hushbid.common.tables import Raw, table_writer
 from hushbid.disclosure import Answer
 from hushbid.languages import Sentence
 from hushbid.purchase.campaign import Campaign
-from hushbid.purchase.deciding import Decided, Everybody, record_writer
+from hushbid.purchase.deciding import Decided, Everybody
 from hushbid.purchase.notices import SIMULATED, SYNTHETIC, release_notes, stratum_note, stratum_notice, wave_notices
 from hushbid.purchase.people import Reading
 from hushbid.purchase.releasing import asked_notes
 from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
+from hushbid.record.folder import place_of_folder
 from hushbid.report import AuditLine, Report, build_report, render_report
 
 if TYPE_CHECKING:
     from hushbid.engine import Priced
+    from hushbid.purchase.on_engine import Staged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,9 +60,9 @@ class Names:
         )
 
     @property
-    def last(self) -> Path:
-        """Where it is, all are."""
-        return self.summary or self.record
+    def last(self) -> tuple[Path, ...]:
+        """Where one of these is, all are."""
+        return (self.record, place_of_folder(self.record)) if self.summary is None else (self.summary,)
 
 
 def write_tables(
@@ -104,14 +106,38 @@ def write_documents(
     if record is not None:
         if page is not None:
             paths.append(names.report)
-            written = _rendered(page.result(), record).encode()
+            written = _rendered(page.result(), record, record.place(names.record).name).encode()
             files.add(names.report, lambda file: file.write(written))
-        paths.append(names.record)
-        files.add(names.record, record_writer(record))
+        paths.append(record.stage(files, names.record))
     if names.summary is not None:
         paths.append(names.summary)
         files.add(names.summary, _json_writer(summary(campaign, decided, answer, stamps)))
     return paths
+
+
+def stage_on_engine(
+    files: Staging,
+    path: Path,
+    campaign: Campaign,
+    decided: Decided,
+    priced: "Priced",
+    answer: Answer | None,
+    stamps: list[str],
+) -> "Staged":
+    """Stage the record of people whom an engine kept."""
+    from hushbid.purchase.on_engine import stage_record  # engines are loaded where one is asked for
+
+    return stage_record(
+        files,
+        path,
+        priced,
+        decided,
+        group=campaign.bids.group,
+        data=None if campaign.data is None else campaign.data.names,
+        release=None if answer is None else answer.release,
+        stamps=stamps,
+        notes=notes_of(campaign, answer),
+    )
 
 
 def _write_payments_on_engine(
@@ -164,8 +190,8 @@ def page_of(
     )
 
 
-def _rendered(report: Report, record: Record) -> str:
-    return str(render_report(replace(report, verify=replace(report.verify, record_hash=record.hash))))
+def _rendered(report: Report, record: Record, name: str) -> str:
+    return str(render_report(replace(report, verify=replace(report.verify, record_name=name, record_hash=record.hash))))
 
 
 def notes_of(campaign: Campaign, answer: Answer | None) -> list[str]:

@@ -11,13 +11,20 @@ from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import Event
 from hushbid.receipts.receipt import Receipt
 from hushbid.record import Record
+from hushbid.record.folder import is_in_folder
 
 Document = Record | Receipt | KeyList | list[Event]
 
 
 def read_document(path: str | Path) -> Document:
-    """A record, a receipt, a list of keys, or the events of a log; decompressed if the name ends in ``.gz``."""
-    return document_of(read_content(Path(path)), str(path))
+    """A record, a receipt, a list of keys, or the events of a log; decompressed if the name ends in ``.gz``.
+
+    A folder is a record of very many people.
+    """
+    place = Path(path)
+    if is_in_folder(place):
+        return record.read(place)
+    return document_of(read_content(place), str(path))
 
 
 def document_of(text: bytes, name: str) -> Document:

@@ -11,7 +11,7 @@ from tests.server.api.support import Live
 from tests.server.pages.support import Watched, watched
 from tests.server.support import Play, opened
 
-PATIENCE = 30_000
+PATIENCE = 120_000
 
 
 @pytest.fixture

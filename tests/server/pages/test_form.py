@@ -18,6 +18,7 @@ from hushbid.server.domain.settings import CampaignSettings
 from hushbid.server.pages import settings_form
 from hushbid.server.pages.codes import CODES
 from hushbid.server.pages.form_goal import PRIVACY, RELATIONS
+from hushbid.server.pages.form_options import unavailable
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_questions import pressed
 from hushbid.server.pages.numbers import Writing
@@ -31,7 +32,6 @@ SURVEY = (
     YesNo(name="Do you smoke?", importance=2.5),
     Choice(name="Shift", answers=("days", "nights", "no answer")),
 )
-LOCAL = {"setting": "local", "goal": "accuracy", "q-0-error": "0.5"}
 FULL: dict[str, Any] = {
     "single_visit": True,
     "consent": Consent(controller="Sleep Lab\nMain St 1", contact="a@x.org", purpose="x", texts={"de": "Guten Tag"}),
@@ -72,13 +72,13 @@ def simple(**typed: str) -> Filled:
         {"bounds": None, "questions": SURVEY, "budget": 500_00, **FULL},
         {"bounds": None, "questions": SURVEY, "standard_error": (0.3, 0.07, 0.123456789), "max_privacy_loss": 2.0},
         {"bounds": None, "questions": SURVEY[:1], "budget": 500_00},
-        {"strata": {"shares": {"old": 0.335, "young": 0.665}}, "budget": 50_00, "max_privacy_loss": None},
+        {"strata": {"shares": {"old": 0.335, "young": 0.665}}, "budget": 50_00, "max_privacy_loss": 2.0},
         {"strata": {"contrast": {"old": 1, "young": -1}}},
-        {"setting": "local", "standard_error": 0.9, "max_privacy_loss": None},
+        {"setting": "local", "standard_error": 0.9, "max_privacy_loss": 2.0, "limits": False, "single_visit": False},
     ],
     ids=[
         *("plain", "money", "yen", "groups", "decimals", "two prices", "hard budget", "accuracy"),
-        *("survey", "accuracies", "a survey of one", "shares", "contrast", "uncapped"),
+        *("survey", "accuracies", "a survey of one", "shares", "contrast", "local accuracy"),
     ],
 )
 def test_settings_survive_the_form(write: Writing, changes: dict[str, Any]) -> None:
@@ -89,7 +89,6 @@ def test_settings_survive_the_form(write: Writing, changes: dict[str, Any]) -> N
     found = filled({**as_typed(given, write), "people": "5"}, write, least=2)
     assert found.problems == {}
     assert found.settings == given
-    assert found.uncapped == (given.max_privacy_loss is None)
 
 
 def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
@@ -117,7 +116,7 @@ def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
         ({"goal": "cost", "buyer_weight": "0"}, "buyer_weight"),
         ({"budget": "1.005"}, "budget"),
         ({"budget": "-3"}, "budget"),
-        ({"setting": "local"}, "budget"),
+        ({"setting": "local", "never_exceed": "yes"}, "budget"),
         ({"relation": "own", "max_correlation": "1.5"}, "max_correlation"),
         ({"privacy": "own", "max_privacy_loss": "0"}, "max_privacy_loss"),
         ({"price_low": "6"}, "price_high"),
@@ -147,8 +146,6 @@ def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
         ({"title": "x" * 201}, "title"),
         ({"spending_limit": "0"}, "spending_limit"),
         # found by the settings themselves, and told in the form's words
-        ({**LOCAL, "prices": "text", "prior": "uniform:1,3"}, "relation"),
-        ({**LOCAL, "relation": "none"}, "price_high"),
         ({"setting": "local", "q-0-kind": "yes_no", "goal": "cost", "buyer_weight": "5"}, "relation"),
     ],
 )
@@ -167,7 +164,6 @@ def test_a_problem_is_told_at_its_field_in_either_language(typed: dict[str, str]
 
 
 def test_all_problems_are_found_at_once() -> None:
-    assert set(simple(**LOCAL).problems) == {"price_high", "relation"}
     found = read({"title": "", "q-0-name": "", "budget": "much", "price_low": "", "payout_days": "x", "currency": ""})
     assert set(found.problems) == {
         *("title", "q-0-name", "q-0-low", "q-0-high", "budget", "price_low", "payout_days", "currency")
@@ -203,6 +199,23 @@ def test_only_the_number_of_the_chosen_goal_is_meant() -> None:
     found = simple(goal="cost", budget="x", buyer_weight="7").settings
     assert found is not None
     assert (found.stated, found.buyer_weight) == ("buyer_weight", 7.0)
+
+
+@pytest.mark.parametrize(
+    ("typed", "greyed"),
+    [
+        ({}, set()),
+        ({"strata": "2"}, {"never_exceed"}),
+        ({"setting": "local"}, {"never_exceed", "limits"}),
+        ({"setting": "local", "q-0-kind": "yes_no"}, {"never_exceed", "limits", "relation"}),
+    ],
+    ids=["central", "strata", "local", "yes or no"],
+)
+def test_what_does_not_go_with_what_is_typed_is_greyed_out_and_refused(typed: dict[str, str], greyed: set[str]) -> None:
+    here = {**first_form(EN), **SLEEP, **typed}
+    found = unavailable(here)
+    assert set(found) == greyed
+    assert all(EN.texts.coded(code).startswith("Not possible here") for code in found.values())
 
 
 def test_an_empty_form_says_what_is_missing_and_nothing_else() -> None:

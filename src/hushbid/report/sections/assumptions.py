@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Price
+from hushbid.allocation import Accuracy, Budget, Price
 from hushbid.common.numbers import at_most
 from hushbid.languages import noted
 from hushbid.mechanism import Market
@@ -330,11 +330,20 @@ def _goal(market: Market) -> Assumption:
         "budget": say("If the prior is wrong, payments come to more or less on average. The truth stays the best bid."),
         "hard_budget": say("If the prior is wrong, more of the budget is left, or the error is larger than need be."),
     }
+    stated = each[goal.kind]
+    if isinstance(goal, Budget) and goal.planned is not None:
+        stated = say(
+            "{stated} No exact rule for it is truthful here, so the purchase is for a price of {price} per unit of"
+            " squared error, planned for everybody who was asked: it costs {mean} on average over draws, with a"
+            " standard error of {error}. Limits that people state are in no draw, and may make it more.",
+            stated=stated,
+            price=number(goal.planned.price, 4),
+            mean=number(goal.planned.mean, 4),
+            error=number(goal.planned.standard_error, 2),
+        )
     return Assumption(
         title=say("What the buyer stated"),
-        text=say(
-            "{stated} People themselves do not care about the estimate, so nobody ever pays.", stated=each[goal.kind]
-        ),
+        text=say("{stated} People themselves do not care about the estimate, so nobody ever pays.", stated=stated),
         if_wrong=wrong[goal.kind],
     )
 

@@ -22,6 +22,7 @@ from hushbid.server.pages import pictures
 from hushbid.server.pages.carrying import log_in_with
 from hushbid.server.pages.forecast_words import Forecast, forecast_words
 from hushbid.server.pages.form_goal import OWN, PRIVACY, RELATIONS
+from hushbid.server.pages.form_options import unavailable
 from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
 from hushbid.server.pages.form_questions import KINDS, PARTS, pressed, question_count, stratum_count
 from hushbid.server.pages.numbers import Unreadable
@@ -261,6 +262,7 @@ async def _page(visit: Visit, sheet: Sheet) -> Response:
         privacy=PRIVACY,
         relations=RELATIONS,
         own=OWN,
+        unavailable=unavailable(typed),
         p=problems,
         open={part: any(name.startswith(fields) for name in problems) for part, fields in _OPEN.items()},
         forecast=forecast,
@@ -313,7 +315,7 @@ async def _forecast(visit: Visit, typed: Mapping[str, str], *, wanted: Any = lam
         return Forecast(problem=told(refused, typed, visit.texts)[1])
     if found is None:
         return Forecast()
-    return forecast_words(visit, settings, *found, uncapped=given.uncapped)
+    return forecast_words(visit, settings, *found)
 
 
 def _named(typed: Mapping[str, str]) -> dict[str, str]:

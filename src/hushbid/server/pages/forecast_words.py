@@ -34,20 +34,10 @@ class Forecast:
     """The numbers behind the sentences, by the place that shows them; empty if there are none."""
 
 
-def forecast_words(
-    visit: Visit, settings: CampaignSettings, preview: Preview | None, found: WhatIf, *, uncapped: bool
-) -> Forecast:
+def forecast_words(visit: Visit, settings: CampaignSettings, preview: Preview | None, found: WhatIf) -> Forecast:
     """Sentences, the error of each question, and the numbers behind them."""
     words = _Words(visit, settings)
     sentences = words.sentences(found)
-    if uncapped:
-        sentences.append(
-            visit.texts(
-                "No limit on the privacy loss can be kept here. From goal and prices follows: somebody who"
-                " gives an answer even odds can become at most {sure} sure of it.",
-                sure=visit.write.sure(settings.largest_loss),
-            )
-        )
     errors: list[tuple[str, str]] = []
     if settings.questions and found.errors is not None:
         errors = [

@@ -2,7 +2,7 @@
 
 The goal is asked in the words of a buyer: *I can spend* so much (on average, or never more), *I need this accuracy*, or
 *an error costs me* so much. Privacy and protection are asked for in three degrees each, with a number of one's own for
-experts. Where no largest loss can be kept (`CampaignSettings.max_privacy_loss`), what is chosen here is left out.
+experts.
 """
 
 from collections.abc import Mapping

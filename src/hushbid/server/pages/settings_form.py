@@ -2,8 +2,8 @@
 
 The parts of the form: `form_questions` what is asked, `form_goal` what the buyer has, `form_prices` what people may ask
 for; the rest is here. A form is read as a whole (`filled`): every field that is wrong is named, in the words of the
-page's language. What is typed where it does not count (the number of another goal, one visit where noise is added in
-browsers) is left aside, and kept.
+page's language. What is typed where it does not count (the number of another goal, one visit or limits where noise is
+added in browsers) is left aside, and kept.
 """
 
 from collections.abc import Mapping
@@ -18,6 +18,7 @@ from hushbid.server.domain.settings import LEAST_PEOPLE, MOST_DAYS, MOST_PEOPLE,
 from hushbid.server.domain.text import LONGEST
 from hushbid.server.pages import form_goal, form_prices
 from hushbid.server.pages.form_goal import goal_typed, read_goal, read_protection
+from hushbid.server.pages.form_options import unavailable
 from hushbid.server.pages.form_prices import prices_typed, read_prior
 from hushbid.server.pages.form_questions import (
     empty_question,
@@ -102,9 +103,6 @@ class Filled:
     problems: dict[str, str] = field(default_factory=dict)
     """Sentences by field; under ``form`` what concerns none in particular."""
 
-    uncapped: bool = False
-    """Whether the largest privacy loss that was chosen had to be left out, because none can be kept."""
-
 
 def typed_fields(sent: Mapping[str, str]) -> dict[str, str]:
     """The fields that the form has, and no others."""
@@ -157,7 +155,7 @@ def filled(
     people = form.whole("people", 1, MOST_PEOPLE)
     values["minimum_people"] = form.whole("minimum_people", least, MOST_PEOPLE)
     values["single_visit"] = form.ticked("single_visit") and not local
-    limits = form.ticked("limits") and not local
+    values["limits"] = form.ticked("limits") and "limits" not in unavailable(typed)
     currency, decimals = form.given("currency"), form.whole("decimals", 0, MOST_DECIMALS)
     if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
         form.refuse("currency", "form.currency")
@@ -165,21 +163,13 @@ def filled(
     values |= read_goal(form, decimals, simple="questions" not in values)
     values["prior"] = read_prior(form)
     values |= read_protection(form)
-    if local and "standard_error" in values:
-        _refuse_what_a_local_accuracy_cannot_have(form, values)
     _read_rest(form, values)
     if now is not None:
         _refuse_what_cannot_open(form, values, people or 0, now)
     found = Filled(people=people or 0, problems=form.problems)
     if not form.problems:
-        _check(found, values, typed, write.texts, limits=limits)
+        _check(found, values, typed, write.texts)
     return found
-
-
-def _refuse_what_a_local_accuracy_cannot_have(form: Reading, values: Mapping[str, Any]) -> None:
-    """Where noise is added in browsers for a stated accuracy: protection."""
-    if values["max_correlation"]:
-        form.refuse(form_goal.field_of("max_correlation", form.typed), "refused_setting.max_correlation")
 
 
 def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], people: int, now: datetime) -> None:
@@ -219,23 +209,13 @@ def _read_rest(form: Reading, values: dict[str, Any]) -> None:
     values["retention_days"] = form.whole("retention_days", 0, MOST_DAYS)
 
 
-def _check(found: Filled, values: dict[str, Any], typed: Mapping[str, str], t: Texts, *, limits: bool) -> None:
-    """Let the settings check themselves, without a largest loss where none can be kept."""
-    refused: HushbidError | None = None
-    for uncapped in (False, True):
-        cap = {"max_privacy_loss": None, "limits": False} if uncapped else {"limits": limits}
-        try:
-            found.settings, found.uncapped = CampaignSettings.from_dict({**values, **cap}), uncapped
-            return
-        except HushbidError as problem:
-            # that none can be kept is told at its field; then what is told without one counts, unless it is needed
-            if refused is None or problem.field != "max_privacy_loss":
-                refused = problem
-            if problem.field not in ("max_privacy_loss", "limits"):
-                break
-    assert refused is not None
-    place, sentence = told(refused, typed, t)
-    found.problems[place] = sentence
+def _check(found: Filled, values: dict[str, Any], typed: Mapping[str, str], t: Texts) -> None:
+    """Let the settings check themselves."""
+    try:
+        found.settings = CampaignSettings.from_dict(values)
+    except HushbidError as problem:
+        place, sentence = told(problem, typed, t)
+        found.problems[place] = sentence
 
 
 def told(problem: HushbidError, typed: Mapping[str, str], t: Texts) -> tuple[str, str]:

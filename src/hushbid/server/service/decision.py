@@ -240,6 +240,7 @@ def _record(campaign: Campaign, bidders: list[Participant], *, invited: int | di
         currency=settings.currency,
         decimals=settings.decimals,
         notes=[f"campaign: {campaign.id}"],
+        in_one_file=True,  # it is kept in the database, and sent in one piece
     )
     # in whole coins, before anything is promised
     assert record.money is not None

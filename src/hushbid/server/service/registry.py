@@ -5,6 +5,7 @@ argument of a `Change` is the name by which crash tests know it. Addresses are c
 uses comes first.
 """
 
+from functools import partial
 from typing import Any
 
 from hushbid.server.domain.settings import CampaignSettings
@@ -30,6 +31,11 @@ from hushbid.server.service import release as releasing
 from hushbid.server.service.route import Route
 from hushbid.server.service.use_case import Background, Change, Read, Steps, Submission, UseCase
 
+_participant = partial(Route, by="secret")
+_newcomer = partial(Route, by="link")
+_analyst = partial(Route, by="analyst")
+_staff = partial(Route, by="staff")
+_anybody = partial(Route, by="anybody")
 _PAGE = ("limit", "cursor")
 
 
@@ -37,111 +43,74 @@ class UseCases:
     """The names of a running server's use cases."""
 
     # a participant's part, by the secret that a link was exchanged for
-    bid = Submission(
-        "bid",
-        participating.bid,
-        Route("PUT /participation/bid", by="secret", summary="Bid", body=bodies.Bid),
-    )
+    bid = Submission("bid", participating.bid, _participant("PUT /participation/bid", "Bid", body=bodies.Bid))
     deliver = Submission(
-        "delivery",
-        participating.deliver,
-        Route("PUT /participation/delivery", by="secret", summary="Deliver", body=bodies.Delivery),
+        "delivery", participating.deliver, _participant("PUT /participation/delivery", "Deliver", body=bodies.Delivery)
     )
-    participation = Read(participating.read_own, Route("GET /participation", by="secret", summary="Where do I stand?"))
-    menu = Read(participating.read_menu, Route("GET /participation/menu", by="secret", summary="What may I expect?"))
+    participation = Read(participating.read_own, _participant("GET /participation", "Where do I stand?"))
+    menu = Read(participating.read_menu, _participant("GET /participation/menu", "What may I expect?"))
     consent = Read(
         agreeing.read_consent,
-        Route("GET /participation/consent", by="secret", summary="What am I asked to agree to?", query=("language",)),
+        _participant("GET /participation/consent", "What am I asked to agree to?", query=("language",)),
     )
-    agree = Change(
-        "agree",
-        agreeing.agree,
-        Route("PUT /participation/agreement", by="secret", summary="Agree", body=bodies.Agreeing),
-    )
+    agree = Change("agree", agreeing.agree, _participant("PUT /participation/agreement", "Agree", body=bodies.Agreeing))
     agreed_to = Read(agreeing.read_agreed)
-    decline = Change(
-        "decline", participating.decline, Route("POST /participation/decline", by="secret", summary="Decline")
-    )
-    withdraw = Change(
-        "withdraw", participating.withdraw, Route("POST /participation/withdrawal", by="secret", summary="Withdraw")
-    )
-    payout = Steps(payouts.read_payout, Route("GET /participation/payout", by="secret", summary="Where am I paid?"))
+    decline = Change("decline", participating.decline, _participant("POST /participation/decline", "Decline"))
+    withdraw = Change("withdraw", participating.withdraw, _participant("POST /participation/withdrawal", "Withdraw"))
+    payout = Steps(payouts.read_payout, _participant("GET /participation/payout", "Where am I paid?"))
     state_payout = Change(
         "payout",
         payouts.state_payout,
-        Route("PUT /participation/payout", by="secret", summary="Say where to pay me", body=bodies.PayoutHandle),
+        _participant("PUT /participation/payout", "Say where to pay me", body=bodies.PayoutHandle),
     )
     remove_payout = Change(
         "payout",
         payouts.remove_payout,
-        Route("DELETE /participation/payout", by="secret", summary="Forget where to pay me", repeatable=True),
+        _participant("DELETE /participation/payout", "Forget where to pay me", repeatable=True),
     )
     export = Steps(participating.export)
     personal_account = Steps(
-        participating.personal_account,
-        Route("GET /participation/privacy-account", by="secret", summary="What have I given up?"),
+        participating.personal_account, _participant("GET /participation/privacy-account", "What have I given up?")
     )
 
     # a participant's devices
     enter = Submission(
         "enter",
         links.enter,
-        Route("PUT /participation/secret", by="link", summary="Exchange a link for a secret", body=bodies.Exchange),
+        _newcomer("PUT /participation/secret", "Exchange a link for a secret", body=bodies.Exchange),
     )
     leave = Change(
-        "leave",
-        links.leave,
-        Route("DELETE /participation/secret", by="secret", summary="Leave", status=204, repeatable=True),
+        "leave", links.leave, _participant("DELETE /participation/secret", "Leave", status=204, repeatable=True)
     )
     own_link = Change(
-        "own-link",
-        links.own_link,
-        Route("POST /participation/link", by="secret", summary="Make a link for another device"),
+        "own-link", links.own_link, _participant("POST /participation/link", "Make a link for another device")
     )
     require_open = Read(links.require_open)
-    devices = Read(links.devices, Route("GET /participation/devices", by="secret", summary="Where is my part open?"))
+    devices = Read(links.devices, _participant("GET /participation/devices", "Where is my part open?"))
     end_other_devices = Change(
-        "end-others",
-        links.end_others,
-        Route("DELETE /participation/devices", by="secret", summary="End all other devices"),
+        "end-others", links.end_others, _participant("DELETE /participation/devices", "End all other devices")
     )
 
     # the analyst, before a campaign opens
     draft = Change(
-        "draft",
-        drafts.draft,
-        Route("POST /campaigns", by="analyst", summary="Draft a campaign", body=CampaignSettings, status=201),
+        "draft", drafts.draft, _analyst("POST /campaigns", "Draft a campaign", body=CampaignSettings, status=201)
     )
     copy = Change(
         "copy",
         drafts.copy,
-        Route("POST /campaigns/{campaign}/copy", by="analyst", summary="Copy a campaign", body=bodies.Copy, status=201),
+        _analyst("POST /campaigns/{campaign}/copy", "Copy a campaign", body=bodies.Copy, status=201),
     )
     change = Change(
-        "change",
-        drafts.change,
-        Route("PUT /campaigns/{campaign}", by="analyst", summary="Change a draft", body=CampaignSettings),
+        "change", drafts.change, _analyst("PUT /campaigns/{campaign}", "Change a draft", body=CampaignSettings)
     )
-    discard = Change(
-        "discard",
-        drafts.discard,
-        Route("DELETE /campaigns/{campaign}", by="analyst", summary="Discard a draft", status=204),
-    )
+    discard = Change("discard", drafts.discard, _analyst("DELETE /campaigns/{campaign}", "Discard a draft", status=204))
     preview = Steps(
         drafts.look_ahead,
-        Route(
-            "POST /preview",
-            by="analyst",
-            summary="Look ahead without storing anything",
-            body=bodies.PreviewOf,
-            computes=True,
-        ),
+        _analyst("POST /preview", "Look ahead without storing anything", body=bodies.PreviewOf, computes=True),
     )
     preview_campaign = Steps(
         drafts.look_ahead_at,
-        Route(
-            "POST /campaigns/{campaign}/preview", by="analyst", summary="Look ahead", body=bodies.People, computes=True
-        ),
+        _analyst("POST /campaigns/{campaign}/preview", "Look ahead", body=bodies.People, computes=True),
     )
     sketch_menu = Steps(drafts.sketch_menu)
     answers_ahead = Steps(drafts.answers_ahead)
@@ -155,10 +124,9 @@ class UseCases:
     invite = Change(
         "invite",
         drafts.invite,
-        Route(
+        _analyst(
             "POST /campaigns/{campaign}/participants",
-            by="analyst",
-            summary="Invite people",
+            "Invite people",
             body=bodies.Invite,
             status=201,
             answers=bodies.Invitations,
@@ -168,116 +136,77 @@ class UseCases:
     remove = Change(
         "remove",
         removing.remove,
-        Route("DELETE /campaigns/{campaign}/participants/{participant}", by="analyst", summary="Remove somebody"),
+        _analyst("DELETE /campaigns/{campaign}/participants/{participant}", "Remove somebody"),
     )
     renew_link = Change(
         "renew",
         drafts.renew_link,
-        Route(
-            "POST /campaigns/{campaign}/links", by="analyst", summary="Renew a link", body=bodies.Renewal, status=201
-        ),
+        _analyst("POST /campaigns/{campaign}/links", "Renew a link", body=bodies.Renewal, status=201),
     )
     open = Background(
-        "open.start",
-        drafts.start_opening,
-        Route("POST /campaigns/{campaign}/open", by="analyst", summary="Open for bids", status=202),
+        "open.start", drafts.start_opening, _analyst("POST /campaigns/{campaign}/open", "Open for bids", status=202)
     )
 
     # the analyst, from the bids to the end
     close_bidding = Background(
         "allocation.start",
         decision.close_bidding,
-        Route("POST /campaigns/{campaign}/close-bidding", by="analyst", summary="Close bidding", status=202),
+        _analyst("POST /campaigns/{campaign}/close-bidding", "Close bidding", status=202),
     )
     release = Background(
         "release.start",
         releasing.release,
-        Route(
-            "POST /campaigns/{campaign}/release",
-            by="analyst",
-            summary="Release the estimate",
-            body=bodies.Releasing,
-            status=202,
-        ),
+        _analyst("POST /campaigns/{campaign}/release", "Release the estimate", body=bodies.Releasing, status=202),
     )
     mark_paid = Change(
         "payment",
         paying.mark_paid,
-        Route(
-            "POST /campaigns/{campaign}/payments",
-            by="analyst",
-            summary="Mark as paid",
-            body=bodies.Payees,
-            answers=bodies.Paid,
-        ),
+        _analyst("POST /campaigns/{campaign}/payments", "Mark as paid", body=bodies.Payees, answers=bodies.Paid),
     )
     mark_unpaid = Change(
         "payment",
         paying.mark_unpaid,
-        Route(
-            "POST /campaigns/{campaign}/unpaid",
-            by="analyst",
-            summary="Take marks as paid back",
-            body=bodies.Unpaying,
-            answers=bodies.Unpaid,
+        _analyst(
+            "POST /campaigns/{campaign}/unpaid", "Take marks as paid back", body=bodies.Unpaying, answers=bodies.Unpaid
         ),
     )
     payment_file = Steps(payouts.payment_file)
     close_campaign = Change(
-        "close",
-        ending.close,
-        Route("POST /campaigns/{campaign}/close", by="analyst", summary="Close a campaign", body=bodies.Closing),
+        "close", ending.close, _analyst("POST /campaigns/{campaign}/close", "Close a campaign", body=bodies.Closing)
     )
     cancel = Change(
         "cancel",
         ending.cancel,
-        Route("POST /campaigns/{campaign}/cancel", by="analyst", summary="Cancel a campaign", body=bodies.Cancelling),
+        _analyst("POST /campaigns/{campaign}/cancel", "Cancel a campaign", body=bodies.Cancelling),
     )
 
     # what analysts, auditors and the public see
-    campaigns = Read(
-        views_of.list_campaigns, Route("GET /campaigns", by="staff", summary="List campaigns", query=_PAGE)
-    )
-    campaign = Read(views_of.read_campaign, Route("GET /campaigns/{campaign}", by="staff", summary="Read a campaign"))
+    campaigns = Read(views_of.list_campaigns, _staff("GET /campaigns", "List campaigns", query=_PAGE))
+    campaign = Read(views_of.read_campaign, _staff("GET /campaigns/{campaign}", "Read a campaign"))
     participants = Read(
-        views_of.list_participants,
-        Route("GET /campaigns/{campaign}/participants", by="staff", summary="List participants", query=_PAGE),
+        views_of.list_participants, _staff("GET /campaigns/{campaign}/participants", "List participants", query=_PAGE)
     )
     jobs = Read(views_of.list_jobs)
     page_of_jobs = Read(
-        views_of.page_of_jobs,
-        Route("GET /campaigns/{campaign}/jobs", by="staff", summary="List background work", query=_PAGE),
+        views_of.page_of_jobs, _staff("GET /campaigns/{campaign}/jobs", "List background work", query=_PAGE)
     )
     job = Read(views_of.read_job)
     events = Read(views_of.list_events)
     page_of_events = Read(
         views_of.page_of_events,
-        Route(
-            "GET /campaigns/{campaign}/events",
-            by="staff",
-            summary="Read the log",
-            query=_PAGE,
-            answers=Page[bodies.Event],
-        ),
+        _staff("GET /campaigns/{campaign}/events", "Read the log", query=_PAGE, answers=Page[bodies.Event]),
     )
     record = Read(views_of.read_record)
     payments = Read(paying.payments)
     agreements = Read(agreeing.agreements)
-    account = Read(
-        paying.account,
-        Route("GET /campaigns/{campaign}/account", by="staff", summary="Read the account", computes=True),
-    )
+    account = Read(paying.account, _staff("GET /campaigns/{campaign}/account", "Read the account", computes=True))
     awaited = Read(paying.awaited)
     privacy_account = Read(
-        views_of.list_privacy_account,
-        Route("GET /privacy-account", by="staff", summary="Read the privacy account", query=_PAGE),
+        views_of.list_privacy_account, _staff("GET /privacy-account", "Read the privacy account", query=_PAGE)
     )
     checks = Steps(audits.checks)
     attacks = Steps(audits.attacks)
-    public = Read(
-        views_of.read_public,
-        Route("GET /campaigns/{campaign}/public", by="anybody", summary="What everybody may see"),
-    )
+    public = Read(views_of.read_public, _anybody("GET /campaigns/{campaign}/public", "What everybody may see"))
 
     # accounts
     users = Read(accounts.users)

@@ -20,12 +20,12 @@ class Route:
     address: str
     """A method and a path below the interface's prefix: ``POST /campaigns/{campaign}/copy``."""
 
+    summary: str
+    """A title for the interface's description, whose text is the use case's docstring."""
+
     _: KW_ONLY
     by: Role
     """Who may ask."""
-
-    summary: str
-    """A title for the interface's description, whose text is the use case's docstring."""
 
     body: type[Any] | None = None
     """What a request holds: an argument of that very class, or a `hushbid.server.service.bodies.Form` of arguments. It

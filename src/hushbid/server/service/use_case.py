@@ -93,8 +93,10 @@ class UseCase(ABC, Generic[Server, Asks]):
 
     @property
     def takes_key(self) -> bool:
-        """Return whether a request for it may carry an idempotency key."""
-        return False
+        """Return whether a request for it may carry an idempotency key: PUT states what is to be so, and needs none."""
+        route = self.route
+        once = route is not None and route.method in ("POST", "DELETE") and not route.repeatable
+        return once and isinstance(self, (Change, Background))
 
     @overload
     def __get__(self, server: None, owner: type) -> Self: ...
@@ -200,11 +202,6 @@ class Change(UseCase[HasDesk, Asked[P, T]], Generic[P, T]):
         self._name = name
         self._function = function
 
-    @property
-    def takes_key(self) -> bool:
-        """Return whether it is asked for by POST or DELETE, and is not repeatable."""
-        return _takes_key(self.route)
-
     def of(self, server: HasDesk) -> Asked[P, T]:
         """The change, which prepares nothing."""
         return Asked(self._name, self._operation, server.desk)
@@ -222,18 +219,9 @@ class Background(UseCase[Serves, Asked[P, JobView]], Generic[P]):
         super().__init__(function, route)
         self._change = Change(name, function)
 
-    @property
-    def takes_key(self) -> bool:
-        """Return whether it is asked for by POST or DELETE, and is not repeatable."""
-        return _takes_key(self.route)
-
     def of(self, server: Serves) -> Asked[P, JobView]:
         """The change, after which the work begins."""
         return replace(self._change.of(server), then=server.start)
-
-
-def _takes_key(route: Route | None) -> bool:
-    return route is not None and route.method in ("POST", "DELETE") and not route.repeatable
 
 
 @dataclass(frozen=True, slots=True)

@@ -92,6 +92,20 @@ CODES: dict[str, Wording] = {
     "ask.kind_choice": noted("one of several answers"),
     "strata_form.kind_shares": noted("an average by shares"),
     "strata_form.kind_contrast": noted("a difference (for experts: a weight of any sign for each)"),
+    "unavailable.never_exceed": noted(
+        "Not possible here: with strata, or with noise in people's browsers, fees and payments come to the amount on"
+        " average only."
+    ),
+    "unavailable.accuracy": noted(
+        "Not possible here: with strata and noise in people's browsers the best way to an accuracy is not known."
+    ),
+    "unavailable.limits": noted(
+        "Not possible here: with noise in people's browsers nobody can compute the best purchase for limits of each"
+        " person."
+    ),
+    "unavailable.relation": noted(
+        "Not possible here: for a single yes/no question and noise in people's browsers this protection is not proved."
+    ),
     "privacy.strong": noted("Strong privacy"),
     "privacy.medium": noted("Medium privacy"),
     "privacy.light": noted("Light privacy"),
