@@ -182,7 +182,7 @@ BEGUN_FIRST = (
     "tests/server/api/test_serve.py",
     "tests/server/pages/test_demo.py",
     "tests/e2e/test_pages.py",
-    "tests/notebook/test_tutorial.py",
+    "tests/display/test_tutorial.py",
     "tests/house/test_package.py",
 )
 """Files with the longest tests: begun late, one of them keeps a process busy after the others have ended."""

@@ -33,7 +33,7 @@ MODULES = (
     "hushbid.engine",
     "hushbid.report",
     "hushbid.report.plots",
-    "hushbid.notebook",
+    "hushbid.display",
     "hushbid.client",
     "hushbid.errors",
 )

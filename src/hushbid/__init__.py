@@ -6,7 +6,7 @@ promise exactly.
 
 In reading order, from the mathematics up:
 
-- `errors`, `common`, `languages`, `notebook`: what every layer uses: refusals, arrays, files, money, tables, sentences
+- `errors`, `common`, `languages`, `display`: what every layer uses: refusals, arrays, files, money, tables, sentences
 - `priors`, `estimation`: what is believed about people's prices; how accurate a weighted mean is
 - `questions`: what is asked, and how one privacy loss pays for all answers
 - `allocation`, `payments`: how much privacy to buy from whom; what to pay so that the truth is the best bid
@@ -31,8 +31,8 @@ __version__ = "0.1.0"
 
 # To publish a name, add it here and in __init__.pyi, which editors and type checkers read in the place of this file.
 _MODULES = (
-    *("allocation", "audit", "baselines", "client", "disclosure", "engine", "errors", "estimation", "mechanism"),
-    *("notebook", "payments", "priors", "purchase", "questions", "receipts", "record", "report", "verification"),
+    *("allocation", "audit", "baselines", "client", "disclosure", "display", "engine", "errors", "estimation"),
+    *("mechanism", "payments", "priors", "purchase", "questions", "receipts", "record", "report", "verification"),
 )
 _NAMES = {
     "hushbid.allocation": ("Accuracy", "Allocation", "Budget", "HardBudget", "Price", "allocate"),

@@ -5,11 +5,11 @@ from hushbid import audit as audit
 from hushbid import baselines as baselines
 from hushbid import client as client
 from hushbid import disclosure as disclosure
+from hushbid import display as display
 from hushbid import engine as engine
 from hushbid import errors as errors
 from hushbid import estimation as estimation
 from hushbid import mechanism as mechanism
-from hushbid import notebook as notebook
 from hushbid import payments as payments
 from hushbid import priors as priors
 from hushbid import purchase as purchase

@@ -59,7 +59,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     estimate = release(outcome, np.clip(rng.normal(7.5, 1.5, size=400), 0, 24), question="sleep")
     plan = plan_of(outcome)
     audits = [
-        check_privacy(plan, user=int(np.argmax(outcome.privacy_loss)), samples=2000),
+        check_privacy(plan, user=int(np.argmax(outcome.privacy_loss)), samples=2000, confidence=1 - 1e-7),
         check_accuracy(plan, rng=rng, repetitions=200),
     ]
     settings: dict[str, Any] = {

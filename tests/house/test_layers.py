@@ -26,7 +26,7 @@ LAYERS = (
     ("mechanism",),
     ("allocation", "payments", "disclosure"),
     ("estimation", "priors", "questions"),
-    ("notebook",),
+    ("display",),
     ("common", "languages"),
     ("errors",),
 )
@@ -47,7 +47,7 @@ SERVER = (
 
 # Who may import what from outside. The standard library, NumPy and SciPy are everybody's; all else is named.
 OUTSIDE = {
-    "IPython": {"notebook"},
+    "IPython": {"display"},
     "alembic": {"server"},
     "argon2": {"server"},
     "click": {"cli"},

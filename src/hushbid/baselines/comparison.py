@@ -31,10 +31,10 @@ from hushbid.common.arrays import FloatArray, as_count, as_floats
 from hushbid.common.numbers import people as so_many
 from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure.error import FEWEST_IN_CHART
+from hushbid.display import Table, card, pretty
 from hushbid.errors import BidError, HushbidError, InputError, MarketError
 from hushbid.languages import noted
 from hushbid.mechanism import Market, Population
-from hushbid.notebook import Table, card, pretty
 
 __all__ = ["Comparison", "ComparisonRow", "compare"]
 

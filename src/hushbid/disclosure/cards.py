@@ -6,7 +6,7 @@ from typing import Any
 
 from hushbid.common.numbers import decimals_for, fixed, is_unusable, level_text, number
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
-from hushbid.notebook import WITHHELD, Table, card
+from hushbid.display import WITHHELD, Table, card
 
 _UNUSABLE = "no usable result: "
 _PLANNED = (

@@ -18,9 +18,9 @@ from hushbid.disclosure.cards import release_card
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
+from hushbid.display import pretty
 from hushbid.errors import InputError, RecordError
 from hushbid.estimation import Setting
-from hushbid.notebook import pretty
 from hushbid.questions import Choice, Number, Question, question_from_dict
 
 FORMAT, VERSION = "hushbid release", 1

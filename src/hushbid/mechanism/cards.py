@@ -11,12 +11,12 @@ import numpy as np
 
 from hushbid.common.numbers import as_sentence, at_most, count, number, people, percent
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM, FEWEST_PEOPLE
+from hushbid.display import WITHHELD, Table, card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, is_less_exact
 from hushbid.mechanism.planning import Planned
 from hushbid.mechanism.summary import asked_words, error_words, nothing_words
 from hushbid.mechanism.survey import QuestionError
 from hushbid.mechanism.terms import Terms
-from hushbid.notebook import WITHHELD, Table, card
 from hushbid.priors.forms import prior_words
 from hushbid.questions import Choice, Number, Question
 

@@ -25,6 +25,7 @@ from hushbid.common.arrays import FloatArray, as_floats, rounded_sum
 from hushbid.common.codec import header_problem
 from hushbid.common.numbers import figure
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
+from hushbid.display import pretty
 from hushbid.errors import BidError, InputError, RecordError, UnknownFamily
 from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
@@ -46,7 +47,6 @@ from hushbid.mechanism.survey import (
 )
 from hushbid.mechanism.terms import Terms, as_prior
 from hushbid.mechanism.virtual_figures import FEWEST, drawn
-from hushbid.notebook import pretty
 from hushbid.priors import Grouped, Prior
 
 OUTCOME_VERSION = 3

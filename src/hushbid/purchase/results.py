@@ -15,10 +15,10 @@ from hushbid.common.tables import Library, Raw, frame_of
 from hushbid.disclosure import Answer, Release
 from hushbid.disclosure.cards import estimates_table
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
+from hushbid.display import WITHHELD, Table, card, pretty
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.cards import fewest_bought_from
-from hushbid.notebook import WITHHELD, Table, card, pretty
 from hushbid.purchase.campaign import Campaign
 from hushbid.purchase.deciding import LARGEST_HERE, Decided, Everybody
 from hushbid.purchase.notices import stratum_notice

@@ -9,7 +9,7 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray
 from hushbid.common.numbers import NBSP
-from hushbid.notebook import Table, card, pretty
+from hushbid.display import Table, card, pretty
 
 Verdict = Literal["holds", "fails", "incomplete"]
 Status = Literal["holds", "fails", "incomplete", "skipped"]

@@ -5,11 +5,11 @@ import pty
 import subprocess
 import sys
 
-from hushbid.notebook import progress
+from hushbid.display import progress
 
 PROGRAM = """
 import sys
-from hushbid.notebook import progress
+from hushbid.display import progress
 bar = progress("counting")
 for k in range(5):
     bar(k, 4)

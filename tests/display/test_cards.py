@@ -28,7 +28,7 @@ from hushbid import (
 )
 from hushbid.baselines import Comparison, compare
 from hushbid.common.numbers import at_most
-from hushbid.notebook import card
+from hushbid.display import card
 from hushbid.purchase import buy, run_campaign
 
 EVIL = "<script>alert('x')</script>&\u202e"

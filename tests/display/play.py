@@ -1,4 +1,4 @@
-"""Run a notebook in a kernel of this environment: ``python tests/notebook/play.py NOTEBOOK PLAYED [CODE ...]``.
+"""Run a notebook in a kernel of this environment: ``python tests/display/play.py NOTEBOOK PLAYED [CODE ...]``.
 
 In a process of its own, which takes the sockets to the kernel with it. Each ``CODE`` is a cell that is run at the end.
 """

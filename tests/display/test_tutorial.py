@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 NOTEBOOK = Path(__file__).parents[2] / "docs" / "tutorials" / "notebook.ipynb"
-HALF = "from hushbid.notebook import progress\nbar = progress('<b>half</b>')\nbar(1, 2)"
+HALF = "from hushbid.display import progress\nbar = progress('<b>half</b>')\nbar(1, 2)"
 DONE = "again = progress('all')\nagain(1, 2)\nagain(2, 2)"
 
 
