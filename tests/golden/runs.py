@@ -102,7 +102,7 @@ def fixed() -> Iterator[None]:
     """Within it, noise and versions are fixed, and nothing depends on the terminal."""
     from pkgutil import resolve_name
 
-    from hushbid import record
+    from hushbid.record import content
 
     real = importlib.metadata.Distribution.version
     version = property(lambda one: "0" if one.metadata["Name"] in _NOBODYS else real.__get__(one))
@@ -112,9 +112,9 @@ def fixed() -> Iterator[None]:
         mock.patch.object(platform, "python_version", return_value="0"),
         mock.patch.dict(os.environ, {"COLUMNS": "100", "LINES": "40"}),
     ):
-        record._installed.cache_clear()  # an earlier test may have looked them up
+        content._installed.cache_clear()  # an earlier test may have looked them up
         yield
-    record._installed.cache_clear()
+    content._installed.cache_clear()
 
 
 def arithmetic() -> str:
