@@ -389,3 +389,23 @@ def test_a_budget_that_is_spent_on_all_that_caps_allow_has_a_value_function() ->
             rise = higher.value - own.value
             assert (rise <= 0.1 * costs * own.loss * (1.0 + 1e-9)).all()
             assert (rise >= 0.1 * costs * higher.loss * (1.0 - 1e-9)).all()
+
+
+def test_where_a_budget_cannot_be_spent_a_dearer_person_gets_what_the_others_leave() -> None:
+    rng = np.random.default_rng(8)
+    for people, cap, slack in ((2, 0.3, 1.0001), (6, 0.5, 1.05), (27, 1.0, 3.0), (40, 0.02, 1.5)):
+        costs, variance = rng.uniform(1.0, 4.0, people), rng.uniform(0.05, 0.3, people)
+        how: dict[str, Any] = {"variance": variance, "goal": Budget(slack * cap * costs.sum()), "max_loss": cap}
+        rule = replies(costs, setting="central", **how)
+        rows, factors = np.repeat(np.arange(people), 4), np.tile([1.0, 1.5, 20.0, 1e4], people)
+        moved = costs[rows] * factors
+        found = rule.at(rows, moved)
+        for row, own, loss, mse in zip(rows, moved, found.loss, found.mse, strict=True):
+            again = allocate(np.where(np.arange(people) == row, own, costs), **how)
+            assert loss == pytest.approx(again.privacy_loss[row], rel=1e-9)
+            assert mse == pytest.approx(again.mse, rel=1e-11)
+        # the change of the value is the integral of the loss
+        grid = np.geomspace(costs[0], 1e3 * costs[0], 20_001)
+        along = rule.at(np.zeros(grid.size, dtype=np.intp), grid)
+        areas = np.cumsum(np.diff(grid) * (along.loss[1:] + along.loss[:-1]) / 2.0)
+        assert along.value[1:] - along.value[0] == pytest.approx(areas, rel=1e-5)

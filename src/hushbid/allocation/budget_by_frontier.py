@@ -47,6 +47,9 @@ class _Limits:
     error_without: FloatArray
     """The error then, if it is needed."""
 
+    last: BoolArray
+    """Whether they get what the others leave of the budget, at any cost at which all cannot be bought from fully."""
+
 
 class Movable(Protocol):
     """A present optimum, and what becomes of it when one person moves."""
@@ -95,7 +98,11 @@ class BudgetPairs:
         spent = np.where(there, limits.spent[which] + x * limits.own[which], limits.spent_without[which])
         loss = np.where(there, limits.own[which], 0.0)
         mse = np.where(there, limits.error[which], limits.error_without[which])
-        unsolved = np.flatnonzero(~(spent <= budget))
+        unspendable = spent <= budget
+        shared = ~unspendable & there & limits.last[which]
+        loss[shared] = ((budget - limits.spent[which]) / np.where(shared, x, 1.0))[shared]
+        mse[shared] = self._error_beside(rows[shared], loss[shared])
+        unsolved = np.flatnonzero(~(unspendable | shared))
         points = None
         if unsolved.size:
             populations = self._rule.moved(stratum, rows[unsolved], costs[unsolved])
@@ -130,7 +137,36 @@ class BudgetPairs:
                 continue
             losses, error_without[j] = self._most_accurate(others)
             spent_without[j] = float(self._bills(others, losses).sum())
-        return _Limits(own, spent, error, spent_without, error_without)
+        return _Limits(own, spent, error, spent_without, error_without, present & self._last(who, own, spent))
+
+    def _last(self, who: IndexArray, own: FloatArray, spent: FloatArray) -> BoolArray:
+        """Whether each person gets the rest of the budget at every cost from which on that is less than their cap.
+
+        With everybody else at the cap, ``E`` and ``D`` the sums of ``e`` and ``Ve²`` over them, and ``R`` left of the
+        budget, the person's loss is ``y = R/ψ``. These are the best losses if ``Vⱼeⱼ + (G − Vy)·y·ψⱼ/R ≤ G`` for all
+        others, where ``G = (2 + D + Vy²)/(E + y)``. While ``G ≥ 2Vy``, ``G`` falls in ``y`` and ``(G − Vy)·y`` rises:
+        if it holds with everybody at the cap it holds at every smaller loss.
+        """
+        rest = self._problem.form.target.number - spent
+        if not self._all_full or self._rows.size < 2 or float(self._loss_of.max()) >= _ENDLESS:
+            return np.zeros(who.size, dtype=bool)
+        needs = self._problem.variances * self._loss_of / self._problem.form.unit
+        balance = (2.0 + float((needs * self._loss_of).sum())) / float(self._loss_of.sum())
+        with np.errstate(all="ignore"):
+            ratios = self._problem.costs / self._problem.form.scale / (balance - needs)
+            own_ratio = rest / own / (balance - needs[who])
+        ratios = np.where(self._loss_of > 0.0, np.where(needs < balance, ratios, math.inf), 0.0)
+        first, second = np.argmax(ratios), np.partition(ratios, -2)[-2]
+        highest = np.where(who == first, second, ratios[first])
+        found: BoolArray = (rest > 0.0) & (balance >= 2.0 * needs[who]) & (own_ratio >= highest)
+        return found
+
+    def _error_beside(self, who: IndexArray, loss: FloatArray) -> FloatArray:
+        """Return the error if these people have a loss and everybody else is at the cap."""
+        variances = self._problem.variances / self._problem.form.unit
+        squares, total = float((self._loss_of**2 * variances).sum()), float(self._loss_of.sum())
+        others = squares - self._loss_of[who] ** 2 * variances[who]
+        return np.asarray((2.0 + others + variances[who] * loss**2) / (total - self._loss_of[who] + loss) ** 2)
 
     def _error_without(self, who: IndexArray) -> FloatArray:
         """Return the error that everybody else reaches if all are at their caps: they are so without any one person.
@@ -167,7 +203,11 @@ class BudgetPairs:
             value[out] = -self._area(who[which[out]], alone.take(back), top, stop)
         # who is never out is counted from where the budget is just spent; without a cap, from a cost above all others
         never, endless = never_out[which] & there, limits.own[which] >= _ENDLESS
-        beyond = np.intersect1d(solved, np.flatnonzero(never & ~endless & (x > unspent)))
+        beyond = never & ~endless & (x > unspent)
+        shared = beyond & limits.last[which]
+        rest = (budget - limits.spent[which])[shared]
+        value[shared] = rest * np.log(x[shared] / unspent[shared])
+        beyond = np.intersect1d(solved, np.flatnonzero(beyond & ~shared))
         if beyond.size:
             assert points is not None
             start = points.take(solved.searchsorted(beyond))

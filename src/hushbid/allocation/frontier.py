@@ -182,6 +182,8 @@ def _next_sigma(piece: _Piece, target: Target | None) -> FloatArray:
     elif target.kind == "accuracy":
         fall = 2.0 * sigma * rise  # −dN/d(1/T)
         ratio = -np.log(1.0 + t * (target.number - points.mse) / fall)
+    elif piece.inside.shape[0] == 1:
+        return _spending(piece, target.number)
     else:
         expense = points.expense
         ratio = np.log(1.0 + (target.number - expense) * (target.number + expense) / (2.0 * expense * rise * t))
@@ -189,6 +191,22 @@ def _next_sigma(piece: _Piece, target: Target | None) -> FloatArray:
     if target.kind != "price":  # neither error nor expense changes where nobody of a stratum is inside
         ratio = np.where(piece.corner & ~(np.abs(rise) * t > 0.0), 0.0, ratio)
     return sigma * np.exp(bend * ratio)
+
+
+def _spending(piece: _Piece, budget: float) -> FloatArray:
+    """``σ`` at which one stratum costs the budget, if nobody changes sides.
+
+    With ``p = 1/σ``, ``q = λ/σ`` and ``b`` what those at their caps leave of the budget, ``S`` and ``R`` the sums of
+    ``uψ`` and ``uψ²`` inside: ``S·q − R·p = b`` and ``E·q + b·p = 2 + D``. Both are solved for the change of ``p``.
+    """
+    points, sigma = piece.points, piece.points.sigma
+    used, costs, level = points.sums.used[0], piece.costs[0], points.levels.high[0]
+    left = budget - points.sums.spent[0]
+    squares = np.maximum(level * costs - points.paid, 0.0)
+    missing = 2.0 + points.sums.used_squares[0] - (used * level + left) / sigma
+    by = (costs * missing - used * (left - points.paid / sigma)) / (costs * left + squares * used)
+    ratio = np.clip(1.0 + sigma * by, 0.05, 20.0)
+    return np.where(piece.corner, sigma, sigma / ratio)
 
 
 def settle(
@@ -231,7 +249,7 @@ def settle(
             if piece.corner[going].any():
                 some, fit = points.take(going), np.flatnonzero(piece.corner[going])
                 moved = _not_past(populations.take(unsolved), target, some, piece.inside[:, going], moved)
-                if target is not None and target.kind == "budget" and populations.moves is None:
+                if target is not None and target.kind == "budget":
                     # Newton's steps would be short; from a present point nearby they are not
                     sigma[unsolved[fit]], t[unsolved[fit]] = _fitting(some.take(fit), moved.take(fit))
             levels.put(unsolved, moved)
@@ -323,7 +341,10 @@ def _met_between(populations: Populations, target: Target, start: Points) -> Poi
             left, right = low[unsolved], high[unsolved]
             new = _next_sigma(_Piece.of(here, populations.sizes), target)
             closed = (left > 0.0) & (right < math.inf)
-            inner = (new > left) & (new < right) & (round_ % 4 < 3)  # not ever so small steps from one side
+            inner = (new > left) & (new < right)
+            if round_ % 4 == 3:  # go past it, or in the middle: steps from one side may be ever so small
+                new = here.sigma + 2.0 * (new - here.sigma)
+                inner = (new > left) & (new < right) & closed & (round_ % 8 < 7)
             middle = np.sqrt(np.maximum(left, 1e-300)) * np.sqrt(np.minimum(right, 1e300))
             away = here.sigma * np.exp(np.where(missed >= 0.0, -step[unsolved], step[unsolved]))
             sigma[unsolved] = np.where(inner, new, np.where(closed, middle, away))
