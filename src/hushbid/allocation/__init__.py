@@ -26,6 +26,7 @@ In reading order:
 - `merit_order`: in which order people are bought from there, with one of them moved
 - `local`: the local optimum of one stratum, by the marginal seller
 - `local_strata`: how an accuracy is divided among strata there, by branch and bound
+- `local_many`: what many drawn markets cost at a price, all at once
 - `local_rule`: the local optimum with strata, its bound, and both as a function of one person's cost
 - `lower_bounds`: what no local purchase can beat
 - `exact_sums`, `histogram`, `windows`: what passes over very many costs add up: exact sums, sparse buckets, and the

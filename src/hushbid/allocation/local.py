@@ -40,7 +40,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.local_problem import Demand, NormalForm, Supply
-from hushbid.allocation.merit_order import Deviations, MeritOrder, PrefixSums
+from hushbid.allocation.merit_order import CostLists, Deviations, MeritOrder, PrefixSums
 from hushbid.allocation.problem import Problem, workable
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
@@ -100,7 +100,7 @@ class LocalMarket:
             self.start = 1
             if size >= finite:
                 break
-            self.start = int(_Search(Deviations.none(self.sums), supply, demand).marginal(1)[0])
+            self.start = int(Search(Deviations.none(self.sums), supply, demand).marginal(1)[0])
             if self.start + _SPARE <= size:
                 break
             size *= 8
@@ -146,7 +146,7 @@ class Lists:
         _, first, where = np.unique(same, axis=1, return_index=True, return_inverse=True)
         which, demand = which[first], demand.of(first)
         supply = self.market.form.supply
-        search = _Search(self.deviations.of(which), supply, demand)
+        search = Search(self.deviations.of(which), supply, demand)
         found = search.optima(search.marginal(self.market.start))
         self.market.start = int(np.median(found.count)) + 1  # what is asked next is near
         # people who cost nothing share the work where they are enough
@@ -164,10 +164,10 @@ class Lists:
         return np.where(there, self.market.losses(found, self.deviations.moved, self.deviations.rank), 0.0)
 
 
-class _Search:
+class Search:
     """The optimum of each of many lists."""
 
-    def __init__(self, lists: Deviations, supply: Supply, demand: Demand) -> None:
+    def __init__(self, lists: CostLists, supply: Supply, demand: Demand) -> None:
         self.lists, self.supply, self.demand = lists, supply, demand
 
     def optima(self, number: IndexArray) -> Optima:
@@ -264,7 +264,7 @@ class _Search:
 class _Marginal:
     """What the marginal seller of each list supplies, given the others before them."""
 
-    def __init__(self, search: _Search, which: IndexArray, others: IndexArray, cost: FloatArray) -> None:
+    def __init__(self, search: Search, which: IndexArray, others: IndexArray, cost: FloatArray) -> None:
         self._search, self._supply, self._demand = search, search.supply, search.demand.of(which)
         self._which, self._others, self._cost = which, others, cost
         self._slack = others * self._supply.top - self._demand.least

@@ -12,7 +12,7 @@ a few per cent of each other, and adding up thousands of terms for each would ta
 import math
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.polynomial import chebyshev
@@ -94,6 +94,23 @@ class MeritOrder:
         first[tied] = low
         first -= (self.place[rows] < first).astype(first.dtype)
         return first
+
+
+class CostLists(Protocol):
+    """Many lists of costs in normal form, ascending in each."""
+
+    @property
+    def size(self) -> IndexArray:
+        """How many people there are in each list."""
+        ...
+
+    def cost(self, which: IndexArray, number: IndexArray) -> FloatArray:
+        """What the ``number``-th person of each list costs, counted from 1; ``inf`` past its end."""
+        ...
+
+    def sums(self, which: IndexArray, count: IndexArray, price: FloatArray) -> FloatArray:
+        """The three sums over the first ``count`` of each list, at that list's price."""
+        ...
 
 
 class Deviations:

@@ -30,7 +30,8 @@ from functools import lru_cache
 import numpy as np
 
 from hushbid.allocation import Budget, PlannedPrice, Price, allocate
-from hushbid.common.arrays import FloatArray
+from hushbid.allocation.local_many import local_expenses
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Strata
 from hushbid.mechanism.drawn_markets import DrawnMarkets
@@ -123,17 +124,34 @@ class Roster:
             columns = tuple(np.flatnonzero(codes == stratum) for stratum in range(weights.size))
             drawn = DrawnMarkets(costs=costs, strata=columns, sizes=np.abs(weights), variance=variance, caps=caps)
             return drawn.purchases(price)
+        if self.setting == "local":
+            return self._local_purchases(price, costs, codes)
         problem = {
-            "setting": self.setting,
             "goal": Price(price),
             "variance": variance if np.unique(variance).size > 1 else float(variance[0]),
             "max_loss": caps if np.unique(caps).size > 1 else float(caps[0]),
             "strata": Strata(codes=codes, weights=weights) if weights.size > 1 else None,
-            "response": self.response,
         }
         losses = [allocate(row, **problem).privacy_loss for row in costs]  # type: ignore[arg-type]
         expense = [float(row[row > 0.0] @ loss[row > 0.0]) for row, loss in zip(costs, losses, strict=True)]
         return np.array(expense), np.array([float(np.count_nonzero(loss)) for loss in losses])
+
+    def _local_purchases(self, price: float, costs: FloatArray, codes: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Return the same in the local setting, where each stratum is a market of its own."""
+        (variance, cap), *others = {kind[2:4] for kind in self.kinds}
+        if others:  # the table of combinations refuses them
+            raise InputError("In the local setting people have one variance and one cap.", field="variance")
+        found = [
+            local_expenses(
+                costs[:, codes == stratum],
+                price=price * weight**2,
+                variance=variance,
+                max_loss=cap,
+                response=self.response,
+            )
+            for stratum, weight in enumerate(self.weights)
+        ]
+        return np.sum([one for one, _ in found], axis=0), np.sum([one for _, one in found], axis=0)
 
 
 def _kinds(
