@@ -220,6 +220,19 @@ def test_the_rule_agrees_with_solving_again_for_every_pair_ties_free_people_and_
             assert mse == pytest.approx(found.mse, rel=1e-12)
 
 
+@every_kind
+def test_a_rule_that_is_asked_about_nobody_answers_nothing_and_everybody_else_as_before(
+    kind: tuple[str, str, int],
+) -> None:
+    [market] = markets(kind, 1, 30, seed=7)
+    rule, rows = market.rule(), np.arange(market.costs.size)
+    before = rule.at(rows, 1.1 * market.costs)
+    nothing = rule.at(rows[:0], market.costs[:0])
+    assert (nothing.value.size, nothing.loss.size, nothing.mse.size) == (0, 0, 0)
+    again = rule.at(rows, 1.1 * market.costs)
+    assert again.loss == pytest.approx(before.loss, rel=1e-12)
+
+
 def reachable(market: Market, costs: FloatArray) -> bool:
     return bool(np.count_nonzero(costs < np.inf) * market.top > market.needed)
 

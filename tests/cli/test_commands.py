@@ -154,7 +154,8 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
         (["--budget", "5", "--population", "2.5"], "'--population': '2.5' is not a valid whole number"),
         (["--budget", "5", "--spending-limit", "nan"], "'--spending-limit': must be finite, got nan"),
         (["--budget", "0"], "0.0 is not in the range x>0.0"),
-        (["--budget", "5", "--setting", "local"], "a budget cannot be the goal in the local setting"),
+        (["--hard-budget", "5", "--setting", "local"], "a hard budget cannot be the goal in the local setting"),
+        (["--budget", "5", "--setting", "local"], "--population must be stated with a budget that is met on average"),
         (["--budget", "5", "--user-weight", "1", "--people-may-owe-money"], "--user-weight must be 0 beside a budget"),
         (["--budget", "5", "--max-correlation", "1.5"], "is not in the range 0.0<=x<=1.0"),
         (
@@ -196,10 +197,26 @@ def test_a_hard_budget_too_small_for_anybodys_price_buys_nothing_and_says_why(tm
 
 
 def test_where_a_goal_is_refused_on_peoples_own_devices_the_other_setting_is_shown_with_the_reason() -> None:
-    arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--budget", "5", "--no-baselines"]
+    arguments = ["compare", "--prior", "uniform:1,2", "--people", "9", "--hard-budget", "5", "--no-baselines"]
     told = CliRunner().invoke(main, arguments)
     assert told.exit_code == 0, told.output
-    assert "Not in the local setting: a budget cannot be the goal" in told.output
+    assert told.output.splitlines()[0].split() == ["9", "people", "central"]
+    assert "Not in the local setting: a hard budget cannot be the goal" in told.output
+
+
+def test_bids_are_compared_by_a_budget_on_peoples_own_devices_too_if_it_is_said_how_many_were_asked(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "bids.csv").write_text("id,bid\na,1.5\nb,1.2\n")
+    call = ["compare", str(tmp_path / "bids.csv"), "--prior", "uniform:1,2", "--budget", "5", "--no-baselines"]
+    not_said, said = CliRunner().invoke(main, call), CliRunner().invoke(main, [*call, "--population", "2"])
+    assert (not_said.exit_code, said.exit_code) == (0, 0), not_said.output + said.output
+    assert not_said.output.splitlines()[0].split() == ["2", "people", "central"]
+    assert "Not in the local setting: --population must be stated with a budget that is met on average" in (
+        not_said.output
+    )
+    assert said.output.splitlines()[0].split() == ["2", "people", "central", "local"]
+    assert "Not in the" not in said.output
 
 
 def test_the_error_of_a_survey_is_called_relative_when_settings_are_compared(tmp_path: Path) -> None:

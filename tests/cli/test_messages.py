@@ -50,7 +50,8 @@ DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        ((*PRICE, "--budget", 5, "--setting", "local"), "state a --standard-error or a --buyer-weight"),
+        ((*PRICE, "--hard-budget", 5, "--setting", "local"), "state a budget, a --standard-error or a --buyer-weight"),
+        ((*PRICE, "--budget", 5, "--setting", "local"), "--population must be stated with a budget that is met"),
         ((*PRICE, "--standard-error", 0.01), "--standard-error must be above"),
         ((*PRICE, "--budget", 5, "--variance", 26), "--variance must not exceed a quarter of the squared width"),
         ((*PLAN, "--budget", 5, "--people", 5, "--variance", 26), "--variance must not exceed a quarter of the"),
@@ -67,7 +68,8 @@ DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
         ((*PLAN, "--budget", 1e60, "--people", 5), "--budget must be from"),
         (("fit-prior", "bids.csv", "--range", "1,1.1"), "--range must lie around"),
         ((*DEVICE, "--privacy-loss", "inf", "--at-most", "inf"), "pass --accept-infinite-loss"),
-        (("new", *MARKET, "--budget", 5, "--force", "--setting", "local"), "state a standard_error or a buyer_weight"),
+        (("new", *MARKET, "--budget", 5, "--force", "--setting", "local"), "population must be stated with a budget"),
+        (("new", *MARKET, "--hard-budget", 5, "--force", "--setting", "local"), "a standard_error or a buyer_weight"),
     ],
     ids=lambda one: " ".join(map(str, one))[:50] if isinstance(one, tuple) else "",
 )

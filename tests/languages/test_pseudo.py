@@ -48,7 +48,8 @@ def test_with_one_more_catalogue_no_sentence_of_any_page_stays_english(tmp_path:
     target = tmp_path / "pages.json"
     command = [sys.executable, "-m", "tests.languages.pseudo", str(copy), str(target)]
     environment = {**os.environ, "PYTHONPATH": f"{copy}{os.pathsep}{ROOT}"}
-    subprocess.run(command, check=True, cwd=tmp_path, env=environment, capture_output=True)
+    done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
     pages: dict[str, str] = json.loads(target.read_text(encoding="utf-8"))
     assert len(pages) > 300
     english = {

@@ -148,7 +148,8 @@ class Lists:
         supply = self.market.form.supply
         search = Search(self.deviations.of(which), supply, demand)
         found = search.optima(search.marginal(self.market.start))
-        self.market.start = int(np.median(found.count)) + 1  # what is asked next is near
+        if which.size:
+            self.market.start = int(np.median(found.count)) + 1  # what is asked next is near
         # people who cost nothing share the work where they are enough
         free = self.free[which]
         shared = (free > 0) & (demand.most <= free * supply.top)

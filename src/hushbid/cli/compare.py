@@ -99,7 +99,7 @@ def _compare_settings(options: MarketOptions, bids: str | None, as_json: bool, g
         raise click.UsageError(NO_PRIOR)
     options.one_estimate("compare strata")
     _baselines_wanted(given)
-    refused = _refused(options)
+    refused = _refused(options, on_bids=bids is not None)
     settings = tuple(one for one in SETTINGS if one not in refused)
     bought = _on_reports(options, settings, bids, given) if bids else _on_prior(options, settings, given)
     rows, baselines = bought
@@ -130,12 +130,17 @@ def _baselines_wanted(given: dict[str, Any]) -> Any:
     return baselines_named(*given["named"])
 
 
-def _refused(options: MarketOptions) -> dict[str, InputError]:
-    """The settings in which such a goal cannot be had, and why; not all of them."""
+def _refused(options: MarketOptions, *, on_bids: bool) -> dict[str, InputError]:
+    """The settings in which such a goal cannot be had, and why; not all of them.
+
+    People who are drawn are a roster that was closed before they bid; those in a table of bids are not.
+    """
     refused: dict[str, InputError] = {}
     for setting in SETTINGS:
         try:
-            options.market_of(None, setting=setting)
+            market = options.market_of(None, setting=setting)
+            if on_bids:
+                market.require_roster()
         except InputError as problem:
             refused[setting] = problem
     if len(refused) == len(SETTINGS):

@@ -348,7 +348,8 @@ def _goal_options(positive: Number) -> list[Callable[..., Any]]:
             "--population",
             type=COUNT,
             metavar="PEOPLE",
-            help="With --max-correlation: how many people the mean is about.  [default: those in the file]",
+            help="How many people the mean is about, with --max-correlation or (needed there) a local budget."
+            "  [default: those in the file]",
         ),
     ]
 

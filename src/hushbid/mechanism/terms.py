@@ -394,6 +394,18 @@ class Terms:
         asked = self if self._strata is not None else self.with_roster(roster)
         return self._planned(asked._population(n, groups_of(self.prior, None), in_strata, counted))
 
+    def require_roster(self, *, limits: bool = False) -> None:
+        """Refuse a budget that is met on average if nobody has stated for how many people a price is planned."""
+        planned_already = isinstance(self.goal, Budget) and self.goal.planned is not None
+        if self.population is not None or planned_already:
+            return
+        if state_of(replace(self.combination, limits=limits)) == "on average":
+            raise InputError(
+                "population must be stated with a budget that is met on average: a price is planned for everybody"
+                " who was asked, a roster closed before the first bid.",
+                field="population",
+            )
+
     def _planned(self, population: Population, *, limits: bool = False) -> Population:
         """The population, with a price for the error where a budget is met on average only."""
         budget = self.goal
@@ -402,12 +414,7 @@ class Terms:
         if budget.planned is None:
             if state_of(replace(self.combination, limits=limits)) != "on average":
                 return population
-            if self.population is None:
-                raise InputError(
-                    "population must be stated with a budget that is met on average: a price is planned for everybody"
-                    " who was asked, a roster closed before the first bid.",
-                    field="population",
-                )
+            self.require_roster(limits=limits)
             budget = planned(population, budget)
         assert budget.planned is not None
         return replace(population, goal=Price(budget.planned.price), planned=budget)

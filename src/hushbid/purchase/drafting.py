@@ -28,7 +28,7 @@ _MORE = {
     "outside_option": ('"own_data"', "What somebody who stays out has; matters under a user weight only."),
     "max_privacy_loss": ("2", "A cap on everybody's privacy loss."),
     "max_correlation": ("0.1", "How closely prices and data may be related, 0 to 1, as a correlation."),
-    "population": ("5000", "With max_correlation: how many people the mean is about, if more than are in the file."),
+    "population": ("5000", "How many people the mean is about, with max_correlation or (needed there) a local budget."),
 }
 """What the market may state besides, with an example and what it means."""
 

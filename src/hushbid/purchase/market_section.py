@@ -82,7 +82,7 @@ def _check_terms(section: Section, options: dict[str, Any], prior: PriorSource, 
             strata.refuse_terms(options)
             terms = strata.of_stratum(options, _some_stratum(options, strata))
         for one in prior.priors.values():
-            Market(prior=one, **terms)
+            Market(prior=one, **terms).require_roster()
     except HushbidError as problem:
         goal = next((name for name in STATED if section.given(name)), "")
         field = problem.field if problem.field in options and section.given(problem.field) else goal

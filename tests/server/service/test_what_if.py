@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import Accuracy, Budget
-from hushbid.errors import MarketError
+from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Market
-from hushbid.priors import Uniform
+from hushbid.priors import Exponential, Truncated, Uniform
 from hushbid.questions import Number, YesNo
 from hushbid.server.service.forecast import Effort, preview
 from hushbid.server.service.what_if import figures, people_like, two_digits, what_if, with_errors
@@ -115,9 +115,20 @@ def test_a_campaign_without_a_largest_loss_has_none_for_other_errors_either() ->
     exact = with_errors(local, [1.5])
     assert exact is not None
     assert (exact.standard_error, exact.max_privacy_loss) == (1.5, None)
-    capped = with_errors(settings(budget=20_00), [1.5])
-    assert capped is not None
-    assert capped.max_privacy_loss == 1.0
+    for setting in ("central", "local"):
+        capped = with_errors(settings(budget=20_00, setting=setting), [1.5])
+        assert capped is not None
+        assert capped.max_privacy_loss == 1.0
+
+
+def test_the_largest_loss_that_followed_from_a_price_is_stated_where_none_follows_from_an_error() -> None:
+    of_a_price = {"setting": "local", "questions": (YesNo(name="smoker"),), "bounds": None, "max_privacy_loss": None}
+    no_highest = settings(**of_a_price, prior=Truncated(Exponential(1.0), 1.0, math.inf))
+    with pytest.raises(InputError, match="this prior has none"):
+        replace(no_highest, buyer_weight=None, standard_error=(0.2,))
+    found = with_errors(no_highest, [0.2])
+    assert found is not None
+    assert found.max_privacy_loss == no_highest.largest_loss
 
 
 def test_people_are_spread_by_shares_and_nobody_is_left_out() -> None:

@@ -1,5 +1,6 @@
 """Bodies and answers as JSON, and the OpenAPI document that describes all of it."""
 
+import json
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
 from datetime import datetime
@@ -70,8 +71,23 @@ class Body(Generic[M]):
         try:
             return self._reader.validate_json(content)
         except ValidationError as problem:
-            found = problem.errors(include_url=False, include_input=False)
+            found = self._by_field(problem, content).errors(include_url=False, include_input=False)
             raise RequestValidationError([{**one, "loc": ("body", *one["loc"])} for one in found]) from None
+
+    def _by_field(self, problem: ValidationError, content: bytes) -> ValidationError:
+        r"""Return which fields are wrong where texts have what JSON can spell and Unicode lacks, such as ``"\ud800"``.
+
+        The reader of JSON names no field then, only the place in the body where it gave up; Python's reader goes on.
+        """
+        if problem.errors(include_url=False, include_input=False)[0]["type"] != "json_invalid":
+            return problem
+        try:
+            self._reader.validate_python(json.loads(content))
+        except ValidationError as found:
+            return found
+        except (ValueError, RecursionError):  # no JSON at all
+            pass
+        return problem
 
     @cached_property
     def may_be_left_out(self) -> bool:

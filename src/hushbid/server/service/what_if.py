@@ -124,10 +124,13 @@ def what_if(settings: CampaignSettings, people: int, preview: Preview | None, se
 
 
 def with_errors(settings: CampaignSettings, errors: Sequence[float]) -> CampaignSettings | None:
-    """The same campaign for stated errors; without a largest loss where none can be kept. None if there is none."""
+    """The same campaign for stated errors; None if there is none.
+
+    Where no largest loss is stated none is for these errors either, unless people could not know one otherwise.
+    """
     stated = tuple(errors) if settings.questions else errors[0]
     goals = {"budget": None, "hard_budget": None, "buyer_weight": None, "standard_error": stated, "limits": False}
-    for cap in (settings.largest_loss, None):
+    for cap in (settings.max_privacy_loss, settings.largest_loss):
         try:
             return replace(settings, **{**goals, "max_privacy_loss": cap})  # type: ignore[arg-type]
         except HushbidError:
