@@ -16,12 +16,13 @@ from hushbid.allocation import Accuracy, Budget, HardBudget, Price
 from hushbid.common.column_files import ColumnFile
 from hushbid.common.money import Currency
 from hushbid.disclosure import Release, privatize
+from hushbid.disclosure.memory import weigh
 from hushbid.engine import Priced, price, release
 from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.engine.recording import Recorded, not_recorded, write_record
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Market, Outcome
-from hushbid.mechanism import release as release_in_memory
+from hushbid.mechanism.releasing import plan_of
 from hushbid.priors import Grouped, Uniform
 from hushbid.questions import Choice, Number, YesNo
 from hushbid.record import Record, folder, read
@@ -167,7 +168,7 @@ def test_strata_are_a_column_and_lost_what_memory_says(ways: dict[str, Any], tmp
     memory = replace(stated, strata=where).acquire(columns["bid"])
     assert_as_in_memory(found, memory, columns["id"])
     assert found.outcome.market.to_dict() == memory.market.to_dict()
-    here = release_in_memory(memory, columns["value"], question="strata", ids=columns["id"], ledger=tmp_path / "ledger")
+    here = weigh(plan_of(memory), memory.privacy_loss > 0.0)
     assert found.release is not None
     np.testing.assert_allclose(found.release.privacy_loss, here.privacy_loss, rtol=1e-9)
 

@@ -189,10 +189,10 @@ def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Releas
                 "The estimate was drawn by an engine, which kept no figures of single people, and decided about them"
                 " with other last digits: ask again on an engine."
             )
-        # where some are missing, the strata of the others were brought into proportion by their sums
-        strata = plan.combination
-        totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
-        weights = Blend.of(totals, strata.weights.tolist()).charged(weights, strata)
+        if release.absent:  # the strata of the others were brought into proportion by their sums
+            strata = plan.combination
+            totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
+            weights = Blend.of(totals, strata.weights.tolist()).charged(weights, strata)
         check = check_promises(weights, exponent, plan.promised)
         losses = np.ldexp(weights.astype(np.float64), -exponent)
     gone = _dropped_out(plan, present)

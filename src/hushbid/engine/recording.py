@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 
 from hushbid.allocation import precedence, tie_keys
-from hushbid.common.arrays import FloatArray, HashArray, IndexArray, id_texts
+from hushbid.common.arrays import FloatArray, HashArray, id_texts
 from hushbid.common.column_files import ROWS_AT_A_TIME, ColumnPlace, schema_of, writer
 from hushbid.common.money import Currency, Money, rounded_up
 from hushbid.disclosure import Release
-from hushbid.disclosure.combination import Blend
 from hushbid.disclosure.grid import ALL_EXACT, MAPPED, PromiseCheck, check_promises, integer_weights
 from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, pyarrow
@@ -174,7 +173,9 @@ class _Everybody:
         self._written, self._kernel, self._priced, self._release = written, kernel, priced, release
         self._refuse_repeated()
         self._tie_order = precedence(self._tie_keys()) if priced.market.identity_decides else None
-        self._losses = None if release is None else _Losses(self._totals(release), priced, release)
+        self._losses = None if release is None else _Losses(release.grid.weight_exponent)
+        if release is not None:
+            self._refuse_other_weights(release)
         self.places = self._places()
 
     def tables(self) -> Iterator[Any]:
@@ -245,31 +246,26 @@ class _Everybody:
         found = [tie_keys(batch.column(0).to_pylist(), seed=seed) for batch in self._written.batches([_raw("id")])]
         return np.concatenate(found)
 
-    def _totals(self, release: Release) -> list[int]:
-        """Return what the integer weights of those who delivered add up to, in each stratum."""
-        exponent, strata = release.grid.weight_exponent, self._priced._population.strata
+    def _refuse_other_weights(self, release: Release) -> None:
+        """Refuse losses whose integer weights, of those who delivered, do not add up to what was released."""
+        exponent = release.grid.weight_exponent
         if exponent is None:
-            return []
-        totals = [0] * (1 if strata is None else strata.count)
-        names = [_raw(name) for name in ("used", "stratum") if name == "used" or strata is not None]
-        for table in _in_groups(self._written.batches(names)):
-            weights = integer_weights(np.nan_to_num(_numbers(table, "used")), exponent)
-            codes = _codes(table, self._priced)
-            for code in range(len(totals)):
-                totals[code] += exact_total(weights if codes is None else weights[codes == code])
-        if sum(totals) != release.grid.total_weight:
+            return
+        tables = _in_groups(self._written.batches([_raw("used")]))
+        total = sum(exact_total(integer_weights(np.nan_to_num(_numbers(one, "used")), exponent)) for one in tables)
+        if total != release.grid.total_weight:
             raise MarketError(_MEANWHILE)
-        return totals
 
 
 class _Losses:
-    """What everybody really lost, exactly, some rows at a time."""
+    """What everybody really lost, exactly, some rows at a time.
 
-    def __init__(self, totals: list[int], priced: Priced, release: Release) -> None:
-        self._priced, self._exponent = priced, release.grid.weight_exponent
-        strata = priced._population.strata
-        # where some are missing, the strata of the others are brought into proportion by their sums
-        self._blend = None if strata is None or not totals else Blend.of(totals, strata.weights.tolist())
+    Strata are in proportion but for rounding, as everybody of them delivered (`not_recorded`): as in memory, the weight
+    itself is what a person lost.
+    """
+
+    def __init__(self, exponent: int | None) -> None:
+        self._exponent = exponent
         self.dropped_out: list[int] = []
         self.check: PromiseCheck | None = None
 
@@ -282,9 +278,6 @@ class _Losses:
         if self._exponent is None:
             return lost
         weights = integer_weights(lost, self._exponent)
-        strata, codes = self._priced._population.strata, _codes(table, self._priced)
-        if self._blend is not None and strata is not None and codes is not None:
-            weights = self._blend.charged(weights, replace(strata, codes=codes))
         found = check_promises(weights, self._exponent, promised)
         self.check = found if self.check is None else _both(self.check, found)
         return np.ldexp(weights.astype(np.float64), -self._exponent)
@@ -302,18 +295,6 @@ def _both(one: PromiseCheck, other: PromiseCheck) -> PromiseCheck:
 
 def _numbers(table: Any, name: str) -> FloatArray:
     found: FloatArray = table.column(_raw(name)).to_numpy()
-    return found
-
-
-def _codes(table: Any, priced: Priced) -> IndexArray | None:
-    """Return everybody's stratum as a number; None without strata."""
-    people = priced._kernel.people
-    if people.stratum is None:
-        return None
-    known = {name: code for code, name in enumerate(people.strata)}
-    encoded = table.column(_raw("stratum")).combine_chunks().dictionary_encode()
-    codes: IndexArray = np.array([known[name] for name in encoded.dictionary.to_pylist()], dtype=np.intp)
-    found: IndexArray = codes[encoded.indices.to_numpy()]
     return found
 
 

@@ -11,7 +11,9 @@ Optimality is judged from the optimality conditions and the certificate, never b
   truthful and within the budget; better ones may exist;
 * local, with caps or for strata: everybody's loss and the objective once more, by a derivation that shares no step with
   the solver (:mod:`hushbid.verification.local_by_count`, :mod:`hushbid.verification.central_under_caps`,
-  :mod:`hushbid.verification.contrast_by_threshold`).
+  :mod:`hushbid.verification.contrast_by_threshold`);
+* local, for an accuracy with a cap or for strata: necessary conditions only, and the check is incomplete
+  (:mod:`hushbid.verification.not_derived`).
 
 Under a relation all of it holds for the planned variance ``V + Nγ²·V̄``.
 """
@@ -25,6 +27,7 @@ from hushbid.common.arrays import FloatArray, rows_text
 from hushbid.estimation import Strata
 from hushbid.verification.findings import Check, Figure, distance, judged
 from hushbid.verification.menu_by_quadrature import MenuFound
+from hushbid.verification.not_derived import optimum_not_checked
 from hushbid.verification.stated_numbers import CLOSE, Facts, planned_error_of
 
 GAP = 2e-9
@@ -32,6 +35,9 @@ GAP = 2e-9
 
 _SHARES = 3e-6
 """How far losses may be from shares of the menu: three times what a market aims at."""
+
+_FALLING = 1e-6
+"""By how much a dearer person's loss may be above a cheaper one's: at the turn of the curve digits are missing."""
 
 
 def above(objective: float, bound: float, offset: float) -> float:
@@ -54,6 +60,8 @@ def optimality(facts: Facts) -> Check:
     """Whether anything better was possible."""
     if facts.shared:
         return shares_of_the_menu(facts, facts.menu)
+    if unknown := optimum_not_checked(facts):
+        return _necessary_conditions(facts, unknown)
     if facts.strata is not None and facts.capped and facts.central:
         return _conditions_under_caps(facts, facts.strata)
     if facts.capped or facts.strata is not None:
@@ -253,6 +261,25 @@ def _once_more(facts: Facts) -> Check:
         largest_difference=float(off.max()),
         difference_of_the_objective=gap,
     )
+
+
+def _necessary_conditions(facts: Facts, unknown: str) -> Check:
+    """What holds of every local optimum for an accuracy; it does not make one, so the check is incomplete at best.
+
+    The error is the one wanted, or less where nothing is paid; and nobody of a stratum loses more than a cheaper person
+    of it, by costs and the order among equals.
+    """
+    paid = facts.bought & (facts.costs > 0.0)
+    error = planned_error_of(facts)
+    met = float(distance(error, facts.wanted)) <= CLOSE if paid.any() else error <= facts.wanted * (1.0 + CLOSE)
+    problems = [] if met else ["The error is not the one that the goal states"]
+    rows = np.lexsort((facts.order, facts.costs, facts.codes))
+    losses, codes = facts.losses[rows], facts.codes[rows]
+    dearer = np.zeros(facts.people, dtype=bool)
+    dearer[rows[1:]] = (codes[1:] == codes[:-1]) & (losses[1:] > losses[:-1] * (1.0 + _FALLING))
+    if dearer.any():
+        problems.append(f"More is bought than from somebody cheaper in {rows_text(dearer)}")
+    return judged("optimality", problems, "", doubts=[unknown], people=facts.people)
 
 
 def _found_again(facts: Facts) -> tuple[FloatArray, FloatArray, float]:

@@ -29,9 +29,10 @@ from hushbid.verification.check_rents import (
 )
 from hushbid.verification.compare_by_curve import screen
 from hushbid.verification.findings import Check, distance, incomplete, judged, skipped
+from hushbid.verification.not_derived import not_checked
 from hushbid.verification.quadrature import Integrals
 from hushbid.verification.rounding_by_quadrature import rounding_check
-from hushbid.verification.stated_numbers import CLOSE, Facts, not_checked
+from hushbid.verification.stated_numbers import CLOSE, Facts
 
 
 def transfer_checks(facts: Facts, people: int) -> Iterator[Check]:

@@ -19,9 +19,10 @@ from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, rows_text
 from hushbid.priors import Prior
 from hushbid.verification.compare_by_curve import Computed, Screened, screen
 from hushbid.verification.findings import Check, distance, incomplete, judged
+from hushbid.verification.not_derived import not_checked
 from hushbid.verification.quadrature import Integrals, Rule, integrate, is_step_function
 from hushbid.verification.rent_bounds import Enclosing
-from hushbid.verification.stated_numbers import Facts, not_checked
+from hushbid.verification.stated_numbers import Facts
 
 EXACT = 1e-12
 LIMIT = 3e-6
@@ -50,6 +51,7 @@ def rent_checks(facts: Facts, people: int) -> Iterator[Check]:
     """Everybody's rent, then those of so many ``people`` by quadrature."""
     if unknown := not_checked(facts):
         yield incomplete("rents", unknown)
+        yield incomplete("rents by quadrature", unknown)
         return
     yield _everybody(facts)
     yield _by_quadrature(facts, people)
@@ -83,7 +85,7 @@ def admitted(facts: Facts) -> BoolArray:
     """
     largest = largest_payment(facts)
     dear = isinstance(facts.goal, Price) and _DIGITS_OF_VALUES * facts.outcome.objective > LIMIT * largest
-    if not (facts.capped or dear):
+    if not (facts.capped or dear or not_checked(facts)):
         return np.zeros(facts.people, dtype=bool)
     low, high = facts.outcome.rent_bounds
     return high - low > LIMIT * largest
@@ -93,8 +95,8 @@ def _most_paid(facts: Facts) -> float:
     """A bound on what anybody could be paid for a loss, whatever she bids.
 
     Under a price for the error, the integral of ``(4A/z)^{1/3}``, or of the cap, up to the top of the support; else
-    that top times the largest loss of anybody bought from, had she bid the least. Under an unbounded prior the
-    integral's own error is larger by far.
+    that top times the largest loss of anybody bought from, had she bid the least; where that is not derived, the
+    largest one stated. Under an unbounded prior the integral's own error is larger by far.
     """
     bounded = [(prior, rows[facts.bought[rows]]) for prior, rows in facts.groups if prior.support[1] < math.inf]
     tops = np.array([prior.support[1] for prior, _ in bounded])
@@ -103,7 +105,7 @@ def _most_paid(facts: Facts) -> float:
         most = np.minimum(1.5 * np.cbrt(4.0 * weight * tops**2), facts.cap * tops)
         return float(most.max(initial=0.0))
     if not_checked(facts):
-        return 0.0
+        return float(tops.max(initial=0.0) * facts.losses[np.isfinite(facts.losses)].max(initial=0.0))
     rule, found = facts.rule(), 0.0
     for prior, rows in bounded:
         low = np.full(rows.size, float(prior.virtual_cost(prior.smallest_bid)))

@@ -30,10 +30,6 @@ CLOSE = 1e-9
 _BLURRED = 1e-6
 """Below this ``V·ε²`` fewer digits are left than are compared."""
 
-_KINDS = 400
-_PEOPLE = 2000
-"""With more people than this, who differ in more than so many ways, rents under caps take too long."""
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Facts:
@@ -245,9 +241,7 @@ class Facts:
             return self._of_strata(self.strata, weight)
         if not self.central and self.variance[0] > 0.0:  # without variance the settings are the same problem
             error = self.wanted if isinstance(self.goal, Accuracy) else None
-            cap = self.cap if self.capped else math.inf
-            curve = COIN if self.by_coin else LAPLACE
-            return LocalRule(self.costs, float(self.variance[0]), weight, self.order, error=error, cap=cap, curve=curve)
+            return self._local_rule(slice(None), weight, error)
         if self.capped:
             return self._under_caps(weight)
         if isinstance(self.goal, Accuracy):
@@ -259,19 +253,24 @@ class Facts:
     def _of_strata(self, strata: Strata, weight: float) -> Rule:
         """For a combination of strata: one noise for all of them, or a local market in each."""
         if not self.central:
-            cap = self.cap if self.capped else math.inf
-            return SeparateRule(
-                self.costs,
-                strata,
-                lambda rows, size: LocalRule(
-                    self.costs[rows], float(self.variance[0]), weight * size**2, self.order[rows], cap=cap
-                ),
-            )
+            return SeparateRule(self.costs, strata, lambda rows, size: self._local_rule(rows, weight * size**2, None))
         if isinstance(self.goal, Accuracy):
             return ContrastRule(self.costs, self.variance, strata, error=self.wanted)
         if isinstance(self.goal, Budget):
             return ContrastRule(self.costs, self.variance, strata, expense=self.goal.available)
         return ContrastRule(self.costs, self.variance, strata, error_weight=weight)
+
+    def _local_rule(self, rows: IndexArray | slice, weight: float, error: float | None) -> LocalRule:
+        """The local optimum among these people."""
+        return LocalRule(
+            self.costs[rows],
+            float(self.variance[0]),
+            weight,
+            self.order[rows],
+            error=error,
+            cap=self.cap if self.capped else math.inf,
+            curve=COIN if self.by_coin else LAPLACE,
+        )
 
     def rule_of_expense(self) -> Rule:
         """The most accurate purchase for what the recorded losses cost."""
@@ -291,17 +290,6 @@ class Facts:
         gap = np.maximum(self.menu.level - self.costs, 0.0)
         stated = (self.losses > 0.0) & (self.losses < self.caps) & (gap > 0.0)
         return np.where(stated, self.losses / np.where(stated, gap, 1.0), self.menu.share * self.menu.strength)
-
-
-def not_checked(facts: Facts) -> str:
-    """Why what would be bought at other bids is not derived a second time; empty if it is."""
-    if facts.strata is not None and facts.capped and facts.central:
-        return "Not checked: limits on losses where strata are combined"
-    if facts.shared or not facts.capped or facts.people <= _PEOPLE:
-        return ""
-    kinds = np.unique(facts.kinds, axis=1).shape[1]
-    many = f"Not checked: more than {_KINDS} different limits or variances, of more than {_PEOPLE} people"
-    return many if kinds > _KINDS else ""
 
 
 def _caps(market: Market, outcome: Outcome) -> FloatArray:
@@ -385,7 +373,8 @@ def _best_of_strata(facts: Facts, losses: FloatArray, strata: Strata) -> tuple[F
         return weights, float(2.0 / strength**2 + (variance * weights**2).sum())
     with np.errstate(all="ignore"):
         noise = np.where(endless, 0.0, math.inf) if facts.central else 2.0 / losses**2
-        precision = np.where(losses > 0.0, 1.0 / (variance + noise), 0.0)
+        spread = spread_by_coin(losses) if facts.by_coin else variance + noise
+        precision = np.where(losses > 0.0, 1.0 / spread, 0.0)
         each = np.bincount(strata.codes, weights=precision, minlength=strata.count)
         weights = precision * (strata.weights / each)[strata.codes]
         return weights, float((strata.weights**2 / each).sum())
