@@ -12,7 +12,9 @@ import pytest
 
 from hushbid.allocation import Accuracy, Price
 from hushbid.common.documents import canonical, hash_of
+from hushbid.disclosure.delivery import prepare_release, simulate_plan
 from hushbid.mechanism import Market, Outcome
+from hushbid.mechanism.releasing import plan_of
 from hushbid.priors import Prior, Uniform
 from hushbid.questions import YesNo
 from hushbid.record import Record
@@ -109,3 +111,24 @@ def test_an_error_that_is_not_the_one_wanted_fails_although_the_optimum_is_not_d
     assert isinstance(goal, Accuracy)
     other = dataclasses.replace(outcome.market, goal=Accuracy(goal.number * 1.001))
     assert "optimality" in verified(outcome, market=other).failed
+
+
+@pytest.mark.parametrize("name", [name for name, terms in EVERY.items() if "questions" in terms])
+@pytest.mark.parametrize("missing", [0, 1])
+def test_what_was_bought_by_coin_can_be_released_and_its_error_is_checked(name: str, missing: int) -> None:
+    outcome = outcome_of(name)
+    answers = np.random.default_rng(2).integers(0, 2, (PEOPLE, 1)).astype(float)
+    answers[np.flatnonzero(outcome.privacy_loss)[-1:][:missing]] = np.nan
+    release = prepare_release(plan_of(outcome), answers, simulated=True).draw()
+    assert release.absent == missing
+    found = verify(Record.of(outcome, release), people=1)
+    assert (found.failed, found.incomplete) == ((), () if name in DERIVED else LEFT_OUT)
+
+
+def test_a_contrast_of_shares_of_yes_by_coin_is_unbiased() -> None:
+    terms: dict[str, Any] = {**COIN, "strata": STRATA["strata"], "contrast": {"a": -1.0, "b": 1.5}}
+    market = Market(prior=Uniform(1, 2), setting="local", goal=Price(100), **terms)
+    outcome = market.acquire(np.random.default_rng(1).uniform(1.0, 2.0, PEOPLE))
+    everybody_of_b = np.tile([[0.0], [1.0]], (PEOPLE // 2, 1))  # the truth is 1.5
+    drawn = simulate_plan(plan_of(outcome), everybody_of_b, 10_000)[:, 0]
+    assert abs(drawn.mean() - 1.5) < 8.0 * drawn.std() / 100.0 < 0.2

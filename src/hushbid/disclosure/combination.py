@@ -119,12 +119,13 @@ def sizes_of(strata: Strata) -> FloatArray:
     return np.asarray(np.abs(strata.weights)[strata.codes])
 
 
-def local_shares(losses: FloatArray, variance: FloatArray, strata: Strata) -> FloatArray:
+def local_shares(losses: FloatArray, variance: FloatArray, strata: Strata, *, response: bool = False) -> FloatArray:
     """Everybody's ``|ω|`` in the local setting: within each stratum by the precision of their message."""
     refuse_empty(strata, losses > 0.0)
     shares = np.zeros(losses.size)
     for rows, weight in zip(rows_of(strata), strata.weights.tolist(), strict=True):
-        shares[rows] = abs(weight) * best_weights(losses[rows], setting="local", variance=variance[rows]).weights
+        found = best_weights(losses[rows], setting="local", variance=variance[rows], response=response)
+        shares[rows] = abs(weight) * found.weights
     return shares
 
 

@@ -307,10 +307,9 @@ def _as_promises(promised: ArrayLike, delivered: ArrayLike | None) -> tuple[Floa
 
 def _refuse_response(plan: ReleasePlan) -> None:
     """Refuse what randomised response does not go with."""
-    for name, given in (("relation", plan.relation), ("strata", plan.strata)):
-        if plan.response and given is not None:
-            problem = f"{name} must be None where a single yes/no question is answered by randomised response."
-            raise InputError(problem, field=name)
+    if plan.response and plan.relation is not None:
+        problem = "relation must be None where a single yes/no question is answered by randomised response."
+        raise InputError(problem, field="relation")
 
 
 def _as_key(key: str) -> str:

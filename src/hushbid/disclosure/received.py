@@ -35,7 +35,7 @@ from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
 from hushbid.disclosure.release import Grid
 from hushbid.disclosure.weighing import Weighing, cell_bounds, question_errors
 from hushbid.errors import DataError, InputError, ReleaseError
-from hushbid.estimation import WORST_VARIANCE, best_weights
+from hushbid.estimation import WORST_VARIANCE
 
 _ROUNDED = 2.0**-50
 """What is lost, relatively, where an answer by coin is made unbiased and weighed."""
@@ -192,9 +192,10 @@ class Coins:
 
     @property
     def weights(self) -> FloatArray:
-        """How much each message counts, the most precise most."""
-        losses = self.plan.delivered[self.rows]
-        return best_weights(losses, setting="local", variance=WORST_VARIANCE, response=True).weights
+        """How much each message counts, the most precise most; without signs."""
+        plan, rows = self.plan, self.rows
+        variance = np.full(rows.size, WORST_VARIANCE)
+        return local_shares(plan.delivered[rows], variance, plan.combination.of(rows), response=True)
 
     def grid_bits(self, messages: Sequence[Message]) -> int:
         """No grid: an answer is 0 or 1."""
@@ -221,12 +222,12 @@ class Coins:
 
         For study on synthetic data: many coins at a time, with the probability of the truth as a double.
         """
-        weighed, rng = self.weights * self._steps, np.random.default_rng()
+        weighed, rng = signed_weights(self) * self._steps, np.random.default_rng()
         with np.errstate(over="ignore"):
             lies = 1.0 / (1.0 + np.exp(self.plan.delivered[self.rows]))
         truths = tables[:, self.rows, 0] > 0.0
         yes = rng.random(truths.shape) < np.where(truths, 1.0 - lies, lies)
-        return [[0.5 + (yes - 0.5) @ weighed]]
+        return [[0.5 * level_of(self.plan.combination) + (yes - 0.5) @ weighed]]
 
     @property
     def _steps(self) -> FloatArray:
