@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushbid.common.documents import canonical, compact, number_of, number_text, parsed, time_of, time_text
@@ -45,6 +45,7 @@ PLAIN = st.recursive(
 
 
 @given(content=st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), PLAIN))
+@settings(max_examples=40)
 def test_what_is_written_is_read_by_every_reader_as_what_it_was(content: dict[str, Any]) -> None:
     text = canonical(content)
     assert repr(parsed(text)) == repr(json.loads(text))

@@ -8,7 +8,7 @@ nothing may be lost, doubled or changed. `hushbid.server.bots` says what a singl
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -244,7 +244,7 @@ class _Stage:
 
         before = self._transport.requests
         with self.timed(phase):
-            for done in [self._turns.submit(turn, bot) for bot in bots]:
+            for done in as_completed([self._turns.submit(turn, bot) for bot in bots]):
                 done.result()
         self.tally.requests[phase] = self._transport.requests - before
 
