@@ -100,7 +100,8 @@ class BudgetPairs:
         mse = np.where(there, limits.error[which], limits.error_without[which])
         unspendable = spent <= budget
         shared = ~unspendable & there & limits.last[which]
-        loss[shared] = ((budget - limits.spent[which]) / np.where(shared, x, 1.0))[shared]
+        rest = (budget - limits.spent[which]) / np.where(shared, x, 1.0)
+        loss[shared] = np.minimum(rest, loss)[shared]  # by rounding it may be a digit above the cap
         mse[shared] = self._error_beside(rows[shared], loss[shared])
         unsolved = np.flatnonzero(~(unspendable | shared))
         points = None
