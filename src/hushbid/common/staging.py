@@ -207,8 +207,10 @@ class _Room:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._lock = open_lock(folder / _LOCK)
+        # locked before it has the name that others look for: they never take it for one of the dead
+        self._lock = open_lock(folder / f"{_LOCK}.new")
         lock(self._lock, wait=False)
+        os.rename(folder / f"{_LOCK}.new", folder / _LOCK)
 
     @classmethod
     def beside(cls, final: Path) -> "_Room":
@@ -216,10 +218,11 @@ class _Room:
         start = f".{final.name}."
         for one in final.parent.iterdir():
             if one.name.startswith(start) and one.name.endswith(TEMPORARY) and (one / _LOCK).is_file():
-                descriptor = os.open(one / _LOCK, os.O_RDWR)
-                if lock(descriptor, wait=False):
-                    shutil.rmtree(one, ignore_errors=True)
-                os.close(descriptor)
+                with suppress(FileNotFoundError):  # its maker has just removed it
+                    descriptor = os.open(one / _LOCK, os.O_RDWR)
+                    if lock(descriptor, wait=False):
+                        shutil.rmtree(one, ignore_errors=True)
+                    os.close(descriptor)
         return cls(Path(tempfile.mkdtemp(dir=final.parent, prefix=start, suffix=TEMPORARY)))
 
     def clear(self) -> None:
@@ -283,7 +286,10 @@ def _is_same_file(one: Path, other: Path) -> bool:
 
 def _same(waiting: _Waiting) -> bool:
     """Whether the file or folder is there already, with the same content and no more readers than it should have."""
-    return _are_same(waiting.temporary, waiting.final)
+    try:
+        return _are_same(waiting.temporary, waiting.final)
+    except (FileNotFoundError, NotADirectoryError):  # another run put its own there while we looked
+        return False
 
 
 def _are_same(wanted: Path, present: Path) -> bool:
