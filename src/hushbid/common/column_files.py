@@ -119,8 +119,8 @@ def parquet_library() -> Any:
     try:
         import pyarrow as pa
     except ImportError:
-        told = "Records of very many people need pyarrow: pip install '.[engines]' in a checkout."
-        raise MissingExtra(told) from None
+        needed = "Records of very many people need pyarrow: pip install '.[engines]' in a checkout."
+        raise MissingExtra(needed) from None
     return pa
 
 
@@ -308,8 +308,8 @@ def open_inside(folder: int, name: str, called: str) -> IO[bytes]:
         # not blocking: a pipe would be waited for
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
     except OSError as problem:
-        told = "it is a link" if Path(called).is_symlink() else problem.strerror or type(problem).__name__
-        raise RecordError(f"{called} cannot be read: {told}.") from None
+        reason = "it is a link" if Path(called).is_symlink() else problem.strerror or type(problem).__name__
+        raise RecordError(f"{called} cannot be read: {reason}.") from None
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise RecordError(f"{called} cannot be read: it is not a file.")

@@ -154,7 +154,7 @@ class Staging:
             os.replace(waiting.temporary, waiting.final)
             return
         try:
-            os.link(waiting.temporary, waiting.final)  # unlike a rename, fails if somebody was quicker
+            os.link(waiting.temporary, waiting.final)  # unlike a rename, fails if another run was quicker
         except FileExistsError:
             refuse_existing([waiting.final])
 

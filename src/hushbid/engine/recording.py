@@ -1,6 +1,6 @@
 """The record of a priced table, written without everybody's figures in memory: a pass, a copy, a look at each column.
 
-The engine writes everybody's figures beside the record (`RecordKernel`), as it writes decisions; of Spark these are
+The engine writes everybody's figures next to the record (`RecordKernel`), as it writes decisions; of Spark these are
 several files. They are copied in order, some rows at a time, into the one table of the record, together with what only
 the driver knows: what each person really lost, and the order among equals. `hushbid.record.streamed` adds what follows
 from whole columns, and the document. Nobody is priced again: the kernel is the one that the decisions were made with.
@@ -100,7 +100,7 @@ def _raw(name: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Recorded:
-    """What is recorded beside what was priced."""
+    """What is recorded besides what was priced."""
 
     currency: Currency
     total_minor: int
@@ -122,7 +122,7 @@ class Recorded:
 def not_recorded(priced: Priced, release: Release | None) -> str:
     """Return why there can be no record of people who stay with the engine; empty if there can be one.
 
-    Where somebody of a stratum did not deliver, memory weighs the others anew and an engine scales the strata's sums: a
+    Where a person of a stratum did not deliver, memory weighs the others again and an engine scales the strata's sums: a
     record of that would not fit what is checked.
     """
     if release is None or priced._population.strata is None or not release.absent:

@@ -157,7 +157,7 @@ class Roster:
 def _kinds(
     population: Population, codes: np.ndarray, variances: FloatArray, caps: FloatArray
 ) -> tuple[tuple[int, Prior, float, float, int], ...]:
-    """Return people who differ, in the order of stratum, group, variance and cap: whoever is listed first."""
+    """Return people who differ, in the order of stratum, group, variance and cap, however they are listed."""
     groups = population.group_codes
     columns = np.stack([codes.astype(float), groups.astype(float), variances, caps])
     kinds, counts = np.unique(columns, axis=1, return_counts=True)

@@ -29,7 +29,7 @@ _ENDS = ("rent_lower", "rent_upper")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Terms:
-    """What a record says beside its columns."""
+    """What a record says besides its columns."""
 
     outcome: Outcome
     """The market and the figures; its columns are empty."""
@@ -51,7 +51,7 @@ def place_called(name: str) -> ColumnPlace:
 
 
 def write_document(folder: Path, places: Sequence[ColumnPlace], terms: Terms) -> str:
-    """Write the document beside the table in a folder, and return its hash, which is the record's."""
+    """Write the document next to the table in a folder, and return its hash, which is the record's."""
     with (folder / TABLE).open("rb") as file:
         table = ColumnFile(file=file, name=TABLE, rows=0, sha256="", places=tuple(places))
         digest, columns = table.digest(), _Columns(file, {place.name for place in places})
