@@ -122,8 +122,8 @@ class Recorded:
 def not_recorded(priced: Priced, release: Release | None) -> str:
     """Return why there can be no record of people who stay with the engine; empty if there can be one.
 
-    Where a person of a stratum did not deliver, memory weighs the others again and an engine scales the strata's sums: a
-    record of that would not fit what is checked.
+    Where a person of a stratum did not deliver, memory weighs the others again and an engine scales the strata's sums:
+    a record of that would not fit what is checked.
     """
     if release is None or priced._population.strata is None or not release.absent:
         return ""
