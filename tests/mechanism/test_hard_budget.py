@@ -1,6 +1,7 @@
 """A hard budget is never exceeded, whatever people bid, and nobody gains by a misreport or a wrong limit."""
 
 import math
+from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
 
@@ -26,7 +27,8 @@ from hushbid import (
 )
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import best_weights
-from hushbid.mechanism.menu_level import expected_expense, menu_level
+from hushbid.mechanism import Population
+from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, expected_supply, planned_offers
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.shared_menu import SharedMenu
 
@@ -50,13 +52,30 @@ N = 8
 """Most markets here have as many people, so that their menus are made once."""
 
 
-def menu_of(prior, n, amount=5.0, coin=0.0, variance=0.25):
-    market = Market(prior=prior, variance=variance, goal=HardBudget(amount, coin))
-    return SharedMenu.of(market.for_people(n))
+@dataclass(frozen=True)
+class Sharing:
+    """People, and the menu in which they share."""
+
+    population: Population
+    menu: SharedMenu
+
+    @property
+    def goal(self):
+        return self.menu.goal
+
+    def listed(self, bids):
+        return self.menu.listed(bids, self.population.virtual_costs(bids))
 
 
-def bought(menu, bids, limits=math.inf):
-    return menu.bought(bids, menu.population.virtual_costs(bids), limits)
+def menu_of(prior, n, amount=5.0, coin=0.0, variance=0.25, **terms):
+    market = Market(prior=prior, variance=variance, goal=HardBudget(amount, coin), **terms)
+    population = market.for_people(n)
+    return Sharing(population, SharedMenu.of(population))
+
+
+def bought(sharing, bids, limits=math.inf):
+    limits = np.minimum(limits, sharing.population.cap)
+    return sharing.menu.bought(bids, sharing.population.virtual_costs(bids), limits)
 
 
 def in_whole_coins(payments, coin):
@@ -104,7 +123,7 @@ def test_hundreds_of_adversarial_profiles_never_cost_more_than_the_budget():
     rng, most = np.random.default_rng(1), Fraction(0)
     for prior in PRIORS:
         menu = menu_of(prior, N, coin=0.01)
-        end = float(prior.cdf(prior.virtual_cost_inverse(menu.level)))
+        end = float(prior.cdf(prior.virtual_cost_inverse(menu.menu.kinds[0].offer.end)))
         for _ in range(130 if prior in FORMULAS else 8):
             # some at the very bottom, some where buying ends, some anywhere
             kind = rng.integers(0, 4, N)
@@ -142,7 +161,7 @@ def test_no_more_is_left_unspent_than_one_first_line_of_the_menu():
         menu = menu_of(prior, N)
         for _ in range(4):
             bids = menu.population.sample(rng)
-            listed = menu.listed(bids, menu.population.virtual_costs(bids))
+            listed = menu.listed(bids)
             total, first = math.fsum(listed.payment), float(listed.most.max())
             unspent = 1.0 - math.fsum(bought(menu, bids).payment) / 5.0
             if total > 0.0:
@@ -221,7 +240,7 @@ def test_limits_and_prices_are_stated_truthfully_together():
             share = float(honest.share[0])
             z = np.asarray(prior.quantile(np.linspace(0.0, 0.97, 20)))
             for stated in [*np.geomspace(0.01, 8.0, 6), limits[0], math.inf]:
-                loss, payment = menu.curve(0, share, z, float(stated))
+                loss, payment = menu.menu.curve(0, share, z, float(stated))
                 acceptable = loss <= limits[0]
                 surplus = (payment - truth[0] * loss)[acceptable]
                 assert surplus.max(initial=0.0) <= best + 2.0 * honest.error
@@ -238,15 +257,14 @@ def test_the_curve_of_one_person_is_what_she_would_get():
                 changed = truth.copy()
                 changed[2] = z
                 found = bought(menu, changed, limit)
-                loss, payment = menu.curve(2, share, np.array([z]), limit)
+                loss, payment = menu.menu.curve(2, share, np.array([z]), limit)
                 assert loss[0] == pytest.approx(found.loss[2], rel=1e-12)
                 assert payment[0] == pytest.approx(found.payment[2], rel=1e-12, abs=2 * found.error)
 
 
 def realised_multiplier(menu, bids):
     """The plausible rule that is not truthful: scale the whole menu to the budget and pay at the scale found."""
-    costs = menu.population.virtual_costs(bids)
-    listed = menu.listed(bids, costs)
+    listed = menu.listed(bids)
     scale = menu.goal.amount / math.fsum(listed.payment)
     return scale * listed.loss, scale * listed.payment
 
@@ -286,9 +304,9 @@ def test_payments_agree_with_quadrature(prior):
     bids = np.asarray(prior.quantile(np.linspace(0.0, 0.6, N)))
     found = bought(menu, bids)
     # the lowest bid too, for the first line of the menu
-    z = np.append(prior.smallest_bid, bids)
-    loss = 2.0 * 4.0 / 5.0 * np.maximum(menu.level - np.asarray(prior.virtual_cost(z)), 0.0)
-    rent = 2.0 * 4.0 / 5.0 * plain_rents(prior, menu.level, z)
+    z, level = np.append(prior.smallest_bid, bids), menu.menu.kinds[0].offer.end
+    loss = 2.0 * 4.0 / 5.0 * np.maximum(level - np.asarray(prior.virtual_cost(z)), 0.0)
+    rent = 2.0 * 4.0 / 5.0 * plain_rents(prior, level, z)
     listed = z * loss + rent
     share = 5.0 / (listed[0] + listed[1:].sum() - listed[1:])
     error = 1e-5 * found.payment.max()
@@ -303,7 +321,7 @@ def test_the_expected_expense_is_the_mean_of_virtual_costs_bought(prior):
     costs = np.asarray(prior.virtual_cost(prior.quantile((np.arange(50_000) + 0.5) / 50_000)))
     for level in (1.2 * float(prior.virtual_cost(prior.quantile(0.2))) + 0.1, 30.0):
         mean = float((costs * np.maximum(level - costs, 0.0)).mean())
-        assert expected_expense(prior)(level) == pytest.approx(mean, rel=1e-4)
+        assert expected_expense(prior, WaterLevel(level)) == pytest.approx(mean, rel=1e-4)
 
 
 def test_on_average_the_menu_itself_costs_the_budget():
@@ -312,13 +330,15 @@ def test_on_average_the_menu_itself_costs_the_budget():
     totals = []
     for _ in range(144):
         bids = menu.population.sample(rng)
-        totals.append(math.fsum(menu.listed(bids, menu.population.virtual_costs(bids)).payment))
+        totals.append(math.fsum(menu.listed(bids).payment))
     assert np.mean(totals) == pytest.approx(7.0, abs=4 * np.std(totals) / 12)
 
 
 def test_the_level_does_not_depend_on_how_people_are_listed():
-    one = menu_level(((Uniform(1, 2), 40.0),), 5.0)
-    assert menu_level(((Uniform(1, 2), 15.0), (Uniform(1, 2), 25.0)), 5.0) == pytest.approx(one, rel=1e-12)
+    def level(*kinds):
+        return planned_offers(MenuTerms(12.5, ((1.0, kinds),), None, math.inf))[0].end
+
+    assert level((Uniform(1, 2), 15.0), (Uniform(1, 2), 25.0)) == pytest.approx(level((Uniform(1, 2), 40.0)), rel=1e-12)
 
 
 # -- what is lost against a budget on average --------------------------------------------------------------------------
@@ -341,7 +361,7 @@ def test_what_a_hard_budget_costs_is_the_table(n, amount, excess, spent):
     for _ in range(300 if n < 1000 else 60):
         bids = menu.population.sample(rng)
         costs = menu.population.virtual_costs(bids)
-        found = menu.bought(bids, costs)
+        found = bought(menu, bids)
         hard = best_weights(found.loss, setting="central", variance=0.25).mse
         ratios.append(hard / expected_budget_mse(costs, amount, 0.25))
         paid.append(math.fsum(found.payment) / amount)
@@ -438,5 +458,3 @@ def test_a_plan_finds_how_many_people_a_hard_budget_needs():
     assert found.market == market
     assert found.simulation.expected("total_payment").high <= 5.0
     assert found.simulation.expected("worst_mse").low <= 0.32**2 * 1.05
-    with pytest.raises(InputError, match="in the local setting"):
-        Market(prior=Uniform(1, 2), setting="local", goal=HardBudget(5))

@@ -170,27 +170,11 @@ CASES = (
     ),
     Case(
         state="not offered",
-        applies=lambda one: one.strata and one.goal == "hard_budget",
-        field="goal",
-        sentence="a hard budget cannot be the goal with strata: the menu that people share in knows one mean; state a"
-        " budget, a standard_error or a buyer_weight.",
-        reason="the menu that people share in knows one mean",
-    ),
-    Case(
-        state="not offered",
         applies=lambda one: one.user_weight and one.goal != "price",
         field="user_weight",
         sentence="user_weight must be 0 beside a {goal}: only a buyer_weight weighs what people gain from the"
         " estimate.",
         reason="only a price weighs what people gain from the estimate",
-    ),
-    Case(
-        state="not offered",
-        applies=lambda one: one.local and one.goal == "hard_budget",
-        field="goal",
-        sentence="a hard budget cannot be the goal in the local setting: the menu that people share in is that of one"
-        " noise; state a budget, a standard_error or a buyer_weight, or choose the central setting.",
-        reason="the menu that people share in is that of one noise",
     ),
     Case(
         state="impossible",

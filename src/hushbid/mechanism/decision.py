@@ -18,7 +18,7 @@ from hushbid.common.codec import ARRAYS, Codec
 from hushbid.common.tables import Library, frame_of
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.errors import NobodyToBuyFrom, RecordError
-from hushbid.mechanism.impossible import refuse_impossible
+from hushbid.mechanism.impossible import refuse_impossible, refuse_without_sellers
 from hushbid.mechanism.in_memory import ManyPeople
 from hushbid.mechanism.many import MANY, Priced, SummedPurchase, rows_by_stratum
 from hushbid.mechanism.population import Group, Population, TieKey, keys_of
@@ -334,8 +334,11 @@ def _spread(
 def _shared(population: Population, bids: FloatArray, costs: FloatArray, tie_key: TieKey) -> Decision:
     """Under a hard budget people share in one menu; the estimate makes the best of what it buys."""
     found = SharedMenu.of(population).bought(bids, costs, population.cap)
-    if not found.loss.any():
+    if population.strata is None and not found.loss.any():
         return _nothing_bought(bids, costs)
+    if population.strata is not None:
+        sold = population.strata.codes[found.loss > 0.0]
+        refuse_without_sellers(population, np.bincount(sold, minlength=population.strata.count))
     refuse_unreleasable(population.setting.hardest_to_release(found.loss[found.loss > 0.0]))
     weights, planned = population.best_estimate(found.loss)
     worst = population.worst_error(planned)

@@ -62,9 +62,10 @@ def _refuse_divergence(population: Population, costs: FloatArray) -> None:
 def refuse_without_sellers(population: Population, sellers: IndexArray) -> None:
     """A stratum whose mean is wanted and from which nothing can be bought; ``sellers`` are how many can be."""
     if population.strata is not None and not sellers.all():
+        where = "within the prior's support" if population.hard_budget is None else "low enough"
         raise NobodyToBuyFrom(
             f"The mean of stratum {population.strata.label(int(np.argmin(sellers)))} cannot be estimated: nobody in it"
-            " bid within the prior's support."
+            f" bid {where}."
         )
 
 

@@ -1,12 +1,13 @@
-"""The information rents of a menu, as a function of the bid that is fixed before anybody bids.
+"""The information rents of an offer, as a function of the bid that is fixed before anybody bids.
 
-The menu of strength 1 at the level ``τ`` has the loss ``ε(c) = (τ − ψ(c))⁺`` and the rent ``R(c) = ∫ from c of ε``.
-Where ψ is a step function that is a finite sum, and where ψ is affine a parabola. Elsewhere `hushbid.payments` encloses
-the rent at some bids, the *nodes*, and between two of them convexity encloses it again: ``R`` has the slope ``−ε``,
-which rises. So it lies below the chord and above both tangents, and the nodes are close enough for that.
+An offer (`hushbid.mechanism.menu_offers`) has the loss ``ε(ψ(c))`` and the rent ``R(c) = ∫ from c of ε``. Where ψ is a
+step function that is a finite sum, and where ψ is affine a difference of the offer's value function. Elsewhere
+`hushbid.payments` encloses the rent at some bids, the *nodes*, and between two of them convexity encloses it again: ``R``
+has the slope ``−ε``, which rises. So it lies below the chord and above both tangents, and the nodes are close enough for
+that.
 
-A rent found for many bids together may depend on all of them in its last digits. This one does not: whoever shares
-in a menu must not move what others are offered, by however little.
+A rent found for many bids together may depend on all of them in its last digits. This one does not: nobody who shares
+in a menu may move what others are offered, by however little.
 """
 
 import math
@@ -17,6 +18,7 @@ from typing import Protocol
 import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray
+from hushbid.mechanism.menu_offers import Offer
 from hushbid.payments import Rents, rents
 from hushbid.priors import Prior
 
@@ -32,7 +34,7 @@ _ROUNDING = 4e-12
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Replies:
-    """Potential and loss at many virtual costs, as `hushbid.payments` wants them."""
+    """Value and loss at many virtual costs, as `hushbid.payments` wants them."""
 
     value: FloatArray = field(repr=False)
     loss: FloatArray = field(repr=False)
@@ -40,38 +42,36 @@ class Replies:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MenuRule:
-    """The loss ``min(strength·(τ − x)⁺, limit)`` of everybody's own virtual cost x, with its potential."""
+    """Everybody's multiple of an offer, at most their limit, as a function of their own virtual cost."""
 
-    level: float
+    offer: Offer
     strength: FloatArray
     limit: FloatArray
 
     def at(self, rows: IndexArray, costs: FloatArray, /) -> Replies:
         """What person ``rows[j]`` gives up at the virtual cost ``costs[j]``; the others do not matter."""
         strength, limit = self.strength[rows], self.limit[rows]
-        gap = np.maximum(self.level - costs, 0.0)
-        # a parabola up to the limit, from there a straight line
-        bend = np.full(gap.shape, math.inf)
-        np.divide(limit, strength, out=bend, where=strength > 0.0)
-        clipped = gap > bend
-        short = np.minimum(gap, bend)
-        beyond = np.zeros(gap.shape)
-        np.multiply(limit, gap - short, out=beyond, where=clipped)
-        return Replies(
-            value=-0.5 * strength * short * short - beyond,
-            loss=np.where(clipped, limit, strength * gap),
-        )
+        loss = strength * self.offer.loss(costs)
+        value = strength * self.offer.value(costs)
+        clipped = np.flatnonzero(loss > limit)
+        if clipped.size:
+            # the offer's value up to where the limit is met, from there a straight line
+            bend = self.offer.cost_of(limit[clipped] / strength[clipped])
+            at_bend = strength[clipped] * self.offer.value(bend)
+            value[clipped] = at_bend - limit[clipped] * np.maximum(bend - costs[clipped], 0.0)
+            loss[clipped] = limit[clipped]
+        return Replies(value=value, loss=loss)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class MenuRents:
-    """The rents of one prior's menu of strength 1."""
+    """What an offer comes to for people with one prior."""
 
     prior: Prior
-    """Whose menu it is."""
+    """Whose offer it is."""
 
-    level: float
-    """Up to which virtual cost it buys."""
+    offer: Offer
+    """How much is bought at each virtual cost."""
 
     most: float
     """At least, and hardly more than, what it pays at the lowest bid: nothing on the menu is dearer."""
@@ -82,39 +82,41 @@ class MenuRents:
     curve: "_Curve"
     """The rents themselves."""
 
-    def at(self, bids: FloatArray, costs: FloatArray) -> Rents:
-        """The rents at bids with these virtual costs: each a function of its own bid only."""
-        gap = np.maximum(self.level - costs, 0.0)
-        some = np.flatnonzero(gap > 0.0)
-        lower, upper, estimate = np.zeros(gap.size), np.zeros(gap.size), np.zeros(gap.size)
-        found = self.curve.at(bids[some], gap[some])
+    def at(self, bids: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray, Rents]:
+        """Return losses, what they cost at these bids, and rents: each a function of its own bid only."""
+        loss = self.offer.loss(costs)
+        price, lower, upper, estimate = (np.zeros(loss.size) for _ in range(4))
+        some = np.flatnonzero(loss > 0.0)
+        np.multiply(bids, loss, out=price, where=(loss > 0.0) & (bids > 0.0))  # a bid or a loss may be infinite
+        found = self.curve.at(bids[some], costs[some], loss[some])
         # nothing on the menu is dearer than its first line
-        room = np.maximum(self.most - bids[some] * gap[some], 0.0)
+        room = np.maximum(self.most - price[some], 0.0)
         slack = _ROUNDING * self.most
         lower[some], upper[some] = found.lower - slack, found.upper + slack
         estimate[some] = np.minimum(np.maximum(found.estimate, 0.0), room)
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=found.evaluations)
+        return loss, price, Rents(lower=lower, upper=upper, estimate=estimate, evaluations=found.evaluations)
 
 
-@lru_cache(maxsize=64)
-def menu_rents(prior: Prior, level: float, tolerance: float) -> MenuRents:
+@lru_cache(maxsize=256)
+def menu_rents(prior: Prior, offer: Offer, tolerance: float) -> MenuRents:
     """The rents of people with this prior; their error is about ``tolerance`` times the largest payment."""
     lowest = prior.smallest_bid
-    gap = level - float(prior.virtual_cost(lowest))
-    if not gap > 0.0:
-        return MenuRents(prior=prior, level=level, most=0.0, error=0.0, curve=_Nothing())
-    curve = _curve_of(prior, level, tolerance)
-    first = curve.at(np.array([lowest]), np.array([gap]))
-    most = (lowest * gap + float(first.upper[0])) * (1.0 + _ROUNDING)
-    return MenuRents(prior=prior, level=level, most=most, error=curve.error + 2.0 * _ROUNDING * most, curve=curve)
+    cost = np.array([float(prior.virtual_cost(lowest))])
+    loss = offer.loss(cost)
+    if not loss[0] > 0.0:
+        return MenuRents(prior=prior, offer=offer, most=0.0, error=0.0, curve=_Nothing())
+    curve = _curve_of(prior, offer, tolerance)
+    first = float(curve.at(np.array([lowest]), cost, loss).upper[0])
+    most = (first + (lowest * float(loss[0]) if lowest > 0.0 else 0.0)) * (1.0 + _ROUNDING)
+    return MenuRents(prior=prior, offer=offer, most=most, error=curve.error + 2.0 * _ROUNDING * most, curve=curve)
 
 
-def _curve_of(prior: Prior, level: float, tolerance: float) -> "_Curve":
+def _curve_of(prior: Prior, offer: Offer, tolerance: float) -> "_Curve":
     if prior.is_stepped:
-        return _Steps.of(prior, level)
+        return _Steps.of(prior, offer)
     if prior.is_linear:
-        return _Parabola.of(prior, level)
-    return _Nodes.of(prior, level, tolerance)
+        return _Affine.of(prior, offer)
+    return _Nodes.of(prior, offer, tolerance)
 
 
 # -- three kinds of curves ---------------------------------------------------------------------------------------------
@@ -128,8 +130,8 @@ class _Curve(Protocol):
         """The largest distance of an estimate from the truth, at any bid."""
         ...
 
-    def at(self, bids: FloatArray, loss: FloatArray, /) -> Rents:
-        """The rents at bids with these losses, all positive."""
+    def at(self, bids: FloatArray, costs: FloatArray, loss: FloatArray, /) -> Rents:
+        """The rents at bids with these virtual costs and losses, all positive."""
         ...
 
 
@@ -139,31 +141,28 @@ class _Nothing:
 
     error: float = 0.0
 
-    def at(self, bids: FloatArray, _: FloatArray, /) -> Rents:
+    def at(self, bids: FloatArray, costs: FloatArray, loss: FloatArray, /) -> Rents:
         return _exactly(np.zeros(bids.size), 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class _Parabola:
-    """ψ affine: the loss falls at a constant slope, to 0 or to the top of the support."""
+class _Affine:
+    """ψ affine: the rent is the rise of the value function up to the top of the support, over the slope of ψ."""
 
-    top: float
+    offer: Offer
     last: float
     slope: float
     error: float
 
     @classmethod
-    def of(cls, prior: Prior, level: float) -> "_Parabola":
-        low, top = prior.support
-        last = max(level - float(prior.virtual_cost(top)), 0.0)
-        first = level - float(prior.virtual_cost(low))
-        return cls(top, last, prior.slope or 1.0, _FORMULA * (top - low) * first)
+    def of(cls, prior: Prior, offer: Offer) -> "_Affine":
+        low, top = (float(prior.virtual_cost(bid)) for bid in prior.support)
+        first, last = offer.value(np.array([low, top])).tolist()
+        slope = prior.slope or 1.0
+        return cls(offer, last, slope, -_FORMULA * first / slope)
 
-    def at(self, bids: FloatArray, loss: FloatArray, /) -> Rents:
-        # a triangle, or a trapeze if something is bought at the top
-        if self.last == 0.0:
-            return _exactly(loss * (loss / (2.0 * self.slope)), self.error)
-        return _exactly(0.5 * (loss + self.last) * (self.top - bids), self.error)
+    def at(self, bids: FloatArray, costs: FloatArray, loss: FloatArray, /) -> Rents:
+        return _exactly((self.last - self.offer.value(costs)) / self.slope, self.error)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -175,17 +174,20 @@ class _Steps:
     error: float
 
     @classmethod
-    def of(cls, prior: Prior, level: float) -> "_Steps":
+    def of(cls, prior: Prior, offer: Offer) -> "_Steps":
         rights = np.array([right for _, right, _ in prior.flat_parts])
-        loss = np.maximum(level - np.array([cost for _, _, cost in prior.flat_parts]), 0.0)
+        loss = offer.loss(np.array([cost for _, _, cost in prior.flat_parts]))
         areas = np.diff(rights) * loss[1:]
         later = np.append(np.cumsum(areas[::-1])[::-1], 0.0)
         # sums of many terms are rounded many times
-        return cls(rights, later, _FORMULA * (1.0 + 0.1 * rights.size) * float(later[0] + rights[0] * loss[0]))
+        first = rights[0] * loss[0] if rights[0] > 0.0 else 0.0
+        return cls(rights, later, _FORMULA * (1.0 + 0.1 * rights.size) * float(later[0] + first))
 
-    def at(self, bids: FloatArray, loss: FloatArray, /) -> Rents:
+    def at(self, bids: FloatArray, costs: FloatArray, loss: FloatArray, /) -> Rents:
         step = np.minimum(self.rights.searchsorted(bids, side="left"), self.rights.size - 1)
-        return _exactly(loss * np.maximum(self.rights[step] - bids, 0.0) + self.later[step], self.error)
+        rest, own = np.maximum(self.rights[step] - bids, 0.0), np.zeros(bids.size)
+        np.multiply(loss, rest, out=own, where=rest > 0.0)  # what is free may be lost without end
+        return _exactly(own + self.later[step], self.error)
 
 
 def _exactly(rent: FloatArray, slack: float) -> Rents:
@@ -203,12 +205,12 @@ class _Nodes:
     estimate: FloatArray
 
     @classmethod
-    def of(cls, prior: Prior, level: float, tolerance: float) -> "_Nodes":
+    def of(cls, prior: Prior, offer: Offer, tolerance: float) -> "_Nodes":
         """So many nodes that what is between them is known to the tolerance, relative to the largest payment."""
-        low, high = prior.smallest_bid, float(prior.virtual_cost_inverse(level))
+        low, high = prior.smallest_bid, float(prior.virtual_cost_inverse(offer.end))
         edges = np.array([end for part in prior.flat_parts for end in part[:2]])
         z = np.concatenate([np.linspace(low, high, _NODES), edges[(edges > low) & (edges < high)]])
-        nodes = cls._enclosed(prior, level, np.unique(z), tolerance)
+        nodes = cls._enclosed(prior, offer, np.unique(z), tolerance)
         allowed = 0.5 * tolerance * float((nodes.bids * nodes.loss + nodes.estimate).max())
         for _ in range(_MOST_ROUNDS):
             z = nodes.bids
@@ -216,16 +218,16 @@ class _Nodes:
             wide = (nodes._widths() > allowed) & (middle > z[:-1]) & (middle < z[1:])
             if not wide.any() or z.size > _MOST_NODES:
                 break
-            nodes = nodes._joined(cls._enclosed(prior, level, middle[wide], tolerance))
+            nodes = nodes._joined(cls._enclosed(prior, offer, middle[wide], tolerance))
         return nodes
 
     @classmethod
-    def _enclosed(cls, prior: Prior, level: float, z: FloatArray, tolerance: float) -> "_Nodes":
-        rule = MenuRule(level, np.ones(1), np.full(1, math.inf))
-        loss = np.maximum(level - np.asarray(prior.virtual_cost(z)), 0.0)
-        found = rents(
-            rule, prior, np.zeros(z.size, dtype=np.intp), z, paid_besides=z * loss, tolerance=0.25 * tolerance
-        )
+    def _enclosed(cls, prior: Prior, offer: Offer, z: FloatArray, tolerance: float) -> "_Nodes":
+        rule = MenuRule(offer, np.ones(1), np.full(1, math.inf))
+        loss = offer.loss(np.asarray(prior.virtual_cost(z)))
+        besides = np.zeros(z.size)
+        np.multiply(z, loss, out=besides, where=z > 0.0)
+        found = rents(rule, prior, np.zeros(z.size, dtype=np.intp), z, paid_besides=besides, tolerance=0.25 * tolerance)
         return cls(z, loss, found.lower, found.upper, found.estimate)
 
     def _joined(self, other: "_Nodes") -> "_Nodes":
@@ -244,7 +246,7 @@ class _Nodes:
         between = self._widths().max(initial=0.0)
         return float(ends.max() + between)
 
-    def at(self, bids: FloatArray, loss: FloatArray, /) -> Rents:
+    def at(self, bids: FloatArray, costs: FloatArray, loss: FloatArray, /) -> Rents:
         z = self.bids
         cell = np.clip(z.searchsorted(bids, side="right") - 1, 0, z.size - 2)
         to_left, to_right = np.maximum(bids - z[cell], 0.0), np.maximum(z[cell + 1] - bids, 0.0)

@@ -31,6 +31,7 @@ from hushbid.allocation import (
 )
 from hushbid.allocation.central_problem import LEAST_VARIANCE, countable
 from hushbid.common.arrays import FloatArray, IndexArray, IntArray, counted_repr
+from hushbid.disclosure.combination import local_shares, one_stratum
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
@@ -42,6 +43,9 @@ from hushbid.priors.inputs import to_bids
 OutsideOption = Literal["own_data", "estimate"]
 _FREE = 1e-100
 """Next to nothing: solvers need not tell it from zero where a bound is all that is wanted."""
+_PRICES, _STEPS = (1e-3, 1e9), 40
+"""Between which prices of the error, relative to an expense, the one is looked for that bounds the error best."""
+
 TieKey = Sequence[Any] | NDArray[Any] | None
 """One per person: among equals the smaller comes first; None: the earlier row does."""
 
@@ -124,6 +128,9 @@ class Population:
     cap: float | FloatArray
     """Nobody's privacy loss is larger: one number, or one per person, stated limits included; infinite if there is no
     cap."""
+
+    stated_cap: float | FloatArray | None = None
+    """The cap without the limits that people state; None where they state none."""
 
     user_weight: float | FloatArray
     """``β``, in money per squared data unit: one number, or one per person."""
@@ -346,6 +353,7 @@ class Population:
             user_weight=_taken(self.user_weight, rows),
             own_error=_taken(self.own_error, rows),
             cap=_taken(self.cap, rows),
+            stated_cap=None if self.stated_cap is None else _taken(self.stated_cap, rows),
             strata=None if self.strata is None else self.strata.of(rows),
         )
 
@@ -421,34 +429,46 @@ class Population:
         return float(np.max(self.cap))
 
     @property
+    def buyer_cap(self) -> float | FloatArray:
+        """The cap that the buyer sets, which no bid decides."""
+        return self.cap if self.stated_cap is None else self.stated_cap
+
+    @property
     def has_caps(self) -> bool:
         """Whether anybody's loss is limited."""
         return bool(np.any(np.asarray(self.cap) < math.inf))
 
     def without_caps(self) -> "Population":
         """The same people without any cap."""
-        return replace(self, cap=math.inf)
+        return replace(self, cap=math.inf, stated_cap=None)
 
     def with_limits(self, limits: FloatArray | None) -> "Population":
         """The same people, who also stated what loss each accepts at most; 0 takes them out by an infinite cost."""
         if limits is None:
             return self
-        return replace(self, cap=np.minimum(self.cap, np.where(limits > 0.0, limits, math.inf)))
+        cap = np.minimum(self.cap, np.where(limits > 0.0, limits, math.inf))
+        return replace(self, cap=cap, stated_cap=self.cap)
 
     def best_estimate(self, losses: FloatArray) -> tuple[FloatArray, float]:
-        """The best weights for given losses, and their error with the planned variance; central with strata."""
-        best = self._best(losses)
-        return best.weights, float(best.mse)
+        """The best weights for given losses, and their error with the planned variance."""
+        if not self.setting.sends_messages:
+            best = self._best(losses)
+            return best.weights, float(best.mse)
+        strata, response = self.strata or one_stratum(self.people), self.setting.response
+        variance = np.broadcast_to(self.variance, losses.shape)
+        shares = local_shares(losses, variance, strata, response=response)
+        weights = np.sign(strata.weights)[strata.codes] * shares
+        error = mse_of(weights, losses, setting="local", variance=variance, strata=strata, response=response)
+        return weights, error
 
     def used(self, losses: FloatArray) -> FloatArray:
-        """What the best estimate uses of given losses; central with strata."""
-        return self._best(losses).delivered
+        """What the best estimate uses of given losses."""
+        return losses if self.setting.sends_messages else self._best(losses).delivered
 
     def _best(self, losses: FloatArray) -> Contrast | Weights:
         if self.strata is not None:
             return best_contrast(losses, strata=self.strata, variance=self.variance)
-        how = self.setting
-        return best_weights(losses, setting=how.name, variance=self.variance, response=how.response)
+        return best_weights(losses, setting="central", variance=self.variance)
 
     def worst_error(self, planned: float) -> float:
         """The worst error of an estimate from the error it has with the planned variance."""
@@ -485,8 +505,25 @@ class Population:
             if not paid.any():  # what is free could have been bought without noise
                 precision = 1.0 / np.broadcast_to(self.variance, costs.shape)[costs == 0.0]
                 return (1.0 / float(precision.sum()) - self.bias) * self.unit
-            aim = Budget(float(costs[paid].dot(losses[paid])))
+            expense = float(costs[paid].dot(losses[paid]))
+            if self.setting.sends_messages:
+                return self.certified(self._least_error(costs, expense))
+            aim = Budget(expense)
         return self.certified(least_objective(costs, **self._problem() | {"goal": aim}))
+
+    def _least_error(self, costs: FloatArray, expense: float) -> float:
+        """What the error of no purchase that costs so much can be below: ``(min A·MSE + Σψε − expense)/A``, any A."""
+
+        def bound(power: float) -> float:
+            price = math.exp(power)
+            return (least_objective(costs, **self._problem(price)) - expense) / price
+
+        # it rises with the price, and falls from about where the purchase for the price costs as much
+        low, high = (math.log(factor * expense) for factor in _PRICES)
+        for _ in range(_STEPS):
+            left, right = low + (high - low) / 3.0, high - (high - low) / 3.0
+            low, high = (left, high) if bound(left) < bound(right) else (low, right)
+        return max(bound(0.5 * (low + high)), 0.0)
 
     def certified(self, bound: float) -> float:
         """An objective, or a bound on it, from the one with the planned variance on a range of width 1."""

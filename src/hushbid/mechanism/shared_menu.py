@@ -1,24 +1,24 @@
-"""A budget that is never exceeded: one menu, fixed before anybody bids, that people share in.
+"""A hard budget: offers that are fixed before anybody bids, and in which people share.
 
-**The menu** offers person i at the bid c, with ``u = 1/V`` and the level ``τ`` of `hushbid.mechanism.menu_level`,
-
-    ε₀(c) = (2u/B)·(τ − ψ(c))⁺        for        t₀(c) = c·ε₀(c) + ∫ from c of ε₀.
-
-On average it costs the budget ``B``; in a campaign it may cost more. So everybody gets their own share ``s_i`` of it,
+**The offers** of `hushbid.mechanism.menu_offers`, one for each stratum, buy the loss ``ε₀(c)`` from person i at the bid
+``c`` for ``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``. On average that costs the budget ``B``; in a campaign it may cost more. So
+everybody gets their own share ``s_i`` of it,
 
     s_i = (B − υ·m_i) / (t₀^max_i + Σ_{j≠i} t₀(c_j)),        ε_i = s_i·ε₀(c_i),        t_i = s_i·t₀(c_i),
 
-where ``t₀^max_i`` is what their menu pays at the lowest bid, ``υ`` the coin that payments are rounded up to and
-``m_i`` one more than the number of others who are paid. Their share does not depend on their bid, so the truth is their
-best reply; and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B·t₀(c_i)/Σt₀ = B`` on every
-profile. At most the part ``t₀^max/(t₀^max + Σ t₀)`` of the budget, and the coins set aside, is left.
+where ``t₀^max_i`` is what their offer pays at the lowest bid, ``υ`` the coin that payments are rounded up to and ``m_i``
+one more than the number of others who are paid. Their share does not depend on their bid, so the truth is their best
+reply; and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B·t₀(c_i)/Σt₀ = B`` on every
+profile. At most the part ``t₀^max/(t₀^max + Σ t₀)`` of the budget, and the coins set aside, is left. None of this asks
+what is estimated: it holds with strata, in the local setting and with randomised response.
 
-**Limits** ``e_i`` clip after sharing: ``ε_i = min(s_i·ε₀(c_i), e_i)`` and their payment is the envelope's for that.
-Shares come from what the others would be paid without limits: whoever states a lower limit is paid less and moves
-nobody.
+**Caps and limits** ``e_i`` clip after sharing: ``ε_i = min(s_i·ε₀(c_i), e_i)``, and the payment is the envelope's for
+that. Shares come from what the others would be paid without them: a person who states a lower limit is paid less and
+moves nobody. Then more of the budget may be left.
 """
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -28,11 +28,10 @@ from hushbid.allocation import Goal, HardBudget
 from hushbid.common import numbers
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
-from hushbid.mechanism.menu_level import menu_level
+from hushbid.mechanism.menu_offers import LAPLACE, RESPONSE, MenuTerms, Offer, planned_offers
 from hushbid.mechanism.menu_rents import MenuRents, MenuRule, menu_rents
 from hushbid.mechanism.population import Population
 from hushbid.payments import Rents, rents
-from hushbid.priors import Prior
 
 _SAFE = 1.0 - 2.0**-48
 """Shares are smaller by this factor, which is more than rounding can add to all payments together."""
@@ -81,21 +80,55 @@ class Bought:
     """The largest possible error of a payment, whatever anybody bids."""
 
 
+def offers_for(population: Population, counted: list[list[float]]) -> tuple[Offer, ...]:
+    """Return the offer of each stratum; ``counted`` says how much the people of each group count in it.
+
+    That is the sum of ``1/V`` in the central setting, and how many they are in the local one.
+    """
+    goal = population.goal
+    assert isinstance(goal, HardBudget)
+    weights = np.ones(1) if population.strata is None else np.abs(population.strata.weights)
+    kinds = tuple(
+        (size, tuple((group.prior, count) for group, count in zip(population.groups, row, strict=True) if count > 0.0))
+        for size, row in zip(weights.tolist(), counted, strict=True)
+    )
+    cap, curve, variance = population.buyer_cap, None, population.variance
+    if population.setting.sends_messages:
+        curve = RESPONSE if population.setting.response else LAPLACE
+    most, amount = math.inf, 0.5 * goal.amount**2
+    if not isinstance(variance, np.ndarray):
+        most = math.inf if isinstance(cap, np.ndarray) else cap / float(strength_of(population, np.array(variance)))
+        amount = amount if curve is None else goal.amount * math.sqrt(variance)
+    return planned_offers(MenuTerms(amount, kinds, curve, most))
+
+
+def strength_of(population: Population, variance: FloatArray) -> FloatArray:
+    """Return what an offer's loss is multiplied by for people with this variance, before it is shared."""
+    goal = population.goal
+    assert isinstance(goal, HardBudget)
+    if population.setting.sends_messages:
+        return 1.0 / np.sqrt(variance)
+    return 2.0 / goal.amount / variance
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class SharedMenu:
-    """The menu of a population for a hard budget; nothing in it depends on a bid."""
-
-    population: Population
-    """Who shares in it."""
+    """The menu of some people for a hard budget; nothing in it depends on a bid."""
 
     goal: HardBudget
     """The amount that is never exceeded, and the coin."""
 
-    level: float
-    """``τ``: whoever has a higher virtual cost is offered nothing."""
+    kinds: tuple[MenuRents, ...]
+    """What is offered to each kind of people: those who share a stratum and a prior."""
+
+    who: IndexArray
+    """Everybody's kind."""
 
     strength: FloatArray
-    """``2u/B`` of each person."""
+    """What the offer's loss is multiplied by for each person, before it is shared."""
+
+    tolerance: float
+    """How far a payment may be from the exact one, relative to the largest."""
 
     @classmethod
     def of(cls, population: Population) -> "SharedMenu":
@@ -103,14 +136,28 @@ class SharedMenu:
         goal = population.goal
         assert isinstance(goal, HardBudget)
         refuse_too_small(goal, population.people)
-        precision = 1.0 / np.broadcast_to(np.asarray(population.variance, dtype=float), (population.people,))
-        sums = tuple((group.prior, math.fsum(precision[group.rows])) for group in population.groups)
-        return cls(
-            population=population,
-            goal=goal,
-            level=menu_level(sums, goal.amount),
-            strength=2.0 / goal.amount * precision,
-        )
+        variance = np.broadcast_to(np.asarray(population.variance, dtype=float), (population.people,))
+        strata = 1 if population.strata is None else population.strata.count
+        who = population.group_codes
+        if population.strata is not None:
+            who = who + len(population.groups) * population.strata.codes
+        counts = np.ones(population.people) if population.setting.sends_messages else 1.0 / variance
+        counted = [
+            [math.fsum(counts[who == stratum * len(population.groups) + group]) for group in range(len(population.groups))]
+            for stratum in range(strata)
+        ]
+        return cls.with_offers(population, offers_for(population, counted), who, strength_of(population, variance))
+
+    @classmethod
+    def with_offers(
+        cls, population: Population, offers: tuple[Offer, ...], who: IndexArray, strength: FloatArray
+    ) -> "SharedMenu":
+        """The menu with these offers for some people, by stratum and group."""
+        goal = population.goal
+        assert isinstance(goal, HardBudget)
+        tolerance = population.tolerance
+        kinds = tuple(menu_rents(group.prior, offer, tolerance) for offer in offers for group in population.groups)
+        return cls(goal=goal, kinds=kinds, who=who, strength=strength, tolerance=tolerance)
 
     # -- everybody -----------------------------------------------------------------------------------------------------
 
@@ -125,8 +172,7 @@ class SharedMenu:
         clipped = np.flatnonzero(loss > limit)
         if clipped.size:
             loss = np.minimum(loss, limit)
-            rule = MenuRule(self.level, share * self.strength, limit)
-            rent = self._clipped(rule, clipped, bids, rent)
+            rent = self._clipped(share * self.strength, limit, clipped, bids, rent)
             paid = bids[clipped] * loss[clipped] + rent.estimate[clipped]
             payment[clipped] = np.minimum(paid, payment[clipped])  # never more than without the limit
         self._confirm(payment)
@@ -134,20 +180,15 @@ class SharedMenu:
 
     def listed(self, bids: FloatArray, costs: FloatArray) -> Listed:
         """What the menu offers at these bids, whose virtual costs are ``costs``."""
-        gap = np.maximum(self.level - costs, 0.0)
-        price = np.zeros(gap.size)
-        np.multiply(bids, gap, out=price, where=gap > 0.0)  # a bid may be infinite
-        lower, upper, estimate, most, error = (np.zeros(gap.size) for _ in range(5))
-        for group in self.population.groups:
-            rows = group.rows
-            menu = self.rents_of(group.prior)
-            found = menu.at(bids[rows], costs[rows])
+        loss, price, lower, upper, estimate, most, error = (np.zeros(bids.size) for _ in range(7))
+        for rows, kind in self._people():
+            loss[rows], price[rows], found = kind.at(bids[rows], costs[rows])
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
-            most[rows], error[rows] = menu.most, menu.error
+            most[rows], error[rows] = kind.most, kind.error
         strength = self.strength
         unit = Rents(lower=lower, upper=upper, estimate=estimate, evaluations=0)
         return Listed(
-            loss=strength * gap,
+            loss=strength * loss,
             price=strength * price,
             rents=_scaled(unit, strength),
             payment=np.minimum(strength * (price + estimate), strength * most),
@@ -155,9 +196,15 @@ class SharedMenu:
             error=strength * error,
         )
 
-    def rents_of(self, prior: Prior) -> MenuRents:
-        """The rents of the menu of strength 1 for people with this prior."""
-        return menu_rents(prior, self.level, self.population.tolerance)
+    def _people(self) -> Iterator[tuple[IndexArray | slice, MenuRents]]:
+        """Everybody, by kind."""
+        if len(self.kinds) == 1:
+            yield slice(None), self.kinds[0]
+            return
+        for place, kind in enumerate(self.kinds):
+            rows = np.flatnonzero(self.who == place)
+            if rows.size:
+                yield rows, kind
 
     def shares(self, listed: Listed) -> FloatArray:
         """``s_i`` of everybody, from the others' entries only (and in the last digits, which are on the safe side)."""
@@ -183,37 +230,34 @@ class SharedMenu:
 
     def curve(self, row: int, share: float, z: FloatArray, limit: float = math.inf) -> tuple[FloatArray, FloatArray]:
         """Loss and payment of one person at bids ``z``, their share as the others' bids make it."""
-        prior = self.population.prior_of(row)
-        costs, strength = np.asarray(prior.virtual_cost(z)), share * float(self.strength[row])
-        menu = self.rents_of(prior)
-        found = menu.at(z, costs)
-        loss, rent = strength * np.maximum(self.level - costs, 0.0), strength * found.estimate
-        price = np.zeros(z.size)
-        np.multiply(z, np.minimum(loss, limit), out=price, where=loss > 0.0)
-        payment = np.minimum(price + rent, strength * menu.most)
+        kind, strength = self.kinds[self.who[row]], share * float(self.strength[row])
+        loss, price, found = kind.at(z, np.asarray(kind.prior.virtual_cost(z)))
+        loss, payment = strength * loss, np.minimum(strength * (price + found.estimate), strength * kind.most)
         clipped = np.flatnonzero(loss > limit)
         if clipped.size:
-            rule = MenuRule(self.level, np.full(z.size, strength), np.full(z.size, limit))
-            rent = self._clipped_rents(rule, prior, clipped, z).estimate
-            payment[clipped] = np.minimum(price[clipped] + rent, strength * menu.most)
+            limits = np.full(z.size, limit)
+            rule = MenuRule(kind.offer, np.full(z.size, strength), limits)
+            paid = z[clipped] * limit + self._clipped_rents(rule, kind, clipped, z).estimate
+            payment[clipped] = np.minimum(paid, payment[clipped])
         return np.minimum(loss, limit), payment
 
     # -- inside --------------------------------------------------------------------------------------------------------
 
-    def _clipped(self, rule: MenuRule, clipped: IndexArray, bids: FloatArray, before: Rents) -> Rents:
+    def _clipped(
+        self, strength: FloatArray, limit: FloatArray, clipped: IndexArray, bids: FloatArray, before: Rents
+    ) -> Rents:
         """The rents with those of clipped people replaced."""
         lower, upper, estimate = before.lower.copy(), before.upper.copy(), before.estimate.copy()
-        for group in self.population.groups:
-            rows = clipped[np.isin(clipped, group.rows, assume_unique=True)]
-            found = self._clipped_rents(rule, group.prior, rows, bids)
+        for place, kind in enumerate(self.kinds):
+            rows = clipped[self.who[clipped] == place]
+            found = self._clipped_rents(MenuRule(kind.offer, strength, limit), kind, rows, bids)
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
         return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=0)
 
-    def _clipped_rents(self, rule: MenuRule, prior: Prior, rows: IndexArray, bids: FloatArray) -> Rents:
+    def _clipped_rents(self, rule: MenuRule, kind: MenuRents, rows: IndexArray, bids: FloatArray) -> Rents:
         own = bids[rows]
-        return rents(
-            rule, prior, rows, own, alike=rows, paid_besides=own * rule.limit[rows], tolerance=self.population.tolerance
-        )
+        besides = own * rule.limit[rows]
+        return rents(rule, kind.prior, rows, own, alike=rows, paid_besides=besides, tolerance=self.tolerance)
 
     def _spendable(self, coins: int) -> float:
         """The budget less so many coins, rounded down."""

@@ -139,9 +139,11 @@ def noise_of(population: "Population", losses: FloatArray, weights: FloatArray) 
         return math.fsum(np.square(weights[bought] / scale))
     if not np.isfinite(losses).all():
         return 0.0
-    if population.strata is not None:  # the optimum uses what it buys
-        return (math.fsum(np.abs(population.strata.weights)) / math.fsum(losses)) ** 2
-    return 1.0 / math.fsum(population.used(losses)) ** 2
+    if population.strata is None:
+        return 1.0 / math.fsum(population.used(losses)) ** 2
+    # the optimum uses what it buys; a hard budget may buy more of one stratum than of another
+    used = losses if population.hard_budget is None else population.used(losses)
+    return (math.fsum(np.abs(population.strata.weights)) / math.fsum(used)) ** 2
 
 
 def noise_in(mse: float, squares: float, variance: float, unit: float) -> float:

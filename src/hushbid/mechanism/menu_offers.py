@@ -1,0 +1,376 @@
+"""The offers of a hard budget: how much loss a menu buys at each virtual cost, fixed before anybody bids.
+
+A buyer who knows people by their priors only plans the purchase of a large market. What a person of stratum g is offered
+is then a function of their own virtual cost ``x``, with one number for the stratum:
+
+    central   ε₀(x) = (2u/B)·(λ_g − x)⁺, u = 1/V;          λ_g is a water level,
+    local     the y = ε₀·√V with the largest P_g·q(y) − x·y;    P_g is a price of precision,
+
+never more than the cap, where there is one for all. The strata's numbers are in the proportion of an optimum,
+
+    central   Σ over g of E[ε₀] = |ℓ_g|·η,                 one noise for all strata (one-problem.md §2),
+    local     √P_g·Σ over g of E[q] ∝ |ℓ_g|,               ``ℓ_g²/Λ_g²`` is the price of precision in stratum g,
+
+and what all of them cost on average, rents included, ``Σ E[ψ·ε₀(ψ)]``, is the budget. If caps keep that below the budget,
+everybody is offered their cap.
+
+**Expectations** are integrals without a density. The unit of loss that is bought at virtual costs up to ``x`` has the
+price ``p(x)``, the largest bid with that virtual cost, and is sold with probability ``F(p)``. By the envelope theorem its
+expected virtual cost is ``p·F(p)``. So both expectations are sums of such *layers*, also for ironed and stepped virtual
+costs. Neither truth nor the budget depend on the last digits of an offer, as it is fixed before anybody bids.
+"""
+
+import math
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
+from hushbid.common.arrays import FloatArray
+from hushbid.errors import MarketError
+from hushbid.priors import Prior
+
+_HALVINGS = 0.5 ** np.arange(64.0)
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+_TO_LEGENDRE = np.linalg.inv(np.polynomial.legendre.legvander(_NODES, _NODES.size - 1))
+_PRECISION = 1e-12
+_MOST_ROUNDS = 48
+_MOST_DOUBLINGS = 2200
+_MOST_INTERVALS = 1 << 14
+_NOTHING = 1e-15
+"""A virtual cost that is this part of the highest bought is none: what more is bought below it does not count."""
+
+_ALL = 1.0 - 1e-12
+"""If a budget is more than this part of what all caps cost, everybody is offered their cap."""
+
+_BELOW = 1.0 - 1e-9
+"""Prices of precision are lower by this factor than those that cost the budget."""
+
+Kinds = tuple[tuple[Prior, float], ...]
+"""The priors of a stratum, each with how much its people count: how many they are, or the sum of their ``1/V``."""
+
+
+class Offer(ABC):
+    """A loss for each virtual cost, nonincreasing; everybody has a multiple of it."""
+
+    most: float
+    """The loss is nowhere larger."""
+
+    @property
+    @abstractmethod
+    def end(self) -> float:
+        """Nothing is bought at a higher virtual cost."""
+
+    @abstractmethod
+    def loss(self, costs: FloatArray) -> FloatArray:
+        """Return the loss at virtual costs."""
+
+    @abstractmethod
+    def value(self, costs: FloatArray) -> FloatArray:
+        """Return the value function: 0 at the end, with the loss as its slope."""
+
+    @abstractmethod
+    def cost_of(self, loss: FloatArray) -> FloatArray:
+        """Return the highest virtual cost at which at least this loss, which is at most `most`, is bought."""
+
+    @abstractmethod
+    def supply(self, costs: FloatArray) -> FloatArray:
+        """Return what the losses at virtual costs bring the estimate."""
+
+    @property
+    def first(self) -> tuple[float, float]:
+        """Loss and supply at the end, where they may jump from nothing."""
+        return 0.0, 0.0
+
+    @abstractmethod
+    def slopes(self, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return how fast loss and supply fall at virtual costs where neither jumps nor is at its most."""
+
+
+@dataclass(frozen=True, slots=True)
+class WaterLevel(Offer):
+    """Central: ``min((λ − x)⁺, most)``; a loss supplies itself."""
+
+    level: float
+    most: float = math.inf
+
+    @property
+    def end(self) -> float:
+        return self.level
+
+    def loss(self, costs: FloatArray) -> FloatArray:
+        return np.clip(self.level - costs, 0.0, self.most)
+
+    supply = loss
+
+    def value(self, costs: FloatArray) -> FloatArray:
+        # a parabola up to the most, from there a straight line
+        gap = np.maximum(self.level - costs, 0.0)
+        short = np.minimum(gap, self.most)
+        return -short * (gap - 0.5 * short)
+
+    def cost_of(self, loss: FloatArray) -> FloatArray:
+        return self.level - loss
+
+    def slopes(self, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        one = np.ones(costs.size)
+        return one, one
+
+
+@dataclass(frozen=True, slots=True)
+class PrecisionPrice(Offer):
+    """Local, in normal form: the loss with the largest ``P·q(y) − x·y``, which is none above ``P·max q(y)/y``."""
+
+    price: float
+    curve: Curve
+    most: float = math.inf
+
+    @property
+    def first(self) -> tuple[float, float]:
+        enough = self.curve.enough
+        most = self._precision_of(self.most)
+        # where even the cap supplies less than is worth most, it is all or nothing
+        return (self.most, most) if most < enough else (float(self.curve.loss(np.array(enough))), enough)
+
+    @property
+    def end(self) -> float:
+        loss, precision = self.first
+        return self.price * precision / loss
+
+    def loss(self, costs: FloatArray) -> FloatArray:
+        bought = costs <= self.end
+        with np.errstate(divide="ignore"):
+            ratio = np.minimum(np.where(bought, costs, 0.0) / self.price, self.curve.steepest)
+            high = np.minimum(np.where(ratio > 0.0, self.curve.high_root(np.where(ratio > 0.0, ratio, 1.0)), math.inf), self.most)
+        return np.where(bought, np.maximum(high, self.first[0]), 0.0)
+
+    def supply(self, costs: FloatArray) -> FloatArray:
+        loss = self.loss(costs)
+        return np.where(loss > 0.0, self.curve.precision(np.where(loss > 0.0, loss, 1.0)), 0.0)
+
+    def value(self, costs: FloatArray) -> FloatArray:
+        loss = self.loss(costs)
+        spent = np.zeros(loss.size)
+        np.multiply(costs, loss, out=spent, where=(loss > 0.0) & (costs > 0.0))
+        return np.minimum(spent - self.price * self.supply(costs), 0.0)
+
+    def cost_of(self, loss: FloatArray) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            slope = 1.0 / self.curve.steepness(self.curve.precision(np.maximum(loss, self.first[0])))[0]
+        return np.where(loss > self.first[0], self.price * slope, self.end)
+
+    def slopes(self, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
+        supply = self.curve.change(self.curve.high_root(costs / self.price)) / costs
+        return supply * self.price / costs, supply
+
+    def _precision_of(self, loss: float) -> float:
+        return 1.0 if loss == math.inf else float(self.curve.precision(np.array(loss)))
+
+
+# -- what an offer comes to on average ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Sales:
+    """``F(p(x))`` and ``p(x)·F(p(x))`` of a prior as polynomials in ``x`` on small intervals."""
+
+    edges: FloatArray
+    polynomials: FloatArray
+    """Coefficients of Legendre polynomials: function, degree, interval."""
+
+    @classmethod
+    def of(cls, prior: Prior, end: float) -> "_Sales":
+        """Return them up to a virtual cost, on intervals halved until both halves say the same as the whole."""
+        start, top = (float(prior.virtual_cost(bid)) for bid in prior.support)
+        flats = np.array([cost for _, _, cost in prior.flat_parts] + [top])
+        edges = np.unique(np.concatenate([start + (end - start) * _HALVINGS, [start], flats[(flats > start) & (flats < end)]]))
+        left, right = edges[:-1], edges[1:]
+        whole, total = _sold(prior, left, right), np.full(2, 1e-300)
+        done: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for _ in range(_MOST_ROUNDS):
+            middle = 0.5 * (left + right)
+            halves = _sold(prior, left, middle), _sold(prior, middle, right)
+            areas = [0.5 * width * (values @ _WEIGHTS) for values, width in zip((whole, *halves), (right - left, middle - left, right - middle), strict=True)]
+            total = np.maximum(total, areas[0].sum(axis=1))
+            off = np.abs(areas[1] + areas[2] - areas[0]) > _PRECISION * total[:, None] / edges.size
+            going = off.any(axis=0) & (middle > left) & (middle < right)
+            if np.count_nonzero(going) > _MOST_INTERVALS:
+                going[:] = False
+            done += [(left[~going], middle[~going], halves[0][:, ~going]), (middle[~going], right[~going], halves[1][:, ~going])]
+            left, right = np.append(left[going], middle[going]), np.append(middle[going], right[going])
+            if not left.size:
+                break
+            whole = np.concatenate([halves[0][:, going], halves[1][:, going]], axis=1)
+        lefts, rights, values = (np.concatenate(parts, axis=-1 if place < 2 else 1) for place, parts in enumerate(zip(*done, strict=True)))
+        order = np.argsort(lefts, kind="stable")
+        order = order[lefts[order] < rights[order]]
+        return cls(np.append(lefts[order], end), np.einsum("dn,fin->fdi", _TO_LEGENDRE, values[:, order]))
+
+    def integral(self, which: int, low: float, high: float, weight: Callable[[FloatArray], FloatArray]) -> float:
+        """Return the integral of one of the functions times a weight."""
+        inside = self.edges[(self.edges > low) & (self.edges < high)]
+        edges = np.concatenate([[low], inside, [high]])
+        half = 0.5 * np.diff(edges)
+        points = (edges[:-1] + half)[:, None] + half[:, None] * _NODES
+        values = self.at(which, points.ravel()) * weight(points.ravel())
+        return float(half @ (values.reshape(points.shape) @ _WEIGHTS))
+
+    def at(self, which: int, costs: FloatArray) -> FloatArray:
+        """Return one of the functions at virtual costs."""
+        cell = np.clip(self.edges.searchsorted(costs, side="right") - 1, 0, self.edges.size - 2)
+        left, right = self.edges[cell], self.edges[cell + 1]
+        place = (2.0 * costs - left - right) / (right - left)
+        return np.asarray(np.polynomial.legendre.legval(place, self.polynomials[which][:, cell], tensor=False))
+
+
+def _sold(prior: Prior, left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return both functions at the nodes of intervals: function, interval, node."""
+    half = 0.5 * (right - left)
+    points = (left + half)[:, None] + half[:, None] * _NODES
+    prices = np.asarray(prior.virtual_cost_inverse(points.ravel())).reshape(points.shape)
+    chances = np.asarray(prior.cdf(prices))
+    return np.stack([chances, prices * chances])
+
+
+@lru_cache(maxsize=256)
+def _sales(prior: Prior, doublings: int) -> _Sales:
+    start, scale = _start_and_scale(prior)
+    return _Sales.of(prior, start + scale * 2.0**doublings)
+
+
+@lru_cache(maxsize=256)
+def _start_and_scale(prior: Prior) -> tuple[float, float]:
+    """Return the lowest virtual cost, and how far virtual costs spread, about."""
+    return float(prior.virtual_cost(prior.support[0])), max(float(prior.quantile(0.5)), 1e-300)
+
+
+@lru_cache(maxsize=256)
+def _steps(prior: Prior) -> tuple[FloatArray, FloatArray]:
+    """Return the virtual costs of a stepped prior and how likely each is."""
+    ends = np.array([right for _, right, _ in prior.flat_parts])
+    chances = np.diff(np.asarray(prior.cdf(ends)), prepend=0.0)
+    return np.array([cost for _, _, cost in prior.flat_parts]), chances
+
+
+def expected_supply(prior: Prior, offer: Offer) -> float:
+    """Return ``E[supply]`` of an offer, for costs drawn from the prior."""
+    return _expected(prior, offer, 0)
+
+
+def expected_expense(prior: Prior, offer: Offer) -> float:
+    """Return ``E[ψ·loss]`` of an offer, for costs drawn from the prior."""
+    return _expected(prior, offer, 1)
+
+
+def _expected(prior: Prior, offer: Offer, which: int) -> float:
+    """Return a mean: a finite sum, or layers from the lowest cost, or where losses are at their most, to the end."""
+    if prior.is_stepped:
+        costs, chances = _steps(prior)
+        if which == 0:
+            return math.fsum(chances * offer.supply(costs))
+        paid = costs > 0.0
+        return math.fsum(chances[paid] * costs[paid] * offer.loss(costs[paid]))
+    start, scale = _start_and_scale(prior)
+    end = offer.end
+    if not start < end:
+        return 0.0
+    sales = _sales(prior, 4 * math.ceil(max(math.log2((end - start) / scale), 0.0) / 4.0))
+    low = max(start, _NOTHING * end, 0.0 if offer.most == math.inf else float(offer.cost_of(np.array([offer.most]))[0]))
+    jump = offer.first[1 - which] * float(sales.at(which, np.array([end]))[0])
+    return jump + sales.integral(which, low, end, lambda costs: offer.slopes(costs)[1 - which])
+
+
+# -- planning ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MenuTerms:
+    """What offers are planned from: public facts only."""
+
+    amount: float
+    """The budget, in the unit in which the strata's people count."""
+
+    strata: tuple[tuple[float, Kinds], ...]
+    """``|ℓ_g|`` of each stratum, with its priors."""
+
+    curve: Curve | None
+    """The noise that people add themselves; None in the central setting."""
+
+    most: float
+    """The cap in the unit of an offer's loss; infinite if there is none for all."""
+
+    def offer(self, number: float) -> Offer:
+        """Return the offer with a water level, or a price of precision."""
+        if self.curve is None:
+            return WaterLevel(number, self.most)
+        return PrecisionPrice(number, self.curve, self.most)
+
+    def expense(self, stratum: int, number: float) -> float:
+        """Return what a stratum's offer costs on average."""
+        offer = self.offer(number)
+        return math.fsum(count * expected_expense(prior, offer) for prior, count in self.strata[stratum][1])
+
+    def balance(self, stratum: int, number: float) -> float:
+        """Return what is the same in all strata at an optimum; it rises with the number."""
+        size, kinds = self.strata[stratum]
+        offer = self.offer(number)
+        supply = math.fsum(count * expected_supply(prior, offer) for prior, count in kinds)
+        return supply / size * (1.0 if self.curve is None else math.sqrt(number))
+
+    @property
+    def largest_expense(self) -> float:
+        """What all caps cost: everybody is paid the top of their support."""
+        return sum(count * prior.support[1] * self.most for _, kinds in self.strata for prior, count in kinds)
+
+
+@lru_cache(maxsize=256)
+def planned_offers(terms: MenuTerms) -> tuple[Offer, ...]:
+    """Return the offer of each stratum; together they cost the budget on average."""
+    priors = [prior for _, kinds in terms.strata for prior, _ in kinds]
+    start = max(min(float(prior.quantile(0.5)) for prior in priors), 1e-300)
+    if max(prior.support[1] for prior in priors) == 0.0:
+        raise MarketError("A budget cannot be spent where nobody's privacy costs anything: every prior is 0.")
+    # the stratum whose caps bind last leads, the others follow by what is the same in all of them
+    sizes = [math.fsum(count for _, count in kinds) / size for size, kinds in terms.strata]
+    lead = sizes.index(max(sizes)) if terms.most < math.inf else 0
+
+    def numbers(number: float) -> list[float]:
+        shared = terms.balance(lead, number) if len(terms.strata) > 1 else 0.0
+        return [
+            number if stratum == lead else _largest(lambda one, g=stratum: terms.balance(g, one), shared, number)
+            for stratum in range(len(terms.strata))
+        ]
+
+    def expense(number: float) -> float:
+        return math.fsum(terms.expense(stratum, one) for stratum, one in enumerate(numbers(number)))
+
+    wanted = min(terms.amount, _ALL * terms.largest_expense)
+    found = numbers(_largest(expense, wanted, start))
+    # losses that jump: who is just worth their cost must not depend on rounding
+    return tuple(terms.offer(one if terms.curve is None else one * _BELOW) for one in found)
+
+
+def _largest(function: Callable[[float], float], wanted: float, start: float) -> float:
+    """Return where a nondecreasing function of a positive number comes to what is wanted; a large number if never."""
+    from scipy.optimize import brentq  # late: slow to import
+
+    low, high = start, start
+    above = function(start) >= wanted
+    for _ in range(_MOST_DOUBLINGS):
+        if above:
+            low = 0.5 * high
+            if function(low) < wanted or low == 0.0:
+                break
+            high = low
+        else:
+            high = 2.0 * low
+            if function(high) >= wanted or high > 1e300:
+                break
+            low = high
+    if function(high) < wanted:
+        return high
+    found: float = brentq(lambda number: function(number) - wanted, low, high, xtol=1e-300, rtol=1e-14, maxiter=5000)
+    return found
