@@ -28,7 +28,7 @@ from hushbid import (
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Population
-from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, expected_supply, planned_offers
+from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, expected_supply, planned_menu
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.shared_menu import SharedMenu
 
@@ -336,9 +336,11 @@ def test_on_average_the_menu_itself_costs_the_budget():
 
 def test_the_level_does_not_depend_on_how_people_are_listed():
     def level(*kinds):
-        return planned_offers(MenuTerms(12.5, ((1.0, kinds),), None, math.inf))[0].end
+        return planned_menu(MenuTerms(12.5, ((1.0, kinds),), None, math.inf)).offers[0].end
 
-    assert level((Uniform(1, 2), 15.0), (Uniform(1, 2), 25.0)) == pytest.approx(level((Uniform(1, 2), 40.0)), rel=1e-12)
+    assert level((Uniform(1, 2), 4, 15.0), (Uniform(1, 2), 6, 25.0)) == pytest.approx(
+        level((Uniform(1, 2), 10, 40.0)), rel=1e-12
+    )
 
 
 # -- what is lost against a budget on average --------------------------------------------------------------------------

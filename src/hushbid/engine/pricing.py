@@ -356,11 +356,11 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
     refuse_without_sellers(population, np.array([one.histogram.people for one in census.parts]))
     if census.histogram.people == 0:
         return price_nobody(run, population), _summary_of_nobody(population, census)
+    if population.hard_budget is not None:  # everybody shares in it
+        return _shared_out(run, population, population.hard_budget, census, gather)
     if population.setting is LOCAL:  # the cheapest few √n
         cuts, most = cheapest_few_of_strata(population, census)
         return _gathered(run, population, census, cuts, most)
-    if population.hard_budget is not None:  # everybody shares in it
-        return _shared_out(run, population, population.hard_budget, census, gather)
     least_cap = min(population.largest_cap, census.lowest_limit)
     if least_cap < math.inf and census.people <= gather:
         return _everybody(run, population, census)
@@ -421,8 +421,9 @@ def _planned_variances(run: Run, population: Population, census: Census) -> tupl
 def _shared_out(
     run: Run, population: Population, goal: HardBudget, census: Census, gather: int
 ) -> tuple[Decider, Summary]:
-    """A hard budget: by sums if people are many, unless limits or variances of their own take them one by one."""
-    if census.people > gather and run.people.variance is None:
+    """A hard budget: by sums if people are many, if it is one central mean and neither limits nor variances differ."""
+    one_mean = population.strata is None and not population.setting.sends_messages
+    if one_mean and census.people > gather and run.people.variance is None:
         found = solve_menu(run, population, goal, census)
         if found is not None:
             return found.kernel, _summary_of_menu(run, population, census, found)
@@ -459,6 +460,7 @@ def _everybody(run: Run, population: Population, census: Census) -> tuple[Lookup
     if census.people > MOST:
         what = "variances of their own make" if run.people.variance is not None else "a cap on privacy losses makes"
         what = "limits on privacy losses make" if run.people.limited else what
+        what = "a hard budget makes" if population.hard_budget is not None and not population.has_caps else what
         raise MarketError(
             f"{census.people} people could matter, more than the {MOST} that can be priced one by one, as {what}"
             " everybody count: state another goal, or invite fewer people."

@@ -29,8 +29,8 @@ from hushbid.engine.passes import Census, SolvingPasses
 from hushbid.engine.people import People, Rows, Run
 from hushbid.errors import MarketError
 from hushbid.mechanism import Population
-from hushbid.mechanism.menu_level import menu_level
-from hushbid.mechanism.shared_menu import Listed, SharedMenu, refuse_too_small, spent_within, whole_coins
+from hushbid.mechanism.menu_offers import PlannedMenu
+from hushbid.mechanism.shared_menu import Listed, SharedMenu, menu_for, spent_within, strength_of, whole_coins
 from hushbid.mechanism.summed import MOST_IN_WINDOW, locate, solve
 
 
@@ -40,34 +40,25 @@ class Menu:
 
     people: People
     population: Population
-    goal: HardBudget
-    level: float
-    strength: float
+    planned: PlannedMenu
+    counts: tuple[int, ...]
+    """How many people are in each group."""
 
     @classmethod
-    def of(cls, run: Run, population: Population, goal: HardBudget, census: Census) -> "Menu":
+    def of(cls, run: Run, population: Population, census: Census) -> "Menu":
         """The menu for everybody whom the first pass counted."""
-        refuse_too_small(goal, census.people)
-        precision = 1.0 / float(population.variance)
-        sums = tuple(
-            (group.prior, float(Fraction(precision) * census.sizes[code]))
-            for code, group in enumerate(population.groups)
-            if census.sizes.get(code)
-        )
-        level = menu_level(sums, goal.amount)
-        strength = 2.0 / goal.amount * precision
-        return cls(people=run.people, population=population, goal=goal, level=level, strength=strength)
+        counts = tuple(census.sizes.get(code, 0) for code in range(len(population.groups)))
+        precision = Fraction(1.0 / float(population.variance))
+        planned = menu_for(population, [counts], [[float(precision * count) for count in counts]])
+        return cls(people=run.people, population=population, planned=planned, counts=counts)
 
     def listed(self, rows: Rows) -> tuple[SharedMenu, Listed]:
         """What the menu offers the good rows of a batch."""
         size = rows.bids.size
-        codes = np.zeros(size, dtype=np.int64) if rows.groups is None else rows.groups
-        menu = SharedMenu(
-            population=replace(self.population, people=size, groups=self.population.groups_with(codes)),
-            goal=self.goal,
-            level=self.level,
-            strength=np.full(size, self.strength),
-        )
+        groups = np.zeros(size, dtype=np.intp) if rows.groups is None else rows.groups
+        strength = strength_of(self.population, np.full(size, float(self.population.variance)))
+        strata = np.zeros(size, dtype=np.intp)
+        menu = SharedMenu.planned(self.population, self.planned, [self.counts], strata, groups, strength)
         return menu, menu.listed(rows.bids, rows.costs)
 
 
@@ -139,7 +130,7 @@ class Shares:
     def of(self, rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Losses, payments, and how far a payment may be off, of the good rows of a batch."""
         menu, listed = self.menu.listed(rows)
-        share = menu.shares_from(listed, total=self.total, count=self.paid)
+        share = menu.shares_from(listed, [(self.total, self.paid)])
         return share * listed.loss, share * listed.payment, share * listed.error
 
 
@@ -229,7 +220,7 @@ class MenuKernel(Decider):
     def details(self, batch: Batch, rows: Rows) -> Details:
         """Return the same, and rents and errors outside."""
         menu, listed = self.shares.menu.listed(rows)
-        share = menu.shares_from(listed, total=self.shares.total, count=self.shares.paid)
+        share = menu.shares_from(listed, [(self.shares.total, self.shares.paid)])
         loss, weight, payment = self.decide(batch, rows)
         return Details(
             privacy_loss=loss,
@@ -272,7 +263,7 @@ class SharedOut:
 
 def solve_menu(run: Run, population: Population, goal: HardBudget, census: Census) -> SharedOut | None:
     """Everybody's share; None if limits clip somebody's, or nothing is bought."""
-    menu = Menu.of(run, population, goal, census)
+    menu = Menu.of(run, population, census)
     sums = run.reduce("adding up the menu", MenuSumsKernel(menu), ExactSums({}))
     shares = Shares(menu=menu, total=float(sums.about(0.0)[0]), paid=sums.count)
     promised = run.reduce("sharing the budget", PromisedKernel(shares, goal.coin), Promised())

@@ -1,7 +1,7 @@
 """The offers of a hard budget: how much loss a menu buys at each virtual cost, fixed before anybody bids.
 
-A buyer who knows people by their priors only plans the purchase of a large market. What a person of stratum g is offered
-is then a function of their own virtual cost ``x``, with one number for the stratum:
+A buyer who knows people by their priors only plans the purchase of a large market. What a person of stratum g is
+offered is then a function of their own virtual cost ``x``, with one number for the stratum:
 
     central   ε₀(x) = (2u/B)·(λ_g − x)⁺, u = 1/V;          λ_g is a water level,
     local     the y = ε₀·√V with the largest P_g·q(y) − x·y;    P_g is a price of precision,
@@ -11,8 +11,9 @@ never more than the cap, where there is one for all. The strata's numbers are in
     central   Σ over g of E[ε₀] = |ℓ_g|·η,                 one noise for all strata (one-problem.md §2),
     local     √P_g·Σ over g of E[q] ∝ |ℓ_g|,               ``ℓ_g²/Λ_g²`` is the price of precision in stratum g,
 
-and what all of them cost on average, rents included, ``Σ E[ψ·ε₀(ψ)]``, is the budget. If caps keep that below the budget,
-everybody is offered their cap.
+and what all of them cost on average, rents included, ``Σ E[ψ·ε₀(ψ)]``, is the budget. If caps keep that below the
+budget, everybody is offered their cap. What a stratum's offer costs is its part of the budget. Where that would buy from hardly
+anybody, the number is raised until three sellers are expected in the stratum, or 95 % of its people if they are fewer.
 
 **Expectations** are integrals without a density. The unit of loss that is bought at virtual costs up to ``x`` has the
 price ``p(x)``, the largest bid with that virtual cost, and is sold with probability ``F(p)``. By the envelope theorem its
@@ -43,14 +44,25 @@ _MOST_INTERVALS = 1 << 14
 _NOTHING = 1e-15
 """A virtual cost that is this part of the highest bought is none: what more is bought below it does not count."""
 
+_TOP = 1.0 - 2.0**-30
+"""Where a prior has no highest bid, a cap is offered up to this quantile at most."""
+
+_EVERYTHING = 1.0 - 1e-12
+"""Nobody is offered to lose more than what supplies this part of a datum, not even at no cost."""
+
+_LEAST = 1e-280
 _ALL = 1.0 - 1e-12
 """If a budget is more than this part of what all caps cost, everybody is offered their cap."""
 
 _BELOW = 1.0 - 1e-9
-"""Prices of precision are lower by this factor than those that cost the budget."""
+"""Prices of precision are lower by this factor than those that cost the budget: where losses jump, rounding must not
+decide who is just worth their cost."""
 
-Kinds = tuple[tuple[Prior, float], ...]
-"""The priors of a stratum, each with how much its people count: how many they are, or the sum of their ``1/V``."""
+_SELLERS, _MOST_OF_FEW = 3.0, 0.95
+"""So many sellers are expected in a stratum at least, or this part of its people."""
+
+Kinds = tuple[tuple[Prior, int, float], ...]
+"""The priors of a stratum, each with how many people have it and how much they count: as many, or the sum of ``1/V``."""
 
 
 class Offer(ABC):
@@ -144,7 +156,9 @@ class PrecisionPrice(Offer):
         bought = costs <= self.end
         with np.errstate(divide="ignore"):
             ratio = np.minimum(np.where(bought, costs, 0.0) / self.price, self.curve.steepest)
-            high = np.minimum(np.where(ratio > 0.0, self.curve.high_root(np.where(ratio > 0.0, ratio, 1.0)), math.inf), self.most)
+            high = np.minimum(
+                np.where(ratio > 0.0, self.curve.high_root(np.where(ratio > 0.0, ratio, 1.0)), math.inf), self.most
+            )
         return np.where(bought, np.maximum(high, self.first[0]), 0.0)
 
     def supply(self, costs: FloatArray) -> FloatArray:
@@ -186,25 +200,35 @@ class _Sales:
         """Return them up to a virtual cost, on intervals halved until both halves say the same as the whole."""
         start, top = (float(prior.virtual_cost(bid)) for bid in prior.support)
         flats = np.array([cost for _, _, cost in prior.flat_parts] + [top])
-        edges = np.unique(np.concatenate([start + (end - start) * _HALVINGS, [start], flats[(flats > start) & (flats < end)]]))
+        edges = np.unique(
+            np.concatenate([start + (end - start) * _HALVINGS, [start], flats[(flats > start) & (flats < end)]])
+        )
         left, right = edges[:-1], edges[1:]
         whole, total = _sold(prior, left, right), np.full(2, 1e-300)
         done: list[tuple[FloatArray, FloatArray, FloatArray]] = []
         for _ in range(_MOST_ROUNDS):
             middle = 0.5 * (left + right)
             halves = _sold(prior, left, middle), _sold(prior, middle, right)
-            areas = [0.5 * width * (values @ _WEIGHTS) for values, width in zip((whole, *halves), (right - left, middle - left, right - middle), strict=True)]
+            areas = [
+                0.5 * width * (values @ _WEIGHTS)
+                for values, width in zip((whole, *halves), (right - left, middle - left, right - middle), strict=True)
+            ]
             total = np.maximum(total, areas[0].sum(axis=1))
             off = np.abs(areas[1] + areas[2] - areas[0]) > _PRECISION * total[:, None] / edges.size
             going = off.any(axis=0) & (middle > left) & (middle < right)
             if np.count_nonzero(going) > _MOST_INTERVALS:
                 going[:] = False
-            done += [(left[~going], middle[~going], halves[0][:, ~going]), (middle[~going], right[~going], halves[1][:, ~going])]
+            done += [
+                (left[~going], middle[~going], halves[0][:, ~going]),
+                (middle[~going], right[~going], halves[1][:, ~going]),
+            ]
             left, right = np.append(left[going], middle[going]), np.append(middle[going], right[going])
             if not left.size:
                 break
             whole = np.concatenate([halves[0][:, going], halves[1][:, going]], axis=1)
-        lefts, rights, values = (np.concatenate(parts, axis=-1 if place < 2 else 1) for place, parts in enumerate(zip(*done, strict=True)))
+        lefts, rights, values = (
+            np.concatenate(parts, axis=-1 if place < 2 else 1) for place, parts in enumerate(zip(*done, strict=True))
+        )
         order = np.argsort(lefts, kind="stable")
         order = order[lefts[order] < rights[order]]
         return cls(np.append(lefts[order], end), np.einsum("dn,fin->fdi", _TO_LEGENDRE, values[:, order]))
@@ -306,71 +330,112 @@ class MenuTerms:
         """Return the offer with a water level, or a price of precision."""
         if self.curve is None:
             return WaterLevel(number, self.most)
-        return PrecisionPrice(number, self.curve, self.most)
+        return PrecisionPrice(number, self.curve, min(self.most, float(self.curve.loss(np.array(_EVERYTHING)))))
 
     def expense(self, stratum: int, number: float) -> float:
         """Return what a stratum's offer costs on average."""
         offer = self.offer(number)
-        return math.fsum(count * expected_expense(prior, offer) for prior, count in self.strata[stratum][1])
+        return math.fsum(count * expected_expense(prior, offer) for prior, _, count in self.strata[stratum][1])
 
     def balance(self, stratum: int, number: float) -> float:
         """Return what is the same in all strata at an optimum; it rises with the number."""
         size, kinds = self.strata[stratum]
         offer = self.offer(number)
-        supply = math.fsum(count * expected_supply(prior, offer) for prior, count in kinds)
+        supply = math.fsum(count * expected_supply(prior, offer) for prior, _, count in kinds)
         return supply / size * (1.0 if self.curve is None else math.sqrt(number))
 
     @property
     def largest_expense(self) -> float:
         """What all caps cost: everybody is paid the top of their support."""
-        return sum(count * prior.support[1] * self.most for _, kinds in self.strata for prior, count in kinds)
+        return sum(count * prior.support[1] * self.most for _, kinds in self.strata for prior, _, count in kinds)
+
+    def full(self, stratum: int) -> float:
+        """Return the number at which everybody of a stratum is offered their cap; infinite if there is none."""
+        if self.most == math.inf:
+            return math.inf
+        tops = (
+            prior.support[1] if prior.support[1] < math.inf else prior.quantile(_TOP)
+            for prior, *_ in self.strata[stratum][1]
+        )
+        top = max(
+            float(prior.virtual_cost(bid)) for bid, (prior, *_) in zip(tops, self.strata[stratum][1], strict=True)
+        )
+        if self.curve is None:
+            return top + self.most
+        return top / float(self.offer(1.0).cost_of(np.array([self.most]))[0])
+
+    def enough(self, stratum: int) -> float:
+        """Return the number from which on some sellers are to be expected in a stratum."""
+        kinds = self.strata[stratum][1]
+        wanted = min(_SELLERS, _MOST_OF_FEW * sum(people for _, people, _ in kinds))
+
+        def sellers(number: float) -> float:
+            prices = (
+                (prior, people, float(prior.virtual_cost_inverse(self.offer(number).end))) for prior, people, _ in kinds
+            )
+            return math.fsum(people * float(prior.cdf(price)) for prior, people, price in prices)
+
+        return _number(sellers, wanted, min(_start_and_scale(prior)[1] for prior, *_ in kinds)) / _BELOW
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedMenu:
+    """Offers, and how strata share the budget."""
+
+    offers: tuple[Offer, ...]
+    """Of each stratum."""
+
+    parts: tuple[float, ...]
+    """Each stratum's part of the budget, together 1."""
 
 
 @lru_cache(maxsize=256)
-def planned_offers(terms: MenuTerms) -> tuple[Offer, ...]:
-    """Return the offer of each stratum; together they cost the budget on average."""
-    priors = [prior for _, kinds in terms.strata for prior, _ in kinds]
+def planned_menu(terms: MenuTerms) -> PlannedMenu:
+    """Return the offer of each stratum; together they cost the budget on average, or more to have some sellers."""
+    priors = [prior for _, kinds in terms.strata for prior, *_ in kinds]
     start = max(min(float(prior.quantile(0.5)) for prior in priors), 1e-300)
     if max(prior.support[1] for prior in priors) == 0.0:
         raise MarketError("A budget cannot be spent where nobody's privacy costs anything: every prior is 0.")
     # the stratum whose caps bind last leads, the others follow by what is the same in all of them
-    sizes = [math.fsum(count for _, count in kinds) / size for size, kinds in terms.strata]
+    sizes = [math.fsum(count for *_, count in kinds) / size for size, kinds in terms.strata]
     lead = sizes.index(max(sizes)) if terms.most < math.inf else 0
+
+    full = [terms.full(stratum) for stratum in range(len(terms.strata))]
 
     def numbers(number: float) -> list[float]:
         shared = terms.balance(lead, number) if len(terms.strata) > 1 else 0.0
         return [
-            number if stratum == lead else _largest(lambda one, g=stratum: terms.balance(g, one), shared, number)
-            for stratum in range(len(terms.strata))
+            number if stratum == lead else _number(lambda one, g=stratum: terms.balance(g, one), shared, number, most)
+            for stratum, most in enumerate(full)
         ]
 
     def expense(number: float) -> float:
         return math.fsum(terms.expense(stratum, one) for stratum, one in enumerate(numbers(number)))
 
     wanted = min(terms.amount, _ALL * terms.largest_expense)
-    found = numbers(_largest(expense, wanted, start))
-    # losses that jump: who is just worth their cost must not depend on rounding
-    return tuple(terms.offer(one if terms.curve is None else one * _BELOW) for one in found)
+    found = numbers(_number(expense, wanted, start, full[lead]))
+    spent = [terms.expense(stratum, one) for stratum, one in enumerate(found)]
+    found = [max(one if terms.curve is None else one * _BELOW, terms.enough(g)) for g, one in enumerate(found)]
+    return PlannedMenu(tuple(map(terms.offer, found)), tuple(one / math.fsum(spent) for one in spent))
 
 
-def _largest(function: Callable[[float], float], wanted: float, start: float) -> float:
-    """Return where a nondecreasing function of a positive number comes to what is wanted; a large number if never."""
+def _number(function: Callable[[float], float], wanted: float, start: float, most: float = math.inf) -> float:
+    """Return where a nondecreasing function of a positive number comes to what is wanted; the most if it never does."""
     from scipy.optimize import brentq  # late: slow to import
 
-    low, high = start, start
-    above = function(start) >= wanted
-    for _ in range(_MOST_DOUBLINGS):
-        if above:
+    low = high = min(start, most)
+    if function(high) >= wanted:
+        for _ in range(_MOST_DOUBLINGS):
             low = 0.5 * high
-            if function(low) < wanted or low == 0.0:
+            if function(low) < wanted or low < _LEAST:
                 break
             high = low
-        else:
-            high = 2.0 * low
-            if function(high) >= wanted or high > 1e300:
+    else:
+        for _ in range(_MOST_DOUBLINGS):
+            low, high = high, min(2.0 * high, most)
+            if function(high) >= wanted or high >= min(most, 1e300):
                 break
-            low = high
-    if function(high) < wanted:
-        return high
+    if not function(low) < wanted <= function(high):
+        return low if function(low) >= wanted else high
     found: float = brentq(lambda number: function(number) - wanted, low, high, xtol=1e-300, rtol=1e-14, maxiter=5000)
     return found

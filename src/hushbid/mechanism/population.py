@@ -188,7 +188,7 @@ class Population:
 
     def expected_kinds(self) -> list[Kind]:
         """Everybody of the roster by prior and stratum, in the proportions of those who are there."""
-        counts = np.array(self.counted or self._counts(), dtype=float)
+        counts = np.array(self.counted or self.counts(), dtype=float)
         there = counts.sum(axis=1, keepdims=True)
         counts = np.where(there > 0.0, counts, 1.0)  # nothing is known of who they are
         rosters = np.array(self.rosters or (self.roster,), dtype=float)
@@ -199,7 +199,7 @@ class Population:
             for place, group in enumerate(self.groups)
         ]
 
-    def _counts(self) -> list[list[int]]:
+    def counts(self) -> list[list[int]]:
         """How many of each group are listed in each stratum."""
         if self.strata is None:
             return [[group.size for group in self.groups]]

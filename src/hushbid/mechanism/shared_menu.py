@@ -4,12 +4,14 @@
 ``c`` for ``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``. On average that costs the budget ``B``; in a campaign it may cost more. So
 everybody gets their own share ``s_i`` of it,
 
-    s_i = (B − υ·m_i) / (t₀^max_i + Σ_{j≠i} t₀(c_j)),        ε_i = s_i·ε₀(c_i),        t_i = s_i·t₀(c_i),
+    s_i = (B_g − υ·m_i) / (t₀^max_i + Σ_{j≠i} t₀(c_j)),        ε_i = s_i·ε₀(c_i),        t_i = s_i·t₀(c_i),
 
-where ``t₀^max_i`` is what their offer pays at the lowest bid, ``υ`` the coin that payments are rounded up to and ``m_i``
-one more than the number of others who are paid. Their share does not depend on their bid, so the truth is their best
-reply; and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B·t₀(c_i)/Σt₀ = B`` on every
-profile. At most the part ``t₀^max/(t₀^max + Σ t₀)`` of the budget, and the coins set aside, is left. None of this asks
+with the others of their stratum, where ``B_g`` is the stratum's part of the budget, fixed beforehand as well,
+``t₀^max_i`` what their offer pays at the lowest bid, ``υ`` the coin that payments are rounded up to and ``m_i`` one more
+than the number of others who are paid. Their share does not depend on their bid, so the truth is their best
+reply; and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B_g·t₀(c_i)/Σt₀ = B_g`` on every
+profile. At most the part ``t₀^max/(t₀^max + Σ t₀)`` of it, and the coins set aside, is left. (Strata that shared one
+budget would leave less, but each would get what the others' bids leave, and the estimate needs them in proportion.) None of this asks
 what is estimated: it holds with strata, in the local setting and with randomised response.
 
 **Caps and limits** ``e_i`` clip after sharing: ``ε_i = min(s_i·ε₀(c_i), e_i)``, and the payment is the envelope's for
@@ -18,7 +20,7 @@ moves nobody. Then more of the budget may be left.
 """
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -28,10 +30,16 @@ from hushbid.allocation import Goal, HardBudget
 from hushbid.common import numbers
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
-from hushbid.mechanism.menu_offers import LAPLACE, RESPONSE, MenuTerms, Offer, planned_offers
+from hushbid.mechanism.menu_offers import LAPLACE, RESPONSE, MenuTerms, PlannedMenu, planned_menu
 from hushbid.mechanism.menu_rents import MenuRents, MenuRule, menu_rents
 from hushbid.mechanism.population import Population
 from hushbid.payments import Rents, rents
+
+Counts = Sequence[Sequence[int]]
+"""How many people of each group are in each stratum."""
+
+Sums = Sequence[Sequence[float]]
+"""How much they count."""
 
 _SAFE = 1.0 - 2.0**-48
 """Shares are smaller by this factor, which is more than rounding can add to all payments together."""
@@ -80,35 +88,37 @@ class Bought:
     """The largest possible error of a payment, whatever anybody bids."""
 
 
-def offers_for(population: Population, counted: list[list[float]]) -> tuple[Offer, ...]:
-    """Return the offer of each stratum; ``counted`` says how much the people of each group count in it.
+def menu_for(population: Population, people: Counts, counted: Sums) -> PlannedMenu:
+    """Return the offers for a population with so many people of each group in each stratum.
 
-    That is the sum of ``1/V`` in the central setting, and how many they are in the local one.
+    ``counted`` is the sum of their ``1/V`` in the central setting, and how many they are in the local one.
     """
-    goal = population.goal
-    assert isinstance(goal, HardBudget)
+    goal, cap, variance = hard_budget_of(population), population.buyer_cap, population.variance
     weights = np.ones(1) if population.strata is None else np.abs(population.strata.weights)
-    kinds = tuple(
-        (size, tuple((group.prior, count) for group, count in zip(population.groups, row, strict=True) if count > 0.0))
-        for size, row in zip(weights.tolist(), counted, strict=True)
+    strata = tuple(
+        (size, tuple((group.prior, *one) for group, *one in zip(population.groups, some, count, strict=True) if one[0]))
+        for size, some, count in zip(weights.tolist(), people, counted, strict=True)
     )
-    cap, curve, variance = population.buyer_cap, None, population.variance
+    curve, amount, most = None, 0.5 * goal.amount**2, math.inf
     if population.setting.sends_messages:
         curve = RESPONSE if population.setting.response else LAPLACE
-    most, amount = math.inf, 0.5 * goal.amount**2
-    if not isinstance(variance, np.ndarray):
-        most = math.inf if isinstance(cap, np.ndarray) else cap / float(strength_of(population, np.array(variance)))
-        amount = amount if curve is None else goal.amount * math.sqrt(variance)
-    return planned_offers(MenuTerms(amount, kinds, curve, most))
+        amount = goal.amount * math.sqrt(float(np.max(variance)))
+    if not isinstance(variance, np.ndarray) and not isinstance(cap, np.ndarray):
+        most = cap / float(strength_of(population, np.array(variance)))
+    return planned_menu(MenuTerms(amount, strata, curve, most))
 
 
 def strength_of(population: Population, variance: FloatArray) -> FloatArray:
     """Return what an offer's loss is multiplied by for people with this variance, before it is shared."""
-    goal = population.goal
-    assert isinstance(goal, HardBudget)
     if population.setting.sends_messages:
         return 1.0 / np.sqrt(variance)
-    return 2.0 / goal.amount / variance
+    return 2.0 / hard_budget_of(population).amount / variance
+
+
+def hard_budget_of(population: Population) -> HardBudget:
+    """Return the goal, which is a hard budget."""
+    assert population.hard_budget is not None
+    return population.hard_budget
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -118,8 +128,14 @@ class SharedMenu:
     goal: HardBudget
     """The amount that is never exceeded, and the coin."""
 
+    amounts: tuple[Fraction, ...]
+    """What is never exceeded in each stratum."""
+
     kinds: tuple[MenuRents, ...]
     """What is offered to each kind of people: those who share a stratum and a prior."""
+
+    strata: IndexArray
+    """Everybody's stratum."""
 
     who: IndexArray
     """Everybody's kind."""
@@ -133,31 +149,47 @@ class SharedMenu:
     @classmethod
     def of(cls, population: Population) -> "SharedMenu":
         """The menu for these people and their hard budget."""
-        goal = population.goal
-        assert isinstance(goal, HardBudget)
-        refuse_too_small(goal, population.people)
         variance = np.broadcast_to(np.asarray(population.variance, dtype=float), (population.people,))
-        strata = 1 if population.strata is None else population.strata.count
-        who = population.group_codes
-        if population.strata is not None:
-            who = who + len(population.groups) * population.strata.codes
-        counts = np.ones(population.people) if population.setting.sends_messages else 1.0 / variance
-        counted = [
-            [math.fsum(counts[who == stratum * len(population.groups) + group]) for group in range(len(population.groups))]
-            for stratum in range(strata)
-        ]
-        return cls.with_offers(population, offers_for(population, counted), who, strength_of(population, variance))
+        strata = np.zeros(population.people, dtype=np.intp) if population.strata is None else population.strata.codes
+        groups, many = population.group_codes, len(population.groups)
+        people = population.counts()
+        counted: Sums = people
+        if not population.setting.sends_messages:
+            who = strata * many + groups
+            counted = [
+                [math.fsum(1.0 / variance[who == stratum * many + group]) for group in range(many)]
+                for stratum in range(len(people))
+            ]
+        menu = menu_for(population, people, counted)
+        return cls.planned(population, menu, people, strata, groups, strength_of(population, variance))
 
     @classmethod
-    def with_offers(
-        cls, population: Population, offers: tuple[Offer, ...], who: IndexArray, strength: FloatArray
+    def planned(
+        cls,
+        population: Population,
+        menu: PlannedMenu,
+        people: Counts,
+        strata: IndexArray,
+        groups: IndexArray,
+        strength: FloatArray,
     ) -> "SharedMenu":
-        """The menu with these offers for some people, by stratum and group."""
-        goal = population.goal
-        assert isinstance(goal, HardBudget)
+        """The planned menu for some of so many people in each stratum and group."""
+        goal, sizes = hard_budget_of(population), [sum(one) for one in people]
+        refuse_too_small(goal, sum(sizes))
+        # a coin for everybody is set aside in their own stratum
+        coin = _exact(goal.coin)
+        left = _exact(goal.amount) - coin * sum(sizes)
+        parts = [Fraction(part) for part in menu.parts]
         tolerance = population.tolerance
-        kinds = tuple(menu_rents(group.prior, offer, tolerance) for offer in offers for group in population.groups)
-        return cls(goal=goal, kinds=kinds, who=who, strength=strength, tolerance=tolerance)
+        return cls(
+            goal=goal,
+            amounts=tuple(coin * size + left * part / sum(parts) for size, part in zip(sizes, parts, strict=True)),
+            kinds=tuple(menu_rents(group.prior, one, tolerance) for one in menu.offers for group in population.groups),
+            strata=strata,
+            who=strata * len(population.groups) + groups,
+            strength=strength,
+            tolerance=tolerance,
+        )
 
     # -- everybody -----------------------------------------------------------------------------------------------------
 
@@ -208,17 +240,23 @@ class SharedMenu:
 
     def shares(self, listed: Listed) -> FloatArray:
         """``s_i`` of everybody, from the others' entries only (and in the last digits, which are on the safe side)."""
-        count = int(np.count_nonzero(listed.payment))
-        return self.shares_from(listed, total=math.fsum(listed.payment), count=count)
+        totals = []
+        for stratum in range(len(self.amounts)):
+            paid = listed.payment if len(self.amounts) == 1 else listed.payment[self.strata == stratum]
+            totals.append((math.fsum(paid), int(np.count_nonzero(paid))))
+        return self.shares_from(listed, totals)
 
-    def shares_from(self, listed: Listed, *, total: float, count: int) -> FloatArray:
-        """``s_i`` of some people, where the menu would pay ``count`` people ``total`` in all."""
+    def shares_from(self, listed: Listed, totals: Sequence[tuple[float, int]]) -> FloatArray:
+        """``s_i`` of some people, where the menu would pay so much to so many people of each stratum."""
         paid = listed.payment > 0.0
         # the budget less a coin for everybody who is paid, and for the person themselves if they were
-        amount = np.where(paid, self._spendable(count), self._spendable(count + 1))
+        left = np.array(
+            [[self._spendable(g, count), self._spendable(g, count + 1)] for g, (_, count) in enumerate(totals)]
+        )
+        amount = left[self.strata, np.where(paid, 0, 1)]
         # their own entry is replaced by the largest: added as a difference, so that nothing falls below the total
-        together = total + (listed.most - listed.payment)
-        share = np.zeros(paid.size)
+        together = np.array([total for total, _ in totals])[self.strata] + (listed.most - listed.payment)
+        share = np.ones(paid.size)  # if the menu pays nobody, all that it buys is free
         np.divide(_SAFE * amount, together, out=share, where=together > 0.0)
         return share
 
@@ -259,9 +297,9 @@ class SharedMenu:
         besides = own * rule.limit[rows]
         return rents(rule, kind.prior, rows, own, alike=rows, paid_besides=besides, tolerance=self.tolerance)
 
-    def _spendable(self, coins: int) -> float:
-        """The budget less so many coins, rounded down."""
-        left = _exact(self.goal.amount) - coins * _exact(self.goal.coin)
+    def _spendable(self, stratum: int, coins: int) -> float:
+        """A stratum's part of the budget less so many coins, rounded down."""
+        left = self.amounts[stratum] - coins * _exact(self.goal.coin)
         return math.nextafter(float(left), 0.0) if left > 0 else 0.0
 
     def _confirm(self, payment: FloatArray) -> None:
