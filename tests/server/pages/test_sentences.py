@@ -13,10 +13,9 @@ from hushbid.common.documents import parsed
 from hushbid.record import Record
 from hushbid.server.pages import choice
 from hushbid.server.pages.estimates import shown_estimates
-from hushbid.server.pages.numbers import Writing, sureness
-from hushbid.server.pages.texts import languages
+from hushbid.server.pages.wording import Writing, languages, sureness
 from hushbid.verification.verifying import verify
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, words
 from tests.server.support import PASSWORD, Play, decided, drafted, opened, released
 from tools.catalogues import FOLDER

@@ -9,7 +9,7 @@ from sqlalchemy import Connection, func, insert, select
 from sqlalchemy.exc import IntegrityError
 
 from hushbid.errors import Conflict, ServerFailed
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
 from hushbid.server.installation import Installation as RealInstallation
 from hushbid.server.service.writer import Writer
 from hushbid.server.store.database import Transaction
@@ -28,7 +28,7 @@ class Bench:
         with self.database.writer.begin():
             migrate(self.database.writer)
         self.points: list[str] = []
-        server = RealInstallation.of(Home.at(installation.folder), crash=self.points.append)
+        server = RealInstallation.of(DataDir.at(installation.folder), crash=self.points.append)
         self.writer = Writer(self.database, server, clock=Clock())
 
     def held_up(self) -> Callable[[], None]:

@@ -12,20 +12,19 @@ from typing import Any, TypeVar
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import Conflict, InputError, NotAllowed
-from hushbid.server.api.exports import download
-from hushbid.server.api.schemas import Body, answer
-from hushbid.server.api.state import CSRF_HEADER
-from hushbid.server.domain.access import NoEntry
-from hushbid.server.domain.asked import Answers
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import MenuView, ParticipationView
+from hushbid.server.http.downloads import download
+from hushbid.server.http.schemas import Body, answer
+from hushbid.server.http.state import CSRF_HEADER
+from hushbid.server.model.access import LinkInvalid
+from hushbid.server.model.asked import Answers
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import MenuView, ParticipationView
 from hushbid.server.pages import answering, choice, consent, pictures
+from hushbid.server.pages.answering import SINGLE_VISIT_STAGES, answers_page, given_in
 from hushbid.server.pages.entry import entry_page
 from hushbid.server.pages.estimates import shown_estimates
-from hushbid.server.pages.numbers import Unreadable, sureness
-from hushbid.server.pages.single_visit import SINGLE_VISIT_STAGES, answers_page, given_in
-from hushbid.server.pages.texts import languages
-from hushbid.server.pages.visit import Form, OpenLinkFirst, Visit, anybody, base_address, participant
+from hushbid.server.pages.request import Form, OpenLinkFirst, PageRequest, anybody, base_address, participant
+from hushbid.server.pages.wording import FormError, languages, sureness
 from hushbid.server.service import Service
 from hushbid.server.service.bodies import Delivery
 
@@ -75,7 +74,7 @@ async def home(request: Request) -> Response:
     return await _standing(visit)
 
 
-async def _standing(visit: Visit, *, notice: str | None = None, status: int = 200, **more: Any) -> Response:
+async def _standing(visit: PageRequest, *, notice: str | None = None, status: int = 200, **more: Any) -> Response:
     view = await _ask(visit, lambda service: service.participation(visit.token))
     stage = stage_of(view, visit.app.service.clock())
     values: dict[str, Any] = {
@@ -110,7 +109,7 @@ def _survey(view: ParticipationView) -> str | None:
     return json.dumps(survey) if view.questions else None
 
 
-def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
+def _given(visit: PageRequest, view: ParticipationView) -> dict[str, Any]:
     """Numbers that several pages show."""
     step = choice.step_of(view)
     estimates = shown_estimates(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
@@ -153,7 +152,7 @@ async def agreed_to(request: Request) -> Response:
     return visit.page("participant/agreement.html", view=view, **shown)
 
 
-async def sample_page(visit: Visit, page: str) -> Response:
+async def sample_page(visit: PageRequest, page: str) -> Response:
     """A page as somebody who is made up sees it: the service of the visit knows her, and can change nothing."""
     view = await _ask(visit, lambda service: service.participation(visit.token))
     if page == "offer" and view.single_visit:
@@ -275,7 +274,7 @@ def _has_agreed(view: ParticipationView) -> bool:
     return view.agreement is not None or view.bid is not None
 
 
-def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
+def _answer(visit: PageRequest, view: ParticipationView, form: Form) -> _Answer:
     """What she typed; a limit that cannot be read does not keep the price from being shown."""
     given = _priced(visit, view, form.text("price")[:100])
     typed = form.text("limit")[:100] if view.takes_limits else ""
@@ -283,7 +282,7 @@ def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
         return given
     try:
         limit = choice.limit_of(visit.write.read(typed))
-    except Unreadable as problem:
+    except FormError as problem:
         return replace(given, typed_limit=typed, limit_problem=visit.texts.coded(problem.code))
     if limit is None:
         return replace(
@@ -294,11 +293,11 @@ def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
     return replace(given, typed_limit=typed, limit=limit)
 
 
-def _priced(visit: Visit, view: ParticipationView, typed: str) -> _Answer:
+def _priced(visit: PageRequest, view: ParticipationView, typed: str) -> _Answer:
     step = choice.step_of(view)
     try:
         price = visit.write.read(typed)
-    except Unreadable as problem:
+    except FormError as problem:
         return _Answer(typed=typed, problem=visit.texts.coded(problem.code))
     least = Decimal(repr(view.smallest_bid)) * Decimal(repr(step))
     bid = choice.bid_of(price, step)
@@ -308,7 +307,7 @@ def _priced(visit: Visit, view: ParticipationView, typed: str) -> _Answer:
     return _Answer(typed=typed, bid=bid)
 
 
-async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *, status: int = 200) -> Response:
+async def _choice_page(visit: PageRequest, view: ParticipationView, given: _Answer, *, status: int = 200) -> Response:
     menu: MenuView = await _ask(visit, lambda service: service.menu(visit.token))
     asked = await _ask(visit, lambda service: service.consent(visit.token, language=visit.texts.language))
     stated, several = asked.document["stated"], len(view.questions) > 1
@@ -410,7 +409,7 @@ async def deliver_value(request: Request) -> Response:
             )
         promise = visit.app.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
-    except Unreadable as refused:
+    except FormError as refused:
         problem = visit.texts.coded(refused.code, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
         return await _standing(visit, status=422, typed=typed, problem=problem)
     except Conflict:
@@ -418,7 +417,7 @@ async def deliver_value(request: Request) -> Response:
     return visit.go("/p")
 
 
-async def _deliver_answers(visit: Visit, view: ParticipationView, form: Form, *, awaited: bool) -> Response:
+async def _deliver_answers(visit: PageRequest, view: ParticipationView, form: Form, *, awaited: bool) -> Response:
     """Take the answers to several questions, all or none."""
     asked = answering.filled(visit, view, form) if awaited else []  # what comes too late is not looked at
     if any(one.problem for one in asked):
@@ -434,12 +433,12 @@ async def _deliver_answers(visit: Visit, view: ParticipationView, form: Form, *,
     return visit.go("/p")
 
 
-def _value(visit: Visit, view: ParticipationView, typed: str) -> float:
+def _value(visit: PageRequest, view: ParticipationView, typed: str) -> float:
     assert view.bounds is not None
     low, high = view.bounds
     value = float(visit.write.read(typed))
     if not low <= value <= high:
-        raise Unreadable("offer.out_of_range")
+        raise FormError("offer.out_of_range")
     return value
 
 
@@ -533,9 +532,9 @@ async def given_up(request: Request) -> Response:
     return visit.page("participant/given_up.html", privacy_account=privacy_account, view=view, bar=bar)
 
 
-async def _ask(visit: Visit, ask: Callable[[Service], T]) -> T:
+async def _ask(visit: PageRequest, ask: Callable[[Service], T]) -> T:
     """Ask the service; a secret that opens nothing any more leads back to the entrance."""
     try:
         return await visit.app.run(ask, visit.app.service)
-    except NoEntry as refused:
+    except LinkInvalid as refused:
         raise OpenLinkFirst(refused) from None

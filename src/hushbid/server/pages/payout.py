@@ -9,8 +9,8 @@ from typing import TypeVar
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import Conflict, InputError
-from hushbid.server.domain.access import NoEntry
-from hushbid.server.pages.visit import OpenLinkFirst, Visit, participant
+from hushbid.server.model.access import LinkInvalid
+from hushbid.server.pages.request import OpenLinkFirst, PageRequest, participant
 from hushbid.server.service import Service
 
 T = TypeVar("T")
@@ -42,7 +42,7 @@ async def store(request: Request) -> Response:
     return visit.go("/p#payout")
 
 
-async def _page(visit: Visit, *, wrong: bool = False, notice: str | None = None, status: int = 200) -> Response:
+async def _page(visit: PageRequest, *, wrong: bool = False, notice: str | None = None, status: int = 200) -> Response:
     view = await _asked(visit, lambda service: service.participation(visit.token))
     if view.payout == "none":
         return visit.go("/p")
@@ -58,9 +58,9 @@ async def _page(visit: Visit, *, wrong: bool = False, notice: str | None = None,
     )
 
 
-async def _asked(visit: Visit, ask: Callable[[Service], T]) -> T:
+async def _asked(visit: PageRequest, ask: Callable[[Service], T]) -> T:
     """Ask the service; a secret that opens nothing any more leads back to the entrance."""
     try:
         return await visit.app.run(ask, visit.app.service)
-    except NoEntry as refused:
+    except LinkInvalid as refused:
         raise OpenLinkFirst(refused) from None

@@ -27,8 +27,8 @@ from sqlalchemy.pool import NullPool, QueuePool
 from hushbid.common.durable import lock, open_lock, require_locks
 from hushbid.errors import CampaignError, InputError
 from hushbid.receipts.log import Head
-from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.installation import Installation
+from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.store.schema import stamp
 
 Clock = Callable[[], datetime]
