@@ -134,7 +134,7 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "sees.court_local": (ONLY_NOISE, NOISE_ALONE),
     "sees.price_text": (
         LIFE + "test_auditors_see_records_but_change_nothing_and_see_no_labels",
-        "api/test_roles.py::test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names",
+        "http/test_roles.py::test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names",
     ),
     "sees.world_public": (HERE + "test_everybody_else_sees_what_the_page_says",),
     "sees.world_invited": (HERE + "test_everybody_else_sees_what_the_page_says",),

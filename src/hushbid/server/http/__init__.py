@@ -5,10 +5,9 @@ In reading order:
 ==============  ========================================================================================
 `app`           the application: endpoints, problems, pages that are handed in, and what goes around them
 `state`         what every handler has at hand: the service, threads to call it in, names of cookies
-`auth`          who is asking
-`routes`        the routes of all use cases, made from their registry
+`auth`          who is asking, found out before anything else of a request is read
+`routes`        the routes of all use cases, made from their registry; logging in and out
 `downloads`     files to take away, and the routes that answer with one
-`session`       logging in and out: what answers with a cookie
 `schemas`       bodies and answers as JSON; the OpenAPI document
 `problems`      every refusal and fault as problem+json (RFC 9457)
 `middleware`    what goes around every request: limits, security headers, the access log

@@ -9,10 +9,11 @@ from fastapi import FastAPI
 
 from hushbid import __version__
 from hushbid.server.faults import log_fault
-from hushbid.server.http import downloads, session
+from hushbid.server.http import downloads
+from hushbid.server.http.auth import ApiRoute, Authentication
 from hushbid.server.http.middleware import AsPage, Middleware
 from hushbid.server.http.problems import Problem, handle_problems
-from hushbid.server.http.routes import Guarded, use_case_routes
+from hushbid.server.http.routes import SESSION_ROUTES, use_case_routes
 from hushbid.server.http.schemas import LogIn, document
 from hushbid.server.http.state import PREFIX, AppState
 from hushbid.server.service import Service
@@ -59,6 +60,7 @@ def create_app(
     routes = all_routes()
     app.router.routes.extend(routes)  # as they are: including a router builds all of them anew for each app
     hosts = [host] if address is None else [host, address]
+    app.add_middleware(Authentication, routes=routes)
     app.add_middleware(Middleware, https=https, hosts=hosts, as_page=pages(app))
     roles = {(method, route.path): route.by for route in routes for method in route.methods or ()}
     models: list[type[Any]] = [Problem, LogIn]
@@ -67,9 +69,9 @@ def create_app(
     return app
 
 
-def all_routes() -> tuple[Guarded, ...]:
+def all_routes() -> tuple[ApiRoute, ...]:
     """Return every route of the interface, the busiest first."""
-    return (*use_case_routes(), *downloads.ROUTES, *session.ROUTES)
+    return (*use_case_routes(), *downloads.ROUTES, *SESSION_ROUTES)
 
 
 async def _tick(state: AppState) -> None:

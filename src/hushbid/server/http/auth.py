@@ -3,26 +3,40 @@
 A bearer token goes before a cookie. With a cookie every change needs the session's CSRF token in a header, which no
 other site can read or send. A participant's secret is looked up in the transaction that uses it, not here.
 
-`authenticated` goes around every route: nothing of a request's body is read before it is clear who sends it.
+`Authentication` goes around the application: nothing of a request's body is read before it is clear who sends it. A
+handler takes its caller from there (`caller_of`) and from nowhere else, so one that was not guarded answers nobody.
 """
 
 import hmac
 import ipaddress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
+from typing import Any
 
 from fastapi import Request
+from fastapi.routing import APIRoute
+from starlette.routing import Match
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from hushbid.errors import NotAllowed
-from hushbid.server.http.problems import Refusal
-from hushbid.server.http.state import CSRF_HEADER, AppState, app_of
-from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX, LinkInvalid
+from hushbid.errors import HushbidError, NotAllowed
+from hushbid.server.http.problems import AUTHENTICATE, Refusal, refusal
+from hushbid.server.http.state import CSRF_HEADER, PREFIX, AppState, app_of
+from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX
 from hushbid.server.model.views import Principal, Session
 from hushbid.server.service.use_case import Role
 
 _LONGEST_TOKEN = 200
 _SAFE = frozenset({"GET", "HEAD", "OPTIONS"})
 _FORGED = "The header X-CSRF-Token is missing or is not this session's."
+
+
+class ApiRoute(APIRoute):
+    """An address of the interface, and who may ask there."""
+
+    def __init__(self, path: str, endpoint: Callable[..., Any], *, by: Role, **more: Any) -> None:
+        self.by = by
+        super().__init__(path, endpoint, **more)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -64,9 +78,45 @@ async def authenticated(request: Request, by: Role) -> Caller:
     return Caller(who=who)
 
 
-def not_logged_in(sentence: str, entry: LinkInvalid | None = None) -> Refusal:
-    """The refusal of somebody who is nobody."""
-    return Refusal(401, sentence, {"WWW-Authenticate": "Bearer"}, entry=entry)
+class Authentication:
+    """An ASGI application that finds out who asks before the real one reads a request."""
+
+    def __init__(self, app: ASGIApp, *, routes: Sequence[ApiRoute]) -> None:
+        self._app = app
+        named = [(method, route) for route in routes for method in route.methods or ()]
+        self._fixed = {(method, route.path): route for method, route in named if "{" not in route.path}
+        self._others = [route for route in routes if "{" in route.path]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        route = self._route(scope) if scope["type"] == "http" else None
+        if route is not None:
+            request = Request(scope)
+            try:
+                request.state.caller = await authenticated(request, route.by)
+            except (Refusal, HushbidError) as refused:
+                scope["route"] = route  # for the access log, which has the pattern of an address only
+                await refusal(refused)(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _route(self, scope: Scope) -> ApiRoute | None:
+        """Return the route that the application will take; None for pages and for what is nowhere."""
+        found = self._fixed.get((scope["method"], scope["path"]))
+        if found is not None or not scope["path"].startswith(PREFIX):
+            return found
+        return next((route for route in self._others if route.matches(scope)[0] is Match.FULL), None)
+
+
+def caller_of(request: Request) -> Caller:
+    """Return who asks."""
+    caller = request.state.caller
+    assert isinstance(caller, Caller)
+    return caller
+
+
+def not_logged_in(sentence: str) -> Refusal:
+    """Return the refusal of a request without a valid token."""
+    return Refusal(401, sentence, AUTHENTICATE)
 
 
 async def _staff(request: Request) -> Principal:

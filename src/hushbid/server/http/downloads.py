@@ -13,7 +13,8 @@ from hushbid.common.tables import table_writer
 from hushbid.errors import NotFound
 from hushbid.receipts.log import to_lines
 from hushbid.record import Record
-from hushbid.server.http.routes import CampaignId, Guarded, Handler, Language, api_route, caller_of
+from hushbid.server.http.auth import ApiRoute, caller_of
+from hushbid.server.http.routes import CampaignId, Handler, Language, api_route
 from hushbid.server.http.schemas import Health, answer
 from hushbid.server.http.state import app_of
 from hushbid.server.model.payment_views import Awaited, AwaitedRow, PaymentFile
@@ -195,7 +196,7 @@ def report_page(service: Service, who: Principal, campaign: str, language: str =
     return render_report(report)
 
 
-ROUTES: list[Guarded] = []
+ROUTES: list[ApiRoute] = []
 _OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
 _WORKBOOK = (401, 403, 404, 422, 501)
 

@@ -37,6 +37,7 @@ from hushbid.server.model.access import LinkInvalid, Reason
 
 MEDIA_TYPE = "application/problem+json"
 PREFIX = "urn:hushbid:problem:"
+AUTHENTICATE = {"WWW-Authenticate": "Bearer"}
 _MOST_FAULTS = 10
 _LONGEST_SENTENCE = 500
 
@@ -45,6 +46,7 @@ _STATUSES: tuple[tuple[type[HushbidError], int, str], ...] = (
     (InputError, 422, "input-error"),
     (MarketError, 422, "input-error"),
     (NotFound, 404, "not-found"),
+    (LinkInvalid, 401, "not-logged-in"),  # with what opens nothing one is nobody
     (NotAllowed, 403, "not-allowed"),
     (Conflict, 409, "conflict"),
     (ReleaseError, 409, "conflict"),
@@ -99,12 +101,8 @@ class Problem(BaseModel):
 class Refusal(HTTPException):
     """A refusal with a sentence of ours; Starlette's and FastAPI's own sentences are theirs."""
 
-    def __init__(
-        self, status: int, sentence: str, headers: Mapping[str, str] | None = None, *, entry: LinkInvalid | None = None
-    ) -> None:
+    def __init__(self, status: int, sentence: str, headers: Mapping[str, str] | None = None) -> None:
         super().__init__(status, sentence, headers)
-        self.entry = entry
-        """Why somebody is not let in, if it is that."""
 
 
 def problem(
@@ -144,16 +142,21 @@ def fault(error: BaseException, where: str) -> Response:
     return problem(500, FAULT)
 
 
-def refusal(error: HushbidError) -> Response:
+def refusal(error: HushbidError | Refusal) -> Response:
     """The answer to something that was refused."""
+    if isinstance(error, Refusal):
+        return problem(error.status_code, error.detail, headers=error.headers)
     for kind, status, name in _STATUSES:
         if isinstance(error, kind):
             faults = [] if error.field is None else [_fault_of(error, error.field)]
-            return problem(status, str(error), name=name, errors=faults, headers=_advice(error, status))
+            entry = error if isinstance(error, LinkInvalid) else None
+            return problem(status, str(error), name=name, errors=faults, headers=_advice(error, status), entry=entry)
     return problem(500, FAULT)
 
 
 def _advice(error: HushbidError, status: int) -> dict[str, str]:
+    if status == 401:
+        return AUTHENTICATE
     seconds = 1.0 if error.retry_after is None and status == 503 else error.retry_after
     return {} if seconds is None else {"Retry-After": str(math.ceil(seconds))}
 
@@ -169,11 +172,11 @@ async def _refused(request: Request, error: Exception) -> Response:
 async def _by_status(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     status = error.status_code
+    if isinstance(error, Refusal):
+        return refusal(error)
     headers = dict(error.headers or {})
     if status == 405:
         headers["Allow"] = ", ".join(sorted(_methods(request)))
-    if isinstance(error, Refusal):
-        return problem(status, error.detail, headers=headers, entry=error.entry)
     return problem(status, _SENTENCES.get(status, f"{HTTPStatus(status).phrase}."), headers=headers)
 
 

@@ -1,26 +1,33 @@
 """The HTTP routes, made from the registry of use cases; nothing here knows any of them.
 
-A route authenticates first (`Guarded`), then reads path, query and idempotency key, then the body, and then calls its
-use case. What answers with a file or with a cookie has a handler of its own, in `files` and `session`.
+By the time a route is taken it is known who asks (`hushbid.server.http.auth`). It reads path, query and idempotency
+key, then the body, and then calls its use case. What answers with a file has a handler of its own, in `downloads`;
+logging in and out, which answer with a cookie, are below.
 """
 
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from functools import cache
 from typing import Annotated, Any, Literal, get_type_hints
 
 from fastapi import Header, Path, Query, Request, Response
-from fastapi.routing import APIRoute
 
-from hushbid.errors import InputError
-from hushbid.server.http.auth import Caller, authenticated, not_logged_in
-from hushbid.server.http.schemas import Body, answer, encoded, problems
+from hushbid.errors import InputError, NotAllowed
+from hushbid.server.http.auth import (
+    ApiRoute,
+    Caller,
+    address_of,
+    caller_of,
+    cookie_session,
+    not_logged_in,
+    require_unforged,
+)
+from hushbid.server.http.schemas import Body, LoggedIn, LogIn, answer, encoded, problems
 from hushbid.server.http.state import PREFIX, AppState, app_of
-from hushbid.server.model.access import LinkInvalid
 from hushbid.server.model.payment_views import Awaited
-from hushbid.server.model.views import Principal
+from hushbid.server.model.views import Principal, Session
 from hushbid.server.service.bodies import Form
 from hushbid.server.service.registry import reached
 from hushbid.server.service.use_case import (
@@ -67,34 +74,6 @@ _TAGS: dict[Role, str] = {"secret": "participation", "link": "participation", "a
 Handler = Callable[..., Awaitable[Response]]
 
 
-class Guarded(APIRoute):
-    """A route that finds out who asks before anything else of a request is read."""
-
-    def __init__(self, path: str, endpoint: Handler, *, by: Role, **more: Any) -> None:
-        self.by = by
-        super().__init__(path, endpoint, **more)
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """Return what answers a request."""
-        handle = super().get_route_handler()
-
-        async def guarded(request: Request) -> Response:
-            request.state.caller = await authenticated(request, self.by)
-            try:
-                return await handle(request)
-            except LinkInvalid as refused:  # with what opens nothing one is nobody
-                raise not_logged_in(str(refused), refused) from None
-
-        return guarded
-
-
-def caller_of(request: Request) -> Caller:
-    """Return who asks."""
-    caller = request.state.caller
-    assert isinstance(caller, Caller)
-    return caller
-
-
 def api_route(
     address: str,
     handler: Handler,
@@ -107,12 +86,12 @@ def api_route(
     refusals: tuple[int, ...] | None = None,
     responses: dict[int | str, dict[str, Any]] | None = None,
     **more: Any,
-) -> Guarded:
+) -> ApiRoute:
     """Return a route of the interface; refusals that are not named are those that its role and method have."""
     method, _, path = address.partition(" ")
     if refusals is None:
         refusals = _refusals(by, method, path, bool(more.pop("has_query", False)))
-    return Guarded(
+    return ApiRoute(
         PREFIX + path,
         handler,
         by=by,
@@ -138,12 +117,12 @@ def _refusals(by: Role, method: str, path: str, has_query: bool) -> tuple[int, .
 
 
 @cache
-def use_case_routes() -> tuple[Guarded, ...]:
+def use_case_routes() -> tuple[ApiRoute, ...]:
     """Return the routes of all use cases; made once, since applications share them."""
     return tuple(_route(name, use_case, route) for name, (use_case, route) in reached().items())
 
 
-def _route(name: str, use_case: UseCase[Any, Any], route: Route) -> Guarded:
+def _route(name: str, use_case: UseCase[Any, Any], route: Route) -> ApiRoute:
     body = None if route.body is None else Body(route.body)
     return api_route(
         route.address,
@@ -247,3 +226,75 @@ def _argument_of(use_case: UseCase[Any, Any], model: type[Any]) -> str | None:
 
 def _is_form(model: Any) -> bool:
     return isinstance(model, type) and issubclass(model, Form)
+
+
+# -- logging in and out ------------------------------------------------------------------------------------------------
+
+_LOG_IN = Body(LogIn)
+
+
+async def log_in(request: Request) -> Response:
+    """Begin a session. Its token comes in a cookie; further attempts after failures must wait ever longer."""
+    app, given = app_of(request), await _LOG_IN.received(request)
+    try:
+        begun = await app.run(app.service.log_in, given.name, given.password, address_of(request))
+    except NotAllowed as refused:
+        raise not_logged_in(str(refused)) from None
+    response = answer(_shown(begun))
+    lasts = int((begun.expires_at - app.service.clock()).total_seconds())
+    # unreadable for scripts, unsent from other sites
+    response.set_cookie(
+        app.cookie, begun.token, max_age=lasts, path="/", secure=app.https, httponly=True, samesite="strict"
+    )
+    return response
+
+
+async def session(request: Request) -> Response:
+    """The session of the cookie, with its CSRF token."""
+    found = await cookie_session(request)
+    if found is None:
+        raise not_logged_in("There is no session: an API token has none.")
+    return answer(_shown(found))
+
+
+async def log_out(request: Request) -> Response:
+    """End the session of the cookie; harmless if there is none."""
+    app = app_of(request)
+    found = await cookie_session(request)
+    if found is not None:
+        require_unforged(request, found)
+        await app.run(app.service.log_out, found.token)
+    response = Response(status_code=204)
+    response.delete_cookie(app.cookie, path="/", secure=app.https, httponly=True, samesite="strict")
+    return response
+
+
+def _shown(begun: Session) -> dict[str, Any]:
+    who = begun.principal
+    return {"name": who.name, "role": who.role, "csrf": begun.csrf, "expires_at": begun.expires_at}
+
+
+SESSION_ROUTES = (
+    api_route(
+        "POST /session",
+        log_in,
+        by="anybody",
+        summary="Log in",
+        tag="session",
+        response_model=LoggedIn,
+        openapi_extra=_LOG_IN.described(),
+        refusals=(401, 422, 429),
+    ),
+    api_route(
+        "GET /session",
+        session,
+        by="staff",
+        summary="Who am I?",
+        tag="session",
+        response_model=LoggedIn,
+        refusals=(401, 403),
+    ),
+    api_route(
+        "DELETE /session", log_out, by="anybody", summary="Log out", tag="session", status_code=204, refusals=(403,)
+    ),
+)

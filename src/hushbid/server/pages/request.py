@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from functools import lru_cache
 from secrets import token_hex
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 from fastapi import Request, Response
@@ -38,7 +38,7 @@ from hushbid.errors import NotAllowed
 from hushbid.report.rendering import environment
 from hushbid.server.http.auth import cookie_session
 from hushbid.server.http.state import AppState, app_of
-from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX, LinkInvalid
+from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import Principal, Session
 from hushbid.server.pages.static_files import address
@@ -46,6 +46,7 @@ from hushbid.server.pages.wording import FormError, Texts, Writing, languages, n
 from hushbid.server.service import Service
 from hushbid.server.service.use_case import IdempotencyKey, is_key
 
+T = TypeVar("T")
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self';"
     " form-action 'self'; frame-ancestors 'none'; base-uri 'none'; require-trusted-types-for 'script';"
@@ -63,12 +64,7 @@ class LogInFirst(Exception):
 
 
 class OpenLinkFirst(Exception):
-    """A participant's page was asked for by somebody without a valid secret."""
-
-    def __init__(self, refused: LinkInvalid | None = None) -> None:
-        super().__init__()
-        self.refused = refused
-        """Why the secret she came with opens nothing any more, if she came with one."""
+    """A participant's page was asked for without a secret."""
 
 
 class CsrfError(Exception):
@@ -112,6 +108,10 @@ class PageRequest:
     def money_of(self, settings: CampaignSettings) -> Callable[[int], str]:
         """How a campaign's amounts are written, from minor units of its currency."""
         return lambda minor: self.write.money(minor, settings.currency, settings.decimals)
+
+    async def ask(self, ask: Callable[[Service], T]) -> T:
+        """Ask the service, without making others wait."""
+        return await self.app.run(ask, self.app.service)
 
     def page(self, template: str, *, status: int = 200, here: str | None = None, **values: Any) -> Response:
         """A page. ``here`` is where it can be read again, if not at the address that was asked for."""

@@ -170,7 +170,6 @@ def _sealed(tx: Transaction, participant: Participant, secret: str, statement: E
 
 
 def _change_later(tx: Transaction, participant: Participant, statement: Executable, row: dict[str, Any]) -> None:
-    tx.wrote = True
     tx.memory.participants[participant.id] = participant
     tx.memory.later(statement, {"who": participant.id, "when": tx.at, **row})
 

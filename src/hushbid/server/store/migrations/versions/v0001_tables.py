@@ -1,15 +1,15 @@
 """All tables, as `hushbid.server.store.schema` has them.
 
 Nothing has been released, so there is one step. A change of a table gives it the next number, by which a database with
-other tables is refused; the first released tables are to be written out here, and changed by further steps.
-Numbers up to 0009 are those of databases made before.
+other tables is refused; the first released tables are to be written out here, and changed by further steps. Names that
+are digits alone, up to 0010, are those of databases made before: none of them is this one, and all are older.
 """
 
 from alembic import op
 
 from hushbid.server.store.schema import metadata
 
-revision = "0010"
+revision = "t0001"
 down_revision = None
 branch_labels = None
 depends_on = None
