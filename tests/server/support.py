@@ -31,6 +31,12 @@ on_one_store = pytest.mark.parametrize(
 )
 """Above a test about what lies above the store, and does not depend on which one it is."""
 
+on_both_stores = pytest.mark.stores("sqlite", "postgresql")
+"""Above a test, or as the mark of a file, whose claim is about the store."""
+
+on_the_strict_store = pytest.mark.stores("postgresql")
+"""Above a test about what a store may refuse: PostgreSQL refuses more."""
+
 each_setting_on_a_store = pytest.mark.parametrize(
     ("installation", "setting"), [("sqlite", "central"), ("postgresql", "local")], indirect=["installation"]
 )

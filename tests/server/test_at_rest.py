@@ -16,7 +16,9 @@ from hushbid.server.service import Service
 from hushbid.server.store import backup, participants, payouts
 from hushbid.server.vault import Vault
 from tests.server.postgres import Postgres
-from tests.server.support import NONCE, Installation, Play, decided, on_one_store, opened
+from tests.server.support import NONCE, Installation, Play, decided, on_both_stores, on_one_store, opened
+
+pytestmark = on_both_stores
 
 VALUES = (7.123456789012345, 2.7182818284590455, 9.869604401089358)
 BID = 1.4142135623730951

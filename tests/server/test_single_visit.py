@@ -24,7 +24,7 @@ from hushbid.server.service import Service
 from hushbid.server.store import participants
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 from tests.server.serving import served
-from tests.server.support import Installation, Play, nonce_for, on_one_store, opened, user
+from tests.server.support import Installation, Play, nonce_for, on_both_stores, on_one_store, opened, user
 from tests.server.test_at_rest import Disk, disk, found_in  # noqa: F401 - a fixture
 from tests.server.test_restore import again, back_up, restore
 
@@ -189,6 +189,7 @@ def test_whoever_withdraws_has_her_key_destroyed_before_she_is_told(installation
         assert states(service, play)[2:] == ["withdrawn", "withdrawn", "delivered", "delivered"]
 
 
+@on_both_stores
 @pytest.mark.parametrize("end", ["cancelled", "nothing bought", "deadline"])
 def test_every_end_without_a_purchase_destroys_all_keys(installation: Installation, end: str) -> None:
     with installation.start() as service:
@@ -253,6 +254,7 @@ def test_after_answers_a_new_link_only_reads_and_other_devices_do_too(installati
 # -- on disk, in backups, after crashes --------------------------------------------------------------------------------
 
 
+@on_both_stores
 def test_no_answer_and_no_key_is_in_any_backup_and_none_is_on_disk_in_the_clear(
     disk: Disk,  # noqa: F811
     tmp_path: Path,
@@ -273,6 +275,7 @@ def test_no_answer_and_no_key_is_in_any_backup_and_none_is_on_disk_in_the_clear(
         assert not [value for value in VALUES if found_in(files, value)]
 
 
+@on_both_stores
 def test_an_old_backup_brings_no_destroyed_answer_back(installation: Installation, tmp_path: Path) -> None:
     with installation.start() as service:
         play = visited(service)

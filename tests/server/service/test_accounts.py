@@ -5,7 +5,7 @@ from argon2 import PasswordHasher
 
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, Throttled
 from hushbid.server.service import Service, accounts
-from tests.server.support import PASSWORD, Installation, on_one_store, opened, user
+from tests.server.support import PASSWORD, Installation, on_both_stores, on_one_store, opened, user
 
 
 def test_a_user_logs_in_and_out(service: Service) -> None:
@@ -68,6 +68,7 @@ def test_after_some_failures_every_attempt_waits_twice_as_long(installation: Ins
         assert service.log_in("ann", PASSWORD, "10.0.0.1")
 
 
+@on_both_stores
 def test_attempts_made_at_once_are_counted_like_attempts_made_in_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:

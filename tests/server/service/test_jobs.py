@@ -6,7 +6,9 @@ from hushbid.errors import Conflict, MarketError, NotFound, ReleaseError
 from hushbid.server.domain.states import CampaignState
 from hushbid.server.domain.views import JobView
 from hushbid.server.service import Service, decision, release
-from tests.server.support import Installation, analyst, decided, on_one_store, opened
+from tests.server.support import Installation, analyst, decided, on_both_stores, on_one_store, opened
+
+pytestmark = on_both_stores
 
 
 def test_a_job_tells_how_far_it_is(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,6 +23,7 @@ from tests.server.support import (
     Installation,
     decided,
     drafted,
+    on_both_stores,
     on_one_store,
     open_now,
     opened,
@@ -32,6 +33,7 @@ from tests.server.support import (
 )
 
 
+@on_both_stores
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_a_whole_campaign_ends_with_one_estimate_that_everybody_can_check(service: Service, setting: str) -> None:
     play = opened(service, 6, setting=setting, participation_fee=100, buyer_weight=2.0)
@@ -395,6 +397,7 @@ def test_a_campaign_can_be_cancelled_until_bidding_closes_and_bidders_keep_their
         service.cancel(late.who, late.id, "Too late.")
 
 
+@on_both_stores
 def test_automatic_campaigns_move_on_when_deadlines_pass(installation: Installation) -> None:
     with installation.start() as service:
         now = installation.clock.now
@@ -502,6 +505,7 @@ def test_a_participant_sees_nothing_but_her_own(service: Service) -> None:
         assert other.label not in str(export)
 
 
+@on_both_stores
 def test_lists_come_in_pages_without_gaps_or_repetitions(service: Service) -> None:
     play = drafted(service, 25)
     seen: list[str] = []

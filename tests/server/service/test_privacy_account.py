@@ -7,7 +7,18 @@ import pytest
 from hushbid.errors import CampaignError, Conflict, InputError
 from hushbid.server.domain.states import ParticipantState
 from hushbid.server.service import Service
-from tests.server.support import Installation, Play, decided, drafted, on_one_store, open_now, opened, released, user
+from tests.server.support import (
+    Installation,
+    Play,
+    decided,
+    drafted,
+    on_both_stores,
+    on_one_store,
+    open_now,
+    opened,
+    released,
+    user,
+)
 
 PEOPLE = ["ann@x", "bob@x", "cy@x"]
 
@@ -81,6 +92,7 @@ def test_what_is_reserved_counts_before_it_is_decided(installation: Installation
         assert open_now(service, second.who, second.id).people == {"invited": 3}
 
 
+@on_both_stores
 def test_the_cap_is_compared_in_exact_arithmetic(installation: Installation) -> None:
     with installation.start(privacy_cap=0.3) as service:
         for _ in range(2):
