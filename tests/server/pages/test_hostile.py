@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from tests.extent import ALL_CASES
-from tests.server.api.support import Live, serving
+from tests.server.http.support import Live, serving
 from tests.server.pages.support import PAGE_HEADERS, Visitor, words
 from tests.server.support import PASSWORD, Play, decided, drafted, on_the_strict_store, opened, released
 
-pytestmark = on_the_strict_store  # that both keep what they take is tests/server/api's claim
+pytestmark = on_the_strict_store  # that both keep what they take is tests/server/http's claim
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg/onload=alert(3)>{{7*7}}${7*7}"
 HOSTILE = {
@@ -269,18 +269,18 @@ def test_an_analysts_forms_need_their_token(ann: Visitor, either: Live) -> None:
     before = len(either.service.campaigns(play.who).items)
     forms: dict[str, dict[str, Any]] = {
         "/campaigns/new": DRAFT,
-        f"/campaigns/{play.id}/edit": {**DRAFT, "title": "Forged"},
-        f"/campaigns/{play.id}/copy": {"title": "Forged", "once": "k" * 24},
+        f"/campaigns/{play.id}/edit": {**DRAFT, "title": "CsrfError"},
+        f"/campaigns/{play.id}/copy": {"title": "CsrfError", "once": "k" * 24},
         f"/campaigns/{play.id}/participants": {"count": "3", "once": "k" * 24},
         f"/campaigns/{play.id}/steps/open": {},
         f"/campaigns/{play.id}/steps/discard": {},
-        f"/campaigns/{play.id}/steps/cancel": {"reason": "Forged."},
+        f"/campaigns/{play.id}/steps/cancel": {"reason": "CsrfError."},
         f"/campaigns/{play.id}/people/{play.links[0].id}/link": {"once": "k" * 24},
         f"/campaigns/{play.id}/audit": {},
         "/campaigns/preview": DRAFT,
         "/campaigns/new/keep": DRAFT,
         "/campaigns/new/pilot": DRAFT,
-        f"/campaigns/{play.id}/keep": {**DRAFT, "title": "Forged"},
+        f"/campaigns/{play.id}/keep": {**DRAFT, "title": "CsrfError"},
         f"/campaigns/{play.id}/people/{play.links[0].id}/remove": {},
         "/logout": {},
     }
