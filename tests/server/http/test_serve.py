@@ -27,7 +27,7 @@ QUICK = {
     "bounds": [0, 10],
     "buyer_weight": 50,
     "max_privacy_loss": 1.0,
-    "minimum_people": 2,
+    "minimum_people": 5,
 }
 """A campaign that is forecast and decided about at once."""
 
