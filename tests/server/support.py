@@ -12,10 +12,10 @@ import pytest
 from hushbid.disclosure import privatize
 from hushbid.errors import Conflict
 from hushbid.priors import Uniform
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.views import CampaignView, Invitation, JobView, Principal
 from hushbid.server.failpoints import Crash, no_crash
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.views import CampaignView, Invitation, JobView, Principal
 from hushbid.server.service import Service
 from hushbid.server.service.forecast import Effort
 from hushbid.server.store import links
@@ -68,7 +68,7 @@ class Installation:
     """How long to wait for a server that is just dying, in seconds."""
 
     def start(self, *, crash: Crash = no_crash, privacy_cap: float | None = None) -> Service:
-        home = Home.at(self.folder)
+        home = DataDir.at(self.folder)
         database = Database.sqlite(home.database) if self.url is None else Database(self.url, patience=self.patience)
         try:
             return Service(

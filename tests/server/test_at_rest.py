@@ -13,7 +13,7 @@ import pytest
 
 from hushbid.errors import CampaignError, Conflict
 from hushbid.server.service import Service
-from hushbid.server.store import backup, participants, payouts
+from hushbid.server.store import backup, participants
 from hushbid.server.vault import Vault
 from tests.server.postgres import Postgres
 from tests.server.support import NONCE, Installation, Play, decided, on_one_store, opened
@@ -142,7 +142,7 @@ def test_after_its_end_no_copy_of_where_people_are_paid_can_be_opened(disk: Disk
     with disk.installation.start() as service:
         play = delivered(service)
         with service._read() as connection:
-            stolen = payouts.of_campaign(connection, play.id)[play.links[0].id]
+            stolen = participants.payouts_of(connection, play.id)[play.links[0].id]
         folder = disk.installation.folder / "keys" / "data"
         key = (folder / f"{play.id}-payout.key").read_bytes()
         assert Vault(folder, to="payout").open(play.id, play.links[0].id, stolen).startswith(IBAN.encode())
@@ -150,7 +150,7 @@ def test_after_its_end_no_copy_of_where_people_are_paid_can_be_opened(disk: Disk
             Vault(folder).open(play.id, play.links[0].id, stolen)
         service.state_payout(play.token(1), "NO9386011117947")
         with service._read() as connection:
-            lengths = {len(sealed) for sealed in payouts.of_campaign(connection, play.id).values()}
+            lengths = {len(sealed) for sealed in participants.payouts_of(connection, play.id).values()}
         assert len(lengths) == 1, "the length of an account tells its country"
         play.release()
         disk.installation.clock.pass_(days=90)

@@ -19,7 +19,7 @@ from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, RecordErr
 from hushbid.receipts.log import to_lines
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign, play_links
 from hushbid.server.bots import STRATEGIES
-from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt
 from hushbid.verification.verifying import verify

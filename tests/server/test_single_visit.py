@@ -17,11 +17,11 @@ from hushbid.client.messages import new_secret
 from hushbid.common.documents import parsed
 from hushbid.errors import Conflict, DataError, HushbidError, InputError, NotAllowed
 from hushbid.record import Record
-from hushbid.server.answer_keys import AnswerKeys
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign
-from hushbid.server.domain.states import CampaignState
+from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service
 from hushbid.server.store import participants
+from hushbid.server.vault import AnswerKeys
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 from tests.server.serving import served
 from tests.server.support import Installation, Play, nonce_for, on_one_store, opened, user

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.extent import ALL_CASES
-from tests.server.api.support import Live, serving
+from tests.server.http.support import Live, serving
 from tests.server.pages.support import PAGE_HEADERS, Visitor, words
 from tests.server.support import PASSWORD, Play, decided, drafted, opened, released
 
@@ -67,7 +67,7 @@ DRAFT = {
 
 on_the_strict_store = pytest.mark.parametrize("common", ["postgresql"], indirect=True)
 """Above tests that type hundreds of texts: the store that holds fewer of them is enough, and that both keep what they
-take is tests/server/api's claim."""
+take is tests/server/http's claim."""
 
 
 @pytest.fixture
@@ -277,18 +277,18 @@ def test_an_analysts_forms_need_their_token(ann: Visitor, either: Live) -> None:
     before = len(either.service.campaigns(play.who).items)
     forms: dict[str, dict[str, Any]] = {
         "/campaigns/new": DRAFT,
-        f"/campaigns/{play.id}/edit": {**DRAFT, "title": "Forged"},
-        f"/campaigns/{play.id}/copy": {"title": "Forged", "once": "k" * 24},
+        f"/campaigns/{play.id}/edit": {**DRAFT, "title": "CsrfError"},
+        f"/campaigns/{play.id}/copy": {"title": "CsrfError", "once": "k" * 24},
         f"/campaigns/{play.id}/participants": {"count": "3", "once": "k" * 24},
         f"/campaigns/{play.id}/steps/open": {},
         f"/campaigns/{play.id}/steps/discard": {},
-        f"/campaigns/{play.id}/steps/cancel": {"reason": "Forged."},
+        f"/campaigns/{play.id}/steps/cancel": {"reason": "CsrfError."},
         f"/campaigns/{play.id}/people/{play.links[0].id}/link": {"once": "k" * 24},
         f"/campaigns/{play.id}/audit": {},
         "/campaigns/preview": DRAFT,
         "/campaigns/new/keep": DRAFT,
         "/campaigns/new/pilot": DRAFT,
-        f"/campaigns/{play.id}/keep": {**DRAFT, "title": "Forged"},
+        f"/campaigns/{play.id}/keep": {**DRAFT, "title": "CsrfError"},
         f"/campaigns/{play.id}/people/{play.links[0].id}/remove": {},
         "/logout": {},
     }

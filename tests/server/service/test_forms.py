@@ -3,8 +3,8 @@
 import pytest
 
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound
-from hushbid.server.domain.access import NoEntry
-from hushbid.server.domain.forms import MOST_FORMS
+from hushbid.server.model.access import LinkInvalid
+from hushbid.server.model.forms import MOST_FORMS
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log
 from tests.server.support import analyst, drafted, on_one_store, open_now, opened, secret_for, settings, user
@@ -79,9 +79,9 @@ def test_whoever_is_removed_leaves_an_event_and_nothing_else(service: Service) -
     play = drafted(service, ["a@x", "b@x", "c@x"])
     service.enter(play.link(0), secret_for("device"))
     service.remove(play.who, play.id, play.links[0].id)
-    with pytest.raises(NoEntry):
+    with pytest.raises(LinkInvalid):
         service.enter(play.link(0), secret_for("other"))
-    with pytest.raises(NoEntry):
+    with pytest.raises(LinkInvalid):
         service.participation(secret_for("device"))
     with pytest.raises(NotFound):
         service.remove(play.who, play.id, play.links[0].id)

@@ -10,8 +10,7 @@ import pytest
 
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.server.service import Service
-from hushbid.server.service.idempotency import IdempotencyKey
-from hushbid.server.service.use_case import Asked
+from hushbid.server.service.use_case import Asked, IdempotencyKey
 from tests.server.crashing import process_of
 from tests.server.support import Installation, analyst, drafted, opened, secret_for, settings
 

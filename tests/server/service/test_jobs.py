@@ -3,8 +3,8 @@
 import pytest
 
 from hushbid.errors import Conflict, MarketError, NotFound, ReleaseError
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.views import JobView
+from hushbid.server.model.states import CampaignState
+from hushbid.server.model.views import JobView
 from hushbid.server.service import Service, decision, release
 from tests.server.support import Installation, analyst, decided, on_one_store, opened
 

@@ -11,8 +11,8 @@ from hushbid.disclosure import privatize
 from hushbid.errors import BidError, Conflict, DataError, InputError, NotAllowed, NotFound
 from hushbid.priors import Uniform
 from hushbid.record import Record
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store.database import Database
 from hushbid.server.vault import Vault
@@ -93,7 +93,7 @@ def test_a_copy_has_no_deadlines_and_opens_after_those_of_the_original_have_pass
 def test_what_is_too_small_for_this_server_is_not_copied_and_the_refusal_says_why(installation: Installation) -> None:
     with installation.start() as service:
         play = drafted(service, 3)
-    home = Home.at(installation.folder)
+    home = DataDir.at(installation.folder)
     database = Database.sqlite(home.database) if installation.url is None else Database(installation.url)
     with Service(home, database, clock=installation.clock) as strict:
         with pytest.raises(Conflict, match="content with 2 people, and this server asks for at least 5") as refused:

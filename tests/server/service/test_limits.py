@@ -8,8 +8,8 @@ import pytest
 from hushbid.common.documents import parsed
 from hushbid.errors import BidError, InputError
 from hushbid.record import Record
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify

@@ -13,7 +13,7 @@ from hushbid.common.documents import parsed
 from hushbid.errors import Conflict, InputError
 from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record
-from hushbid.server.domain.states import CampaignState
+from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service, forecast
 from hushbid.server.service.forecast import Effort, menus, preview
 from tests.server.support import QUICK, drafted, on_one_store, open_now, opened

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from hushbid.errors import Conflict
-from hushbid.server.domain.states import CampaignState
+from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service, drafts
 from hushbid.server.store import jobs as stored
 from tests.server.support import Installation, drafted, on_one_store
@@ -70,9 +70,9 @@ def test_a_server_that_stops_leaves_an_opening_to_the_next_one(installation: Ins
     """With strata it takes minutes, which nobody waits for who stops a server."""
     with installation.start() as service:
         play = drafted(service, 3)
-        stopping = service.desk.stopping
+        stopping = service.context.stopping
         assert not stopping()
-        service.desk = replace(service.desk, stopping=lambda: True)
+        service.context = replace(service.context, stopping=lambda: True)
         job = service.wait(service.open(play.who, play.id), timeout=300)
         assert (job.state, play.view.state) == ("running", CampaignState.DRAFT)
     assert stopping()

@@ -12,9 +12,9 @@ from hushbid.common.tables import read_table
 from hushbid.errors import CampaignError, Conflict, NotAllowed, NotFound
 from hushbid.receipts.log import Event
 from hushbid.record import Record
-from hushbid.server.api.exports import awaited_table, payments_table
-from hushbid.server.domain.payment_views import AccountView
-from hushbid.server.domain.states import ParticipantState
+from hushbid.server.http.downloads import awaited_table, payments_table
+from hushbid.server.model.payment_views import AccountView
+from hushbid.server.model.states import ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log
 from tests.server.support import Installation, Play, decided, on_one_store, opened, released, user

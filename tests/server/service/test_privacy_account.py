@@ -5,7 +5,7 @@ import math
 import pytest
 
 from hushbid.errors import CampaignError, Conflict, InputError
-from hushbid.server.domain.states import ParticipantState
+from hushbid.server.model.states import ParticipantState
 from hushbid.server.service import Service
 from tests.server.support import Installation, Play, decided, drafted, on_one_store, open_now, opened, released, user
 
