@@ -7,7 +7,7 @@ from hushbid.server.model.access import LinkInvalid
 from hushbid.server.model.forms import MOST_FORMS
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log
-from tests.server.support import analyst, drafted, on_one_store, open_now, opened, secret_for, settings, user
+from tests.server.support import analyst, drafted, open_now, opened, secret_for, settings, user
 
 ONE, TWO = f"f{'1' * 20}", f"f{'2' * 20}"
 
@@ -63,7 +63,6 @@ def test_a_form_about_a_draft_goes_with_it(service: Service) -> None:
     assert service.form(ann, ONE) is None
 
 
-@on_one_store
 def test_of_very_many_unfinished_forms_the_oldest_goes(service: Service) -> None:
     ann = analyst(service)
     for number in range(MOST_FORMS + 1):
@@ -102,7 +101,6 @@ def test_people_without_a_name_get_numbers_that_nobody_had(service: Service) -> 
     assert [one.label for one in service.participants(play.who, play.id).items] == ["P-00002", "P-00004", "P-00005"]
 
 
-@on_one_store
 def test_nobody_is_removed_once_it_has_opened_or_by_an_auditor(service: Service) -> None:
     play = opened(service, 3)
     with pytest.raises(Conflict, match="once the campaign has opened"):
