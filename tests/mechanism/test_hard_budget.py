@@ -23,13 +23,14 @@ from hushbid import (
     Mixture,
     TruncatedNormal,
     Uniform,
+    YesNo,
     from_scipy,
 )
-from hushbid.errors import InputError, MarketError
+from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
 from hushbid.estimation import best_weights
 from hushbid.mechanism import Population
-from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, expected_supply, planned_menu
-from hushbid.mechanism.releasing import plan_of
+from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, planned_menu
+from hushbid.mechanism.releasing import plan_of, simulate_releases
 from hushbid.mechanism.shared_menu import SharedMenu
 
 PRIORS = [
@@ -460,3 +461,104 @@ def test_a_plan_finds_how_many_people_a_hard_budget_needs():
     assert found.market == market
     assert found.simulation.expected("total_payment").high <= 5.0
     assert found.simulation.expected("worst_mse").low <= 0.32**2 * 1.05
+
+
+# -- strata, caps and the local setting --------------------------------------------------------------------------------
+
+HALVES = {"strata": ["a", "b"] * (N // 2), "contrast": {"a": 0.3, "b": -0.7}}
+ANSWER = {"questions": [YesNo(name="smokes")], "setting": "local"}
+EVERYWHERE = {
+    "strata": HALVES,
+    "strata and a cap": HALVES | {"max_privacy_loss": 0.4},
+    "local": {"setting": "local"},
+    "local strata": HALVES | {"setting": "local"},
+    "local strata and a cap": HALVES | {"setting": "local", "max_privacy_loss": 1.5},
+    "response": ANSWER,
+    "response, strata and a cap": HALVES | ANSWER | {"max_privacy_loss": 1.5},
+}
+SOME = [Uniform(1, 2), LogNormal(0, 0.5), IRONED, Empirical([0.4, 0.8, 0.8, 1.5, 2.5])]
+
+
+def market_of(prior, terms, amount=12.0):
+    return Market(prior=prior, goal=HardBudget(amount, 0.01), **terms)
+
+
+@pytest.mark.parametrize("terms", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_with_strata_and_locally_the_budget_holds_to_the_last_coin_whatever_people_bid(terms):
+    rng, most = np.random.default_rng(21), Fraction(0)
+    for prior in SOME:
+        population = market_of(prior, terms).for_people(N)
+        menu = SharedMenu.of(population)
+        for _ in range(25):
+            ends = np.array([float(prior.cdf(prior.virtual_cost_inverse(one.offer.end))) for one in menu.kinds])
+            levels = rng.choice([0.0, 1e-9, 0.3, 0.999], N) * ends[menu.who]
+            bids = population.quantile(levels)
+            limits = np.minimum(population.cap, rng.choice([math.inf, math.inf, 0.2], N))
+            found = menu.bought(bids, population.virtual_costs(bids), limits)
+            paid = in_whole_coins(found.payment, 0.01)
+            assert paid <= 12
+            assert (found.loss <= limits).all()
+            most = max(most, paid)
+    assert most > 11 or "max_privacy_loss" in terms  # the profiles come close
+
+
+@pytest.mark.parametrize("terms", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_with_strata_and_locally_no_bid_and_limit_gain_more_than_the_truth(terms):
+    rng = np.random.default_rng(22)
+    for prior in SOME:
+        population = market_of(prior, terms).for_people(N)
+        menu = SharedMenu.of(population)
+        for _ in range(3):
+            truth = population.quantile(rng.uniform(0.0, 0.9, N))
+            own = float(rng.uniform(0.2, 2.0)) if "setting" not in terms else math.inf
+            limit = min(own, float(population.cap))
+            z = np.asarray(prior.quantile(np.concatenate([[0.0], np.linspace(0.01, 0.99, 25)])))
+            share = menu.share_of(0, truth, population.virtual_costs(truth))
+            loss, payment = menu.curve(0, share, truth[:1], limit)
+            honest = float(payment[0] - truth[0] * loss[0])
+            assert honest >= -1e-9
+            for stated in (0.5 * limit, limit, 2.0 * limit):
+                loss, payment = menu.curve(0, share, z, min(stated, float(population.cap)))
+                surplus = (payment - truth[0] * loss)[loss <= own]
+                assert surplus.max(initial=0.0) <= honest + 1e-6 * float(payment.max())
+
+
+@pytest.mark.parametrize("terms", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_with_strata_and_locally_the_menu_costs_the_budget_on_average(terms):
+    """Of a large market, where the floor of three sellers does not count: by the draws of other code."""
+    people = 400
+    terms = terms | ({"strata": ["a", "b"] * (people // 2)} if "strata" in terms else {})
+    population = market_of(Uniform(1, 2), terms | {"max_privacy_loss": None}, 300.0).for_people(people)
+    menu, levels = SharedMenu.of(population), (np.arange(4000) + 0.5) / 4000
+    bids = 1.0 + levels
+    spent = 0.0
+    for place, kind in enumerate(menu.kinds):
+        strength = float(menu.strength[np.argmax(menu.who == place)])
+        mean = strength * float((kind.offer.loss(2.0 * bids - 1.0) * (2.0 * bids - 1.0)).mean())
+        spent += mean * np.count_nonzero(menu.who == place)
+    assert spent == pytest.approx(300.0, rel=2e-3)
+
+
+def test_a_stratum_in_which_nobody_sells_ends_the_campaign():
+    market = market_of(Uniform(1, 2), HALVES)
+    with pytest.raises(NobodyToBuyFrom, match="stratum 'b' cannot be estimated: nobody in it bid low enough"):
+        market.acquire([1.1, 7.0] * (N // 2))
+
+
+@pytest.mark.parametrize("terms", EVERYWHERE.values(), ids=EVERYWHERE)
+def test_with_strata_and_locally_the_release_has_the_stated_error(terms, tmp_path):
+    """The mean of many draws' squared errors, from data as far apart as the variance allows."""
+    rng = np.random.default_rng(23)
+    market = market_of(Uniform(1, 2), terms, 60.0)
+    outcome = market.acquire(market.for_people(N).sample(rng))
+    plan = plan_of(outcome)
+    assert (plan.delivered <= plan.promised).all()
+    data = np.tile([0.0, 1.0], N // 2)
+    columns = data if market.survey is None else {"smokes": data.astype(bool).tolist()}
+    drawn = simulate_releases(outcome, columns, 600, ledger=tmp_path).reshape(600, -1)[:, 0]
+    # the variance of the draws is that of the noise alone: what is left of the error is the people's
+    noise = outcome.mse - (0.25 * np.square(outcome.weights).sum() if market.survey is None else 0.0)
+    if market.survey is None:
+        assert drawn.var() == pytest.approx(noise, rel=0.6)
+    else:  # randomised response: the stated error is at worst
+        assert drawn.var() <= 1.6 * noise

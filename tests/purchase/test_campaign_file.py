@@ -187,7 +187,6 @@ def test_a_hard_budget_in_yen_has_coins_of_one(home: Path) -> None:
 @pytest.mark.parametrize(
     ("market", "sentence"),
     [
-        ('setting = "local"\nhard_budget = 5', "market.hard_budget: a hard budget cannot be the goal"),
         ('setting = "central"\nbudget = 5\nuser_weight = 1', "market.user_weight: must be 0 beside a budget"),
         (
             'setting = "central"\nbuyer_weight = 5\nuser_weight = 1\nmax_correlation = 0.1',

@@ -18,6 +18,7 @@ from hushbid.common.documents import content_hash
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, Population, release
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
+from hushbid.questions import YesNo
 from hushbid.record import Record
 from hushbid.verification.central_by_level import LevelRule
 from hushbid.verification.findings import Check
@@ -97,7 +98,7 @@ def test_no_goal_is_verified_by_what_decided_it(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(Population, name, refuse)
     for place in (
         "hushbid.mechanism.shared_menu.SharedMenu.of",
-        "hushbid.mechanism.shared_menu.menu_level",
+        "hushbid.mechanism.shared_menu.planned_menu",
         "hushbid.mechanism.shared_menu.menu_rents",
         "hushbid.allocation.uncapped.uncapped_purchase",
         "hushbid.allocation.pieces.best_point",
@@ -196,11 +197,28 @@ def test_payments_above_a_hard_budget_fail_by_name_even_by_the_smallest_coin() -
 
 
 def test_a_menu_that_offers_nobody_anything_holds_and_buying_nothing_from_somebody_does_not() -> None:
-    nothing = Market(prior=Uniform(1, 2), goal=HardBudget(0.001)).acquire([1.9, 1.8])
+    nothing = Market(prior=Uniform(1, 2), goal=HardBudget(0.001)).acquire([1.99, 1.98])
     assert nothing.active == 0
     assert verify(Record.of(nothing)).ok
     market = dataclasses.replace(nothing.market, goal=HardBudget(50.0))
     assert "optimality" in verify(Record.of(dataclasses.replace(nothing, market=market))).failed
+
+
+SHARED_ELSEWHERE: dict[str, dict[str, Any]] = {
+    "strata": {"strata": ["a", "b"] * 4, "shares": {"a": 0.3, "b": 0.7}, "max_privacy_loss": 0.8},
+    "local strata": {"setting": "local", "strata": ["a", "b"] * 4, "contrast": {"a": 1.0, "b": -1.0}},
+    "response": {"setting": "local", "questions": [YesNo(name="smokes")], "max_privacy_loss": 2.0},
+}
+
+
+@pytest.mark.parametrize("terms", SHARED_ELSEWHERE.values(), ids=SHARED_ELSEWHERE)
+def test_a_hard_budget_with_strata_and_locally_holds_and_a_larger_loss_is_noticed(terms: dict[str, Any]) -> None:
+    market = Market(prior=LogNormal(0.0, 0.5), goal=HardBudget(30.0, 0.01), **terms)
+    outcome = market.acquire(market.for_people(8).sample(np.random.default_rng(4)))
+    assert verify(Record.of(outcome), people=1).ok
+    losses = outcome.privacy_loss.copy()
+    losses[np.argmax(losses)] *= 0.99
+    assert "optimality" in verify(Record.of(dataclasses.replace(outcome, privacy_loss=losses)), people=1).failed
 
 
 def test_under_a_shared_menu_another_cost_of_one_person_moves_her_loss_alone() -> None:

@@ -12,13 +12,14 @@ never more than the cap, where there is one for all. The strata's numbers are in
     local     √P_g·Σ over g of E[q] ∝ |ℓ_g|,               ``ℓ_g²/Λ_g²`` is the price of precision in stratum g,
 
 and what all of them cost on average, rents included, ``Σ E[ψ·ε₀(ψ)]``, is the budget. If caps keep that below the
-budget, everybody is offered their cap. What a stratum's offer costs is its part of the budget. Where that would buy from hardly
-anybody, the number is raised until three sellers are expected in the stratum, or 95 % of its people if they are fewer.
+budget, everybody is offered their cap. What a stratum's offer costs is its part of the budget. Where that would buy
+from hardly anybody, the number is raised until three sellers are expected in the stratum, or 95 % of its people if they
+are fewer.
 
 **Expectations** are integrals without a density. The unit of loss that is bought at virtual costs up to ``x`` has the
-price ``p(x)``, the largest bid with that virtual cost, and is sold with probability ``F(p)``. By the envelope theorem its
-expected virtual cost is ``p·F(p)``. So both expectations are sums of such *layers*, also for ironed and stepped virtual
-costs. Neither truth nor the budget depend on the last digits of an offer, as it is fixed before anybody bids.
+price ``p(x)``, the largest bid with that virtual cost, and is sold with probability ``F(p)``. By the envelope theorem
+its expected virtual cost is ``p·F(p)``. So both expectations are sums of such *layers*, also for ironed and stepped
+virtual costs. Neither truth nor the budget depend on the last digits of an offer, as it is fixed before anybody bids.
 """
 
 import math
@@ -29,7 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
+from hushbid.allocation.local_curves import Curve
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import MarketError
 from hushbid.priors import Prior
@@ -44,7 +45,7 @@ _MOST_INTERVALS = 1 << 14
 _NOTHING = 1e-15
 """A virtual cost that is this part of the highest bought is none: what more is bought below it does not count."""
 
-_TOP = 1.0 - 2.0**-30
+_TOP = 1.0 - 2.0**-20
 """Where a prior has no highest bid, a cap is offered up to this quantile at most."""
 
 _EVERYTHING = 1.0 - 1e-12
@@ -62,7 +63,7 @@ _SELLERS, _MOST_OF_FEW = 3.0, 0.95
 """So many sellers are expected in a stratum at least, or this part of its people."""
 
 Kinds = tuple[tuple[Prior, int, float], ...]
-"""The priors of a stratum, each with how many people have it and how much they count: as many, or the sum of ``1/V``."""
+"""The priors of a stratum, with how many people have each and how much they count: as many, or the sum of ``1/V``."""
 
 
 class Offer(ABC):
@@ -401,11 +402,14 @@ def planned_menu(terms: MenuTerms) -> PlannedMenu:
     lead = sizes.index(max(sizes)) if terms.most < math.inf else 0
 
     full = [terms.full(stratum) for stratum in range(len(terms.strata))]
+    lower = 1.0 if terms.curve is None else _BELOW
 
     def numbers(number: float) -> list[float]:
         shared = terms.balance(lead, number) if len(terms.strata) > 1 else 0.0
         return [
-            number if stratum == lead else _number(lambda one, g=stratum: terms.balance(g, one), shared, number, most)
+            number
+            if stratum == lead
+            else lower * _number(lambda one, g=stratum: terms.balance(g, one), shared, number, most)  # type: ignore[misc]
             for stratum, most in enumerate(full)
         ]
 
@@ -413,9 +417,11 @@ def planned_menu(terms: MenuTerms) -> PlannedMenu:
         return math.fsum(terms.expense(stratum, one) for stratum, one in enumerate(numbers(number)))
 
     wanted = min(terms.amount, _ALL * terms.largest_expense)
-    found = numbers(_number(expense, wanted, start, full[lead]))
+    found = numbers(lower * _number(expense, wanted, start, full[lead]))
     spent = [terms.expense(stratum, one) for stratum, one in enumerate(found)]
-    found = [max(one if terms.curve is None else one * _BELOW, terms.enough(g)) for g, one in enumerate(found)]
+    found = [max(one, terms.enough(stratum)) for stratum, one in enumerate(found)]
+    if not any(spent):  # all that is bought is free
+        spent = [sum(people for _, people, _ in kinds) for _, kinds in terms.strata]
     return PlannedMenu(tuple(map(terms.offer, found)), tuple(one / math.fsum(spent) for one in spent))
 
 

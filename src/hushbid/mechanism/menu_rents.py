@@ -2,9 +2,9 @@
 
 An offer (`hushbid.mechanism.menu_offers`) has the loss ``ε(ψ(c))`` and the rent ``R(c) = ∫ from c of ε``. Where ψ is a
 step function that is a finite sum, and where ψ is affine a difference of the offer's value function. Elsewhere
-`hushbid.payments` encloses the rent at some bids, the *nodes*, and between two of them convexity encloses it again: ``R``
-has the slope ``−ε``, which rises. So it lies below the chord and above both tangents, and the nodes are close enough for
-that.
+`hushbid.payments` encloses the rent at some bids, the *nodes*, and between two of them convexity encloses it again:
+``R`` has the slope ``−ε``, which rises. So it lies below the chord and above both tangents, and the nodes are close
+enough for that.
 
 A rent found for many bids together may depend on all of them in its last digits. This one does not: nobody who shares
 in a menu may move what others are offered, by however little.

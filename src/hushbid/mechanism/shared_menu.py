@@ -1,18 +1,18 @@
 """A hard budget: offers that are fixed before anybody bids, and in which people share.
 
 **The offers** of `hushbid.mechanism.menu_offers`, one for each stratum, buy the loss ``ε₀(c)`` from person i at the bid
-``c`` for ``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``. On average that costs the budget ``B``; in a campaign it may cost more. So
-everybody gets their own share ``s_i`` of it,
+``c`` for ``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``. On average that costs the budget ``B``; in a campaign it may cost more.
+So everybody gets their own share ``s_i`` of it,
 
     s_i = (B_g − υ·m_i) / (t₀^max_i + Σ_{j≠i} t₀(c_j)),        ε_i = s_i·ε₀(c_i),        t_i = s_i·t₀(c_i),
 
 with the others of their stratum, where ``B_g`` is the stratum's part of the budget, fixed beforehand as well,
-``t₀^max_i`` what their offer pays at the lowest bid, ``υ`` the coin that payments are rounded up to and ``m_i`` one more
-than the number of others who are paid. Their share does not depend on their bid, so the truth is their best
-reply; and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B_g·t₀(c_i)/Σt₀ = B_g`` on every
+``t₀^max_i`` what their offer pays at the lowest bid, ``υ`` the coin that payments are rounded up to and ``m_i`` one
+more than the number of others who are paid. Their share does not depend on their bid, so the truth is their best reply;
+and ``t₀^max ≥ t₀(c_i)``, so all payments together, rounded up, are at most ``Σ B_g·t₀(c_i)/Σt₀ = B_g`` on every
 profile. At most the part ``t₀^max/(t₀^max + Σ t₀)`` of it, and the coins set aside, is left. (Strata that shared one
-budget would leave less, but each would get what the others' bids leave, and the estimate needs them in proportion.) None of this asks
-what is estimated: it holds with strata, in the local setting and with randomised response.
+budget would leave less, but the estimate needs them in proportion: it would be worse.) None of this asks what is
+estimated: it holds with strata, in the local setting and with randomised response.
 
 **Caps and limits** ``e_i`` clip after sharing: ``ε_i = min(s_i·ε₀(c_i), e_i)``, and the payment is the envelope's for
 that. Shares come from what the others would be paid without them: a person who states a lower limit is paid less and
@@ -27,10 +27,11 @@ from fractions import Fraction
 import numpy as np
 
 from hushbid.allocation import Goal, HardBudget
+from hushbid.allocation.local_curves import LAPLACE, RESPONSE
 from hushbid.common import numbers
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
-from hushbid.mechanism.menu_offers import LAPLACE, RESPONSE, MenuTerms, PlannedMenu, planned_menu
+from hushbid.mechanism.menu_offers import MenuTerms, PlannedMenu, planned_menu
 from hushbid.mechanism.menu_rents import MenuRents, MenuRule, menu_rents
 from hushbid.mechanism.population import Population
 from hushbid.payments import Rents, rents
@@ -96,8 +97,8 @@ def menu_for(population: Population, people: Counts, counted: Sums) -> PlannedMe
     goal, cap, variance = hard_budget_of(population), population.buyer_cap, population.variance
     weights = np.ones(1) if population.strata is None else np.abs(population.strata.weights)
     strata = tuple(
-        (size, tuple((group.prior, *one) for group, *one in zip(population.groups, some, count, strict=True) if one[0]))
-        for size, some, count in zip(weights.tolist(), people, counted, strict=True)
+        (size, tuple((group.prior, *one) for group, one in zip(population.groups, row, strict=True) if one[0]))
+        for size, row in zip(weights.tolist(), map(list, map(zip, people, counted)), strict=True)
     )
     curve, amount, most = None, 0.5 * goal.amount**2, math.inf
     if population.setting.sends_messages:

@@ -226,8 +226,8 @@ def _level_conditions(facts: Facts) -> Check:
 
 def shares_of_the_menu(facts: Facts, menu: MenuFound) -> Check:
     """A hard budget: everybody's loss is her share of a menu that was fixed before anybody bid."""
-    gap = np.maximum(menu.level - facts.costs, 0.0)
-    expected = np.minimum(menu.share * menu.strength * gap, facts.caps)
+    offered = menu.offered(np.arange(facts.people), facts.costs)
+    expected = np.minimum(menu.share * menu.strength * offered, facts.caps)
     off = distance(facts.losses, expected, floor=1e-3 * float(expected.max()))
     # shares rest on what the menu pays, which a market knows to its tolerance, a millionth at most
     wrong = off > _SHARES

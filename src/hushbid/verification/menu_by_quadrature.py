@@ -1,40 +1,92 @@
-"""The shared menu of a hard budget once more, for verification: level, payments and shares by quadrature.
+"""The shared menu of a hard budget once more, for verification: offers, payments and shares by quadrature.
 
-The level ``τ`` of the menu ``ε₀ = (2u/B)(τ − ψ)⁺`` solves ``Σ_i u_i·E[ψ(τ − ψ)⁺] = B²/2``. The mechanism integrates
-over virtual costs; here the expectation is an integral over *ranks*, ``∫ ψ(τ − ψ) dp`` with ``ψ`` at the quantile
-``p``; where the menu reaches so far that ranks close to 1 have too few digits, an integral over bids with their
-density takes the place of those beyond the median. The level is found by false position. What the menu pays,
+What is offered at a virtual cost ``x`` has one number for each stratum, a water level or a price of precision, that
+public facts fix (docs/explanation/levels.md). The mechanism integrates over virtual costs; here the expectations are
+integrals over *ranks*, of ``ψ`` at the quantile ``p``, which polynomials give on small intervals. What the menu pays,
 ``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``, is integrated over bids, from one person's to the next. Shares
-``s_i = (B − υ·m_i)/(t₀^max_i + Σ_{j≠i} t₀(c_j))`` follow.
+``s_i = (B_g − υ·m_i)/(t₀^max_i + Σ_{j≠i} t₀(c_j))`` within each stratum follow.
 """
 
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.priors import Prior
 from hushbid.verification.central_by_exclusion import Answers
+from hushbid.verification.local_curve import PrecisionCurve
 from hushbid.verification.quadrature import WorkExceeded, is_step_function
 
 _POINTS, _WEIGHTS = (np.asarray(part, dtype=np.float64) for part in np.polynomial.legendre.leggauss(10))
-_HALVINGS = 0.5 ** np.arange(1.0, 60.0)
+_FIT = np.linalg.inv(np.polynomial.legendre.legvander(_POINTS, _POINTS.size - 1))
 _ROUNDS = 45
-_FINE = 1e-13
+_FINE, _SMOOTH = 1e-13, 1e-9
+_TAIL = 24
+"""Closer to 1 than two to minus this, ranks have too few digits."""
+
+_MOST_HALVED = 4096
 _MOST_INTERVALS = 200_000
-_TAIL = 1e-6
-"""Where fewer than this share ask for more than the menu pays, ranks have too few digits."""
+_BELOW = 1.0 - 1e-9
+_SELLERS, _OF_FEW = 3.0, 0.95
+_TOP = 1.0 - 2.0**-20
+_MOST_SUPPLIED = 1e-12
+"""What is at least missing of a datum's precision, whatever is offered locally."""
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """A loss for each virtual cost, in the unit that everybody has a multiple of."""
+
+    number: float
+    curve: PrecisionCurve | None
+    most: float
+
+    @property
+    def end(self) -> float:
+        """Nothing is bought at a higher virtual cost."""
+        if self.curve is None:
+            return self.number
+        useful = min(self.curve.most_useful, self.most)
+        return self.number * (1.0 - self.curve.short(useful)) / useful
+
+    @property
+    def bend(self) -> float:
+        """The loss is the most up to this virtual cost."""
+        if self.curve is None:
+            return self.number - self.most
+        if self.most <= self.curve.most_useful:
+            return self.end
+        slope = 1.0 / float(self.curve.price_of_last(np.array([1.0 - self.curve.short(self.most)]))[0])
+        return self.number * slope
+
+    def loss(self, costs: FloatArray) -> FloatArray:
+        """The loss at each virtual cost."""
+        if self.curve is None:
+            return np.clip(self.number - costs, 0.0, self.most)
+        bought = costs <= self.end
+        ratio = np.where(bought, costs, 0.0) / self.number
+        with np.errstate(divide="ignore", invalid="ignore"):
+            high = np.where(ratio > 0.0, self.curve.loss(self.curve.short_at(np.maximum(ratio, 1e-300))), math.inf)
+        return np.where(bought, np.minimum(high, self.most), 0.0)
+
+    def supply(self, costs: FloatArray) -> FloatArray:
+        """What that brings the estimate."""
+        loss = self.loss(costs)
+        if self.curve is None:
+            return loss
+        return np.where(loss > 0.0, 1.0 / self.curve.error(np.where(loss > 0.0, loss, 1.0)), 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SharedRule:
     """What is bought from one person at any virtual cost of hers: her share does not depend on it."""
 
-    level: float
+    menu: "MenuFound"
     strength: FloatArray
-    """``s_i·2u_i/B`` of everybody."""
+    """What of the offer's loss everybody gets."""
 
     limit: FloatArray
     """What everybody may lose at most: it takes effect after sharing."""
@@ -44,7 +96,7 @@ class SharedRule:
 
     def at(self, rows: IndexArray, costs: FloatArray) -> Answers:
         """The loss of person ``rows[j]`` at cost ``costs[j]``; there is neither an objective nor an error to it."""
-        loss = np.minimum(self.strength[rows] * np.maximum(self.level - costs, 0.0), self.limit[rows])
+        loss = np.minimum(self.strength[rows] * self.menu.offered(rows, costs), self.limit[rows])
         nothing = np.full(rows.size, math.nan)
         return Answers(loss, nothing, nothing)
 
@@ -59,112 +111,313 @@ class SharedRule:
 class MenuFound:
     """The menu and everybody's share in it."""
 
-    level: float
+    offers: tuple[Offer, ...]
+    """Of each stratum."""
+
+    codes: IndexArray
+    """Everybody's stratum."""
+
     share: FloatArray
     strength: FloatArray
-    """``2u_i/B``."""
+    """What an offer's loss is multiplied by for each person, before it is shared."""
 
     most: FloatArray
     """What each person's share of the menu pays at the lowest bid."""
 
+    def offered(self, rows: IndexArray, costs: FloatArray) -> FloatArray:
+        """The offer's loss of some people at these virtual costs."""
+        loss, codes = np.zeros(costs.size), self.codes[rows]
+        for code, offer in enumerate(self.offers):
+            loss[codes == code] = offer.loss(costs[codes == code])
+        return loss
 
-def shared_menu(
-    groups: Sequence[tuple[Prior, IndexArray]],
-    bids: FloatArray,
-    costs: FloatArray,
-    variance: FloatArray,
-    amount: float,
-    coin: float,
-) -> MenuFound:
-    """The menu for people with these priors and variances, and the shares that their bids leave each of them."""
-    precision = 1.0 / variance
-    level = _level([(prior, math.fsum(precision[rows])) for prior, rows in groups], amount)
-    strength = 2.0 * precision / amount
-    paid, most = np.zeros(bids.size), np.zeros(bids.size)
-    for prior, rows in groups:
-        lowest = prior.smallest_bid
-        places = np.append(bids[rows], lowest)
-        gap = np.maximum(level - np.append(costs[rows], float(prior.virtual_cost(lowest))), 0.0)
-        sold = gap > 0.0
-        amounts = np.zeros(places.size)
-        amounts[sold] = places[sold] * gap[sold] + _rents(prior, level, places[sold])
-        paid[rows], most[rows] = amounts[:-1], amounts[-1]
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class MenuCase:
+    """What a menu follows from."""
+
+    groups: Sequence[tuple[Prior, IndexArray]]
+    codes: IndexArray
+    sizes: FloatArray
+    bids: FloatArray
+    costs: FloatArray
+    variance: FloatArray
+    amount: float
+    coin: float
+    cap: float
+    """One for all, infinite if there is none such."""
+
+    curve: PrecisionCurve | None
+    """The noise that people add themselves; None if it is added once."""
+
+
+def shared_menu(case: MenuCase) -> MenuFound:
+    """The menu for these people, and the shares that their bids leave each of them."""
+    local, groups, codes = case.curve is not None, case.groups, case.codes
+    strength = 1.0 / np.sqrt(case.variance) if local else 2.0 / case.variance / case.amount
+    one = np.unique(case.variance).size == 1
+    planning = _Planning(
+        [[(prior, rows[codes[rows] == code]) for prior, rows in groups] for code in range(case.sizes.size)],
+        case.sizes,
+        np.ones(codes.size) if local else 1.0 / case.variance,
+        case.amount * math.sqrt(float(case.variance[0])) if local else 0.5 * case.amount**2,
+        case.cap / float(strength[0]) if one else math.inf,
+        case.curve,
+    )
+    offers, parts = planning.found()
+    paid, most = np.zeros(codes.size), np.zeros(codes.size)
+    for code, offer in enumerate(offers):
+        for prior, members in groups:
+            rows = members[codes[members] == code]
+            if rows.size:
+                paid[rows], most[rows] = _listed(prior, offer, case.bids[rows], case.costs[rows])
     paid, most = strength * paid, strength * most
-    # a coin for everybody else who is paid, and one for herself
-    coins = 1.0 + np.count_nonzero(paid) - (paid > 0.0)
-    others = most + (math.fsum(paid) - paid)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        share = np.where(others > 0.0, np.maximum(amount - coin * coins, 0.0) / others, 0.0)
-    return MenuFound(level, share, strength, share * most)
+    share = np.zeros(codes.size)
+    left = case.amount - case.coin * codes.size
+    for code, part in enumerate(parts):
+        rows = codes == code
+        # a coin for everybody else who is paid, and one for herself
+        coins = 1.0 + np.count_nonzero(paid[rows]) - (paid[rows] > 0.0)
+        others = most[rows] + (math.fsum(paid[rows]) - paid[rows])
+        amount = case.coin * np.count_nonzero(rows) + part * left
+        with np.errstate(divide="ignore", invalid="ignore"):
+            share[rows] = np.where(others > 0.0, np.maximum(amount - case.coin * coins, 0.0) / others, 1.0)
+    return MenuFound(offers, codes, share, strength, share * most)
 
 
-def _level(precisions: list[tuple[Prior, float]], amount: float) -> float:
-    """The level at which the menu costs the amount on average."""
-    scale = max(precision for _, precision in precisions)
-    wanted = 0.5 * amount * (amount / scale)
+def _listed(prior: Prior, offer: Offer, bids: FloatArray, costs: FloatArray) -> tuple[FloatArray, float]:
+    """What an offer pays at each bid, and at the lowest that there is."""
+    lowest = prior.smallest_bid
+    places = np.append(bids, lowest)
+    loss = offer.loss(np.append(costs, float(prior.virtual_cost(lowest))))
+    sold = loss > 0.0
+    amounts = np.zeros(places.size)
+    if sold.any():
+        amounts[sold] = places[sold] * loss[sold] + _rents(prior, offer, places[sold])
+    return amounts[:-1], float(amounts[-1])
 
-    def excess(level: float) -> float:
-        return math.fsum(precision / scale * _expense(prior, level) for prior, precision in precisions) - wanted
 
-    low, high = 0.0, max(float(prior.quantile(0.5)) for prior, _ in precisions)
-    for _ in range(2000):
-        if excess(high) > 0.0:
+# -- the numbers of the strata -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Planning:
+    """From public facts to offers."""
+
+    strata: list[list[tuple[Prior, IndexArray]]]
+    sizes: FloatArray
+    counts: FloatArray
+    amount: float
+    most: float
+    curve: PrecisionCurve | None
+
+    def offer(self, number: float) -> Offer:
+        if self.curve is None:
+            return Offer(number, None, self.most)
+        return Offer(number, self.curve, min(self.most, float(self.curve.loss(np.array([_MOST_SUPPLIED]))[0])))
+
+    def mean(self, stratum: int, number: float, *, paid: bool) -> float:
+        """What a stratum's offer costs on average, or what it brings."""
+        offer = self.offer(number)
+        return math.fsum(
+            math.fsum(self.counts[rows]) * _mean(prior, offer, paid=paid)
+            for prior, rows in self.strata[stratum]
+            if rows.size
+        )
+
+    def balance(self, stratum: int, number: float) -> float:
+        """What is the same in all strata."""
+        factor = 1.0 if self.curve is None else math.sqrt(number)
+        return factor * self.mean(stratum, number, paid=False) / float(self.sizes[stratum])
+
+    def full(self, stratum: int) -> float:
+        """The number at which the dearest person is offered their cap."""
+        if self.most == math.inf:
+            return 1e300
+        tops = [
+            float(prior.virtual_cost(prior.support[1] if prior.support[1] < math.inf else prior.quantile(_TOP)))
+            for prior, rows in self.strata[stratum]
+            if rows.size
+        ]
+        return max(tops) + self.most if self.curve is None else max(tops) / self.offer(1.0).bend
+
+    def enough(self, stratum: int) -> float:
+        """The number at which some sellers are expected."""
+        kinds = [(prior, rows.size) for prior, rows in self.strata[stratum] if rows.size]
+        wanted = min(_SELLERS, _OF_FEW * sum(size for _, size in kinds))
+
+        def sellers(number: float) -> float:
+            end = self.offer(number).end
+            return math.fsum(size * _chance(prior, end) for prior, size in kinds)
+
+        return _crossing(sellers, wanted, 1e300) / _BELOW
+
+    def found(self) -> tuple[tuple[Offer, ...], list[float]]:
+        """The offers, and each stratum's part of the budget."""
+        strata = range(len(self.strata))
+        full = [self.full(code) for code in strata]
+        people = [
+            sum(math.fsum(self.counts[rows]) for _, rows in kinds) / size
+            for kinds, size in zip(self.strata, self.sizes, strict=True)
+        ]
+        first = int(np.argmax(people)) if self.most < math.inf else 0
+        lower = 1.0 if self.curve is None else _BELOW
+
+        def numbers(number: float) -> list[float]:
+            if len(self.strata) == 1:
+                return [number]
+            same = self.balance(first, number)
+            return [
+                number
+                if code == first
+                else lower * _crossing(lambda one, code=code: self.balance(code, one), same, full[code])  # type: ignore[misc]
+                for code in strata
+            ]
+
+        def expense(number: float) -> float:
+            return math.fsum(self.mean(code, one, paid=True) for code, one in enumerate(numbers(number)))
+
+        found = numbers(lower * _crossing(expense, self.amount, full[first]))
+        spent = [self.mean(code, one, paid=True) for code, one in enumerate(found)]
+        offers = tuple(self.offer(max(one, self.enough(code))) for code, one in enumerate(found))
+        if not any(spent):  # all that is bought is free
+            spent = [sum(rows.size for _, rows in kinds) for kinds in self.strata]
+        return offers, [one / math.fsum(spent) for one in spent]
+
+
+def _crossing(function: Callable[[float], float], wanted: float, most: float) -> float:
+    """Where a nondecreasing function reaches what is wanted: by false position on logarithms, and by halving."""
+    if most < 1e300 and function(most) < wanted:
+        return most
+    low, high = min(1.0, most), min(1.0, most)
+    while function(low) >= wanted and low > 1e-280:
+        high, low = low, low / 4.0
+    while function(high) < wanted and high < most:
+        low, high = high, min(4.0 * high, most)
+    below, above = function(low) - wanted, function(high) - wanted
+    if not below < 0.0 <= above:
+        return low if below >= 0.0 else high
+    for step in range(400):
+        middle = 0.5 * (low + high) if step % 3 == 2 else high - above * (high - low) / (above - below)
+        if not low < middle < high or high - low <= 1e-14 * high:
             break
-        low, high = high, 2.0 * high
-    # false position, the end that stays halved in weight
-    below, above = excess(low), excess(high)
-    for _ in range(200):
-        middle = min(max(high - above * (high - low) / (above - below), low), high)
-        if not low < middle < high or high - low <= 1e-13 * high:
-            return middle
-        value = excess(middle)
-        if value > 0.0:
+        value = function(middle) - wanted
+        if value >= 0.0:
             high, above, below = middle, value, 0.5 * below
         else:
             low, below, above = middle, value, 0.5 * above
     return high
 
 
-def _expense(prior: Prior, level: float) -> float:
-    """``E[ψ(τ − ψ)⁺]``."""
+def _chance(prior: Prior, cost: float) -> float:
+    """How likely a virtual cost of at most this is."""
+    if not is_step_function(prior):
+        return _Ranks.of(prior).rank(cost)
+    ends = [right for _, right, step in prior.flat_parts if step <= cost]
+    return float(prior.cdf(ends[-1])) if ends else 0.0
+
+
+# -- expectations over ranks -------------------------------------------------------------------------------------------
+
+
+def _mean(prior: Prior, offer: Offer, *, paid: bool) -> float:
+    """``E[ψ·ε₀]`` or the expected supply."""
+
+    def at(cost: FloatArray) -> FloatArray:
+        if not paid:
+            return offer.supply(cost)
+        return np.where(cost > 0.0, cost, 0.0) * np.where(cost > 0.0, offer.loss(cost), 0.0)
+
     if is_step_function(prior):
         ends = np.array([right for _, right, _ in prior.flat_parts])
         cost = np.array([step for *_, step in prior.flat_parts])
-        chance = np.diff(np.asarray(prior.cdf(ends)), prepend=0.0)
-        return math.fsum(chance * cost * np.maximum(level - cost, 0.0))
-
-    def at(rank: FloatArray) -> FloatArray:
-        cost = np.asarray(prior.virtual_cost(np.asarray(prior.quantile(rank))))
-        return np.where(cost < level, cost * (level - cost), 0.0)
-
-    def beyond(bids: FloatArray) -> FloatArray:
-        cost = np.asarray(prior.virtual_cost(bids))
-        return np.where(cost < level, cost * (level - cost), 0.0) * np.asarray(prior.pdf(bids))
-
-    end, median = _end(prior, level), float(prior.quantile(0.5))
-    top = float(prior.cdf(end))
-    if top == 0.0:
-        return 0.0
-    flats = np.array([place for part in prior.flat_parts for place in part[:2]])
-    inner = np.asarray(prior.cdf(flats))
-    by_density = 1.0 - top < _TAIL and median > 0.0
-    last = 0.5 if by_density else top
-    found = float(_areas(at, np.unique(np.concatenate([[0.0, last], last * _HALVINGS, inner[inner < last]]))).sum())
-    if not by_density:
-        return found
-    wide = np.geomspace(median, end, 65)
-    edges = np.unique(np.concatenate([wide, flats[(flats > median) & (flats < end)]]))
-    return found + float(_areas(beyond, edges).sum())
+        return math.fsum(np.diff(np.asarray(prior.cdf(ends)), prepend=0.0) * at(cost))
+    return _Ranks.of(prior).integral(at, offer.bend, offer.end)
 
 
-def _rents(prior: Prior, level: float, bids: FloatArray) -> FloatArray:
-    """``∫ from c of (τ − ψ)⁺`` for every bid: sums of the areas from one bid to the next."""
-    end = _end(prior, level)
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ranks:
+    """``ψ`` as a function of the rank: a polynomial on each of small intervals."""
+
+    edges: FloatArray
+    polynomials: FloatArray
+    tops: FloatArray
+    """``ψ`` at the right end of each interval."""
+
+    @staticmethod
+    @lru_cache(maxsize=64)
+    def of(prior: Prior) -> "_Ranks":
+        """Those of a prior: intervals in halves until these have the same polynomial."""
+        flats = np.array([place for part in prior.flat_parts for place in part[:2]])
+        halvings = 0.5 ** np.arange(1.0, 60.0)
+        inner = np.asarray(prior.cdf(flats)) if flats.size else np.zeros(0)
+        edges = np.unique(np.concatenate([[0.0], halvings, 1.0 - halvings[:_TAIL], inner[inner < 1.0], [1.0]]))
+        edges = edges[edges <= 1.0 - halvings[_TAIL - 1]] if prior.support[1] == math.inf else edges
+
+        def costs(left: FloatArray, right: FloatArray) -> FloatArray:
+            points = 0.5 * (left + right)[:, None] + 0.5 * (right - left)[:, None] * _POINTS
+            ranks = np.asarray(prior.quantile(points.ravel()))
+            return np.asarray(prior.virtual_cost(ranks)).reshape(points.shape)
+
+        left, right = edges[:-1], edges[1:]
+        done: list[tuple[FloatArray, FloatArray, FloatArray]] = []
+        for round_ in range(_ROUNDS):
+            whole, middle = costs(left, right), 0.5 * (left + right)
+            inside = np.polynomial.legendre.legval(0.5 * (_POINTS - 1.0), (whole @ _FIT.T).T)
+            off = np.abs(inside - costs(left, middle)).max(axis=1) > _SMOOTH * np.abs(whole).max(axis=1)
+            go = off & (right - left > 1e-13) & (round_ < _ROUNDS - 1)
+            go &= np.count_nonzero(go) <= _MOST_HALVED
+            done.append((left[~go], right[~go], whole[~go]))
+            left, right = np.append(left[go], middle[go]), np.append(middle[go], right[go])
+            if not left.size:
+                break
+        starts = np.concatenate([one for one, _, _ in done])
+        order = np.argsort(starts, kind="stable")
+        whole = np.concatenate([one for _, _, one in done])[order]
+        polynomials = (whole @ _FIT.T).T
+        return _Ranks(np.append(starts[order], edges[-1]), polynomials, polynomials.sum(axis=0))
+
+    def rank(self, cost: float) -> float:
+        """The rank up to which people have at most this virtual cost."""
+        cell = int(np.searchsorted(np.maximum.accumulate(self.tops), cost, side="right"))
+        if cell >= self.tops.size:
+            return float(self.edges[-1])
+        low, high = -1.0, 1.0
+        for _ in range(50):
+            middle = 0.5 * (low + high)
+            above = float(np.polynomial.legendre.legval(middle, self.polynomials[:, cell])) > cost
+            low, high = (low, middle) if above else (middle, high)
+        return float(self.edges[cell] + 0.5 * (1.0 + low) * (self.edges[cell + 1] - self.edges[cell]))
+
+    def integral(self, function: Callable[[FloatArray], FloatArray], bend: float, end: float) -> float:
+        """The integral of a function of ``ψ`` up to a virtual cost, with a kink at another."""
+        last = self.rank(end)
+        if last >= self.edges[-1] and self.edges[-1] < 1.0 and end > 1.5 * self.tops[-1]:
+            raise WorkExceeded("a menu that buys from people so dear that hardly anybody is.")
+        cuts = np.append(self.edges[self.edges < last], last)
+        edges = np.unique(np.append(cuts, min(self.rank(bend), last) if bend > 0.0 else 0.0))
+        half, cell = 0.5 * np.diff(edges), self.edges.searchsorted(edges[:-1], side="right") - 1
+        points = (edges[:-1] + half)[:, None] + half[:, None] * _POINTS
+        left, right = self.edges[cell][:, None], self.edges[cell + 1][:, None]
+        place = (2.0 * points - left - right) / (right - left)
+        costs = np.polynomial.legendre.legval(place.T, self.polynomials[:, cell], tensor=False).T
+        values = function(np.asarray(costs, dtype=np.float64).ravel()).reshape(points.shape)
+        return float((half[:, None] * values * _WEIGHTS).sum())
+
+
+# -- what an offer pays ------------------------------------------------------------------------------------------------
+
+
+def _rents(prior: Prior, offer: Offer, bids: FloatArray) -> FloatArray:
+    """The integral of the loss over higher bids, for every bid: sums of the areas from one bid to the next."""
+    end = _end(prior, offer.end)
     flats = np.array([place for part in prior.flat_parts for place in part[:2]])
     wide = np.linspace(float(bids.min(initial=end)), end, 65)
-    edges = np.unique(np.concatenate([bids[bids < end], flats[(flats > bids.min(initial=end))], wide]))
+    low = float(bids.min(initial=end))
+    near = low + (end - low) * 0.5 ** np.arange(50.0)  # what costs next to nothing may be lost nearly without end
+    edges = np.unique(np.concatenate([bids[bids < end], flats[flats > low], wide, near]))
     edges = edges[edges <= end]
-    area = _areas(lambda z: np.maximum(level - np.asarray(prior.virtual_cost(z)), 0.0), edges)
+    area = _areas(lambda z: offer.loss(np.asarray(prior.virtual_cost(np.maximum(z, low)))), edges)
     beyond = np.append(area[::-1].cumsum()[::-1], 0.0)
     return np.asarray(beyond[np.minimum(edges.searchsorted(bids), edges.size - 1)])
 

@@ -72,7 +72,7 @@ def optimum_not_checked(facts: Facts) -> str:
 
 def not_checked(facts: Facts) -> str:
     """Why what would be bought at other bids is not derived a second time; empty if it is."""
-    if unknown := _first(facts, optimum=False):
+    if not facts.shared and (unknown := _first(facts, optimum=False)):
         return unknown
     if facts.shared or not facts.capped or facts.people <= _PEOPLE:
         return ""

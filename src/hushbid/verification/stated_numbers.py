@@ -20,7 +20,7 @@ from hushbid.verification.central_under_caps import CappedRule
 from hushbid.verification.contrast_by_threshold import ContrastRule
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE
-from hushbid.verification.menu_by_quadrature import MenuFound, SharedRule, shared_menu
+from hushbid.verification.menu_by_quadrature import MenuCase, MenuFound, SharedRule, shared_menu
 from hushbid.verification.quadrature import BoundedRule, Rule, Work
 from hushbid.verification.strata_apart import SeparateRule, best_contrast, constant_of, squared_distance
 
@@ -178,8 +178,20 @@ class Facts:
         """That menu, found when it is first asked for."""
         assert isinstance(self.goal, HardBudget)
         if not self._menu:
-            terms = (self.outcome.bids, self.costs, self.variance, self.goal.amount, self.goal.coin)
-            self._menu.append(shared_menu(self.groups, *terms))
+            cap = self.market.max_privacy_loss
+            case = MenuCase(
+                groups=self.groups,
+                codes=self.codes,
+                sizes=self.sizes,
+                bids=self.outcome.bids,
+                costs=self.costs,
+                variance=self.variance,
+                amount=self.goal.amount,
+                coin=self.goal.coin,
+                cap=math.inf if cap is None or np.ndim(cap) else float(cap),  # type: ignore[arg-type]
+                curve=None if self.central else COIN if self.by_coin else LAPLACE,
+            )
+            self._menu.append(shared_menu(case))
         return self._menu[0]
 
     @property
@@ -236,7 +248,7 @@ class Facts:
 
     def _made_rule(self, weight: float) -> Rule:
         if self.shared:
-            return SharedRule(self.menu.level, self._stated_strength(), self.caps, self.costs)
+            return SharedRule(self.menu, self._stated_strength(), self.caps, self.costs)
         if self.strata is not None:
             return self._of_strata(self.strata, weight)
         if not self.central and self.variance[0] > 0.0:  # without variance the settings are the same problem
@@ -287,9 +299,9 @@ class Facts:
 
     def _stated_strength(self) -> FloatArray:
         """What of the menu everybody gets, by her own loss; where that is cut off, by her share."""
-        gap = np.maximum(self.menu.level - self.costs, 0.0)
-        stated = (self.losses > 0.0) & (self.losses < self.caps) & (gap > 0.0)
-        return np.where(stated, self.losses / np.where(stated, gap, 1.0), self.menu.share * self.menu.strength)
+        offered = self.menu.offered(np.arange(self.people), self.costs)
+        stated = (self.losses > 0.0) & (self.losses < self.caps) & (offered > 0.0)
+        return np.where(stated, self.losses / np.where(stated, offered, 1.0), self.menu.share * self.menu.strength)
 
 
 def _caps(market: Market, outcome: Outcome) -> FloatArray:

@@ -96,8 +96,7 @@ CODES: dict[str, Wording] = {
     ),
     "refused_setting.budget": noted("This amount cannot be spent so. It must be above the fees for everybody."),
     "refused_setting.hard_budget": noted(
-        "This amount cannot be kept so. It must be above the fees for everybody and one coin for"
-        " each person, and cannot be joined with strata or with noise in people's browsers."
+        "This amount cannot be kept so. It must be above the fees for everybody and one coin for each person."
     ),
     "refused_setting.standard_error": noted(
         "This accuracy cannot be had so: people would lose more privacy than can be told, or it"

@@ -92,10 +92,7 @@ CODES: dict[str, Wording] = {
     "ask.kind_choice": noted("one of several answers"),
     "strata_form.kind_shares": noted("an average by shares"),
     "strata_form.kind_contrast": noted("a difference (for experts: a weight of any sign for each)"),
-    "unavailable.never_exceed": noted(
-        "Not possible here: with strata, or with noise in people's browsers, fees and payments come to the amount on"
-        " average only."
-    ),
+    "unavailable.never_exceed": noted("Not possible here: fees and payments come to the amount on average only."),
     "unavailable.accuracy": noted(
         "Not possible here: with strata and noise in people's browsers the best way to an accuracy is not known."
     ),
