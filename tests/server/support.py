@@ -21,15 +21,15 @@ from hushbid.server.service.forecast import Effort
 from hushbid.server.store import links
 from hushbid.server.store.database import Database, Transaction
 from hushbid.server.store.schema import hashed
-from tests.extent import ALL_STORES
 
 PASSWORD = "correct horse battery staple"
 QUICK = Effort(least=2, most=5, seconds=0.0)
 NONCE = "0f" * 16
-on_one_store = pytest.mark.parametrize(
-    "installation", ["sqlite", "postgresql"] if ALL_STORES else ["sqlite"], indirect=True
-)
-"""Above a test about what lies above the store, and does not depend on which one it is."""
+on_both_stores = pytest.mark.stores("sqlite", "postgresql")
+"""Above a test, or as the mark of a file, whose claim is about the store."""
+
+on_the_strict_store = pytest.mark.stores("postgresql")
+"""Above a test about what a store may refuse: PostgreSQL refuses more."""
 
 each_setting_on_a_store = pytest.mark.parametrize(
     ("installation", "setting"), [("sqlite", "central"), ("postgresql", "local")], indirect=["installation"]

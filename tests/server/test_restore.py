@@ -15,7 +15,9 @@ from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store import backup
 from hushbid.verification.receipts import verify_log, verify_logged_record
-from tests.server.support import NONCE, Installation, Play, decided, drafted, open_now, opened, released
+from tests.server.support import NONCE, Installation, Play, decided, drafted, on_both_stores, open_now, opened, released
+
+pytestmark = on_both_stores
 
 
 def back_up(service: Service, path: Path) -> None:

@@ -9,7 +9,9 @@ import pytest
 from hushbid.errors import CampaignError, Conflict, RecordError
 from hushbid.server.admin import Administration
 from hushbid.server.service import Service
-from tests.server.support import VALUES, Installation, Play, decided, opened, released
+from tests.server.support import VALUES, Installation, Play, decided, on_both_stores, opened, released
+
+pytestmark = on_both_stores
 
 
 def beside(installation: Installation, *, alone: bool = False) -> Administration:

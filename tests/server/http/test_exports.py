@@ -20,7 +20,7 @@ from hushbid.verification.receipts import verify_log
 from hushbid.verification.verifying import verify
 from tests.server.http.support import Live, sentence
 from tests.server.pages.support import Visitor, words
-from tests.server.support import PASSWORD, Play, decided, drafted, on_one_store, opened, released
+from tests.server.support import PASSWORD, Play, decided, drafted, opened, released
 
 
 def rows_in(text: str) -> list[dict[str, str]]:
@@ -57,7 +57,6 @@ def test_what_does_not_exist_yet_is_not_found(shared: Live) -> None:
         assert client.get("/participation/menu").status_code in (404, 409)
 
 
-@on_one_store
 def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
     play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=150)
     with both.client(both.analyst) as client:

@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from tests.server.http.support import SETTINGS, Live, sentence
-from tests.server.support import drafted, opened
+from tests.server.support import drafted, on_both_stores, opened
+
+pytestmark = on_both_stores
 
 TEXTS = [
     "<script>alert(1)</script>",

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.server.http.support import Live, sentence
-from tests.server.support import drafted, released
+from tests.server.support import drafted, on_both_stores, released
 
 
 def pages(client: httpx.Client, path: str, limit: int) -> list[list[dict[str, Any]]]:
@@ -20,6 +20,7 @@ def pages(client: httpx.Client, path: str, limit: int) -> list[list[dict[str, An
             return found
 
 
+@on_both_stores
 def test_pages_hold_everything_once_and_in_order(both: Live) -> None:
     play = released(both.service, [f"person {row}" for row in range(5)])
     for _ in range(4):

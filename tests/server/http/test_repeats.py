@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from hushbid.server.store.database import Database
 from tests.server.http.support import SETTINGS, Live, live, sentence
-from tests.server.support import Installation, drafted, opened
+from tests.server.support import Installation, drafted, on_both_stores, opened
 
 KEY = {"Idempotency-Key": "0123456789abcdef"}
 
@@ -136,6 +136,7 @@ def test_a_key_that_others_could_guess_is_refused(shared: Live, key: str) -> Non
     assert "Idempotency-Key" in sentence(response, 422) or "idempotency-key" in response.text.lower()
 
 
+@on_both_stores
 def test_the_same_request_at_the_same_moment_is_carried_out_once(both: Live) -> None:
     together = threading.Barrier(8)
 

@@ -9,7 +9,7 @@ import pytest
 
 from hushbid.server.service import Service
 from tests.server.http.support import SETTINGS, Live, live, sentence, serving
-from tests.server.support import PASSWORD, Installation, on_one_store, user
+from tests.server.support import PASSWORD, Installation, user
 
 NAME = {"name": "ann", "password": PASSWORD}
 
@@ -142,7 +142,6 @@ def test_a_wrong_name_and_a_wrong_password_are_refused_alike(both: Live) -> None
         assert b"name or the password is wrong" in told.pop()
 
 
-@on_one_store
 def test_guessing_is_slowed_down_more_and_more_for_a_name_and_for_an_address(installation: Installation) -> None:
     clock = installation.clock
     with installation.start() as service, live(service) as running, running.client() as client:
@@ -161,7 +160,6 @@ def test_guessing_is_slowed_down_more_and_more_for_a_name_and_for_an_address(ins
         assert client.post("/session", json=NAME).status_code == 200
 
 
-@on_one_store
 def test_an_address_is_taken_from_a_trusted_proxy_only(installation: Installation) -> None:
     def failures_until_throttled(service: Service, trusted: tuple[str, ...]) -> int:
         with serving(service, proxies=trusted) as url, httpx.Client(base_url=f"{url}/api/v1") as client:
@@ -178,7 +176,6 @@ def test_an_address_is_taken_from_a_trusted_proxy_only(installation: Installatio
         assert failures_until_throttled(service, ()) < 12, "all came from this machine, whatever they said"
 
 
-@on_one_store
 def test_one_network_of_ipv6_counts_as_one_address(installation: Installation) -> None:
     with installation.start() as service:
         user(service, "ann")

@@ -7,10 +7,9 @@ from hushbid.errors import Throttled
 from hushbid.server.http.state import AppState
 from hushbid.server.model.views import Principal
 from hushbid.server.service import Service
-from tests.server.support import analyst, on_one_store, user
+from tests.server.support import analyst, user
 
 
-@on_one_store
 def test_however_much_one_analyst_asks_for_another_is_served_at_once(service: Service) -> None:
     ann, bob = analyst(service), user(service, "bob")
     state = AppState(service=service, https=False)
@@ -36,7 +35,6 @@ def test_however_much_one_analyst_asks_for_another_is_served_at_once(service: Se
     state.close()
 
 
-@on_one_store
 def test_a_queue_without_end_is_refused(service: Service) -> None:
     ann: Principal = analyst(service)
     state = AppState(service=service, https=False)

@@ -30,7 +30,7 @@ from hushbid.server.service.views_of import participation_view
 from hushbid.server.store.schema import new_id
 from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, words
-from tests.server.support import PASSWORD, Installation, decided, on_one_store, opened, released, settings
+from tests.server.support import PASSWORD, Installation, decided, opened, released, settings
 
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parents[1] / "src" / "hushbid"
@@ -380,7 +380,6 @@ def test_everybody_else_sees_what_the_page_says(shared: Live) -> None:
         assert shared.service.participation(play.token(0)).estimate is not None
 
 
-@on_one_store
 def test_what_is_kept_is_kept_as_long_as_the_page_says(installation: Installation) -> None:
     with installation.start() as service:
         over, cancelled, nobody = released(service, 3), opened(service, 2), decided(service, 2, retention_days=30)

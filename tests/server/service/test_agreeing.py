@@ -22,7 +22,7 @@ from hushbid.server.model.consent import Consent
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_receipt
 from tests.server.serving import served
-from tests.server.support import Installation, Play, on_one_store, opened, settings, user
+from tests.server.support import Installation, Play, opened, settings, user
 
 CONSENT = Consent(
     controller="Institute for Sleep Research",
@@ -181,7 +181,6 @@ def test_whatever_concerns_her_is_part_of_the_version(change: dict[str, Any]) ->
     assert before != after
 
 
-@on_one_store
 def test_nobody_agrees_too_late_or_after_saying_no(installation: Installation) -> None:
     with installation.start() as service:
         late = opened(service, 2, bid_by=installation.clock.now + timedelta(hours=1))
@@ -195,7 +194,6 @@ def test_nobody_agrees_too_late_or_after_saying_no(installation: Installation) -
         assert logged(late) == logged(play) == []
 
 
-@on_one_store
 def test_programs_and_bots_agree_before_they_bid(service: Service) -> None:
     user(service, "ann")
     play = opened(service, 3, consent=CONSENT)

@@ -14,7 +14,9 @@ from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import JobView
 from hushbid.server.service import Service, participation
 from hushbid.verification.receipts import verify_log
-from tests.server.support import NONCE, decided, drafted, opened, user
+from tests.server.support import NONCE, decided, drafted, on_both_stores, opened, user
+
+pytestmark = on_both_stores
 
 
 def at_once(attempts: list[Callable[[], object]]) -> list[object]:

@@ -7,7 +7,7 @@ from hushbid.server.model.access import LinkInvalid
 from hushbid.server.model.entities import DraftIncomplete
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log
-from tests.server.support import analyst, drafted, on_one_store, open_now, opened, secret_for, settings, user
+from tests.server.support import analyst, drafted, open_now, opened, secret_for, settings, user
 
 ONE, TWO = f"c{'1' * 20}", f"c{'2' * 20}"
 
@@ -96,7 +96,6 @@ def test_people_without_a_name_get_numbers_that_nobody_had(service: Service) -> 
     assert [one.label for one in service.participants(play.who, play.id).items] == ["P-00002", "P-00004", "P-00005"]
 
 
-@on_one_store
 def test_nobody_is_removed_once_it_has_opened_or_by_an_auditor(service: Service) -> None:
     play = opened(service, 3)
     with pytest.raises(Conflict, match="once the campaign has opened"):

@@ -15,7 +15,9 @@ from hushbid.server.service.writer import Writer
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.migrate import migrate
 from hushbid.server.store.schema import installation as table
-from tests.server.support import Clock, Installation, opened_database
+from tests.server.support import Clock, Installation, on_both_stores, opened_database
+
+pytestmark = on_both_stores
 
 Operation = Callable[[Transaction], str]
 

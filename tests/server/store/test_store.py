@@ -18,7 +18,9 @@ from hushbid.server.store import events
 from hushbid.server.store.database import Database, Memory, Transaction
 from hushbid.server.store.migrate import migrate
 from hushbid.server.store.schema import metadata
-from tests.server.support import Installation, analyst, opened, opened_database
+from tests.server.support import Installation, analyst, on_both_stores, opened, opened_database
+
+pytestmark = on_both_stores
 
 
 def test_a_second_server_on_the_same_database_is_refused_in_one_sentence(
