@@ -1,5 +1,5 @@
-"""A whole campaign through the pages, in a real browser, followed to its end by the analyst who pays and closes it and by
-somebody who took part. Those pages are the same in both settings; where a value is given they differ, and that is
+"""A whole campaign through the pages, in a real browser, followed to its end by the analyst who pays and closes it and
+by somebody who took part. Those pages are the same in both settings; where a value is given they differ, and that is
 looked at by itself. HUSHBID_STORES=all plays both settings on both stores.
 
 HUSHBID_SCREENSHOTS=folder keeps pictures.
