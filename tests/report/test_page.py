@@ -35,7 +35,7 @@ from hushbid.errors import InputError, OutputExists
 from hushbid.mechanism.releasing import plan_of
 from hushbid.report import AuditLine, Report, build_report, render_report, write_report
 from hushbid.report.build import SECTIONS
-from hushbid.report.page import footer, policy
+from hushbid.report.page import SHEETS, footer, policy
 from hushbid.report.rendering import stylesheet
 from hushbid.report.sections.audits import audit_lines
 
@@ -545,10 +545,10 @@ def test_hostile_names_stay_text() -> None:
 def test_the_page_asks_for_nothing_and_its_policy_forbids_asking(report: Report) -> None:
     page = render_report(report)
     assert not re.search(r"https?://|//[a-z]|url\(|@import|javascript:", page)
-    rules = policy(stylesheet("theme.css", "page.css", "chart.css") + footer(report.verify.record_hash))
+    rules = policy(stylesheet(*SHEETS) + footer(report.verify.record_hash))
     assert rules.startswith("default-src 'none'; style-src 'sha256-")
     assert "unsafe" not in rules
-    assert "<" not in stylesheet("theme.css", "page.css", "chart.css")  # CSS is not escaped
+    assert "<" not in stylesheet(*SHEETS)  # CSS is not escaped
     assert len(page.encode()) < 200_000
 
 

@@ -216,28 +216,30 @@ def result_rows(facts: AnswerFacts) -> list[ResultRow]:
 
 
 def _row(facts: AnswerFacts, place: int, name: str, value: float, shown: float, decimals: int) -> ResultRow:
-    drawn, low, high = interval(value, facts.half_width, facts.bounds)
-    text = with_unit(fixed(shown, decimals), facts.unit)
+    sure = math.isfinite(facts.half_width)  # if not, nothing may be told of the error
+    drawn, low, high = interval(value, facts.half_width, facts.bounds) if sure else (number(value, 2), "", "")
+    text = with_unit(fixed(shown, decimals) if sure else number(shown, 2), facts.unit)
     least, most = (number(end, 6) for end in facts.bounds)
+    description = say(
+        "A bar from {least} to {most}; the interval goes from {low} to {high}.",
+        least=least,
+        most=most,
+        low=low or least,
+        high=high or most,
+    )
     return ResultRow(
         name=name,
-        value=say("no usable result") if facts.unusable else text,
+        value=say("No usable result") if facts.unusable else text,
         low=low,
-        high=with_unit(high, facts.unit),
+        high=with_unit(high, facts.unit) if high else "",
         drawn=with_unit(drawn, facts.unit),
-        normal=interval(value, facts.normal_half_width, facts.bounds)[1:],
+        normal=interval(value, facts.normal_half_width, facts.bounds)[1:] if sure else ("", ""),
         bar=picture(
             _bar(facts, value, shown, ends=place == max(len(facts.answers), 1)),
             name=f"result-{facts.place}-{place}",
             title=f"{name}: {text}",
-            description=say(
-                "A bar from {least} to {most}; the interval goes from {low} to {high}.",
-                least=least,
-                most=most,
-                low=low,
-                high=high,
-            ),
-            class_="bar",
+            description=description,
+            class_="on-range",
         ),
     )
 
@@ -246,11 +248,10 @@ def _bar(facts: AnswerFacts, value: float, shown: float, *, ends: bool) -> Drawi
     """The question's range, the interval on it and the estimate; with ``ends`` those of the range in figures."""
     scale = Scale(*facts.bounds, _EDGE, _WIDTH - _EDGE)
     low, high = map(scale, cut_to(value - facts.half_width, value + facts.half_width, facts.bounds))
-    marks = [
-        box(_EDGE, 7, _WIDTH - 2 * _EDGE, 6, "track", radius=3),
-        box(low, 4, max(high - low, 2.0), 12, "band2", radius=3),
-        rule(scale(shown), 1, scale(shown), 19, "value"),
-    ]
+    marks = [box(_EDGE, 7, _WIDTH - 2 * _EDGE, 6, "track", radius=3)]
+    if math.isfinite(facts.half_width):
+        marks.append(box(low, 4, max(high - low, 2.0), 12, "band2", radius=3))
+    marks.append(rule(scale(shown), 1, scale(shown), 19, "value"))
     if ends:
         least, most = (number(end, 6) for end in facts.bounds)
         marks += [label(_EDGE, 33, least, "tick"), label(_WIDTH - _EDGE, 33, most, "tick", anchor="end")]

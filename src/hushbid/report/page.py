@@ -18,6 +18,9 @@ from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART
 if TYPE_CHECKING:
     from jinja2 import Template
 
+SHEETS = ("theme.css", "results.css", "page.css", "chart.css")
+"""The style sheets of a report, in their order."""
+
 _HASH = re.compile(r"[0-9a-f]{64}", flags=re.ASCII)
 _FOOTER = """
 @page {
@@ -35,7 +38,7 @@ _FILTERS = (
 def render_report(report: Report) -> str:
     """The whole page as text."""
     with language.speaking(report.language):
-        style = stylesheet("theme.css", "page.css", "chart.css") + footer(report.verify.record_hash)
+        style = stylesheet(*SHEETS) + footer(report.verify.record_hash)
         return _page(report.language).render(report=report, style=style, policy=policy(style))
 
 
