@@ -8,8 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from hushbid.cli import COMMANDS, audit, main
-from hushbid.cli.messages import in_options
+from hushbid.cli import COMMANDS, audit, in_options, main
 from hushbid.errors import HushbidError, InputError
 
 MARKET = ("--prior", "uniform:1,2", "--bounds", "0,10")
@@ -85,8 +84,8 @@ def test_a_refusal_speaks_of_options(call: tuple[object, ...], told: str, home: 
 def test_what_is_no_option_of_a_command_is_a_field_of_a_campaign_file_or_stays() -> None:
     infinite = HushbidError("pass accept_infinite_loss=True, or set max_privacy_loss.")
     assert in_options(infinite, command("release")) == "pass --accept-infinite-loss, or set max_privacy_loss."
-    assert in_options(infinite, command("run")) == "pass accept_infinite_loss = true, or set max_privacy_loss."
-    assert in_options(infinite, command("price")) == "pass accept_infinite_loss = true, or set --max-privacy-loss."
+    assert in_options(infinite, command("run")) == str(infinite)
+    assert in_options(infinite, command("price")) == ("pass accept_infinite_loss=True, or set --max-privacy-loss.")
     kept = InputError("year=2024/buyer_weight.csv has no column 'buyer_weight'; force=Trueness, engine='a b'.")
     assert in_options(kept, command("price")) == str(kept)
     cap = InputError("privacy_cap must be positive.", field="privacy_cap")

@@ -8,9 +8,10 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
+from hushbid.campaign import read_campaign
+from hushbid.campaign.drafting import draft_text
+from hushbid.campaign.spec import CampaignSpec, fields_of
 from hushbid.cli import main, new
-from hushbid.purchase import read_campaign
-from hushbid.purchase.drafting import Draft
 
 SURVEY = """
 [[questions]]
@@ -93,12 +94,18 @@ def test_a_survey_is_written_as_it_was_read(home: Path) -> None:
 
 
 def test_every_field_that_is_commented_out_may_be_stated(home: Path) -> None:
-    draft = Draft(title="x", question="y", setting="central", prior="uniform:1,2", bounds=(0, 1), goal=None, bids="r")
-    lines = [line.removeprefix("# ") for line in draft.text().splitlines()]
+    text = draft_text({"title": "x", "market": {"prior": "uniform:1,2"}, "strata": {"column": "s"}})
+    lines = [line.removeprefix("# ") for line in text.splitlines()]
     fields = [line for line in lines if (" = " in line and line.split(" = ")[0].isidentifier()) or line.startswith("[")]
     stated = tomllib.loads("\n".join(fields))
     assert stated["market"]["max_correlation"] == 0.1
-    assert stated["data"] == {"file": "data.csv"}
+    assert stated["data"]["file"] == "data.csv"
+    missing = {
+        name
+        for name, _ in fields_of(CampaignSpec)
+        if name.partition(".")[2] not in stated.get(name.partition(".")[0], {})
+    }
+    assert {name for name in missing if "." in name and not name.startswith("questions.")} == set()
     assert stated["money"]["spending_limit"] == 1000
 
 
@@ -115,7 +122,7 @@ def test_files_may_come_later_but_those_that_are_there_must_fit(home: Path) -> N
 @pytest.mark.parametrize(
     ("options", "told"),
     [
-        ([], "--prior must say"),
+        ([], "--prior is missing"),
         (["--prior", "uniform:1,2"], "exactly one of --budget"),
         (["--prior", "uniform:1,2", "--budget", 5, "--out", "x.txt"], "--out must end in .toml"),
         (["--prior", "uniform:1,2", "--budget", 5, "--strata-column", "region"], "must be given together"),

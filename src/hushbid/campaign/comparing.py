@@ -1,6 +1,6 @@
 """Two campaigns side by side: what each costs, how accurate and how private it is, and from whom it buys.
 
-No estimate is drawn and nothing is written (see `hushbid.purchase.sides`), so looking at two ways to buy does not use
+No estimate is drawn and nothing is written (see `hushbid.campaign.sides`), so looking at two ways to buy does not use
 up the one estimate.
 
 Figures are compared only where they are of one kind: payments in one currency, errors of one question. Whether the
@@ -17,12 +17,12 @@ from typing import Any
 
 import numpy as np
 
+from hushbid.campaign.drafting import toml_value
+from hushbid.campaign.sides import Side, side_of
 from hushbid.common import numbers
 from hushbid.common.numbers import at_most, count, figure, number
 from hushbid.errors import InputError
 from hushbid.priors import Prior
-from hushbid.purchase.drafting import toml_value
-from hushbid.purchase.sides import Side, side_of
 
 _ESTIMATED = re.compile(
     r"question|unit|market\.bounds|strata\.(shares|contrast)|questions\.\d+(\.(kind|name|bounds|answers|unit))?"

@@ -12,24 +12,24 @@ from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushbid.campaign.deciding import Decided, Everybody
+from hushbid.campaign.notices import SIMULATED, SYNTHETIC, release_notes, stratum_note, stratum_notice, wave_notices
+from hushbid.campaign.people import Reading
+from hushbid.campaign.releasing import asked_notes
+from hushbid.campaign.results import campaign_estimate, payment_columns, summary
+from hushbid.campaign.terms import Campaign
 from hushbid.common.documents import plain
 from hushbid.common.staging import Staging, Write
 from hushbid.common.tables import Raw, table_writer
 from hushbid.disclosure import Answer
 from hushbid.languages import Sentence
-from hushbid.purchase.campaign import Campaign
-from hushbid.purchase.deciding import Decided, Everybody
-from hushbid.purchase.notices import SIMULATED, SYNTHETIC, release_notes, stratum_note, stratum_notice, wave_notices
-from hushbid.purchase.people import Reading
-from hushbid.purchase.releasing import asked_notes
-from hushbid.purchase.results import campaign_estimate, payment_columns, summary
 from hushbid.record import Record
 from hushbid.record.folder import place_of_folder
 from hushbid.report import AuditLine, Report, build_report, render_report
 
 if TYPE_CHECKING:
+    from hushbid.campaign.on_engine import Staged
     from hushbid.engine import Priced
-    from hushbid.purchase.on_engine import Staged
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ def write_tables(
         if everybody is None:
             _write_payments_on_engine(files, names.payments, campaign, priced, answer)
         else:
-            owed = payment_columns(everybody, answer, late_is_paid=campaign.late_is_paid)
+            owed = payment_columns(everybody, answer, late_is_paid=campaign.late == "paid")
             files.add(names.payments, table_writer(names.payments, {**owed, **synthetic}))
         files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
     return paths
@@ -125,7 +125,7 @@ def stage_on_engine(
     stamps: list[str],
 ) -> "Staged":
     """Stage the record of people whom an engine kept."""
-    from hushbid.purchase.on_engine import stage_record  # engines are loaded where one is asked for
+    from hushbid.campaign.on_engine import stage_record  # engines are loaded where one is asked for
 
     return stage_record(
         files,

@@ -12,6 +12,9 @@ from click.testing import CliRunner
 
 import hushbid
 from hushbid import Accuracy, Market, Record, Uniform
+from hushbid.campaign import PurchaseByStratum, Reading, read_campaign, run_by_stratum, run_campaign
+from hushbid.campaign.by_stratum import folders_of
+from hushbid.campaign.releasing import release_recorded
 from hushbid.cli import main
 from hushbid.errors import (
     AlreadyReleased,
@@ -23,9 +26,6 @@ from hushbid.errors import (
     Unreachable,
     Unwritable,
 )
-from hushbid.purchase import PurchaseByStratum, Reading, read_campaign, run_by_stratum, run_campaign
-from hushbid.purchase.by_stratum import folders_of
-from hushbid.purchase.releasing import release_recorded
 
 SIZES = {"north": 30, "south": 25, "a/b": 3}
 ERRORS = {"a/b": 3.5, "north": 1.5, "south": 2.0}
@@ -172,8 +172,8 @@ def test_what_is_wrong_in_one_stratum_is_refused_before_anything_is_drawn_or_wri
     told: str,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("hushbid.purchase.by_stratum._MOST", 40)
-    monkeypatch.setattr("hushbid.purchase.by_stratum.drawn_from", None)
+    monkeypatch.setattr("hushbid.campaign.by_stratum._MOST", 40)
+    monkeypatch.setattr("hushbid.campaign.by_stratum.drawn_from", None)
     with pytest.raises(error, match=told):
         bought(campaign(tmp_path, **replaced), columns(**changes))
     assert [path.name for path in tmp_path.iterdir()] == ["sleep.toml"]

@@ -1,7 +1,6 @@
 """Files of people: their bids and their data, read and put side by side."""
 
 import math
-import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ from typing import Any, Literal
 import numpy as np
 
 from hushbid.allocation import tie_keys
+from hushbid.campaign.spec import as_stratum
 from hushbid.common.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray
 from hushbid.common.tables import Raw, Table, number_of, places_of, read_table, rows_note
 from hushbid.disclosure.answers import words_of
@@ -204,11 +204,6 @@ def _taken(column: Raw, rows: IndexArray) -> Raw:
 
 def _strata(found: Table, name: str) -> list[str]:
     return [as_stratum(label) for label in found.labels(name, "a stratum")]
-
-
-def as_stratum(label: str) -> str:
-    """The name of a stratum in the form in which two are compared: as ids are, so capitals make a difference."""
-    return unicodedata.normalize("NFC", label).strip()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

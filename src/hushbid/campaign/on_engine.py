@@ -1,7 +1,7 @@
 """Decisions about people in tables that need not fit in memory, made and written by an engine.
 
 An engine reads Parquet, files or folders, frames and clusters, and writes Parquet. What is written is counted and
-checked under a temporary name, and only then takes its own. Up to `hushbid.purchase.deciding.LARGEST_HERE` people can
+checked under a temporary name, and only then takes its own. Up to `hushbid.campaign.deciding.LARGEST_HERE` people can
 be taken here instead: the engine then only reads them, and decisions, record and report are made as in memory.
 """
 
@@ -11,6 +11,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from hushbid.campaign.deciding import Decided, Everybody, Step, decide_about, prior_note
+from hushbid.campaign.people import Delivered, People, Reading, rows_of
+from hushbid.campaign.spending import refuse_above_spending_limit
+from hushbid.campaign.terms import Campaign
 from hushbid.common.arrays import id_texts
 from hushbid.common.money import with_rounding
 from hushbid.common.staging import Staging
@@ -21,9 +25,6 @@ from hushbid.engine.payouts import Paid, checked, decisions
 from hushbid.engine.pricing import CountedTable, Priced, count
 from hushbid.engine.recording import Recorded, not_recorded, write_record
 from hushbid.errors import InputError
-from hushbid.purchase.deciding import Decided, Everybody, Step, Wanted, decide_about, prior_note
-from hushbid.purchase.people import Delivered, People, Reading, rows_of
-from hushbid.purchase.spending import refuse_above_spending_limit
 from hushbid.record.folder import place_of_folder
 
 PASSES = 10
@@ -38,11 +39,11 @@ class OnEngine:
     origin: Mapping[str, Any]
     """Where the prior comes from."""
 
-    wanted: Wanted
+    campaign: Campaign
 
     def decided(self, priced: Priced, paid: Paid) -> Decided:
         """Return what the engine decided; what each person has stays with it."""
-        summary, currency = priced.summary, self.wanted.currency
+        summary, currency = priced.summary, self.campaign.currency
         return Decided(
             market=priced.market,
             figures=summary,
@@ -58,39 +59,45 @@ class OnEngine:
         )
 
 
-def count_on_engine(wanted: Wanted, reading: Reading, step: Step) -> OnEngine:
+def count_on_engine(campaign: Campaign, reading: Reading, step: Step) -> OnEngine:
     """Count everybody where the table is, and look for people of the pilot."""
-    market = wanted.market(None)
+    market = campaign.market_for(None)
     if reading.on_bad_rows == "drop" and market.max_correlation > 0.0 and market.population is None:
         raise InputError(
             "population must be stated where an engine leaves rows out and max_correlation is not 0: whom the mean is"
             " about must not depend on who can be priced.",
             field="population",
         )
-    group = wanted.group if wanted.prior.is_grouped else None
-    columns = {"bid": wanted.bid, "id": wanted.id, "group": group, "stratum": wanted.stratum, "limit": wanted.limit}
-    with rows_of(wanted.source):
+    group = campaign.bids.group if campaign.prior.is_grouped else None
+    columns = {
+        "bid": campaign.bids.bid,
+        "id": campaign.bids.id,
+        "group": group,
+        "stratum": campaign.stratum,
+        "limit": campaign.bids.limit,
+    }
+    with rows_of(campaign.source):
         table = count(
-            wanted.bids,
+            campaign.bids.file,
             market,
             columns,
             engine=reading.engine,
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
-            accept_rounding=wanted.accept_rounding,
+            accept_rounding=campaign.accept_rounding,
             progress=lambda told: step(told.what),
         )
     counted = None
-    if wanted.prior.pilots:
+    if campaign.prior.pilots:
         step("looking for people of the pilot")
-        counted = table.overlap(wanted.prior.pilots.values())
-    origin = wanted.prior.origin(None, accepted=wanted.accept_pilot_overlap, counted=counted)
-    return OnEngine(table=table, origin=origin, wanted=wanted)
+        counted = table.overlap(campaign.prior.pilots.values())
+    origin = campaign.prior.origin(None, accepted=campaign.accept_pilot_overlap, counted=counted)
+    return OnEngine(table=table, origin=origin, campaign=campaign)
 
 
 def price_on_engine(found: OnEngine) -> Priced:
     """Decide about everybody where the table is."""
-    with rows_of(found.wanted.source):
+    with rows_of(found.campaign.source):
         return found.table.price()
 
 
@@ -109,17 +116,18 @@ class Here:
 
 def decide_here(found: OnEngine, data: DataNames = None) -> Here:
     """Take everybody of a table here, with columns of data, and decide about each; refused above the spending limit."""
-    table, wanted = found.table, found.wanted
-    with rows_of(wanted.source):
+    table, campaign = found.table, found.campaign
+    with rows_of(campaign.source):
         columns = None if data is None else data_columns(table, data)
-        taken = everybody(table, group=wanted.group, data=columns)
+        taken = everybody(table, group=campaign.bids.group, data=columns)
     ids = id_texts(taken.ids.to_pylist())
     if "" in ids:
         raise InputError(
-            f"{wanted.source}: column {wanted.id!r} must name everybody, but an id is empty.", field=wanted.id
+            f"{campaign.source}: column {campaign.bids.id!r} must name everybody, but an id is empty.",
+            field=campaign.bids.id,
         )
     people = People(
-        source=wanted.source,
+        source=campaign.source,
         ids=ids,
         id_column=taken.ids,
         bids=taken.bids,
@@ -128,12 +136,12 @@ def decide_here(found: OnEngine, data: DataNames = None) -> Here:
         roster_by_stratum=None if taken.strata is None else Counter(taken.strata),
         limits=taken.limits,
         dropped=table.dropped,
-        id_name=wanted.id,
+        id_name=campaign.bids.id,
     )
-    _, each = decide_about(people, wanted, from_engine=True)
-    decided = Decided.of(each, wanted.currency, found.origin)
+    _, each = decide_about(people, campaign, from_engine=True)
+    decided = Decided.of(each, campaign.currency, found.origin)
     decided = replace(decided, market=table.market, passes=table.passes)  # without everybody's labels
-    _refuse_above_spending_limit(decided.total_minor, wanted)
+    _refuse_above_spending_limit(decided.total_minor, campaign)
     delivered = None if data is None else Delivered(data=taken.data, strangers=0)
     return Here(decided=decided, everybody=each, delivered=delivered)
 
@@ -142,24 +150,24 @@ def decide_here(found: OnEngine, data: DataNames = None) -> Here:
 
 
 def write_decisions(
-    priced: Priced, files: Staging, path: Path, wanted: Wanted, step: Step, *, synthetic: bool = False
+    priced: Priced, files: Staging, path: Path, campaign: Campaign, step: Step, *, synthetic: bool = False
 ) -> Paid:
     """Write decisions among the files that appear together; refused above the spending limit."""
-    frame = decisions(priced, wanted.currency, synthetic=synthetic)
+    frame = decisions(priced, campaign.currency, synthetic=synthetic)
     step("pricing and writing")
     made = files.make(path, lambda place: priced.write(frame, place))
-    return _counted(made, priced, wanted, step)
+    return _counted(made, priced, campaign, step)
 
 
-def write_to_address(priced: Priced, url: str, wanted: Wanted, step: Step, *, force: bool) -> Paid:
+def write_to_address(priced: Priced, url: str, campaign: Campaign, step: Step, *, force: bool) -> Paid:
     """Write decisions to another file system, which only Spark does; refused above the spending limit."""
     from hushbid.engine.spark import moved
 
-    frame = decisions(priced, wanted.currency)
+    frame = decisions(priced, campaign.currency)
     step("pricing and writing")
     with moved(url, force=force) as temporary:
         priced.write(frame, temporary)
-        return _counted(temporary, priced, wanted, step)
+        return _counted(temporary, priced, campaign, step)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -207,13 +215,13 @@ def stage_record(
     return Staged(path=place, hash=found[0])
 
 
-def _counted(place: str | Path, priced: Priced, wanted: Wanted, step: Step) -> Paid:
+def _counted(place: str | Path, priced: Priced, campaign: Campaign, step: Step) -> Paid:
     step("checking what was written")
     paid = checked(place, priced)
-    _refuse_above_spending_limit(paid.total_minor, wanted)
+    _refuse_above_spending_limit(paid.total_minor, campaign)
     return paid
 
 
-def _refuse_above_spending_limit(total_minor: int, wanted: Wanted) -> None:
+def _refuse_above_spending_limit(total_minor: int, campaign: Campaign) -> None:
     usual = "What such a campaign costs is told by hushbid plan."
-    refuse_above_spending_limit(total_minor, wanted.currency, wanted.spending_limit, lambda: usual)
+    refuse_above_spending_limit(total_minor, campaign.currency, campaign.spending_limit, lambda: usual)

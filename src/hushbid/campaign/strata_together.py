@@ -5,9 +5,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from hushbid.campaign.deciding import Decided, decided_text
 from hushbid.common import numbers
 from hushbid.common.money import Currency
-from hushbid.purchase.deciding import Decided, decided_text
 
 _COUNTED = ("people", "dropped_rows", "bought_from", "total_payment_minor", "people_who_pay")
 _SUMMED = ("objective", "lower_bound", "cap_cost")

@@ -10,6 +10,12 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from hushbid.campaign.deciding import LARGEST_HERE, Decided, Step, decide, record_of
+from hushbid.campaign.people import Delivered, People, Reading, read_answers, read_data
+from hushbid.campaign.releasing import Asked, Place, answer_from, stamps_of
+from hushbid.campaign.results import Purchase
+from hushbid.campaign.terms import Campaign, DataSource
+from hushbid.campaign.writing import Names, notes_of, page_of, stage_on_engine, write_documents, write_tables
 from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
 from hushbid.common.tables import is_table
 from hushbid.disclosure import Answer
@@ -17,12 +23,6 @@ from hushbid.disclosure.ledger.once import named
 from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
-from hushbid.purchase.campaign import Campaign, DataSource
-from hushbid.purchase.deciding import LARGEST_HERE, Decided, Step, Wanted, decide, record_of
-from hushbid.purchase.people import Delivered, People, Reading, read_answers, read_data
-from hushbid.purchase.releasing import Asked, Place, answer_from, stamps_of
-from hushbid.purchase.results import Purchase
-from hushbid.purchase.writing import Names, notes_of, page_of, stage_on_engine, write_documents, write_tables
 from hushbid.record.folder import require_table_library
 from hushbid.report import AuditLine
 from hushbid.report.sections.audits import lines_of
@@ -152,34 +152,14 @@ def complete(
 # -- read and decide ---------------------------------------------------------------------------------------------------
 
 
-def wanted_by(campaign: Campaign) -> Wanted:
-    """What a campaign buys from whom."""
-    source = campaign.bids
-    return Wanted(
-        bids=source.file,
-        id=source.id,
-        bid=source.bid,
-        group=source.group,
-        stratum=None if campaign.strata is None else campaign.strata.column,
-        limit=source.limit,
-        prior=campaign.prior,
-        market=campaign.market_for,
-        currency=campaign.currency,
-        spending_limit=campaign.spending_limit,
-        accept_pilot_overlap=campaign.accept_pilot_overlap,
-        accept_rounding=campaign.accept_rounding,
-    )
-
-
 def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names: Names | None, step: Step) -> Bought:
     """On an engine everybody is taken here, if so many fit; else it writes its decisions itself."""
-    wanted = wanted_by(campaign)
     if reading.engine == "memory":
-        return Bought(decided=decide(wanted, reading, step))
+        return Bought(decided=decide(campaign, reading, step))
 
-    from hushbid.purchase.on_engine import count_on_engine, decide_here, price_on_engine, write_decisions
+    from hushbid.campaign.on_engine import count_on_engine, decide_here, price_on_engine, write_decisions
 
-    found = count_on_engine(wanted, reading, step)
+    found = count_on_engine(campaign, reading, step)
     if found.table.people <= LARGEST_HERE:
         here = decide_here(found, None if campaign.data is None else campaign.data.names)
         return Bought(decided=here.decided, delivered=here.delivered)
@@ -187,7 +167,7 @@ def _read_and_decide(campaign: Campaign, reading: Reading, files: Staging, names
         told = f"folder must be given: decisions about more than {LARGEST_HERE:,} people are written by the engine."
         raise InputError(told, field="folder")
     priced = price_on_engine(found)
-    paid = write_decisions(priced, files, names.decisions, wanted, step, synthetic=campaign.synthetic)
+    paid = write_decisions(priced, files, names.decisions, campaign, step, synthetic=campaign.synthetic)
     return Bought(decided=found.decided(priced, paid), priced=priced)
 
 
@@ -195,7 +175,7 @@ def _refuse_other_table(campaign: Campaign) -> None:
     """An engine does not join: the data must stand beside the bids."""
     data = campaign.data
     if data is not None and not _same_table(data.file, campaign.bids.file):
-        columns = f"a column {data.names[0]!r}" if data.columns is None else "a column for each question"
+        columns = f"a column {data.names[0]!r}" if not data.answers else "a column for each question"
         raise InputError(
             f"{campaign.called}: on an engine data.file must be the table of bids.file, with"
             f" {columns} of data; join the two first, or use engine='memory'.",
@@ -242,9 +222,9 @@ def _answer(campaign: Campaign, bought: Bought, place: Place) -> Found:
 
 def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
     """What the file of data holds: answers to a survey, or one datum or message of each person."""
-    if market.survey is not None and source.columns is not None:
-        return read_answers(source.file, people, id_column=source.id, columns=source.columns, questions=market.survey)
-    return read_data(source.file, people, id_column=source.id, value=source.value, kind=source.kind)
+    if market.survey is not None and source.answers:
+        return read_answers(source.file, people, id_column=source.id, columns=source.names, questions=market.survey)
+    return read_data(source.file, people, id_column=source.id, value=source.names[0], kind=source.kind)
 
 
 def asked_of(campaign: Campaign) -> Asked:

@@ -9,12 +9,12 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner
 
+from hushbid.campaign import run_campaign
+from hushbid.campaign.people import People, Reading, read_people
 from hushbid.cli import main
 from hushbid.errors import BidError
 from hushbid.mechanism.releasing import outcome_key
 from hushbid.priors import Uniform
-from hushbid.purchase import run_campaign
-from hushbid.purchase.people import People, Reading, read_people
 from hushbid.verification.verifying import verify
 
 

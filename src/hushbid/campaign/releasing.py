@@ -14,6 +14,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.campaign.deciding import Decided, Step
+from hushbid.campaign.notices import as_stamp, late_notice, release_notes, wave_notices
+from hushbid.campaign.people import Delivered, Kind, People, read_answers, read_data, rows_of
+from hushbid.campaign.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.common.arrays import FloatArray, id_texts, rows_text
 from hushbid.common.documents import parsed
 from hushbid.common.staging import Staging, refuse_existing
@@ -25,10 +29,6 @@ from hushbid.disclosure.promises import ReleasePlan
 from hushbid.errors import AlreadyReleased, InputError, RecordError
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
-from hushbid.purchase.deciding import Decided, Step
-from hushbid.purchase.notices import as_stamp, late_notice, release_notes, wave_notices
-from hushbid.purchase.people import Delivered, Kind, People, read_answers, read_data, rows_of
-from hushbid.purchase.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record, read
 from hushbid.record.folder import present
 

@@ -13,6 +13,8 @@ import pytest
 from click.testing import CliRunner
 
 import hushbid
+from hushbid.campaign import Purchase, Reading, conducting, results, run_campaign
+from hushbid.campaign.releasing import release_recorded
 from hushbid.cli import main
 from hushbid.common import money
 from hushbid.disclosure.ledger import once
@@ -20,8 +22,6 @@ from hushbid.errors import AlreadyReleased, BidError, DataError, InputError, Out
 from hushbid.mechanism import Market, Population
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import Pilot, prior_file_text
-from hushbid.purchase import Purchase, Reading, conducting, results, run_campaign
-from hushbid.purchase.releasing import release_recorded
 from hushbid.record import folder, read
 from hushbid.verification.verifying import verify
 

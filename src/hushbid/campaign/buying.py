@@ -1,6 +1,6 @@
 """The two ways to say what is wanted: `buy` takes people and a market, `run_campaign` a campaign file.
 
-Both go the same way from there, that of `hushbid.purchase.conducting`.
+Both go the same way from there, that of `hushbid.campaign.conducting`.
 """
 
 from collections.abc import Sequence
@@ -9,18 +9,18 @@ from typing import Any, Literal
 
 import numpy as np
 
+from hushbid.campaign.conducting import conduct
+from hushbid.campaign.deciding import Step
+from hushbid.campaign.people import AT_ONCE, Kind, Reading
+from hushbid.campaign.results import Purchase
+from hushbid.campaign.spec import BidsTable
+from hushbid.campaign.terms import Campaign, data_source, fields_of, prior_of, read_campaign, with_coin
 from hushbid.common.arrays import as_count, as_number
 from hushbid.common.money import NO_CURRENCY, Currency
 from hushbid.common.tables import read_again
 from hushbid.disclosure.ledger.store import ledger_folder
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.purchase.campaign import BidsSource, Campaign, data_source, fields_of, prior_of, with_coin
-from hushbid.purchase.campaign_file import read_campaign
-from hushbid.purchase.conducting import conduct
-from hushbid.purchase.deciding import Step
-from hushbid.purchase.people import AT_ONCE, Kind, Reading
-from hushbid.purchase.results import Purchase
 
 
 def _silent(told: str) -> None:
@@ -31,7 +31,7 @@ def steps_of(reading: Reading) -> int:
     """How many steps `run_campaign` tells of, at most."""
     if reading.engine == "memory":
         return 6
-    from hushbid.purchase.on_engine import PASSES
+    from hushbid.campaign.on_engine import PASSES
 
     return 4 + PASSES
 
@@ -121,25 +121,19 @@ def buy(
         raise InputError("question must say what is asked, since an estimate is drawn once for it.", field="question")
     coins = NO_CURRENCY if currency is None else Currency.of(currency)
     wanted = Campaign(
-        path=None,
         title=title,
         question="the mean" if question is None else question,
-        unit="",
         wave=wave,
         synthetic=synthetic,
-        notices=(),
         prior=prior_of(market, group),
         market=fields_of(market) | {"goal": with_coin(market.stated_goal, coins)},
         currency=coins,
         spending_limit=spending_limit,
-        bids=BidsSource(file=people, id=id, bid=bid, group=group, limit=limit),
+        bids=BidsTable.model_construct(file=people, id=id, bid=bid, group=group, limit=limit),
         data=None
         if data is None and value is None
         else data_source(market, source, id=id, value=value, kind=kind, late=late),
         folder=None if folder is None else Path(folder),
-        decisions_format="csv",
-        level=0.95,
-        accept_pilot_overlap=False,
         accept_infinite_loss=accept_infinite_loss,
         accept_rounding=accept_rounding,
     )

@@ -9,10 +9,10 @@ the audits are run again.
 from dataclasses import dataclass
 from pathlib import Path
 
+from hushbid.campaign.notices import notices_of
+from hushbid.campaign.releasing import asked_by, is_synthetic
 from hushbid.errors import InputError
 from hushbid.languages import ENGLISH
-from hushbid.purchase.notices import notices_of
-from hushbid.purchase.releasing import asked_by, is_synthetic
 from hushbid.record import Record
 from hushbid.report import AuditLine, build_report, render_report
 

@@ -9,6 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from hushbid.campaign.deciding import LARGEST_HERE, Decided, Everybody
+from hushbid.campaign.notices import stratum_notice
+from hushbid.campaign.strata_together import DecidedByStratum
+from hushbid.campaign.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
+from hushbid.campaign.terms import Campaign
 from hushbid.common import numbers
 from hushbid.common.money import amounts_due, in_units
 from hushbid.common.tables import Library, Raw, frame_of
@@ -19,11 +24,6 @@ from hushbid.display import WITHHELD, Table, card, pretty
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.cards import fewest_bought_from
-from hushbid.purchase.campaign import Campaign
-from hushbid.purchase.deciding import LARGEST_HERE, Decided, Everybody
-from hushbid.purchase.notices import stratum_notice
-from hushbid.purchase.strata_together import DecidedByStratum
-from hushbid.purchase.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.record import Record
 from hushbid.report import AuditLine
 from hushbid.report.suppression import too_few
@@ -107,7 +107,7 @@ class Purchase:
             raise InputError("Everybody's figures stayed with the engine: they are in the tables that it wrote.")
         columns = everybody.columns()
         if self.answer is not None:
-            columns |= payment_columns(everybody, self.answer, late_is_paid=self.campaign.late_is_paid)
+            columns |= payment_columns(everybody, self.answer, late_is_paid=self.campaign.late == "paid")
         return frame_of(columns, library or self.campaign.library)
 
     def facts(self) -> dict[str, Any]:

@@ -18,6 +18,15 @@ from typing import Any
 
 import numpy as np
 
+from hushbid.campaign.conducting import Bought, Found, asked_of, complete, delivered_in
+from hushbid.campaign.deciding import Decided, Everybody, Step, decide_about, read_everybody
+from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, rows_of
+from hushbid.campaign.releasing import Place, drawn_from, refuse_unsaid_late
+from hushbid.campaign.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
+from hushbid.campaign.spending import forecast, refuse_above_spending_limit
+from hushbid.campaign.strata_together import DecidedByStratum
+from hushbid.campaign.terms import Campaign, of_stratum, read_campaign, refuse_terms
+from hushbid.campaign.writing import Names
 from hushbid.common.arrays import IndexArray
 from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
 from hushbid.common.tables import Raw, is_table, table_writer
@@ -27,16 +36,6 @@ from hushbid.disclosure.ledger.store import ledger_folder
 from hushbid.errors import HushbidError, InputError, MarketError, NobodyToBuyFrom, NothingDelivered
 from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
-from hushbid.purchase.campaign import Campaign
-from hushbid.purchase.campaign_file import read_campaign
-from hushbid.purchase.conducting import Bought, Found, asked_of, complete, delivered_in, wanted_by
-from hushbid.purchase.deciding import Decided, Everybody, Step, decide_about, read_everybody
-from hushbid.purchase.people import AT_ONCE, Delivered, People, Reading, rows_of
-from hushbid.purchase.releasing import Place, drawn_from, refuse_unsaid_late
-from hushbid.purchase.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
-from hushbid.purchase.spending import forecast, refuse_above_spending_limit
-from hushbid.purchase.strata_together import DecidedByStratum
-from hushbid.purchase.writing import Names
 
 _MOST = 1000
 """More strata than this are rather a column of something else."""
@@ -79,7 +78,7 @@ def run_by_stratum(
         refuse_existing([table])
     with Staging(force=force, folder=wanted.folder) as files:
         # nobody may be in two strata, or their losses would add up
-        people, _ = read_everybody(wanted_by(wanted), replace(reading, check_ids="exact"), step)
+        people, _ = read_everybody(wanted, replace(reading, check_ids="exact"), step)
         step("deciding")
         parts = _parts(wanted, people, wanted.folder)
         refuse_clashes([table, *(path for part in parts for path in part.campaign.outputs)], wanted.inputs)
@@ -139,7 +138,7 @@ def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
     labels = np.array(people.strata)
     names = sorted(set(people.strata or ()))
     folders = folders_of(names)
-    campaign.strata.refuse_terms(campaign.market, names)
+    refuse_terms(campaign.strata, campaign.market, names)
     _refuse_lost_strata(people, names)
     parts = []
     for name in names:
@@ -174,7 +173,7 @@ def _campaign_of(campaign: Campaign, name: str, folder: Path, count: int) -> Cam
         question=f"{campaign.question}, {name}",
         folder=folder,
         part_of=(campaign.title, count),
-        market=campaign.strata.of_stratum(campaign.market, name),
+        market=of_stratum(campaign.strata, campaign.market, name),
         strata=None,
         spending_limit=None,  # it was of all together
     )
@@ -183,7 +182,7 @@ def _campaign_of(campaign: Campaign, name: str, folder: Path, count: int) -> Cam
 def _decided(campaign: Campaign, name: str, people: People) -> Decided:
     """What is decided in one stratum; a problem is named with it."""
     try:
-        _, everybody = decide_about(people, wanted_by(campaign))
+        _, everybody = decide_about(people, campaign)
     except (InputError, MarketError) as problem:
         raise type(problem)(f"Stratum {name!r}: {problem}", field=problem.field, row=problem.row) from None
     if everybody.outcome.active == 0:
@@ -331,7 +330,7 @@ def _owed(one: Purchase) -> int:
         return one.decided.total_minor
     if one.answer is None:
         return 0
-    owed = payment_columns(everybody, one.answer, late_is_paid=one.campaign.late_is_paid)
+    owed = payment_columns(everybody, one.answer, late_is_paid=one.campaign.late == "paid")
     return int(np.sum(owed["payment_minor"]))
 
 

@@ -18,8 +18,8 @@ import pytest
 
 import hushbid
 from hushbid import Choice, Grouped, Market, Number, Uniform, YesNo
+from hushbid.campaign import Purchase, Reading
 from hushbid.errors import BidError, DataError, InputError
-from hushbid.purchase import Purchase, Reading
 
 N = 40
 MARKET = Market(prior=Uniform(1, 3), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0)

@@ -10,13 +10,13 @@ import pytest
 from click.testing import CliRunner
 
 from hushbid import Accuracy, Choice, Number, YesNo, verify
+from hushbid.campaign import Purchase, Reading, read_campaign, run_campaign
+from hushbid.campaign.reading import line_numbers
+from hushbid.campaign.releasing import release_recorded
+from hushbid.campaign.terms import survey_in
 from hushbid.cli import main
 from hushbid.disclosure import PrivatizedAnswers, RandomisedResponse, privatize_answers
 from hushbid.errors import DataError, InputError
-from hushbid.purchase import Purchase, Reading, read_campaign, run_campaign
-from hushbid.purchase.questions_section import survey_in
-from hushbid.purchase.releasing import release_recorded
-from hushbid.purchase.toml_sections import line_numbers
 from hushbid.questions import layout_of
 from hushbid.record import read
 
@@ -90,7 +90,7 @@ def test_a_campaign_file_asks_its_questions_in_their_order(tmp_path: Path) -> No
     )
     assert market.goal == Accuracy((1.2, 0.2, 0.2))
     assert campaign.data is not None
-    assert campaign.data.columns == ("sleep", "smoker", "works")
+    assert campaign.data.names == ("sleep", "smoker", "works")
 
 
 def test_answers_come_with_an_interval_and_an_error_for_each_question(bought: Purchase) -> None:
@@ -169,9 +169,17 @@ def told_of(tmp_path: Path, text: str) -> str:
 @pytest.mark.parametrize(
     ("old", "new", "told"),
     [
-        ('prior = "u', 'bounds = [0, 1]\nprior = "u', "line 6, market.bounds: cannot be stated beside questions"),
-        ('prior = "u', 'variance = 1\nprior = "u', "line 6, market.variance: cannot be stated beside questions"),
-        ('prior = "u', 'budget = 1\nprior = "u', "line 6, market.budget: cannot be stated beside the questions'"),
+        (
+            'prior = "u',
+            'bounds = [0, 1]\nprior = "u',
+            "line 6, market.bounds: cannot be stated together with questions",
+        ),
+        ('prior = "u', 'variance = 1\nprior = "u', "line 6, market.variance: cannot be stated together with questions"),
+        (
+            'prior = "u',
+            'budget = 1\nprior = "u',
+            "line 6, market.budget: cannot be stated together with the questions'",
+        ),
         ('prior = "u', 'standard_error = 1\nprior = "u', "line 6, market.standard_error: must stand in the table"),
         ('kind = "yes_no"', 'kind = "maybe"', 'line 18, questions.2.kind: must be "number" or "yes_no" or "choice"'),
         ("bounds = [0, 12]", "bounds = [12, 0]", "line 12, questions.1.bounds: must be two numbers, the smaller first"),
@@ -181,8 +189,8 @@ def told_of(tmp_path: Path, text: str) -> str:
         ('"days", "nights", "no answer"', '"days"', "line 25, questions.3.answers: must be 2 to 100 texts"),
         ("answers = [", "answers = [1, ", "line 25, questions.3.answers: must be a list of texts"),
         ("column =", "colum =", "line 26, questions.3.colum: is not a field of this file (did you mean column?)"),
-        ('late = "unpaid"', 'value = "x"', "line 30, data.value: cannot be stated beside questions"),
-        ("synthetic = true", 'unit = "hours"', "line 2, unit: cannot be stated beside questions"),
+        ('late = "unpaid"', 'value = "x"', "line 30, data.value: cannot be stated together with questions"),
+        ("synthetic = true", 'unit = "hours"', "line 2, unit: cannot be stated together with questions"),
         ("[[questions]]", "[questions.x]", "questions: must be tables, one for each question: [[questions]]"),
     ],
 )
@@ -227,7 +235,7 @@ def test_on_an_engine_a_survey_is_bought_recorded_and_told_as_in_memory(tmp_path
 def test_where_an_engine_keeps_everybody_a_survey_is_told_by_its_sums(
     tmp_path: Path, bought: Purchase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushbid.purchase.conducting.LARGEST_HERE", 10)
+    monkeypatch.setattr("hushbid.campaign.conducting.LARGEST_HERE", 10)
     table = columns()
     who = int(np.argmax(bought.record.outcome.privacy_loss)) if bought.record else 0
     table["works"][who] = ""
@@ -275,7 +283,7 @@ def test_price_and_plan_take_the_questions_of_a_file(tmp_path: Path) -> None:
     planned = run.invoke(main, ["plan", *market, "--people", "60", "--repetitions", "20"])
     assert planned.stdout.startswith("Standard errors of the questions: sleep: ")
     both = run.invoke(main, ["plan", *market, "--people", "60", "--budget", "5"])
-    assert "state a standard error each" in both.stderr
+    assert "--budget cannot be stated together with the questions' standard errors" in both.stderr
     (tmp_path / "empty.toml").write_text("")
     with pytest.raises(InputError, match="must hold tables"):
         survey_in(tmp_path / "empty.toml")
@@ -341,9 +349,7 @@ def test_a_device_makes_the_message_of_a_survey_from_the_questions_of_the_campai
     assert "State either --bounds" in run.invoke(main, base).stderr
     assert run.invoke(main, [*base, *asked, "--out", str(out)], input="7\nyes\nno answer\n").exit_code == 0
     message = PrivatizedAnswers.from_json(out.read_text())
-    survey = survey_in(path)
-    assert survey.goal is not None
-    assert message.fits(layout_of(survey.questions, survey.goal.targets))
+    assert message.fits(layout_of(*survey_in(path)))
     assert message.privacy_loss == 2.0
     again = run.invoke(main, [*base, *asked], input="")
     assert PrivatizedAnswers.from_json(again.stdout) == message

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
+from hushbid.campaign import read_campaign
+from hushbid.campaign.people import People, read_people
+from hushbid.campaign.reading import line_numbers
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Grouped, Uniform
-from hushbid.purchase.campaign_file import read_campaign
-from hushbid.purchase.people import People, read_people
-from hushbid.purchase.toml_sections import line_numbers
 
 GOOD = """\
 title = "Sleep"
@@ -126,7 +126,11 @@ def test_all_problems_are_told_at_once_in_the_order_of_the_lines(home: Path) -> 
         ("bounds = [0, 12]", "bounds = [0, inf]", "market.bounds: must be two numbers"),
         ("variance = 2", "variance = 37", "must not exceed a quarter of the squared width"),
         ("buyer_weight = 100\n", "", "market: must state what the buyer has: exactly one of budget, hard_budget"),
-        ("variance = 2", "variance = 2\nbudget = 50", "market.budget: cannot be stated beside market.buyer_weight"),
+        (
+            "variance = 2",
+            "variance = 2\nbudget = 50",
+            "market.buyer_weight: cannot be stated together with market.budget",
+        ),
         ("buyer_weight = 100", "budget = 0", "market.budget: must be a number above 0, got 0"),
         ("buyer_weight = 100", "hard_budget = inf", "market.hard_budget: must be a number above 0, got inf"),
         ("buyer_weight = 100", 'standard_error = "low"', "market.standard_error: must be a number above 0"),
@@ -260,10 +264,10 @@ def test_in_the_local_setting_the_data_are_messages_unless_called_simulated(home
     (home / "data.csv").write_text("id,message,value\na,{},7\n")
     found = read_campaign(campaign(home, text)).data
     assert found is not None
-    assert (found.kind, found.value) == ("messages", "message")
+    assert (found.kind, found.names) == ("messages", ("message",))
     simulated = read_campaign(campaign(home, text + 'kind = "simulated_values"\n')).data
     assert simulated is not None
-    assert (simulated.kind, simulated.value) == ("simulated_values", "value")
+    assert (simulated.kind, simulated.names) == ("simulated_values", ("value",))
 
 
 def test_lines_are_found_in_tables_dotted_keys_and_quotes() -> None:

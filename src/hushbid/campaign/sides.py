@@ -11,16 +11,15 @@ from typing import Any
 
 from hushbid.allocation import Accuracy
 from hushbid.allocation.goals import name_of
+from hushbid.campaign.deciding import Decided, Everybody, decide
+from hushbid.campaign.people import AT_ONCE, People
+from hushbid.campaign.terms import read_campaign
 from hushbid.common.arrays import id_texts
 from hushbid.common.money import NO_CURRENCY, Currency
 from hushbid.common.staging import STREAM
 from hushbid.errors import HushbidError, InputError
 from hushbid.mechanism import Market
 from hushbid.mechanism.population import groups_of
-from hushbid.purchase.campaign_file import read_campaign
-from hushbid.purchase.conducting import wanted_by
-from hushbid.purchase.deciding import Decided, Everybody, decide
-from hushbid.purchase.people import AT_ONCE, People
 from hushbid.questions import Choice
 from hushbid.record import Record
 from hushbid.record.folder import DOCUMENT, present
@@ -90,7 +89,7 @@ def _of_file(path: Path) -> Side:
         told = f"{path}: bids.file must be a file to be compared, not standard input."
         raise InputError(told, field="bids.file")
     try:
-        decided = decide(replace(wanted_by(campaign), spending_limit=None), AT_ONCE, lambda told: None)
+        decided = decide(replace(campaign, spending_limit=None), AT_ONCE, lambda told: None)
     except HushbidError as problem:
         raise type(problem)(f"{path}: {problem}", field=problem.field, row=problem.row) from problem
     spent, spending_limit = decided.total_minor / campaign.currency.per_unit, campaign.spending_limit

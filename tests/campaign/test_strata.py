@@ -8,9 +8,9 @@ import pytest
 from click.testing import CliRunner
 
 from hushbid import verify
+from hushbid.campaign import Purchase, Reading, read_campaign, run_campaign
 from hushbid.cli import main
 from hushbid.errors import InputError
-from hushbid.purchase import Purchase, Reading, read_campaign, run_campaign
 
 PANEL = """\
 title = "Panel"
@@ -95,7 +95,7 @@ def test_an_engine_decides_as_memory_does(engine: str, tmp_path: Path) -> None:
     ("old", "new", "told"),
     [
         ("shares = { north = 0.25, south = 0.75 }\n", "", "line 9, strata: must state what is wanted of the strata"),
-        ("shares =", "each = true\nshares =", "strata.each: cannot be stated beside strata.shares"),
+        ("shares =", "each = true\nshares =", "strata.shares: cannot be stated together with strata.each"),
         ("0.75 }", "0.5 }", "strata.shares: must sum to 1, got a sum of 0.75"),
         ("{ north = 0.25, south = 0.75 }", '{ north = "a" }', "strata.shares: must be a number for each stratum"),
         ('"region"', '"land"', "strata.column: "),

@@ -4,10 +4,12 @@ import json
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from hushbid.allocation import Budget, HardBudget
+from hushbid.campaign.people import People, Reading, read_people, rows_of
+from hushbid.campaign.spending import forecast, refuse_above_spending_limit
+from hushbid.campaign.terms import Campaign
 from hushbid.common import numbers
 from hushbid.common.money import Currency, Money, in_units, money_at_most
 from hushbid.common.numbers import figure
@@ -16,9 +18,6 @@ from hushbid.disclosure import Release
 from hushbid.errors import InputError
 from hushbid.mechanism import Figures, Market, Outcome
 from hushbid.mechanism.survey import QuestionError
-from hushbid.priors.pilot import PriorSource
-from hushbid.purchase.people import People, Reading, read_people, rows_of
-from hushbid.purchase.spending import forecast, refuse_above_spending_limit
 from hushbid.questions import Choice
 from hushbid.record import Record
 
@@ -28,52 +27,6 @@ Step = Callable[[str], object]
 LARGEST_HERE = 1_000_000
 """Above so many people an engine does not take everybody to one place: it writes decisions and record itself, and
 there is no report."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
-    """What is bought from whom."""
-
-    bids: Any
-    """A path, ``-``, columns by name, an address, or a frame."""
-
-    id: str
-    """The column of ids."""
-
-    bid: str
-    """The column of bids."""
-
-    group: str | None
-    """The column of groups, if there is one."""
-
-    stratum: str | None
-    """The column of strata, if there is one."""
-
-    limit: str | None
-    """The column of limits that people state, if there is one."""
-
-    prior: PriorSource
-    """What is believed about costs."""
-
-    market: Callable[[People | None], Market]
-    """The market for these people, or, with None, as far as it is known before they are read."""
-
-    currency: Currency
-    """What payments are made in."""
-
-    spending_limit: float | None
-    """More than this is not spent, in units of the currency."""
-
-    accept_pilot_overlap: bool
-    """Whether a prior fitted on people who bid was accepted by name."""
-
-    accept_rounding: bool
-    """Whether it was accepted by name that rounding takes more than 5 % of a budget."""
-
-    @property
-    def source(self) -> str:
-        """What messages call the table."""
-        return str(self.bids) if isinstance(self.bids, str | Path) else "The table of bids"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -201,57 +154,57 @@ class Decided:
         return () if self.everybody is None else self.everybody.people.notes
 
 
-def decide(wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:
+def decide(campaign: Campaign, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decided:
     """Read everybody into memory, run the market on the bids, and round its payments."""
-    people, origin = read_everybody(wanted, reading, step, ids_needed=ids_needed)
+    people, origin = read_everybody(campaign, reading, step, ids_needed=ids_needed)
     step("deciding")
-    market, everybody = decide_about(people, wanted)
+    market, everybody = decide_about(people, campaign)
     refuse_above_spending_limit(
         everybody.money.total,
-        wanted.currency,
-        wanted.spending_limit,
-        lambda: forecast([(market, len(people))], wanted.currency),
+        campaign.currency,
+        campaign.spending_limit,
+        lambda: forecast([(market, len(people))], campaign.currency),
     )
-    return Decided.of(everybody, wanted.currency, origin)
+    return Decided.of(everybody, campaign.currency, origin)
 
 
 def read_everybody(
-    wanted: Wanted, reading: Reading, step: Step, *, ids_needed: bool = True
+    campaign: Campaign, reading: Reading, step: Step, *, ids_needed: bool = True
 ) -> tuple[People, Mapping[str, Any]]:
     """Read everybody into memory, and say where the prior comes from; people of its pilot are refused."""
     step("reading the bids")
     people = read_people(
-        wanted.bids,
-        id_column=wanted.id,
-        bid=wanted.bid,
-        group=wanted.group,
-        stratum=wanted.stratum,
-        limit=wanted.limit,
-        priors=wanted.prior.priors,
+        campaign.bids.file,
+        id_column=campaign.bids.id,
+        bid=campaign.bids.bid,
+        group=campaign.bids.group,
+        stratum=campaign.stratum,
+        limit=campaign.bids.limit,
+        priors=campaign.prior.priors,
         reading=reading,
         ids_needed=ids_needed,
     )
-    return people, wanted.prior.origin(people.ids, accepted=wanted.accept_pilot_overlap)
+    return people, campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
 
 
 _WRITTEN = frozenset({"privacy_loss", "weight", "payment_minor", "payment", "currency", "delivered", "synthetic"})
 """What the columns of results are called."""
 
 
-def decide_about(people: People, wanted: Wanted, *, from_engine: bool = False) -> tuple[Market, Everybody]:
+def decide_about(people: People, campaign: Campaign, *, from_engine: bool = False) -> tuple[Market, Everybody]:
     """Run the market on bids, and round its payments."""
     if people.id_name in _WRITTEN:
         told = f"{people.source}: the column of ids must not be called {people.id_name!r}, as one of the results is."
         raise InputError(told, field="id")
     with rows_of(people.source, people.lines):
-        market = wanted.market(people)
+        market = campaign.market_for(people)
         outcome = market.acquire(
             people.bids,
             limits=people.limits,
             tie_key=people.tie_keys(market),
-            accept_rounding=wanted.accept_rounding,
+            accept_rounding=campaign.accept_rounding,
         )
-    return outcome.market, Everybody.of(people, outcome, wanted.currency, from_engine=from_engine)
+    return outcome.market, Everybody.of(people, outcome, campaign.currency, from_engine=from_engine)
 
 
 def record_of(
