@@ -162,7 +162,7 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
         ),
         (
             ["--budget", "5", "--max-correlation", "1.5"],
-            "--max-correlation must be a number of at least 0 and at most 1",
+            "--max-correlation must be a number of at least 0",
         ),
         (
             ["--budget", "5", "--max-correlation", "0.1", "--population", "1"],

@@ -348,10 +348,8 @@ def _of_goals(
             yield f"market.{name}", f"cannot be stated together with the questions' standard errors: state {one_goal}."
     else:
         for name in given[1:]:
-            yield (
-                f"market.{name}",
-                f"cannot be stated together with {problems.called(f'market.{given[0]}')}: state {one_goal}.",
-            )
+            first = problems.called(f"market.{given[0]}")
+            yield f"market.{name}", f"cannot be stated together with {first}: state {one_goal}."
 
 
 def _are_tables(value: object) -> TypeGuard[list[Mapping[str, Any]]]:

@@ -99,7 +99,7 @@ def _of_file(path: Path) -> Side:
         "unit": campaign.unit,
         "wave": campaign.wave,
         "synthetic": campaign.synthetic,
-        "bids.file": str(Path(campaign.bids.file).resolve()),
+        "bids.file": str(Path(str(campaign.bids.file)).resolve()),
         "bids.limit": campaign.bids.limit,
         "money.spending_limit": spending_limit,
     }

@@ -33,7 +33,7 @@ def command(campaign: Path, how: EngineOptions, audit: bool, ledger: Path | None
     from hushbid.campaign.terms import read_campaign
 
     wanted = read_campaign(campaign)
-    reading = how.chosen(wanted.bids.file)
+    reading = how.chosen(str(wanted.bids.file))
     run: Callable[..., Purchase | PurchaseByStratum] = run_campaign
     if wanted.each:
         from hushbid.campaign.by_stratum import run_by_stratum as run

@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hushbid.server.pages.request import LANGUAGE_COOKIE
 from hushbid.server.pages.settings_form import EMPTY
-from hushbid.server.pages.visit import LANGUAGE_COOKIE
 from tests.extent import TIMES
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor
 from tests.server.support import PASSWORD
 

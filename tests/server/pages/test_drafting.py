@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from hushbid.questions import Choice, Number, YesNo
-from hushbid.server.pages.texts import languages
-from tests.server.api.support import Live
+from hushbid.server.pages.wording import languages
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, keep, too_wide, watched, words
 from tests.server.support import PASSWORD, analyst, drafted, open_now, opened, user
 

@@ -12,18 +12,17 @@ from hushbid.errors import InputError
 from hushbid.priors import Exponential, LogNormal, Uniform
 from hushbid.priors.fitting import fit_priors
 from hushbid.questions import MOST_QUESTIONS, Choice, Number, YesNo
-from hushbid.server.domain.consent import Consent
-from hushbid.server.domain.forms import MOST_FORMS
-from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.model.consent import Consent
+from hushbid.server.model.forms import MOST_FORMS
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.pages import settings_form
 from hushbid.server.pages.codes import CODES
 from hushbid.server.pages.form_goal import PRIVACY, RELATIONS
 from hushbid.server.pages.form_options import unavailable
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_questions import pressed
-from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled, first_form, in_language
-from hushbid.server.pages.texts import languages
+from hushbid.server.pages.wording import Writing, languages
 from tests.server.support import Clock, settings
 
 EN, DE = (Writing(languages()[language]) for language in ("en", "de"))

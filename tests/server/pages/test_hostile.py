@@ -12,9 +12,11 @@ import httpx
 import pytest
 
 from tests.extent import ALL_CASES
-from tests.server.api.support import Live, serving
+from tests.server.http.support import Live, serving
 from tests.server.pages.support import PAGE_HEADERS, Visitor, words
-from tests.server.support import PASSWORD, Play, decided, drafted, opened, released
+from tests.server.support import PASSWORD, Play, decided, drafted, on_the_strict_store, opened, released
+
+pytestmark = on_the_strict_store  # that both keep what they take is tests/server/http's claim
 
 MARKUP = "<script>alert(1)</script><img src=x onerror=alert(2)>\"'><svg/onload=alert(3)>{{7*7}}${7*7}"
 HOSTILE = {
@@ -65,11 +67,6 @@ DRAFT = {
 }
 
 
-on_the_strict_store = pytest.mark.parametrize("common", ["postgresql"], indirect=True)
-"""Above tests that type hundreds of texts: the store that holds fewer of them is enough, and that both keep what they
-take is tests/server/api's claim."""
-
-
 @pytest.fixture
 def ann(either: Live) -> Iterator[Visitor]:
     with Visitor(either.url) as visitor:
@@ -93,7 +90,6 @@ def harmless(response: httpx.Response) -> httpx.Response:
 # -- every field -------------------------------------------------------------------------------------------------------
 
 
-@on_the_strict_store
 def test_a_draft_refuses_or_escapes_whatever_is_typed(ann: Visitor) -> None:
     token = ann.csrf("/campaigns/new")
     for number, (kind, text) in enumerate(HOSTILE.items()):
@@ -113,7 +109,6 @@ def test_a_draft_refuses_or_escapes_whatever_is_typed(ann: Visitor) -> None:
     harmless(ann.get("/campaigns"))
 
 
-@on_the_strict_store
 def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
     play = opened(either.service, len(HOSTILE))
     with Visitor(either.url) as her:
@@ -137,7 +132,6 @@ def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
             assert either.service.participation(play.token(row)).bid is None
 
 
-@on_the_strict_store
 def test_a_participant_may_type_anything_for_a_value(either: Live) -> None:
     play = decided(either.service, len(HOSTILE))
     with Visitor(either.url) as her:
@@ -151,7 +145,6 @@ def test_a_participant_may_type_anything_for_a_value(either: Live) -> None:
             assert either.service.participation(play.token(row)).delivered_at is None
 
 
-@on_the_strict_store
 def test_a_participant_may_type_anything_for_where_she_is_paid(either: Live) -> None:
     plays = {kind: decided(either.service, 2, payout=kind) for kind in ("email", "iban", "panel")}
     with Visitor(either.url) as her:
@@ -170,7 +163,6 @@ def test_a_participant_may_type_anything_for_where_she_is_paid(either: Live) -> 
             assert her.get("/p/payout").status_code == 200
 
 
-@on_the_strict_store
 def test_other_fields_of_an_analyst_may_hold_anything(ann: Visitor, either: Live) -> None:
     over = released(either.service, 2)
     for number, text in enumerate(HOSTILE.values()):
@@ -277,18 +269,18 @@ def test_an_analysts_forms_need_their_token(ann: Visitor, either: Live) -> None:
     before = len(either.service.campaigns(play.who).items)
     forms: dict[str, dict[str, Any]] = {
         "/campaigns/new": DRAFT,
-        f"/campaigns/{play.id}/edit": {**DRAFT, "title": "Forged"},
-        f"/campaigns/{play.id}/copy": {"title": "Forged", "once": "k" * 24},
+        f"/campaigns/{play.id}/edit": {**DRAFT, "title": "CsrfError"},
+        f"/campaigns/{play.id}/copy": {"title": "CsrfError", "once": "k" * 24},
         f"/campaigns/{play.id}/participants": {"count": "3", "once": "k" * 24},
         f"/campaigns/{play.id}/steps/open": {},
         f"/campaigns/{play.id}/steps/discard": {},
-        f"/campaigns/{play.id}/steps/cancel": {"reason": "Forged."},
+        f"/campaigns/{play.id}/steps/cancel": {"reason": "CsrfError."},
         f"/campaigns/{play.id}/people/{play.links[0].id}/link": {"once": "k" * 24},
         f"/campaigns/{play.id}/audit": {},
         "/campaigns/preview": DRAFT,
         "/campaigns/new/keep": DRAFT,
         "/campaigns/new/pilot": DRAFT,
-        f"/campaigns/{play.id}/keep": {**DRAFT, "title": "Forged"},
+        f"/campaigns/{play.id}/keep": {**DRAFT, "title": "CsrfError"},
         f"/campaigns/{play.id}/people/{play.links[0].id}/remove": {},
         "/logout": {},
     }

@@ -19,7 +19,7 @@ from hushbid.record import Record
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify
 from tests.extent import ALL_STORES
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Watched, keep, watched
 from tests.server.support import PASSWORD
 

@@ -3,15 +3,13 @@
 Everything works without a script, but for one thing: noise that is added in the browser has to be. In reading order:
 
 ===============  ======================================================================================
-`visit`          one request for a page: who asks, in which language, forms and cookies, templates filled in
-`aside`          what a page shows after a form was sent, kept for the session
+`request`        one request for a page: who asks, in which language, forms and cookies, templates filled in
 `entry`          coming in: the first page, logging in, opening a link
 `participant`    what a participant sees and does
 `consent`        what the consent page says, word by word
 `choice`         the arithmetic of what she is asked
-`single_visit`      her price and her answers together, where a campaign asks for both at once
 `payout`         where she is to be paid
-`answering`      her answers to several questions, as they are typed
+`answering`      answers as they are typed, after the price where a campaign asks for both at once
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, privacy account
 `drafting`       drafting a campaign: a form that is kept as it is typed, and a forecast
 `settings_form`  the draft's form, as it is typed and as settings
@@ -26,12 +24,10 @@ Everything works without a script, but for one thing: noise that is added in the
 `sample`         a draft as a participant would see it
 `steps`          one campaign's page, and each step of its life: offered, asked about, taken
 `paying`         who is owed what, marks that people were paid, files for the payer
-`auditing`       attacks on a campaign's claims, under way and done
 `estimates`      an estimate with its error in words
 `pictures`       charts
-`texts`          what the pages say in one language
+`wording`        sentences, numbers, money and times in one language
 `codes`          sentences that follow from a code: a state, a step, a refusal
-`numbers`        numbers and money as people write and read them
 `static_files`   the style sheet and scripts that pages load
 `problems`       refusals as pages
 ===============  ======================================================================================
@@ -39,7 +35,7 @@ Everything works without a script, but for one thing: noise that is added in the
 
 from fastapi import FastAPI
 
-from hushbid.server.api.middleware import AsPage
+from hushbid.server.http.middleware import AsPage
 
 
 def add_pages(app: FastAPI) -> AsPage:

@@ -11,10 +11,10 @@ from fastapi import Request, Response
 from starlette.datastructures import UploadFile
 
 from hushbid.errors import HushbidError
-from hushbid.server.domain.forms import is_form_id
-from hushbid.server.domain.views import Principal
+from hushbid.server.model.forms import is_form_id
+from hushbid.server.model.views import Principal
+from hushbid.server.pages.request import LogInFirst, PageRequest, stranger
 from hushbid.server.pages.settings_form import typed_fields
-from hushbid.server.pages.visit import LogInFirst, Visit, stranger
 
 _MOST_FIELDS = 2_000
 _LONGEST = 500_000
@@ -33,7 +33,7 @@ async def log_in_with(request: Request, campaign: str | None) -> Response:
     return visit.page("staff/login.html", here="/login", problem=told, name="", next="", carried=text)
 
 
-async def taken_up(visit: Visit, who: Principal, text: str) -> str | None:
+async def taken_up(visit: PageRequest, who: Principal, text: str) -> str | None:
     """Keep the form that was carried through a log-in; where it can be seen, None if there is nothing to keep."""
     carried = _carried(text)
     if carried is None or who.role != "analyst":

@@ -15,9 +15,9 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError, ServerFailed
-from hushbid.server.api.schemas import answer
-from hushbid.server.domain.forms import KeptForm, is_form_id
-from hushbid.server.domain.views import CampaignView
+from hushbid.server.http.schemas import answer
+from hushbid.server.model.forms import KeptForm, is_form_id
+from hushbid.server.model.views import CampaignView
 from hushbid.server.pages import pictures
 from hushbid.server.pages.carrying import log_in_with
 from hushbid.server.pages.forecast_words import Forecast, forecast_words
@@ -25,7 +25,7 @@ from hushbid.server.pages.form_goal import OWN, PRIVACY, RELATIONS
 from hushbid.server.pages.form_options import unavailable
 from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
 from hushbid.server.pages.form_questions import KINDS, PARTS, pressed, question_count, stratum_count
-from hushbid.server.pages.numbers import Unreadable
+from hushbid.server.pages.request import Form, LogInFirst, PageRequest, analyst, require_id
 from hushbid.server.pages.settings_form import (
     EMPTY,
     Filled,
@@ -36,8 +36,7 @@ from hushbid.server.pages.settings_form import (
     told,
     typed_fields,
 )
-from hushbid.server.pages.texts import languages
-from hushbid.server.pages.visit import Form, LogInFirst, Visit, analyst, require_id
+from hushbid.server.pages.wording import FormError, languages
 
 router = APIRouter(include_in_schema=False)
 _OPEN = {  # the folded parts of the form, and which fields are in each
@@ -105,7 +104,7 @@ async def edit(request: Request, campaign: str) -> Response:
     return await _page(visit, Sheet(id=_new_id(), fields=typed, view=view))
 
 
-def _shown(visit: Visit, kept: KeptForm) -> dict[str, str]:
+def _shown(visit: PageRequest, kept: KeptForm) -> dict[str, str]:
     """What was typed, in the page's language."""
     return in_language(kept.fields or {}, kept.language, visit.write)
 
@@ -186,7 +185,7 @@ async def _sent(request: Request, campaign: str | None, *, pilot: bool = False) 
         return visit.go("/campaigns" if campaign is None else f"/campaigns/{campaign}")
 
 
-async def _done(visit: Visit, typed: Mapping[str, str], kept: KeptForm, action: str, here: str) -> Response:
+async def _done(visit: PageRequest, typed: Mapping[str, str], kept: KeptForm, action: str, here: str) -> Response:
     """What a button says, once what was typed is kept."""
     service, (what, _, language) = visit.app.service, action.partition(":")
     if what == "language" and language in languages():
@@ -204,7 +203,7 @@ async def _done(visit: Visit, typed: Mapping[str, str], kept: KeptForm, action: 
 
 
 async def _keep(
-    visit: Visit, form: Form, typed: Mapping[str, str], campaign: str | None, *, seen: datetime | None = None
+    visit: PageRequest, form: Form, typed: Mapping[str, str], campaign: str | None, *, seen: datetime | None = None
 ) -> KeptForm:
     given = form.text("form")
     return await visit.app.run(
@@ -218,7 +217,7 @@ async def _keep(
     )
 
 
-async def _with_pilot(visit: Visit, form: Form, typed: Mapping[str, str]) -> tuple[dict[str, str], str]:
+async def _with_pilot(visit: PageRequest, form: Form, typed: Mapping[str, str]) -> tuple[dict[str, str], str]:
     """What was typed, with the prior that a pilot speaks for; or the name of what is wrong with its file."""
     try:
         fitted = await visit.app.compute(visit.who, fitted_pilot, form.file)
@@ -228,7 +227,7 @@ async def _with_pilot(visit: Visit, form: Form, typed: Mapping[str, str]) -> tup
     return {**typed, "prices": "pilot", "pilot": fitted.prior, "pilot_people": str(fitted.people)}, ""
 
 
-def _seen(visit: Visit, text: str) -> datetime:
+def _seen(visit: PageRequest, text: str) -> datetime:
     """When the page was shown on which something was typed; now, if it does not say so."""
     try:
         found = datetime.fromisoformat(text)
@@ -237,14 +236,14 @@ def _seen(visit: Visit, text: str) -> datetime:
     return found if found.tzinfo is not None else visit.app.service.clock()
 
 
-def _least(visit: Visit) -> int:
+def _least(visit: PageRequest) -> int:
     return visit.app.service.installation.least_people
 
 
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
-async def _page(visit: Visit, sheet: Sheet) -> Response:
+async def _page(visit: PageRequest, sheet: Sheet) -> Response:
     asked, typed = visit.request.query_params, {**dict.fromkeys(EMPTY, ""), **sheet.fields}
     now = visit.app.service.clock()
     given = filled(typed, visit.write, least=_least(visit), now=now) if asked.get("check") == "yes" else Filled()
@@ -277,7 +276,7 @@ def _part(typed: Mapping[str, str], letter: str, place: int, parts: tuple[str, .
     return {"at": f"{letter}-{place}", **{part: typed.get(f"{letter}-{place}-{part}", "") for part in parts}}
 
 
-def _pilot_problem(visit: Visit) -> dict[str, str]:
+def _pilot_problem(visit: PageRequest) -> dict[str, str]:
     """What was wrong with a pilot's file, which was not kept."""
     asked = visit.request.query_params
     name = f"form.{asked.get('pilot', '')}"
@@ -287,10 +286,10 @@ def _pilot_problem(visit: Visit) -> dict[str, str]:
     return {"pilot_file": visit.texts.coded(name, **numbers)}
 
 
-def _price_chart(visit: Visit, typed: Mapping[str, str]) -> Any:
+def _price_chart(visit: PageRequest, typed: Mapping[str, str]) -> Any:
     try:
         low, high = (float(visit.write.read(typed[name])) for name in ("price_low", "price_high"))
-    except Unreadable:
+    except FormError:
         low, high = 0.5, 5.0
     if not 0.0 < low < high:
         low, high = 0.5, 5.0
@@ -299,7 +298,7 @@ def _price_chart(visit: Visit, typed: Mapping[str, str]) -> Any:
     return pictures.price_chart(visit.texts, visit.write, low, high, currency=currency, decimals=decimals)
 
 
-async def _forecast(visit: Visit, typed: Mapping[str, str], *, wanted: Any = lambda: True) -> Forecast:
+async def _forecast(visit: PageRequest, typed: Mapping[str, str], *, wanted: Any = lambda: True) -> Forecast:
     """The forecast in words, or why there is none; texts that people will read need not be there yet."""
     given = filled(_named(typed), visit.write, least=_least(visit))
     if given.settings is None:

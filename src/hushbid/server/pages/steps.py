@@ -14,18 +14,18 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
-from hushbid.server.api.schemas import answer
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.text import LONGEST_TITLE
-from hushbid.server.domain.views import CampaignView, JobView, Principal
-from hushbid.server.pages import aside, pictures
+from hushbid.server.http.schemas import answer
+from hushbid.server.model.checks import LONGEST_TITLE
+from hushbid.server.model.states import CampaignState
+from hushbid.server.model.views import CampaignView, JobView, Principal
+from hushbid.server.pages import pictures
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.forecast_words import half_width_words
 from hushbid.server.pages.form_prices import prior_typed
-from hushbid.server.pages.numbers import Unreadable
+from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, require_id, staff
 from hushbid.server.pages.settings_form import as_typed
 from hushbid.server.pages.settings_form import told as settings_told
-from hushbid.server.pages.visit import Form, Visit, analyst, require_id, staff
+from hushbid.server.pages.wording import FormError
 from hushbid.server.service import Service
 from hushbid.server.service.ending import LONGEST_REASON
 
@@ -115,11 +115,11 @@ async def pulse(request: Request, campaign: str) -> Response:
     )
 
 
-def _campaign(service: Service, visit: Visit, campaign: str) -> tuple[CampaignView, tuple[JobView, ...]]:
+def _campaign(service: Service, visit: PageRequest, campaign: str) -> tuple[CampaignView, tuple[JobView, ...]]:
     return service.campaign(visit.who, campaign), service.jobs(visit.who, campaign)
 
 
-def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> dict[str, Any]:
+def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]) -> dict[str, Any]:
     settings, job = view.settings, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
     steps = _OFFERED.get(view.state, ())
@@ -158,14 +158,14 @@ def _foremost(view: CampaignView) -> str:
     return next(iter(_OFFERED.get(view.state, ("close-bidding",))))
 
 
-def _refusal(visit: Visit, view: CampaignView, job: JobView | None) -> str | None:
+def _refusal(visit: PageRequest, view: CampaignView, job: JobView | None) -> str | None:
     """Why a draft was not opened, in the page's language; None if that is not due to a setting."""
     if job is None or (job.kind, job.state) != ("opening", "failed") or job.field is None:
         return None
     return _why_not(visit, view, job.field)
 
 
-def _progress(visit: Visit, job: JobView | None) -> str:
+def _progress(visit: PageRequest, job: JobView | None) -> str:
     if job is None or job.state != "running":
         return ""
     share = visit.write.percent(job.done / job.total) if job.total else ""
@@ -205,7 +205,7 @@ async def copy(request: Request, campaign: str) -> Response:
         asked = visit.once(form, "page copy", found, title, encode=lambda view: str(view.id).encode())
         made, _ = await visit.app.run(service.copy.once, asked, visit.who, found, title)
         return visit.go(f"/campaigns/{made.decode()}")
-    except Unreadable:
+    except FormError:
         told = "again"
     except Conflict as refused:
         told = "minimum_people" if refused.field == "minimum_people" else "again"
@@ -224,7 +224,7 @@ async def ask(request: Request, campaign: str, step: str) -> Response:
 async def ask_again(request: Request, campaign: str, step: str, kept: str) -> Response:
     """Ask again, and say why a step was refused."""
     visit = await analyst(request)
-    return await _asking(visit, require_id(campaign), step, aside.kept(visit, kept) or {})
+    return await _asking(visit, require_id(campaign), step, kept_aside(visit, kept) or {})
 
 
 @router.post("/campaigns/{campaign}/steps/{step}")
@@ -241,14 +241,14 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     except (ServerFailed, NotFound):
         raise
     except HushbidError as refused:
-        name = aside.keep(visit, refused=refused.field or "", reason=form.text("reason")[:10_000])
+        name = keep_aside(visit, refused=refused.field or "", reason=form.text("reason")[:10_000])
         return visit.go(f"/campaigns/{found}/steps/{step}/{name}")
     if step == "discard":
         return visit.go("/campaigns")
     return visit.go(f"/campaigns/{found}")
 
 
-async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, Any]) -> Response:
+async def _asking(visit: PageRequest, campaign: str, step: str, before: Mapping[str, Any]) -> Response:
     if step not in STEPS:
         raise HTTPException(404)
     service, refused = visit.app.service, before.get("refused")
@@ -279,7 +279,7 @@ async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, A
     )
 
 
-def _why_not(visit: Visit, view: CampaignView, field: str) -> str:
+def _why_not(visit: PageRequest, view: CampaignView, field: str) -> str:
     """Why a step was refused, in the page's language: by what is wrong, since the service says it in English."""
     name = field.partition("[")[0]
     if not name:

@@ -13,11 +13,11 @@ from typing import Any
 from sqlalchemy import Connection
 
 from hushbid.errors import Conflict, InputError, NotFound
-from hushbid.server.domain import rules
-from hushbid.server.domain.forms import MOST_FORMS, KeptForm, is_form_id
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.views import CampaignView, Principal
+from hushbid.server.model import rules
+from hushbid.server.model.forms import MOST_FORMS, KeptForm, is_form_id
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.states import CampaignState
+from hushbid.server.model.views import CampaignView, Principal
 from hushbid.server.service import drafts
 from hushbid.server.store import campaigns, forms
 from hushbid.server.store.database import Transaction

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, Text, and_, bindparam, delete, insert, o
 from hushbid.common.documents import canonical, parsed
 from hushbid.errors import Conflict, NotFound
 from hushbid.record import Record
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.states import CampaignState
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.states import CampaignState
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import (
     campaigns,

@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, select, update
 
-from hushbid.server.domain.forms import KeptForm
+from hushbid.server.model.forms import KeptForm
 from hushbid.server.store.schema import forms, plain_text, plain_values
 
 _C = forms.c

@@ -32,8 +32,8 @@ from sqlalchemy import (
 )
 
 from hushbid.common.documents import canonical, parsed
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.states import CampaignState, ParticipantState
 
 TOKEN_BYTES = 32
 metadata = MetaData(
