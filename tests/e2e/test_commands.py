@@ -351,7 +351,6 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
         "need BIDS",
     ),
     "fit-prior: too few people": (["fit-prior", "-"], "at least 10 people"),
-    "completion: an unknown shell": (["completion", "tcsh"], "'tcsh' is not one of"),
     "demo: nobody": (["demo", "--people", "1"], "1 is not in the range"),
     "run: no file": (["run", "none.toml"], "none.toml does not exist"),
 }

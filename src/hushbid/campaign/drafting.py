@@ -14,7 +14,7 @@ from typing import Any
 from pydantic.fields import FieldInfo
 
 from hushbid.campaign.reading import Stated
-from hushbid.campaign.spec import CampaignSpec, Table, about, help_of, table_of
+from hushbid.campaign.spec import CampaignSpec, Table, about, choices_of, help_of, table_of
 from hushbid.campaign.terms import campaign_of
 from hushbid.common.staging import STREAM
 from hushbid.errors import InputError
@@ -71,7 +71,7 @@ def _field(name: str, info: FieldInfo, value: Any) -> Iterator[str]:
     yield from textwrap.wrap(help_of(info), width=_WIDTH, initial_indent="# ", subsequent_indent="# ")
     example = about(info).example
     if example is None:
-        example = info.default
+        example = choices_of(info)[0] if info.is_required() else info.default
     yield f"# {name} = {toml_value(example)}" if value is None else f"{name} = {toml_value(value)}"
 
 

@@ -39,6 +39,7 @@ _KEY = re.compile(r"^\s*([A-Za-z0-9_\-\"'. ]+?)\s*=")
 _WANTED = ("shares", "contrast", "each")
 _ONE_WANTED = "exactly one of shares, contrast and each"
 _LAST = 10**9
+_VERBS = ("must ", "is ", "cannot ", "lets ")
 
 Spec = TypeVar("Spec", bound=CampaignSpec)
 
@@ -139,13 +140,24 @@ class Problems:
         """Keep a problem of a field; the sentence goes on after the field's name."""
         order, place = self._stated.place_of(name)
         told = f"{name}: {sentence}"
+        if not self._stated.source:
+            sentence = self._in_options(sentence)
         if place.startswith("-"):
-            told = f"{place} {sentence}"
+            told = f"{place} {sentence}" if sentence.startswith(_VERBS) else f"{place}: {sentence}"
         elif place:
             told = f"{place}, {told}"
         elif not self._stated.source:
             told = f"The {name} {sentence}"
         self._found.append((order, name, told))
+
+    def _in_options(self, sentence: str) -> str:
+        """Call fields by their options, as far as their names cannot be mistaken for words."""
+        for name, option in self._stated.options.items():
+            table, _, key = name.rpartition(".")
+            known = rf"(?:{table}\.)?{key}" if "_" in key else re.escape(name)
+            if "." in name:
+                sentence = re.sub(rf"(?<![\w.-]){known}\b", option, sentence)
+        return sentence
 
     def called(self, name: str) -> str:
         """Return what a field is called where there is no file: by its option."""
@@ -376,7 +388,7 @@ def _contradictions(values: Mapping[str, Any], spec: CampaignSpec, problems: Pro
         try:
             currency_of(spec)
         except InputError as problem:
-            yield "money.currency", str(problem)
+            yield "money.currency", str(problem).removeprefix("currency ")
     market = getattr(spec, "market", None)
     if market is None:
         return

@@ -211,7 +211,7 @@ def campaign_of(stated: Stated, *, bids: Any = None, data: Any = None, planned: 
         terms = market_terms(spec, currency)
         if prior is not None and not problems.at("strata"):
             _check_terms(spec, terms, prior, problems, planned=planned)
-    where = _bids(spec, stated, bids, problems, grouped=prior is not None and prior.is_grouped)
+    where = _bids(spec, stated, bids, problems, grouped=prior is not None and prior.is_grouped and not planned)
     source = _data(spec, stated, bids if data is None else data, where, problems)
     if bids is None and where.file == STREAM and source is not None and source.file == STREAM:
         problems.add("data.file", "cannot be standard input as well as bids.file.")

@@ -12,7 +12,7 @@ In reading order:
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
 - `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done beside it
-- `demo`, `completion`: a campaign on people who do not exist, a shell's completions
+- `demo`: a campaign on people who do not exist
 
 Exit status: see `exit_codes`, the one table for all commands. What is refused is said in one sentence, without a
 traceback (``--debug`` shows it).
@@ -56,7 +56,6 @@ COMMANDS = {
     "keys": "Make, list and replace the keys with which a server signs.",
     "bots": "Let people who do not exist play a campaign on a server.",
     "demo": "Run a complete campaign on people who do not exist.",
-    "completion": "Print the completions for a shell.",
 }
 DEBUG = "hushbid.debug"
 BY_FILES = "hushbid.by_files"

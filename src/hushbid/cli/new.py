@@ -11,7 +11,7 @@ import click
 from hushbid.cli import BY_FILES
 from hushbid.cli.common import OneFile, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import COLUMNS, MARKET, Options, campaign_options, prior_form, value_of
+from hushbid.cli.options import COLUMNS, MARKET, USUAL_BIDS, Options, campaign_options, prior_form, value_of
 from hushbid.errors import InputError
 
 _CENTRAL_ONLY = ("budget", "hard_budget")
@@ -50,9 +50,12 @@ def command(
     refuse_output(out, force=force)
     if sys.stdin.isatty() and not ("market.prior" in options.given and _states_goal(options)):
         options = _asked(options, out)
+    from hushbid.campaign.terms import campaign_of
+
     stated = options.stated()
+    campaign_of(stated, bids={})  # what is wrong is said of options first
     values: dict[str, Any] = {"title": out.stem, "question": _usual_question(options), **stated.values}
-    values["bids"] = {"file": "bids.csv", **values.get("bids", {})}
+    values["bids"] = {"file": USUAL_BIDS, **values.get("bids", {})}
     values |= _strata(options, strata_column, shares)
     prior = values["market"].get("prior", "")
     files = [one["file"] for one in (prior, *_values(prior)) if isinstance(one, Mapping) and "file" in one]
@@ -145,7 +148,7 @@ def _asked(options: Options, out: Path) -> Options:
     """Return the options with what was answered on the terminal; what was given as an option is not asked for."""
     from hushbid.campaign.reading import field_problem
 
-    usual = {"title": out.stem, "question": _usual_question(options), "market.bounds": "0,1", "bids.file": "bids.csv"}
+    usual = {"title": out.stem, "question": _usual_question(options), "market.bounds": "0,1", "bids.file": USUAL_BIDS}
     usual |= {"market.setting": "central", "unit": "", "money.currency": "", "data.file": ""}
     of_questions = ("market.bounds", "unit") if "questions" in options.tables else ()
     for name, question in _ASKED.items():

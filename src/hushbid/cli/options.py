@@ -42,6 +42,9 @@ _BY_GROUP = " By group: --prior young=uniform:1,2 --prior old=uniform:2,3."
 _WITHOUT_FILE: dict[str, Any] = {"setting": "central", "bounds": [0, 1]}
 """What holds where no file says who adds the noise and where the data lie."""
 
+USUAL_BIDS = "bids.csv"
+"""Where bids are expected unless it is said otherwise."""
+
 
 def option_of(name: str) -> str:
     """Return the option of a field: ``--budget`` of ``market.budget``, ``--id-column`` of ``bids.id``."""
@@ -180,6 +183,8 @@ def _option(name: str) -> Callable[..., Any]:
     told, choices = help_of(info), choices_of(info)
     if info.default is False:
         return click.option(spelling, key, is_flag=True, help=told)
+    if name == "bids.file":
+        return click.option(spelling, key, metavar="FILE", help=f"{told}  [default: {USUAL_BIDS}]")
     usual = _WITHOUT_FILE.get(name.rpartition(".")[2], info.default) if name.startswith("market.") else info.default
     shown = "" if usual is None or (info.is_required() and usual is info.default) else f"  [default: {_shown(usual)}]"
     if name == "market.prior":
@@ -193,7 +198,7 @@ def _option(name: str) -> Callable[..., Any]:
     return click.option(spelling, key, type=_Value(name), metavar=metavar, help=f"{told}{shown}")
 
 
-_SAID = ("one of the four", "none", "required without questions")
+_SAID = ("one of the four", "none", "required", "required without questions")
 
 
 def _shown(value: Any) -> str:
