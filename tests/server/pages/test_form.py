@@ -13,7 +13,6 @@ from hushbid.priors import Exponential, LogNormal, Uniform
 from hushbid.priors.fitting import fit_priors
 from hushbid.questions import MOST_QUESTIONS, Choice, Number, YesNo
 from hushbid.server.model.consent import Consent
-from hushbid.server.model.forms import MOST_FORMS
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.pages import settings_form
 from hushbid.server.pages.codes import CODES
@@ -327,7 +326,6 @@ def test_the_how_to_names_the_numbers_of_the_form() -> None:
     assert " is {:g}, {:g}, {:g} or a number of yours".format(*RELATIONS.values()) in page
     assert f"even odds become at most {EN.sure(1.0)}".replace("\u00a0", " ") in page
     assert f"up to {MOST_BYTES >> 20} MB" in page
-    assert f"(up to {MOST_FORMS};" in page
 
 
 def test_a_question_too_many_erases_none() -> None:

@@ -154,7 +154,7 @@ def report_page(service: Service, who: Principal, campaign: str, language: str =
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
     view, account = service.campaign(who, campaign), service.account(who, campaign)
-    settings, units, people = view.settings, 10**view.settings.decimals, view.people
+    settings, units, people = view.whole, 10**view.whole.decimals, view.people
     # who withdrew after the decision is in the record, as are all others whose bids counted
     counted = (people.get(state, 0) for state in ("not_bought", "promised", "delivered", "dropped"))
     left = int(record.outcome.bids.size) - sum(counted)

@@ -10,7 +10,6 @@ In reading order:
 `belief`    what an analyst believes about costs
 `asked`     the questions of a campaign that asks more than one number, and answers to them
 `strata`    which combination of the means of public strata is wanted
-`forms`     what an analyst has typed into a draft's form
 `consent`   what people are told before they agree, beside what the server promises
 `payout`    where a person is to be paid, and under which reference
 `settings`  everything that is fixed about a campaign before anybody bids

@@ -1,31 +1,36 @@
 """Drafting a campaign: a form that is kept as it is typed, whatever it says, and a forecast in words.
 
-Whatever is sent is kept first (`hushbid.server.service.forms`), then the browser is sent to a page that shows it: so
-Back, Reload and a change of language never lose anything and never send anything again. ``check=yes`` in a page's
-address shows what is wrong, field by field; ``look=yes`` shows the forecast.
+A draft is what was typed. Whatever is sent is kept first (`hushbid.server.service.drafts`), then the browser is sent to
+a page that shows it: so Back, Reload and a change of language never lose anything and never send anything again.
+``check=yes`` in a page's address shows what is wrong, field by field; ``look=yes`` shows the forecast. The page of a
+new draft gives it its name, so a form that arrives twice makes one draft.
+
+A form that is sent after the session has ended is carried through the log-in. Only what came from a page of ours is
+carried (browsers say so), and nothing is stored before the log-in: until then it stands in the log-in form.
 """
 
+import json
 import secrets
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from starlette.datastructures import UploadFile
 from starlette.exceptions import HTTPException
 
-from hushbid.errors import Conflict, HushbidError, ServerFailed
+from hushbid.errors import Conflict, HushbidError
 from hushbid.server.http.schemas import answer
-from hushbid.server.model.forms import KeptForm, is_form_id
 from hushbid.server.model.views import CampaignView
 from hushbid.server.pages import pictures
-from hushbid.server.pages.carrying import log_in_with
 from hushbid.server.pages.forecast_words import Forecast, forecast_words
 from hushbid.server.pages.form_goal import OWN, PRIVACY, RELATIONS
 from hushbid.server.pages.form_options import unavailable
 from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
 from hushbid.server.pages.form_questions import KINDS, PARTS, pressed, question_count, stratum_count
-from hushbid.server.pages.request import Form, LogInFirst, PageRequest, analyst, require_id
+from hushbid.server.pages.request import Form, LogInFirst, PageRequest, analyst, require_id, stranger
 from hushbid.server.pages.settings_form import (
     EMPTY,
     Filled,
@@ -43,25 +48,8 @@ _OPEN = {  # the folded parts of the form, and which fields are in each
     "experts": ("currency", "decimals", "retention_days", "spending_limit"),
     "told": ("consent_", "observer", "statement"),
 }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sheet:
-    """One form, wherever it is: new, or about a draft."""
-
-    id: str
-    fields: Mapping[str, str]
-    """As they are typed in the page's language."""
-
-    view: CampaignView | None
-    """The draft that it is about."""
-
-    kept: KeptForm | None = None
-
-    @property
-    def here(self) -> str:
-        """Where it can be seen."""
-        return f"/campaigns/new/{self.id}" if self.view is None else f"/campaigns/{self.view.id}/edit"
+_MOST_FIELDS = 2_000
+_LONGEST_CARRIED = 500_000
 
 
 # -- seen --------------------------------------------------------------------------------------------------------------
@@ -71,80 +59,53 @@ class Sheet:
 async def new(request: Request) -> Response:
     """An empty form, with values that are a fair beginning."""
     visit = await analyst(request)
-    return await _page(visit, Sheet(id=_new_id(), fields=first_form(visit.write), view=None))
-
-
-@router.get("/campaigns/new/{form}")
-async def go_on(request: Request, form: str) -> Response:
-    """A form that was begun."""
-    visit = await analyst(request)
-    if not is_form_id(form):
-        raise HTTPException(404)
-    kept = await visit.app.run(visit.app.service.form, visit.who, form)
-    if kept is not None and kept.campaign is not None:
-        return visit.go(f"/campaigns/{kept.campaign}/edit")
-    if kept is None or kept.fields is None:
-        return visit.go("/campaigns/new")
-    return await _page(visit, Sheet(id=form, fields=_shown(visit, kept), view=None, kept=kept))
+    return await _page(visit, f"c{secrets.token_hex(10)}", first_form(visit.write))
 
 
 @router.get("/campaigns/{campaign}/edit")
 async def edit(request: Request, campaign: str) -> Response:
-    """The form with a draft's settings, or with what was typed since they were saved."""
+    """The form of a draft, as it was typed or as its settings would be."""
     visit = await analyst(request)
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
     if view.state.value != "draft":
         return visit.go(f"/campaigns/{found}")
-    kept = await visit.app.run(service.form_about, visit.who, found)
-    if kept is not None:
-        return await _page(visit, Sheet(id=kept.id, fields=_shown(visit, kept), view=view, kept=kept))
-    people = sum(view.people.values()) or view.planned_people or EMPTY["people"]
-    typed = {**as_typed(view.settings, visit.write), "people": str(people)}
-    return await _page(visit, Sheet(id=_new_id(), fields=typed, view=view))
-
-
-def _shown(visit: PageRequest, kept: KeptForm) -> dict[str, str]:
-    """What was typed, in the page's language."""
-    return in_language(kept.fields or {}, kept.language, visit.write)
-
-
-def _new_id() -> str:
-    return f"f{secrets.token_hex(10)}"
+    typed = await visit.app.run(service.typed_draft, visit.who, found)
+    fields = (
+        {**as_typed(view.whole, visit.write), "people": EMPTY["people"]}
+        if typed is None
+        else in_language(typed.fields, typed.language, visit.write)
+    )
+    if view.people:
+        fields["people"] = str(sum(view.people.values()))
+    return await _page(visit, found, fields, view=view, kept=None if typed is None else typed.at)
 
 
 # -- sent --------------------------------------------------------------------------------------------------------------
 
 
-@router.post("/campaigns/new")
-async def create(request: Request) -> Response:
-    """Keep a form, and do what its button says."""
-    return await _sent(request, None)
-
-
 @router.post("/campaigns/{campaign}/edit")
 async def change(request: Request, campaign: str) -> Response:
-    """Keep a form about a draft, and do what its button says."""
+    """Keep a form, and do what its button says."""
     return await _sent(request, require_id(campaign))
 
 
 @router.post("/campaigns/{campaign}/pilot")
 async def take_pilot(request: Request, campaign: str) -> Response:
-    """Fit a prior to the pilot that came with a form; "new" stands for a form that is about no draft."""
-    return await _sent(request, None if campaign == "new" else require_id(campaign), pilot=True)
+    """Fit a prior to the pilot that came with a form."""
+    return await _sent(request, require_id(campaign), pilot=True)
 
 
 @router.post("/campaigns/{campaign}/keep")
 async def keep(request: Request, campaign: str) -> Response:
     """Keep what was typed so far, for the page's script."""
-    visit = await analyst(request)
+    visit, found = await analyst(request), require_id(campaign)
     form = await visit.form()
     try:
-        about = None if campaign == "new" else require_id(campaign)
-        kept = await _keep(visit, form, typed_fields(form.all()), about, seen=_seen(visit, form.text("seen")))
+        await _keep(visit, found, typed_fields(form.all()), seen=_seen(visit, form.text("seen")))
     except Conflict:  # it has opened meanwhile
         return answer({"kept": None})
-    return answer({"kept": visit.write.moment(kept.changed_at), "here": f"/campaigns/new/{kept.id}"})
+    return answer({"kept": visit.write.moment(visit.app.service.clock()), "here": f"/campaigns/{found}/edit"})
 
 
 @router.post("/campaigns/preview")
@@ -158,63 +119,41 @@ async def live_preview(request: Request) -> Response:
     return answer(asdict(found))
 
 
-async def _sent(request: Request, campaign: str | None, *, pilot: bool = False) -> Response:
+async def _sent(request: Request, campaign: str, *, pilot: bool = False) -> Response:
     try:
         visit = await analyst(request)
     except LogInFirst:
-        return await log_in_with(request, campaign)
+        return await _log_in_with(request, campaign)
     form = await visit.form()
     typed, action = typed_fields(form.all()), form.text("action")
-    changed = pressed(typed, action)
+    changed, here, query = pressed(typed, action), f"/campaigns/{campaign}/edit", ""
     if changed is not None:
         typed = changed[0]
-    query = ""
     if pilot:
         typed, query = await _with_pilot(visit, form, typed)
     try:
-        kept = await _keep(visit, form, typed, campaign)
-        here = f"/campaigns/new/{kept.id}" if kept.campaign is None else f"/campaigns/{kept.campaign}/edit"
-        if changed is not None:
-            return visit.go(f"{here}#{changed[1]}")
-        if pilot:
-            return visit.go(f"{here}{query}#prices")
-        return await _done(visit, typed, kept, action, here)
-    except ServerFailed:
-        raise
+        complete = await _keep(visit, campaign, typed)
     except Conflict:  # it is no draft any more: its page says so
-        return visit.go("/campaigns" if campaign is None else f"/campaigns/{campaign}")
-
-
-async def _done(visit: PageRequest, typed: Mapping[str, str], kept: KeptForm, action: str, here: str) -> Response:
-    """What a button says, once what was typed is kept."""
-    service, (what, _, language) = visit.app.service, action.partition(":")
+        return visit.go(f"/campaigns/{campaign}")
+    what, _, language = action.partition(":")
+    if changed is not None:
+        return visit.go(f"{here}#{changed[1]}")
+    if pilot:
+        return visit.go(f"{here}{query}#prices")
     if what == "language" and language in languages():
         return visit.go(f"{here}?lang={language}")
-    if what == "forget":
-        await visit.app.run(service.forget_form, visit.who, kept.id)
-        return visit.go("/campaigns" if kept.campaign is None else f"/campaigns/{kept.campaign}")
     if what != "save":
         return visit.go(f"{here}?look=yes#preview")
-    given = filled(typed, visit.write, least=_least(visit), now=service.clock())
-    if given.settings is None:
-        return visit.go(f"{here}?check=yes#problems")
-    view = await visit.app.run(service.save_form, visit.who, kept.id, given.settings, people=given.people)
-    return visit.go(f"/campaigns/{view.id}")
+    return visit.go(f"/campaigns/{campaign}" if complete else f"{here}?check=yes#problems")
 
 
-async def _keep(
-    visit: PageRequest, form: Form, typed: Mapping[str, str], campaign: str | None, *, seen: datetime | None = None
-) -> KeptForm:
-    given = form.text("form")
-    return await visit.app.run(
-        visit.app.service.keep_form,
-        visit.who,
-        given if is_form_id(given) else _new_id(),
-        typed,
-        language=visit.texts.language,
-        campaign_id=campaign,
-        seen=seen,
-    )
+async def _keep(visit: PageRequest, campaign: str, typed: Mapping[str, str], *, seen: datetime | None = None) -> bool:
+    """Keep what was typed; whether it is a complete draft."""
+    service, language = visit.app.service, visit.texts.language
+    settings = filled(typed, visit.write, least=_least(visit), now=service.clock()).settings
+    keep = partial(service.keep_draft, visit.who, campaign, typed, language=language, settings=settings, seen=seen)
+    await visit.app.run(keep)
+    return settings is not None
 
 
 async def _with_pilot(visit: PageRequest, form: Form, typed: Mapping[str, str]) -> tuple[dict[str, str], str]:
@@ -240,20 +179,55 @@ def _least(visit: PageRequest) -> int:
     return visit.app.service.installation.least_people
 
 
+# -- carried through a log-in ------------------------------------------------------------------------------------------
+
+
+async def _log_in_with(request: Request, campaign: str) -> Response:
+    """The page to log in at, with the form that was sent in it; refused as ever if it may not have been our page's."""
+    if request.headers.get("sec-fetch-site") != "same-origin":
+        raise LogInFirst
+    visit = stranger(request)
+    async with request.form(max_files=1, max_fields=_MOST_FIELDS) as content:
+        sent = {name: value for name, value in content.items() if not isinstance(value, UploadFile)}
+    text = json.dumps({"campaign": campaign, "fields": typed_fields(sent)})
+    told = visit.texts("Your session had ended. Log in again on this page: what you typed comes with you.")
+    return visit.page("staff/login.html", here="/login", problem=told, name="", next="", carried=text)
+
+
+async def taken_up(visit: PageRequest, text: str) -> str | None:
+    """Keep the form that was carried through a log-in; where it can be seen, None if there is nothing to keep."""
+    try:
+        found = json.loads(text[:_LONGEST_CARRIED])
+        campaign = require_id(str(found["campaign"]))
+        fields = typed_fields({str(name): str(value) for name, value in found["fields"].items()})
+        await _keep(visit, campaign, fields)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError, HTTPException, HushbidError):
+        return None  # nothing was carried; or the draft has opened meanwhile, or who logged in is no analyst
+    return f"/campaigns/{campaign}/edit"
+
+
 # -- the page ----------------------------------------------------------------------------------------------------------
 
 
-async def _page(visit: PageRequest, sheet: Sheet) -> Response:
-    asked, typed = visit.request.query_params, {**dict.fromkeys(EMPTY, ""), **sheet.fields}
+async def _page(
+    visit: PageRequest,
+    campaign: str,
+    fields: Mapping[str, str],
+    *,
+    view: CampaignView | None = None,
+    kept: datetime | None = None,
+) -> Response:
+    asked, typed = visit.request.query_params, {**dict.fromkeys(EMPTY, ""), **fields}
     now = visit.app.service.clock()
     given = filled(typed, visit.write, least=_least(visit), now=now) if asked.get("check") == "yes" else Filled()
     forecast = await _forecast(visit, typed) if asked.get("look") == "yes" else None
     problems = {**given.problems, **_pilot_problem(visit)}
     return visit.page(
         "staff/draft.html",
-        here=sheet.here,
-        sheet=sheet,
-        view=sheet.view,
+        here=f"/campaigns/{campaign}/edit",
+        campaign=campaign,
+        view=view,
+        kept=kept,
         typed=typed,
         questions=[_part(typed, "q", place, PARTS) for place in range(question_count(typed))],
         strata=[_part(typed, "s", place, ("name", "weight")) for place in range(stratum_count(typed))],
@@ -266,7 +240,7 @@ async def _page(visit: PageRequest, sheet: Sheet) -> Response:
         open={part: any(name.startswith(fields) for name in problems) for part, fields in _OPEN.items()},
         forecast=forecast,
         chart=_price_chart(visit, typed),
-        seen=visit.app.service.clock().isoformat(),
+        seen=now.isoformat(),
         tab="campaigns",
     )
 
