@@ -101,7 +101,6 @@ def test_an_engine_decides_as_memory_does(engine: str, tmp_path: Path) -> None:
         ('"region"', '"land"', "strata.column: "),
         ("max_correlation", "population = 100\nmax_correlation", "market.population: must stand in the table [strata]"),
         ("shares =", "population = { north = 0 }\nshares =", "strata.population: must be a whole number of people"),
-        ("budget = 30", "hard_budget = 30", "a hard budget cannot be the goal with strata"),
     ],
 )
 def test_what_is_wrong_with_strata_is_told_at_its_field(old: str, new: str, told: str, tmp_path: Path) -> None:

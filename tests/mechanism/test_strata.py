@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from hushbid import Accuracy, Budget, Empirical, Grouped, HardBudget, LogNormal, Market, Price, Uniform
+from hushbid import Accuracy, Budget, Empirical, Grouped, LogNormal, Market, Price, Uniform
 from hushbid.audit import IncentiveReport, audits_of
 from hushbid.errors import DivergentPayment, HushbidError, InputError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism import Outcome
@@ -393,7 +393,6 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
     ({"contrast": {"a": 1, "b": 1, "c": 1}}, "strata", "nobody is in 'c'"),
     ({"strata": "aba"}, "strata", "one label per person, got str"),
     ({"strata": ["a", "", "b"]}, "strata", "row 1 is not"),
-    ({"goal": HardBudget(5)}, "goal", "a hard budget cannot be the goal with strata"),
     ({"user_weight": 1.0, "variance": 1.0}, "user_weight", "must be 0 with strata"),
     ({"max_correlation": 0.1, "population": 20}, "population", "in each stratum, 'a', 'b'"),
     ({"max_correlation": 0.1, "population": {"a": 3, "b": 3}}, "population", "'b' has 4 people"),

@@ -122,7 +122,6 @@ def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
         ({"goal": "cost", "buyer_weight": "0"}, "buyer_weight"),
         ({"budget": "1.005"}, "budget"),
         ({"budget": "-3"}, "budget"),
-        ({"setting": "local", "never_exceed": "yes"}, "budget"),
         ({"relation": "own", "max_correlation": "1.5"}, "max_correlation"),
         ({"privacy": "own", "max_privacy_loss": "0"}, "max_privacy_loss"),
         ({"price_low": "6"}, "price_high"),
@@ -211,9 +210,9 @@ def test_only_the_number_of_the_chosen_goal_is_meant() -> None:
     ("typed", "greyed"),
     [
         ({}, set()),
-        ({"strata": "2"}, {"never_exceed"}),
-        ({"setting": "local"}, {"never_exceed", "limits"}),
-        ({"setting": "local", "q-0-kind": "yes_no"}, {"never_exceed", "limits", "relation"}),
+        ({"strata": "2"}, set()),
+        ({"setting": "local"}, {"limits"}),
+        ({"setting": "local", "q-0-kind": "yes_no"}, {"limits", "relation"}),
     ],
     ids=["central", "strata", "local", "yes or no"],
 )
