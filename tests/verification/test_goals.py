@@ -99,7 +99,7 @@ def test_no_goal_is_verified_by_what_decided_it(monkeypatch: pytest.MonkeyPatch)
         "hushbid.mechanism.shared_menu.SharedMenu.of",
         "hushbid.mechanism.shared_menu.menu_level",
         "hushbid.mechanism.shared_menu.menu_rents",
-        "hushbid.allocation.uncapped.uncapped_purchase",
+        "hushbid.allocation.central.uncapped_purchase",
         "hushbid.allocation.pieces.best_point",
         "hushbid.allocation.rule.AllocationRule",
     ):
