@@ -213,7 +213,7 @@ def said(stated: CampaignSettings, texts: Texts) -> tuple[Passage, ...]:
 
     now = datetime(2026, 3, 1, tzinfo=UTC)
     empty: dict[str, Any] = dict.fromkeys(Campaign.__dataclass_fields__) | {"id": "c1", "created_at": now}
-    campaign = Campaign(**{**empty, "state": CampaignState.BIDDING, "settings": stated, "opened_at": now})
+    campaign = Campaign(**{**empty, "state": CampaignState.BIDDING, "stated": stated, "opened_at": now})
     nothing: dict[str, Any] = dict.fromkeys(Participant.__dataclass_fields__) | {"id": new_id("p"), "paid": 0}
     lists = {"renewed": (), "own_links": (), "own_links_used": ()}
     stratum = None if stated.strata is None else stated.strata.names[0]

@@ -13,10 +13,9 @@ from hushbid.common.tables import table_writer
 from hushbid.errors import NotFound
 from hushbid.receipts.log import to_lines
 from hushbid.record import Record
-from hushbid.server.http.auth import ApiRoute, caller_of
+from hushbid.server.http.auth import ApiRoute, app_of, caller_of
 from hushbid.server.http.routes import CampaignId, Handler, Language, api_route
 from hushbid.server.http.schemas import Health, answer
-from hushbid.server.http.state import app_of
 from hushbid.server.model.payment_views import Awaited, AwaitedRow, PaymentFile
 from hushbid.server.model.views import Principal
 from hushbid.server.service import Service
@@ -154,7 +153,7 @@ def report_page(service: Service, who: Principal, campaign: str, language: str =
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
     view, account = service.campaign(who, campaign), service.account(who, campaign)
-    settings, units, people = view.settings, 10**view.settings.decimals, view.people
+    settings, units, people = view.whole, 10**view.whole.decimals, view.people
     # who withdrew after the decision is in the record, as are all others whose bids counted
     counted = (people.get(state, 0) for state in ("not_bought", "promised", "delivered", "dropped"))
     left = int(record.outcome.bids.size) - sum(counted)

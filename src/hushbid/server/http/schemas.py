@@ -13,8 +13,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from hushbid.errors import HushbidError
+from hushbid.server.http.auth import COOKIE, CSRF_HEADER
 from hushbid.server.http.problems import MEDIA_TYPE
-from hushbid.server.http.state import COOKIE, CSRF_HEADER
 from hushbid.server.model.views import CampaignView, Page
 from hushbid.server.service.bodies import Form
 from hushbid.server.service.use_case import Role
@@ -115,7 +115,7 @@ def plain(found: Any) -> Any:
     """A view, or something made of views, as what goes into JSON."""
     if isinstance(found, CampaignView):
         values = {field.name: getattr(found, field.name) for field in fields(found)}
-        return {**values, "settings": found.settings.to_dict()}
+        return {**values, "settings": None if found.settings is None else found.settings.to_dict()}
     if isinstance(found, Page):
         return {"items": [plain(one) for one in found.items], "cursor": found.cursor}
     return found

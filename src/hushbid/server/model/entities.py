@@ -3,8 +3,24 @@
 from dataclasses import dataclass
 from datetime import datetime
 
+from hushbid.errors import Conflict
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
+
+
+class DraftIncomplete(Conflict):
+    """A draft whose fields are not all filled in, or not as they must be."""
+
+    def __init__(self, campaign: str) -> None:
+        super().__init__("This draft is not complete: fill in what is missing first.", field="draft")
+        self.campaign = campaign
+
+
+def complete(campaign: str, settings: CampaignSettings | None) -> CampaignSettings:
+    """Return a campaign's settings; refused for a draft that has none yet."""
+    if settings is None:
+        raise DraftIncomplete(campaign)
+    return settings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -13,7 +29,16 @@ class Campaign:
 
     id: str
     state: CampaignState
-    settings: CampaignSettings
+    stated: CampaignSettings | None
+    """Its settings; None as long as a draft is not complete."""
+
+    typed: str | None
+    """What was typed into a draft's form, as JSON; None if the draft was made otherwise, or has opened."""
+
+    typed_at: datetime | None
+    saved_at: datetime | None
+    """When a button of the form was pressed last; what its script sent before that comes too late."""
+
     created_at: datetime
     created_by: str
     """The analyst's id."""
@@ -43,8 +68,10 @@ class Campaign:
     root_event: int | None
     """The number of the event that names the root."""
 
-    planned_people: int | None
-    """How many were planned when the draft was last saved from its form."""
+    @property
+    def settings(self) -> CampaignSettings:
+        """The settings; a draft that is not complete is refused."""
+        return complete(self.id, self.stated)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -34,9 +34,9 @@ _ANSWERS = {
 
 def fee_owed(campaign: Campaign, participant: Participant) -> int:
     """The participation fee, if it is hers by now; minor units."""
-    settings = campaign.settings
     if participant.bid_at is None:
         return 0
+    settings = campaign.settings
     hers = (
         participant.state in COUNTED
         or (participant.state is ParticipantState.BID and campaign.state is CampaignState.CANCELLED)

@@ -1,11 +1,13 @@
 """What a person with a certain role gets to see. Money is in whole minor units of the campaign's currency."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
 from pydantic import ConfigDict
 
+from hushbid.server.model.entities import complete
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
 
@@ -166,16 +168,18 @@ class CampaignView(View):
 
     id: str
     state: CampaignState
-    settings: CampaignSettings
+    title: str
+    """What people call it; of a draft, as far as it was typed."""
+
+    settings: CampaignSettings | None
+    """Null as long as a draft is not complete."""
+
     created_at: datetime
     opened_at: datetime | None
     allocated_at: datetime | None
     released_at: datetime | None
     people: dict[str, int]
     """How many are in which state; states that nobody is in are left out."""
-
-    planned_people: int | None
-    """How many were planned when the draft was last saved from its form."""
 
     spending: Spending | None
     """As it was shown when the campaign opened."""
@@ -209,6 +213,24 @@ class CampaignView(View):
 
     payouts_destroyed_at: datetime | None
     """When the key to where people are paid was destroyed."""
+
+    @property
+    def whole(self) -> CampaignSettings:
+        """The settings; a draft that is not complete is refused."""
+        return complete(self.id, self.settings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TypedDraft(View):
+    """What was typed into a draft's form, whether it could be a campaign or not."""
+
+    fields: Mapping[str, str]
+    """By the names of the form's fields."""
+
+    language: str
+    """In which it was typed: numbers are to be read in it."""
+
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,15 +11,12 @@ Everything works without a script, but for one thing: noise that is added in the
 `payout`         where she is to be paid
 `answering`      answers as they are typed, after the price where a campaign asks for both at once
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, privacy account
-`drafting`       drafting a campaign: a form that is kept as it is typed, and a forecast
-`settings_form`  the draft's form, as it is typed and as settings
+`draft`          drafting a campaign: a form that is kept as it is typed, and a forecast
+`draft_form`     the draft's form, as it is typed and as settings
 `form_questions`  its questions and strata, with buttons that add, remove and move them
-`form_goal`      its goal, privacy and protection
-`form_options`   what cannot be chosen in it beside what is typed
 `form_prices`    what people may ask for: two prices, a pilot's file, or a text
 `form_reading`   reading a form field by field
 `forecast_words`  a forecast in words
-`carrying`       a form that was sent after the session had ended, carried through the log-in
 `inviting`       inviting people, new links for lost ones, and taking somebody off the list again
 `sample`         a draft as a participant would see it
 `steps`          one campaign's page, and each step of its life: offered, asked about, taken
@@ -41,7 +38,7 @@ from hushbid.server.http.middleware import AsPage
 def add_pages(app: FastAPI) -> AsPage:
     """Add the pages to an application that serves the API; returns how what goes around it shows its own refusals."""
     from hushbid.server.pages import (
-        drafting,
+        draft,
         entry,
         inviting,
         participant,
@@ -55,7 +52,7 @@ def add_pages(app: FastAPI) -> AsPage:
     from hushbid.server.pages.problems import handle_page_problems, refusal_page
 
     # a step with a page of its own comes before all others
-    for part in (static_files, participant, payout, entry, drafting, inviting, sample, staff, paying, steps):
+    for part in (static_files, participant, payout, entry, draft, inviting, sample, staff, paying, steps):
         app.router.routes.extend(part.router.routes)
     handle_page_problems(app)
     return refusal_page

@@ -7,7 +7,7 @@ from fastapi import APIRouter, Request, Response
 from hushbid.errors import InputError, NotAllowed, Throttled
 from hushbid.server.http.auth import address_of, cookie_session
 from hushbid.server.model.access import LinkInvalid
-from hushbid.server.pages.carrying import taken_up
+from hushbid.server.pages.draft import taken_up
 from hushbid.server.pages.request import OpenLinkFirst, PageRequest, anybody, is_link, participant, staff
 
 router = APIRouter(include_in_schema=False)
@@ -94,7 +94,8 @@ async def log_in(request: Request) -> Response:
         return visit.page(
             "staff/login.html", status=403, problem=problem, name=name[:100], next=onwards, carried=carried
         )
-    response = visit.go(await taken_up(visit, begun.principal, carried) or onwards or _HOME)
+    visit.session = begun
+    response = visit.go(await taken_up(visit, carried) or onwards or _HOME)
     lasts = int((begun.expires_at - service.clock()).total_seconds())
     response.set_cookie(
         visit.app.cookie,

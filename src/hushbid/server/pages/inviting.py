@@ -52,7 +52,7 @@ async def invite(request: Request, campaign: str) -> Response:
     view = await visit.app.run(service.campaign, visit.who, found)
     people: People | None = None
     try:
-        people = _invited(form, strata=view.settings.strata is not None)
+        people = _invited(form, strata=view.whole.strata is not None)
         names = ("page invite", found, _digest(people))
         asked = visit.once(form, *names, encode=_encoded)
         chosen: dict[str, Any] = {"count": people} if isinstance(people, int) else {"people": people}
@@ -196,7 +196,7 @@ async def _made(visit: PageRequest, campaign: str, kept: str) -> Any:
 
 def _why(view: CampaignView, people: People | None, refused: HushbidError) -> str:
     """Which text says why people were not invited; that of a row, if one is to blame."""
-    settings, row = view.settings, refused.row
+    settings, row = view.whole, refused.row
     if isinstance(refused, Conflict):
         return "known"
     if isinstance(people, int):

@@ -35,10 +35,10 @@ async def payments(request: Request, campaign: str) -> Response:
         rows=rows,
         account=account,
         unpaid=sum(row.due > 0 for row in rows),
-        rounding=account.rounding / 10**view.settings.decimals,
+        rounding=account.rounding / 10**view.whole.decimals,
         problem=told and visit.texts.coded(told),
         tab="payments",
-        money=visit.money_of(view.settings),
+        money=visit.money_of(view.whole),
     )
 
 
@@ -63,7 +63,7 @@ async def ask(request: Request, campaign: str, kept: str) -> Response:
         total=sum(amounts.values()),
         once=secrets.token_urlsafe(24),
         tab="payments",
-        money=visit.money_of(view.settings),
+        money=visit.money_of(view.whole),
     )
 
 

@@ -11,9 +11,10 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from hushbid.errors import HushbidError
+from hushbid.server.http.auth import PREFIX
 from hushbid.server.http.problems import problem, refusal
-from hushbid.server.http.state import PREFIX
 from hushbid.server.model.access import LinkInvalid
+from hushbid.server.model.entities import DraftIncomplete
 from hushbid.server.pages.entry import entry_page, refused_page
 from hushbid.server.pages.request import (
     CsrfError,
@@ -37,6 +38,7 @@ def handle_page_problems(app: FastAPI) -> None:
     app.add_exception_handler(OpenLinkFirst, _open_link_first)
     app.add_exception_handler(LinkInvalid, _link_invalid)
     app.add_exception_handler(CsrfError, _forged)
+    app.add_exception_handler(DraftIncomplete, _incomplete)
 
 
 def wants_page(request: Request) -> bool:
@@ -107,6 +109,17 @@ async def _link_invalid(request: Request, error: Exception) -> Response:
     response = refused_page(visit, error, device=True)
     visit.forget(response)
     return response
+
+
+async def _incomplete(request: Request, error: Exception) -> Response:
+    """A draft that is not complete has a form, and no other page."""
+    assert isinstance(error, DraftIncomplete)
+    visit = await anybody(request) if wants_page(request) else None
+    if visit is None:
+        return refusal(error)
+    if visit.session is None or visit.who.role != "analyst":
+        return shown_problem(visit, HTTPStatus.CONFLICT, str(error))
+    return visit.go(f"/campaigns/{error.campaign}/edit?check=yes#problems")
 
 
 async def _forged(request: Request, error: Exception) -> Response:

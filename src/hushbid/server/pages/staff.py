@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from hushbid.errors import NotFound
 from hushbid.report.sections.audits import AuditLine
 from hushbid.server.http import downloads
-from hushbid.server.http.state import AppState
+from hushbid.server.http.auth import AppState
 from hushbid.server.model.views import CampaignView, Principal
 from hushbid.server.pages import pictures
 from hushbid.server.pages.estimates import estimate_value, shown_estimates
@@ -54,12 +54,11 @@ async def campaigns(request: Request) -> Response:
     cursor = request.query_params.get("cursor")
     page = await visit.app.run(visit.app.service.campaigns, visit.who, cursor=cursor, limit=_PAGE)
     estimates = {
-        one.id: estimate_value(visit.write, one.release, one.settings.bounds, one.settings.unit)
+        one.id: estimate_value(visit.write, one.release, one.whole.bounds, one.whole.unit)
         for one in page.items
         if one.release is not None
     }
-    begun = await visit.app.run(visit.app.service.unfinished_forms, visit.who)
-    return visit.page("staff/campaigns.html", page=page, estimates=estimates, begun=begun, tab="campaigns")
+    return visit.page("staff/campaigns.html", page=page, estimates=estimates, tab="campaigns")
 
 
 @router.get("/campaigns/{campaign}/people")
@@ -77,7 +76,7 @@ async def people(request: Request, campaign: str) -> Response:
         page=page,
         tab="people",
         states=pictures.STATE_COLOURS,
-        money=visit.money_of(view.settings),
+        money=visit.money_of(view.whole),
     )
 
 

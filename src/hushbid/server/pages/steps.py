@@ -19,12 +19,12 @@ from hushbid.server.model.checks import LONGEST_TITLE
 from hushbid.server.model.states import CampaignState
 from hushbid.server.model.views import CampaignView, JobView, Principal
 from hushbid.server.pages import pictures
+from hushbid.server.pages.draft_form import as_typed
+from hushbid.server.pages.draft_form import told as settings_told
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.forecast_words import half_width_words
 from hushbid.server.pages.form_prices import prior_typed
 from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, require_id, staff
-from hushbid.server.pages.settings_form import as_typed
-from hushbid.server.pages.settings_form import told as settings_told
 from hushbid.server.pages.wording import FormError
 from hushbid.server.service import Service
 from hushbid.server.service.ending import LONGEST_REASON
@@ -98,7 +98,7 @@ async def pulse(request: Request, campaign: str) -> Response:
     visit = await staff(request)
     found = require_id(campaign)
     view, jobs = await visit.app.run(_campaign, visit.app.service, visit, found)
-    job, money = jobs[0] if jobs else None, visit.money_of(view.settings)
+    job, money = jobs[0] if jobs else None, visit.money_of(view.whole)
     return answer(
         {
             "state": view.state.value,
@@ -120,7 +120,7 @@ def _campaign(service: Service, visit: PageRequest, campaign: str) -> tuple[Camp
 
 
 def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]) -> dict[str, Any]:
-    settings, job = view.settings, jobs[0] if jobs else None
+    settings, job = view.whole, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
     steps = _OFFERED.get(view.state, ())
     opening = view.state is _C.DRAFT and job is not None and job.state == "running"
@@ -152,7 +152,7 @@ def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]
 def _foremost(view: CampaignView) -> str:
     """The step that an analyst most likely wants to take."""
     if view.state is _C.DRAFT:
-        return "open" if sum(view.people.values()) >= view.settings.minimum_people else "invite"
+        return "open" if sum(view.people.values()) >= view.whole.minimum_people else "invite"
     if view.state is _C.RELEASED:
         return "pay" if view.due else "close"
     return next(iter(_OFFERED.get(view.state, ("close-bidding",))))
@@ -263,19 +263,20 @@ async def _asking(visit: PageRequest, campaign: str, step: str, before: Mapping[
         except HushbidError as unforeseen:
             refused = (unforeseen.field or "") if refused is None else refused
     told = _why_not(visit, view, refused) if refused is not None else None
+    settings = view.settings if step in ("discard", "cancel") else view.whole
     at_field = refused == "reason"
     return visit.page(
         "staff/step.html",
         view=view,
-        s=view.settings,
+        s=settings,
         step=step,
         preview=preview,
         problem=None if at_field else told,
         reason=before.get("reason", ""),
         reason_problem=told if at_field else None,
         tab="overview",
-        money=visit.money_of(view.settings),
-        half_width=partial(half_width_words, visit.texts, visit.write, view.settings),
+        money=None if settings is None else visit.money_of(settings),
+        half_width=None if settings is None else partial(half_width_words, visit.texts, visit.write, settings),
     )
 
 
@@ -286,6 +287,6 @@ def _why_not(visit: PageRequest, view: CampaignView, field: str) -> str:
         under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
         return visit.texts.coded(under_way.get(view.state, "refused_step.moved"))
     if f"refused_step.{name}" not in visit.texts:
-        return settings_told(InputError(field=field), as_typed(view.settings, visit.write), visit.texts)[1]
-    least = visit.write.number(view.settings.minimum_people, 9)
+        return settings_told(InputError(field=field), as_typed(view.whole, visit.write), visit.texts)[1]
+    least = visit.write.number(view.whole.minimum_people, 9)
     return visit.texts.coded(f"refused_step.{name}", least=least, most=visit.write.number(LONGEST_REASON, 9))

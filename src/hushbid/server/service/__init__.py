@@ -9,7 +9,6 @@ In reading order:
 `bodies`         what requests hold, and what answers wrap
 `drafts`         before a campaign opens: drafting, looking ahead, opening
 `joining`        invitations, links, secrets, devices
-`forms`          what an analyst has typed into a draft's form, kept until it is a campaign
 `sampling`       a campaign as somebody who is made up would see it
 `forecast`       what a campaign may cost and what people can expect, from simulated campaigns
 `what_if`        how many people, or how much money, a better average takes

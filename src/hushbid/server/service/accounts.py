@@ -64,7 +64,7 @@ def set_password(context: ServiceContext, name: str, password: str) -> None:
 
 
 def remove_user(tx: Transaction, name: str) -> None:
-    """Let somebody in no more, with all sessions, tokens and unfinished drafts; what she did stays in the logs."""
+    """Remove a user with all sessions and tokens; what they did stays in the logs, and their drafts stay."""
     accounts.remove_user(tx.connection, _user(tx.connection, _checked_name(name)).id)
 
 

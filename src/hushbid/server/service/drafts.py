@@ -1,12 +1,18 @@
-"""Before a campaign opens: drafting, looking ahead, opening."""
+"""Before a campaign opens: drafting, looking ahead, opening.
 
+A draft is what was typed, complete or not: it has settings once it is complete, and only then can people be invited or
+the campaign opened.
+"""
+
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
+from typing import Any
 
 from hushbid.common.documents import content_hash
-from hushbid.errors import Conflict, InputError, LimitExceeded, ServerFailed, Unreachable
+from hushbid.errors import Conflict, InputError, LimitExceeded, NotFound, ServerFailed, Unreachable
 from hushbid.server.installation import Installation
 from hushbid.server.model import rules
 from hushbid.server.model.entities import Campaign, Participant
@@ -19,15 +25,51 @@ from hushbid.server.service.forecast import menus, preview, sketched
 from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.service.what_if import WhatIf, people_like, what_if
-from hushbid.server.store import campaigns, events, forms, jobs, links, participants, privacy_account
+from hushbid.server.store import campaigns, events, jobs, links, participants, privacy_account
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import new_id
+from hushbid.server.store.schema import new_id, plain_text
+
+_DRAFT_ID = re.compile(r"c[0-9a-f]{20}", flags=re.ASCII)
+_NOTHING_TYPED = dict.fromkeys(("typed", "typed_at", "saved_at"))
 
 
 def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> CampaignView:
     """Create a draft, which only analysts and auditors see."""
     rules.require_analyst(who)
-    return _store(tx, who, settings, {})
+    return _store(tx, who, new_id("c"), {}, stated=settings)
+
+
+def keep(
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    typed: Mapping[str, str],
+    *,
+    language: str,
+    settings: CampaignSettings | None,
+    seen: datetime | None = None,
+) -> CampaignView:
+    """Keep what was typed into a draft's form, and the settings it comes to if it is complete.
+
+    A draft that is new is made under the name that its page gave it.
+
+    By pressing a button; or else by the script of a page that was ``seen`` at that time: what it sent before a button
+    was pressed, and arrives after it, is not kept, as it would undo the button.
+    """
+    rules.require_analyst(who)
+    found = campaigns.find(tx.connection, campaign_id)
+    content = plain_text({"fields": dict(typed), "language": language})
+    columns: dict[str, Any] = {"stated": settings, "typed": content, "typed_at": tx.at}
+    if seen is None:
+        columns["saved_at"] = tx.at
+    if found is None:
+        if not _DRAFT_ID.fullmatch(campaign_id):
+            raise NotFound("There is no such campaign.")
+        return _store(tx, who, campaign_id, {}, **columns)
+    rules.require_state(found, CampaignState.DRAFT, to="change the settings")
+    if seen is None or found.saved_at is None or seen >= found.saved_at:
+        campaigns.change(tx.connection, campaign_id, **columns)
+    return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
 def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> CampaignView:
@@ -45,20 +87,16 @@ def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> Campa
             field="minimum_people",
         )
     settings = replace(settings, title=title, bid_by=None, deliver_by=None, automatic=False)
-    return _store(tx, who, settings, {"copy_of": campaign_id})
+    return _store(tx, who, new_id("c"), {"copy_of": campaign_id}, stated=settings)
 
 
-def _store(tx: Transaction, who: Principal, settings: CampaignSettings, origin: Mapping[str, str]) -> CampaignView:
-    settings.require_people(tx.installation.least_people)
-    campaign_id = new_id("c")
-    campaigns.add(
-        tx.connection,
-        id=campaign_id,
-        state=CampaignState.DRAFT.value,
-        settings=settings,
-        created_at=tx.at,
-        created_by=who.id,
-    )
+def _store(
+    tx: Transaction, who: Principal, campaign_id: str, origin: Mapping[str, str], **columns: Any
+) -> CampaignView:
+    if columns["stated"] is not None:
+        columns["stated"].require_people(tx.installation.least_people)
+    state = CampaignState.DRAFT.value
+    campaigns.add(tx.connection, id=campaign_id, state=state, created_at=tx.at, created_by=who.id, **columns)
     events.append(tx, campaign_id, "drafted", {"by": who.name, **origin})
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
@@ -69,7 +107,7 @@ def change(tx: Transaction, who: Principal, campaign_id: str, settings: Campaign
     settings.require_people(tx.installation.least_people)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="change the settings")
-    campaigns.change(tx.connection, campaign_id, settings=settings)
+    campaigns.change(tx.connection, campaign_id, stated=settings, **_NOTHING_TYPED)
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
@@ -78,7 +116,6 @@ def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
-    forms.remove_all(tx.connection, campaign_id)
     jobs.remove_all(tx.connection, campaign_id)
     links.remove_all(tx.connection, campaign_id)
     participants.remove_all(tx.connection, campaign_id)
@@ -249,7 +286,6 @@ def _open(
     _require_strata(now.settings, participants.strata(connection, campaign.id))
     if now.settings.single_visit:  # before anybody can send answers
         tx.installation.vault.create_for_answers(campaign.id)
-    forms.remove_all(connection, campaign.id)  # nothing can be changed any more
     campaigns.step(
         connection,
         now,
@@ -257,6 +293,7 @@ def _open(
         opened_at=tx.at,
         spending=spending_text(forecast.spending),
         menus=menus_text(menu_of),
+        **_NOTHING_TYPED,
     )
     body = {"settings": content_hash(campaign.settings.to_dict()), "people": len(groups), "excluded": excluded}
     events.append(tx, campaign.id, "opened", body)

@@ -50,7 +50,7 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
         events.append(tx, campaign.id, "cancelled", {"reason": reason})
     campaigns.step(tx.connection, campaign, CampaignState.CANCELLED, reason=reason, closed_at=tx.at, **named)
     privacy_account.free(tx.connection, campaign.id, kind="reserved")
-    if campaign.settings.single_visit:
+    if campaign.opened_at is not None and campaign.settings.single_visit:
         tx.then.append(partial(tx.installation.vault.answers.keep_only, campaign.id, ()))
     if job is not None:
         finish_job(tx, job)

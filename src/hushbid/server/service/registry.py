@@ -18,7 +18,6 @@ from hushbid.server.service import (
     decision,
     drafts,
     ending,
-    forms,
     joining,
     payments,
     sampling,
@@ -112,12 +111,8 @@ class UseCases:
     )
     sketch_menu = Steps(drafts.sketch_menu)
     answers_ahead = Steps(drafts.answers_ahead)
-    keep_form = Change("form", forms.keep)
-    save_form = Change("form.save", forms.save)
-    forget_form = Change("form", forms.forget)
-    form = Read(forms.kept)
-    form_about = Read(forms.kept_about)
-    unfinished_forms = Read(forms.unfinished)
+    keep_draft = Change("keep", drafts.keep)
+    typed_draft = Read(views_of.read_typed)
     sample = Steps(sampling.sample)
     invite = Change(
         "invite",

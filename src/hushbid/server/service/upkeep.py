@@ -176,7 +176,7 @@ def align_answers(context: ServiceContext) -> None:
     with context.read() as connection:
         found = campaigns.in_states(connection, *CampaignState)
     for campaign in found:
-        if campaign.settings.single_visit and campaign.opened_at is not None:
+        if campaign.opened_at is not None and campaign.settings.single_visit:
             _align(context, campaign)
 
 

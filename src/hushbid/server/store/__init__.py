@@ -11,7 +11,6 @@ In reading order:
 `privacy_account`        people across campaigns, and what each has given up
 `events`        the hash chain of each campaign
 `jobs`          work in the background, and answers to requests that must not be carried out twice
-`forms`         what analysts have typed into drafts' forms and not sent
 `accounts`      users, their sessions and tokens, and failed log-ins
 `migrate`       creating the tables, and tying a database to its folder; `migrations` has the step
 `backup`        a database as one file that either store can be restored from

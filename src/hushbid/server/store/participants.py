@@ -281,7 +281,9 @@ def totals(connection: Connection, campaign: Campaign) -> Mapping[ParticipantSta
 
 def _owed(campaign: Campaign) -> ColumnElement[int]:
     """`rules.fee_owed` and `rules.payment_owed` as SQL; a test compares the two."""
-    settings = campaign.settings
+    settings = campaign.stated
+    if settings is None:  # a draft that is not complete owes nothing
+        return literal(0)
     counted = [state.value for state in COUNTED]
     if campaign.state is CampaignState.CANCELLED:
         counted.append(ParticipantState.BID.value)
