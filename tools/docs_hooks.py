@@ -16,7 +16,7 @@ from typing import Any
 PAGE, MARK = "reference/api.md", "<!-- api -->"
 
 MODULES = (
-    "hushbid.purchase",
+    "hushbid.campaign",
     "hushbid.mechanism",
     "hushbid.questions",
     "hushbid.priors",
@@ -32,7 +32,7 @@ MODULES = (
     "hushbid.baselines",
     "hushbid.engine",
     "hushbid.report",
-    "hushbid.report.plots",
+    "hushbid.report.charts",
     "hushbid.display",
     "hushbid.client",
     "hushbid.errors",
