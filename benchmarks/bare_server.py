@@ -14,7 +14,7 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from hushbid.server.api.serve import listen
+from hushbid.server.http.serve import listen
 
 
 class Bid(BaseModel):

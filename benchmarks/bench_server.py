@@ -21,8 +21,8 @@ from benchmarks.harness import Row
 from hushbid.client import AnalystClient
 from hushbid.client.messages import new_secret
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.service import Service
 from hushbid.server.service.forecast import Effort
 from hushbid.server.store.database import Database
@@ -64,7 +64,7 @@ def stores() -> Iterator[Store]:
 
 def submissions(store: Store) -> Iterator[Row]:
     """Bids per second against bare commits per second; how long they take; what memory they leave behind."""
-    home, url = Home.at(store.folder / "submissions"), store.new()
+    home, url = DataDir.at(store.folder / "submissions"), store.new()
     tokens = opened(home, url)
     bare_url = store.new() or str(store.folder / "bare.sqlite3")
     with serving(home, url) as ours, bare(bare_url) as theirs:
@@ -108,7 +108,7 @@ def submissions(store: Store) -> Iterator[Row]:
 
 def campaign(store: Store) -> Iterator[Row]:
     """Bots play a whole campaign; nothing may be lost, doubled or changed."""
-    home, url = Home.at(store.folder / "campaign"), store.new()
+    home, url = DataDir.at(store.folder / "campaign"), store.new()
     with service(home, url) as started:
         started.create_user("ann", "analyst", PASSWORD)
         token = started.create_api_token("ann", "bench")
@@ -143,7 +143,7 @@ def campaign(store: Store) -> Iterator[Row]:
     )
 
 
-def opened(home: Home, url: str | None) -> list[str]:
+def opened(home: DataDir, url: str | None) -> list[str]:
     """A campaign that takes bids, and the secrets of its people's devices."""
     with service(home, url) as started:
         who = started.create_user("ann", "analyst", PASSWORD)
@@ -156,7 +156,7 @@ def opened(home: Home, url: str | None) -> list[str]:
     return secrets
 
 
-def service(home: Home, url: str | None) -> Service:
+def service(home: DataDir, url: str | None) -> Service:
     """A service in this process, which looks ahead no longer than it must."""
     database = Database.sqlite(home.database) if url is None else Database(url)
     return Service(home, database, effort=Effort(least=2, most=2, seconds=0.0))
@@ -179,7 +179,7 @@ class Process:
 
 
 @contextmanager
-def serving(home: Home, url: str | None) -> Iterator[Process]:
+def serving(home: DataDir, url: str | None) -> Iterator[Process]:
     """`hushbid serve` as people run it, its log to nowhere."""
     where = ["--home", str(home.path)] + ([] if url is None else ["--database", url])
     with running("hushbid", "serve", "--port", "0", *where) as found:

@@ -15,7 +15,7 @@ from typing import Any
 
 from hushbid.client import AnalystClient
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
 from hushbid.server.service import Service
 from hushbid.server.service.forecast import Effort
 from hushbid.server.store.database import Database
@@ -30,7 +30,7 @@ _HEAD = (
 
 def measured(folder: Path, n: int, shares: Sequence[float] = SHARES) -> list[dict[str, Any]]:
     """One row for each way and share."""
-    home = Home.at(folder / "home")
+    home = DataDir.at(folder / "home")
     service = Service(home, Database.sqlite(home.database), effort=Effort(least=2, most=5, seconds=0.0))
     with service, served(service) as url:
         service.create_user("analyst", "analyst", "nobody logs in with this")

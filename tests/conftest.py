@@ -179,7 +179,7 @@ BEGUN_FIRST = (
     "tests/server/pages/test_first_survey.py",
     "tests/server/pages/test_whole_campaigns.py",
     "tests/languages/test_pseudo.py",
-    "tests/server/api/test_serve.py",
+    "tests/server/http/test_serve.py",
     "tests/server/pages/test_demo.py",
     "tests/e2e/test_pages.py",
     "tests/display/test_tutorial.py",

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from hushbid.server.api.app import all_routes
-from hushbid.server.api.state import PREFIX
+from hushbid.server.http.app import all_routes
+from hushbid.server.http.state import PREFIX
 from hushbid.server.service.registry import reached
 
 TABLE = Path(__file__).resolve().parents[1] / "src" / "hushbid" / "client" / "calls.py"

@@ -21,6 +21,7 @@ from hushbid.disclosure import ErrorModel, Relation, ReleasePlan, local, noise, 
 from hushbid.disclosure.memory import Weighed
 from hushbid.disclosure.sums import Sums
 from tests.audit.plans import KINDS, SUMMED, WITH_NOISE, attacked, plan
+from tests.extent import ALL_CASES
 
 CONFIDENCE = 1 - 1e-7
 SAMPLES = 1_500
@@ -124,8 +125,17 @@ def another_shape(draw: Callable[..., Any], totals: Sequence[Sequence[int]], sca
     ]
 
 
-@pytest.mark.parametrize("cheat", [too_little, drawn_again, upwards, another_shape])
-@pytest.mark.parametrize("kind", WITH_NOISE)
+CHEATS = [too_little, drawn_again, upwards, another_shape]
+PLANTED = [
+    (kind, cheat)
+    for kind in WITH_NOISE
+    for cheat in CHEATS
+    if ALL_CASES or cheat is too_little or kind in ("number", "survey sent")
+]
+"""Every cheat with each sampler, of a sum and of a message; too little noise in every kind of release."""
+
+
+@pytest.mark.parametrize(("kind", "cheat"), PLANTED)
 def test_noise_that_is_not_the_promised_one_is_found(
     kind: str, cheat: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:

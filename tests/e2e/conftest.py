@@ -47,8 +47,8 @@ FINAL_FILES = ["decisions.csv", "estimate.json", "payments.csv", "record.json", 
 def parent() -> subprocess.Popen[str]:
     """The process whose children the commands are; one per test run."""
     variables = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}  # no threads before a fork
-    command = [sys.executable, str(Path(__file__).with_name("parent.py"))]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
+    command, root = [sys.executable, "-m", "tests.e2e.parent"], Path(__file__).parents[2]
+    return subprocess.Popen(command, cwd=root, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=variables)
 
 
 @pytest.fixture(scope="session", autouse=True)

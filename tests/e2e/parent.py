@@ -2,7 +2,7 @@
 
 It reads one request per line, a JSON object, and answers with the exit status. A child starts where the command line
 does, with standard streams, a folder and an environment of its own. A request may ask for a fault: a signal that
-arrives at a certain step, or a build with too little noise. Run as a script by conftest.py.
+arrives at a certain step, or a build with too little noise. Run as a module by conftest.py.
 """
 
 import importlib
@@ -15,6 +15,7 @@ from collections.abc import Callable
 from typing import Any, NoReturn
 
 from hushbid.cli import COMMANDS, main
+from tests.brief import brief_reports
 
 HEAVY = (
     *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report"),
@@ -31,12 +32,13 @@ def serve() -> None:
         importlib.import_module(module)
     compile_templates()
     hurry_attacks()
-    for line in sys.stdin:
-        child = os.fork()
-        if child == 0:
-            be_command(json.loads(line))
-        _, status = os.waitpid(child, 0)
-        print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 (the answer)
+    with brief_reports():
+        for line in sys.stdin:
+            child = os.fork()
+            if child == 0:
+                be_command(json.loads(line))
+            _, status = os.waitpid(child, 0)
+            print(os.waitstatus_to_exitcode(status), flush=True)  # noqa: T201 (the answer)
 
 
 def be_command(request: dict[str, Any]) -> NoReturn:
@@ -94,6 +96,7 @@ def draw_fewer_samples() -> None:
 
     suite._SAMPLES //= 10
     suite._SUMMED = (suite._SUMMED[0] // 10, suite._SUMMED[1] // 10)
+    suite._MOST_REPETITIONS = suite._FEWEST_REPETITIONS
 
 
 def scale_noise(factor: float) -> None:

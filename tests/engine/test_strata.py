@@ -96,8 +96,8 @@ def test_every_engine_buys_from_strata_as_memory_does(
 
 @pytest.mark.parametrize("cap", [None, 1.5])
 def test_a_local_accuracy_is_divided_among_strata_as_in_memory(cap: float | None) -> None:
-    bids, where = Uniform(1, 2).sample(60, rng=RNG), labels(60)
-    same(market(Accuracy(0.3), setting="local", max_privacy_loss=cap), bids, where)
+    bids, where = Uniform(1, 2).sample(24, rng=RNG), labels(24)
+    same(market(Accuracy(0.5), setting="local", max_privacy_loss=cap), bids, where)
 
 
 @pytest.mark.parametrize("goal", GOALS)

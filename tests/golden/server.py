@@ -53,14 +53,14 @@ _NAME = re.compile(r"\b[a-z]?[0-9a-f]{20,}\b|\bHB(-[0-9A-Z]{4}){3}\b")
 
 def play(folder: Path) -> dict[str, bytes]:
     """Conduct the campaign in a new installation, and give what people can download, by name."""
-    from hushbid.server.api import create_app  # what starts a server in this process, loaded only for that
-    from hushbid.server.installation import Home
+    from hushbid.server.http import create_app  # what starts a server in this process, loaded only for that
+    from hushbid.server.installation import DataDir
     from hushbid.server.pages import add_pages
     from hushbid.server.service import Service
     from hushbid.server.service.forecast import Effort
     from hushbid.server.store.database import Database
 
-    home = Home.at(folder / "home")
+    home = DataDir.at(folder / "home")
     little = Effort(least=2, most=2, seconds=0.0)  # a forecast is in none of the files
     with fixed(), _counted_secrets(), Service(home, Database.sqlite(home.database), effort=little) as service:
         added = hushbid("users", "add", "ann", "--generate", "--home", str(folder / "home"))

@@ -33,16 +33,15 @@ LAYERS = (
 
 # Inside the server, likewise.
 SERVER = (
-    ("demo", "administration"),
+    ("demo", "admin"),
     ("bot_campaigns",),
     ("pages", "bots"),
-    ("api",),
+    ("http",),
     ("service",),
     ("store",),
     ("installation",),
     ("vault", "failpoints", "faults"),
-    ("answer_keys",),
-    ("domain",),
+    ("model",),
 )
 
 # Who may import what from outside. The standard library, NumPy and SciPy are everybody's; all else is named.
@@ -168,7 +167,7 @@ def test_inside_the_server_imports_go_down_only() -> None:
         )
     ]
     assert [fault for fault in map(fault_inside_the_server, found) if fault] == []
-    wrong = imports_of("from hushbid.server import api", "here", "store", package="hushbid.server")
+    wrong = imports_of("from hushbid.server import http", "here", "store", package="hushbid.server")
     assert [fault is None for fault in map(fault_inside_the_server, wrong)] == [False]
 
 

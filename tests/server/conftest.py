@@ -1,6 +1,7 @@
-"""Both stores behind one fixture: a test that asks for ``installation`` runs on SQLite and on PostgreSQL.
+"""Both stores behind one fixture: a test that asks for ``installation`` or ``common`` runs on SQLite.
 
-The mark ``on_one_store`` says that a test is about something else.
+Where the store is part of the claim, the mark `tests.server.support.on_both_stores` says so: what is on disk, what
+survives a crash or is restored, what happens at the same moment. ``HUSHBID_STORES=all`` runs every test on both.
 """
 
 import shutil
@@ -14,8 +15,19 @@ from argon2 import PasswordHasher
 from hushbid.server.service import Service, accounts, what_if
 from hushbid.server.store.database import Database
 from hushbid.server.store.migrate import migrate
+from tests.extent import ALL_STORES
 from tests.server.postgres import Postgres, running_postgres
 from tests.server.support import Installation
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Say on which stores a test runs, unless it says so itself."""
+    stated = [mark.args[0] for mark in metafunc.definition.iter_markers("parametrize")]
+    asked = metafunc.definition.get_closest_marker("stores")
+    stores = ("sqlite", "postgresql") if ALL_STORES else asked.args if asked else ("sqlite",)
+    for name, scope in (("installation", "function"), ("common", "module")):
+        if name in metafunc.fixturenames and not any(name in one for one in stated):
+            metafunc.parametrize(name, stores, indirect=True, scope=scope)
 
 
 @pytest.fixture(scope="session")
@@ -82,7 +94,7 @@ def _installed(request: pytest.FixtureRequest, folder: Path) -> Iterator[Install
     postgres.drop(name)
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture
 def installation(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Installation]:
     """An installation that has never been started."""
     with _installed(request, tmp_path) as found:
@@ -96,7 +108,7 @@ def service(installation: Installation) -> Iterator[Service]:
         yield running
 
 
-@pytest.fixture(scope="module", params=["sqlite", "postgresql"])
+@pytest.fixture(scope="module")
 def common(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     """A running server for all tests of a file that mind nobody else's campaigns."""
     with _installed(request, tmp_path_factory.mktemp("common")) as found, found.start() as running:

@@ -18,8 +18,8 @@ from typing import Any
 from hushbid.common.documents import parsed
 from hushbid.disclosure.ledger.files import stored
 from hushbid.record import Record
-from hushbid.server.domain.states import CampaignState, ParticipantState
 from hushbid.server.failpoints import no_crash
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.store import campaigns
 from hushbid.verification.receipts import verify_log, verify_receipt
 from tests.server.support import Installation, Play, opened

@@ -7,9 +7,8 @@ from typing import Any
 
 import uvicorn
 
-from hushbid.server.api import create_app
-from hushbid.server.api.protocol import Protocol
-from hushbid.server.api.serve import listen
+from hushbid.server.http import create_app
+from hushbid.server.http.serve import Protocol, listen
 from hushbid.server.pages import add_pages
 from hushbid.server.service import Service
 

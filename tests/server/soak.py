@@ -29,8 +29,8 @@ from typing import Any
 from hushbid.common.documents import parsed
 from hushbid.disclosure import privatize
 from hushbid.record import Record
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store.database import Database
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
@@ -110,7 +110,7 @@ class Journal:
 def play(folder: Path, url: str | None, path: Path, ready: Connection, last: bool) -> None:
     """Hold the server to its word, then go on; to the end of the campaign at hand if it is the ``last`` process."""
     try:
-        home = Home.at(folder)
+        home = DataDir.at(folder)
         database = Database.sqlite(home.database) if url is None else Database(url)
         service = Service(home, database, effort=QUICK, least_people=1)
         journal = Journal(path)

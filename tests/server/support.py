@@ -12,24 +12,24 @@ import pytest
 from hushbid.disclosure import privatize
 from hushbid.errors import Conflict
 from hushbid.priors import Uniform
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.views import CampaignView, Invitation, JobView, Principal
 from hushbid.server.failpoints import Crash, no_crash
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.views import CampaignView, Invitation, JobView, Principal
 from hushbid.server.service import Service
 from hushbid.server.service.forecast import Effort
 from hushbid.server.store import links
 from hushbid.server.store.database import Database, Transaction
 from hushbid.server.store.schema import hashed
-from tests.extent import ALL_STORES
 
 PASSWORD = "correct horse battery staple"
 QUICK = Effort(least=2, most=5, seconds=0.0)
 NONCE = "0f" * 16
-on_one_store = pytest.mark.parametrize(
-    "installation", ["sqlite", "postgresql"] if ALL_STORES else ["sqlite"], indirect=True
-)
-"""Above a test about what lies above the store, and does not depend on which one it is."""
+on_both_stores = pytest.mark.stores("sqlite", "postgresql")
+"""Above a test, or as the mark of a file, whose claim is about the store."""
+
+on_the_strict_store = pytest.mark.stores("postgresql")
+"""Above a test about what a store may refuse: PostgreSQL refuses more."""
 
 each_setting_on_a_store = pytest.mark.parametrize(
     ("installation", "setting"), [("sqlite", "central"), ("postgresql", "local")], indirect=["installation"]
@@ -68,7 +68,7 @@ class Installation:
     """How long to wait for a server that is just dying, in seconds."""
 
     def start(self, *, crash: Crash = no_crash, privacy_cap: float | None = None) -> Service:
-        home = Home.at(self.folder)
+        home = DataDir.at(self.folder)
         database = Database.sqlite(home.database) if self.url is None else Database(self.url, patience=self.patience)
         try:
             return Service(

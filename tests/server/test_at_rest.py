@@ -13,10 +13,14 @@ import pytest
 
 from hushbid.errors import CampaignError, Conflict
 from hushbid.server.service import Service
-from hushbid.server.store import backup, participants, payouts
+from hushbid.server.store import backup, participants
 from hushbid.server.vault import Vault
 from tests.server.postgres import Postgres
-from tests.server.support import NONCE, Installation, Play, decided, on_one_store, opened
+from tests.server.support import NONCE, Installation, Play, decided, on_both_stores, opened
+
+pytestmark = on_both_stores
+of_sqlite = pytest.mark.parametrize("installation", ["sqlite"], indirect=True)
+"""Above a test about SQLite's own files, however many stores are tried."""
 
 VALUES = (7.123456789012345, 2.7182818284590455, 9.869604401089358)
 BID = 1.4142135623730951
@@ -142,7 +146,7 @@ def test_after_its_end_no_copy_of_where_people_are_paid_can_be_opened(disk: Disk
     with disk.installation.start() as service:
         play = delivered(service)
         with service._read() as connection:
-            stolen = payouts.of_campaign(connection, play.id)[play.links[0].id]
+            stolen = participants.payouts_of(connection, play.id)[play.links[0].id]
         folder = disk.installation.folder / "keys" / "data"
         key = (folder / f"{play.id}-payout.key").read_bytes()
         assert Vault(folder, to="payout").open(play.id, play.links[0].id, stolen).startswith(IBAN.encode())
@@ -150,7 +154,7 @@ def test_after_its_end_no_copy_of_where_people_are_paid_can_be_opened(disk: Disk
             Vault(folder).open(play.id, play.links[0].id, stolen)
         service.state_payout(play.token(1), "NO9386011117947")
         with service._read() as connection:
-            lengths = {len(sealed) for sealed in payouts.of_campaign(connection, play.id).values()}
+            lengths = {len(sealed) for sealed in participants.payouts_of(connection, play.id).values()}
         assert len(lengths) == 1, "the length of an account tells its country"
         play.release()
         disk.installation.clock.pass_(days=90)
@@ -163,7 +167,7 @@ def test_after_its_end_no_copy_of_where_people_are_paid_can_be_opened(disk: Disk
         assert stolen not in b"".join(disk.backups(service, tmp_path))
 
 
-@on_one_store
+@of_sqlite
 def test_a_withdrawn_bid_leaves_the_file(disk: Disk) -> None:
     """While the server runs: older pages in SQLite's write-ahead log hold it as well. PostgreSQL promises no time."""
     with disk.installation.start() as service:
@@ -182,7 +186,7 @@ def test_a_withdrawn_bid_leaves_the_file(disk: Disk) -> None:
         assert not found_in(disk.files(), BID)
 
 
-@on_one_store
+@of_sqlite
 def test_a_server_that_was_killed_empties_the_log_when_it_starts(disk: Disk, tmp_path: Path) -> None:
     with disk.installation.start() as service:
         play = opened(service, 2)

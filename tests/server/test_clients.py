@@ -19,12 +19,12 @@ from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, RecordErr
 from hushbid.receipts.log import to_lines
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign, play_links
 from hushbid.server.bots import STRATEGIES
-from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
-from tests.server.support import PASSWORD, Installation, each_setting_on_a_store, on_one_store, user
+from tests.server.support import PASSWORD, Installation, each_setting_on_a_store, user
 
 SMALL: dict[str, Any] = {
     "title": "Sleep",
@@ -82,7 +82,6 @@ def conducted(analyst: AnalystClient, n: int = 4, **changes: Any) -> tuple[str, 
     return found.id, seen
 
 
-@on_one_store
 def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_bid_without_one(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
     links = analyst.invite(campaign, count=3)
@@ -132,7 +131,6 @@ def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_chang
         assert (payment, fee) == (owed[name].payment, owed[name].fee)
 
 
-@on_one_store
 @pytest.mark.parametrize("strategy", ["drop-out", "decline", "withdraw", "late"])
 def test_a_campaign_of_spoilsports_ends_well_too(strategy: str, analyst: AnalystClient) -> None:
     played = play_campaign(analyst, SETTINGS, n=8, strategy=strategy)
@@ -140,7 +138,6 @@ def test_a_campaign_of_spoilsports_ends_well_too(strategy: str, analyst: Analyst
     assert played.state in ("nothing_bought", "undelivered", "released")
 
 
-@on_one_store
 def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
     grouped = {**SETTINGS, "prior": {"groups": {"day": "uniform:1,2", "night": "uniform:2,4"}}}
     played = play_campaign(analyst, grouped, n=12, strategy="truthful")
@@ -151,7 +148,6 @@ def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
     assert {row["person"] for row in analyst.privacy_account()}
 
 
-@on_one_store
 def test_bots_play_the_links_of_somebody_elses_campaign(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SETTINGS).id
     tokens = [one.token for one in analyst.invite(campaign, count=10)]
@@ -166,7 +162,6 @@ def test_bots_play_the_links_of_somebody_elses_campaign(analyst: AnalystClient) 
     assert (played.state, played.tally.problems) == ("released", [])
 
 
-@on_one_store
 def test_the_command_plays_a_campaign(service: Service, url: str, tmp_path: Path) -> None:
     user(service, "ann")
     (tmp_path / "token").write_text(service.create_api_token("ann", "bots"))
@@ -216,7 +211,6 @@ def test_everything_a_campaign_leaves_behind_verifies_together(
         assert told.exit_code == 0, told.output
 
 
-@on_one_store
 def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient) -> None:
     campaign = analyst.draft({**SMALL, "minimum_people": 5}).id
     invitations = analyst.invite(campaign, count=6)
@@ -232,7 +226,6 @@ def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient
         assert verify_receipt(receipt, log=log, root=analyst.public(campaign)["root"]).ok
 
 
-@on_one_store
 def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Service, analyst: AnalystClient) -> None:
     _, invitations = conducted(analyst)
     old = analyst.keys().newest.fingerprint
@@ -253,7 +246,6 @@ def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Se
 # -- participants ------------------------------------------------------------------------------------------------------
 
 
-@on_one_store
 def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path: Path) -> None:
     campaign = analyst.draft({**SMALL, "setting": "local"}).id
     first, *others = analyst.invite(campaign, count=4)
@@ -297,7 +289,6 @@ def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path:
         assert me.privacy_account()["rows"] == [] or me.privacy_account()["total"] >= 0
 
 
-@on_one_store
 def test_nobody_sees_anything_with_a_wrong_secret(url: str, analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
     one, _ = analyst.invite(campaign, count=2)
@@ -312,7 +303,6 @@ def test_nobody_sees_anything_with_a_wrong_secret(url: str, analyst: AnalystClie
             nosy.campaign(campaign)
 
 
-@on_one_store
 def test_a_renewed_link_replaces_the_old_one(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
     one, _ = analyst.invite(campaign, people=["ann@example.org", "bob@example.org"])
@@ -350,7 +340,6 @@ def test_a_link_opens_one_device_and_a_link_of_her_own_another(analyst: AnalystC
 # -- analysts and auditors --------------------------------------------------------------------------------------------
 
 
-@on_one_store
 def test_an_analyst_logs_in_with_a_password_and_scripts_a_campaign(service: Service, url: str) -> None:
     user(service, "ann")
     with AnalystClient(url) as client:
@@ -367,7 +356,6 @@ def test_an_analyst_logs_in_with_a_password_and_scripts_a_campaign(service: Serv
             client.campaign(campaign)
 
 
-@on_one_store
 def test_guessing_passwords_is_slowed_down(service: Service, url: str) -> None:
     user(service, "ann")
     with AnalystClient(url, attempts=1) as client:
@@ -381,7 +369,6 @@ def test_guessing_passwords_is_slowed_down(service: Service, url: str) -> None:
     pytest.fail("nobody slowed the guessing down")
 
 
-@on_one_store
 def test_an_auditor_reads_everything_and_changes_nothing(service: Service, url: str, analyst: AnalystClient) -> None:
     campaign, _ = conducted(analyst)
     user(service, "otto", "auditor")
@@ -399,7 +386,6 @@ def test_an_auditor_reads_everything_and_changes_nothing(service: Service, url: 
                 change()
 
 
-@on_one_store
 def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
     assert analyst.change(campaign, {**SMALL, "title": "Other"}).content["settings"]["title"] == "Other"

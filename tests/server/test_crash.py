@@ -7,7 +7,9 @@ import pytest
 
 from hushbid.server.failpoints import OUTSIDE, POINTS
 from tests.server.crashing import holds_up, killed_at, problem_of, staged
-from tests.server.support import Installation
+from tests.server.support import Installation, on_both_stores
+
+pytestmark = on_both_stores
 
 
 def around(operation: str) -> list[str]:

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.model.states import CampaignState, ParticipantState
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "reference" / "life-cycle.md").read_text(encoding="utf-8")

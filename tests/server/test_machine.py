@@ -22,7 +22,7 @@ from hypothesis.stateful import (
 from hushbid.common.documents import parsed
 from hushbid.errors import BidError, Conflict, DataError
 from hushbid.record import Record
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt
 from tests.extent import TIMES

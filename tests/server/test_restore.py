@@ -9,13 +9,15 @@ import pytest
 from hushbid.common.documents import parsed
 from hushbid.errors import CampaignError, Conflict, HushbidError
 from hushbid.record import Record
-from hushbid.server.administration import Administration
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.admin import Administration
 from hushbid.server.installation import mark_standing
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store import backup
 from hushbid.verification.receipts import verify_log, verify_logged_record
-from tests.server.support import NONCE, Installation, Play, decided, drafted, open_now, opened, released
+from tests.server.support import NONCE, Installation, Play, decided, drafted, on_both_stores, open_now, opened, released
+
+pytestmark = on_both_stores
 
 
 def back_up(service: Service, path: Path) -> None:

@@ -17,14 +17,14 @@ from hushbid.client.messages import new_secret
 from hushbid.common.documents import parsed
 from hushbid.errors import Conflict, DataError, HushbidError, InputError, NotAllowed
 from hushbid.record import Record
-from hushbid.server.answer_keys import AnswerKeys
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign
-from hushbid.server.domain.states import CampaignState
+from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service
 from hushbid.server.store import participants
+from hushbid.server.vault import AnswerKeys
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 from tests.server.serving import served
-from tests.server.support import Installation, Play, nonce_for, on_one_store, opened, user
+from tests.server.support import Installation, Play, nonce_for, on_both_stores, opened, user
 from tests.server.test_at_rest import Disk, disk, found_in  # noqa: F401 - a fixture
 from tests.server.test_restore import again, back_up, restore
 
@@ -108,7 +108,6 @@ def test_the_log_holds_a_hash_of_what_was_sealed_when_it_came_in(installation: I
         assert [e.body["sealed"] for e in service.events(play.who, play.id) if e.kind == "bid"] == hashes
 
 
-@on_one_store
 def test_the_decision_is_the_same_whatever_the_answers_are(installation: Installation) -> None:
     decided = []
     with installation.start() as service:
@@ -161,7 +160,6 @@ def test_answers_are_needed_once_may_be_replaced_and_stand_when_only_the_price_c
         assert service.events(play.who, play.id)[-1].kind == "bid-changed"
 
 
-@on_one_store
 def test_answers_are_refused_where_they_are_not_asked_for(installation: Installation) -> None:
     with installation.start() as service:
         twice, once = opened(service, 3), visited(service, 3)
@@ -189,6 +187,7 @@ def test_whoever_withdraws_has_her_key_destroyed_before_she_is_told(installation
         assert states(service, play)[2:] == ["withdrawn", "withdrawn", "delivered", "delivered"]
 
 
+@on_both_stores
 @pytest.mark.parametrize("end", ["cancelled", "nothing bought", "deadline"])
 def test_every_end_without_a_purchase_destroys_all_keys(installation: Installation, end: str) -> None:
     with installation.start() as service:
@@ -215,7 +214,6 @@ def test_every_end_without_a_purchase_destroys_all_keys(installation: Installati
         assert service.events(play.who, play.id)[-1].kind == "key-destroyed"
 
 
-@on_one_store
 def test_a_campaign_that_moves_by_itself_goes_from_the_decision_to_the_release(installation: Installation) -> None:
     with installation.start() as service:
         now = installation.clock.now
@@ -227,7 +225,6 @@ def test_a_campaign_that_moves_by_itself_goes_from_the_decision_to_the_release(i
         assert play.view.state is CampaignState.RELEASED
 
 
-@on_one_store
 def test_if_everybody_withdraws_nobody_is_waited_for(installation: Installation) -> None:
     with installation.start() as service:
         play = visited(service, 3, dear=())
@@ -238,7 +235,6 @@ def test_if_everybody_withdraws_nobody_is_waited_for(installation: Installation)
         assert play.view.state is CampaignState.UNDELIVERED
 
 
-@on_one_store
 def test_after_answers_a_new_link_only_reads_and_other_devices_do_too(installation: Installation) -> None:
     with installation.start() as service:
         play = opened(service, 3, single_visit=True)
@@ -253,6 +249,7 @@ def test_after_answers_a_new_link_only_reads_and_other_devices_do_too(installati
 # -- on disk, in backups, after crashes --------------------------------------------------------------------------------
 
 
+@on_both_stores
 def test_no_answer_and_no_key_is_in_any_backup_and_none_is_on_disk_in_the_clear(
     disk: Disk,  # noqa: F811
     tmp_path: Path,
@@ -273,6 +270,7 @@ def test_no_answer_and_no_key_is_in_any_backup_and_none_is_on_disk_in_the_clear(
         assert not [value for value in VALUES if found_in(files, value)]
 
 
+@on_both_stores
 def test_an_old_backup_brings_no_destroyed_answer_back(installation: Installation, tmp_path: Path) -> None:
     with installation.start() as service:
         play = visited(service)
@@ -309,7 +307,6 @@ def test_an_old_backup_brings_no_destroyed_answer_back(installation: Installatio
             assert keys_of(service, play) == []
 
 
-@on_one_store
 def test_keys_that_came_back_with_a_copy_of_their_file_are_destroyed_again(installation: Installation) -> None:
     with installation.start() as service:
         play = visited(service)
@@ -327,7 +324,6 @@ def test_keys_that_came_back_with_a_copy_of_their_file_are_destroyed_again(insta
         assert keys_of(service, play) == []
 
 
-@on_one_store
 def test_somebody_whose_key_was_lost_after_the_decision_has_dropped_out(installation: Installation) -> None:
     with installation.start() as service:
         play = visited(service)
@@ -349,7 +345,6 @@ def test_somebody_whose_key_was_lost_after_the_decision_has_dropped_out(installa
         "allocation.finish.after-commit",
     ],
 )
-@on_one_store
 def test_a_crash_leaves_no_key_that_is_not_needed_and_takes_none_that_is(
     installation: Installation, tmp_path: Path, point: str
 ) -> None:

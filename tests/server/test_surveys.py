@@ -21,7 +21,7 @@ from hushbid.server.bot_campaigns import play_campaign
 from hushbid.server.service import Service
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
-from tests.server.support import Installation, user
+from tests.server.support import Installation, on_both_stores, user
 
 QUESTIONS: list[dict[str, Any]] = [
     {"kind": "number", "name": "sleep", "bounds": [0, 12], "variance": 2.5, "unit": "hours"},
@@ -123,6 +123,7 @@ def checked(campaign: Campaign, folder: Path) -> None:
         assert found.exit_code == 0, found.output
 
 
+@on_both_stores
 def test_a_survey_is_answered_released_verified_and_received_on_every_store(service: Service, tmp_path: Path) -> None:
     with served(service) as url, connected(service, url) as analyst:
         whole_survey(analyst, "central", tmp_path)

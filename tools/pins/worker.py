@@ -32,7 +32,10 @@ def main() -> None:
 
 def openapi(folder: Path) -> str:
     """The description of the HTTP interface, one fact a line."""
-    from hushbid.server.api import create_app
+    try:
+        from hushbid.server.http import create_app
+    except ImportError:  # an earlier version
+        from hushbid.server.api import create_app  # type: ignore[import-not-found,no-redef]
     from hushbid.server.pages import add_pages
     from hushbid.server.service import Service
 

@@ -236,20 +236,13 @@ class BudgetPairs:
         area, unsolved = np.zeros(rows.size), np.flatnonzero(top > stop)
         moves = self._rule.moved(0, rows, np.zeros(rows.size)).moves
         assert moves is not None
+        budget = self._problem.form.target.number
         for box in self._rule.ladder():
-            step, left = max(box.step // 8, 16), []
-            for begin in range(0, unsolved.size, step):
-                some = unsolved[begin : begin + step]
-                levels, sigma = start.levels.take(some).stratum(0), start.sigma[some]
-                found, kept = areas(
-                    box.pools[0],
-                    moves.take(some),
-                    levels,
-                    sigma,
-                    self._problem.form.target.number,
-                    top[some],
-                    stop[some],
-                )
+            left = []
+            for part in box.parts(8 * unsolved.size):  # several tables for each pair
+                some = unsolved[part.start // 8 : max(part.stop // 8, part.start // 8 + 1)]
+                here = box.moved(0, moves.take(some))
+                found, kept = areas(here, start.levels.take(some), start.sigma[some], budget, top[some], stop[some])
                 area[some[kept]] = found[kept]
                 left.append(some[~kept])
             unsolved = np.concatenate(left) if left else unsolved

@@ -12,16 +12,14 @@ import numpy as np
 
 from hushbid.allocation.caps import (
     affordable,
-    as_if_paid,
-    cheapest_first,
     expense,
     first_guess,
     most_accurate,
-    one_population,
+    population,
     zero_cost_people,
 )
 from hushbid.allocation.central_problem import CentralProblem, Purchase
-from hushbid.allocation.frontier import Points, at, meet, settle
+from hushbid.allocation.frontier import Points, at, meet
 from hushbid.allocation.pool import SUMS, Levels, Sums
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import search
@@ -39,7 +37,7 @@ _DOUBLINGS = 24
 class Found:
     """The best purchase with any payment: who may be bought from, and the point of their path."""
 
-    each: list[IndexArray]
+    rows: IndexArray
     populations: Populations
     points: Points
     value: float
@@ -52,13 +50,10 @@ class Found:
 
     def losses(self, problem: CentralProblem) -> tuple[IndexArray, FloatArray]:
         """Everybody's loss in the caller's units; at the cap to the last digit."""
-        rows, losses = np.concatenate(self.each), []
-        for g, (pool, one) in enumerate(zip(self.populations.pools, self.each, strict=True)):
-            levels, sigma = self.points.levels.stratum(g), float(self.points.sigma[0])
-            below = levels.above(pool.costs)
-            bought = pool.mass * below.clip(0.0) / sigma / math.sqrt(problem.form.unit)
-            losses.append(np.where(below >= sigma * pool.reach, problem.caps[one], bought))
-        return rows, np.minimum(np.concatenate(losses), problem.caps[rows])
+        people, sigma, caps = self.populations.people, float(self.points.sigma[0]), problem.caps[self.rows]
+        below = people.below(self.points.levels)[0]
+        bought = people.mass * below.clip(0.0) / sigma / math.sqrt(problem.form.unit)
+        return self.rows, np.minimum(np.where(below >= sigma * people.reach, caps, bought), caps)
 
 
 def best_purchase(problem: CentralProblem, guess: Purchase | None) -> Purchase:
@@ -82,9 +77,9 @@ def free_losses(problem: CentralProblem, free: IndexArray) -> FloatArray:
     losses, error = most_accurate(problem, free)
     if error >= problem.form.target.number * (1.0 - 1e-14):
         return losses
-    each, populations = as_if_paid(problem, free)
+    paid, populations = population(problem, free, np.full(free.size, problem.form.scale))
     points = meet(populations, problem.form.target, first_guess(populations, problem.form.target))
-    rows, bought = Found(each, populations, points, 0.0, 0.0).losses(problem)
+    rows, bought = Found(paid, populations, points, 0.0, 0.0).losses(problem)
     found = np.zeros(problem.costs.size)
     found[rows] = bought
     return found[free]
@@ -105,27 +100,23 @@ def optimum(problem: CentralProblem, guess: Purchase | None = None) -> Found | N
 def _among(problem: CentralProblem, rows: IndexArray, guess: Purchase | None) -> Found | None:
     """The best purchase among some people; None if they are too few for an accuracy or a budget."""
     target = problem.form.target
-    each = cheapest_first(problem, rows)
-    if not all(one.size for one in each):
+    if not np.bincount(problem.codes[rows], minlength=problem.form.sizes.size).all():
         return None
-    populations = one_population(problem, each)
+    ordered, populations = population(problem, rows, problem.costs[rows])
     start = _guessed(problem, guess) if guess is not None else None
     if target.kind == "price":
         start = first_guess(populations, target) if start is None else start
-        if not any(bool(pool.costs[-1] > 0.0) for pool in populations.pools):  # everybody is there for nothing
-            return Found(each, populations, start, math.inf, math.inf)
+        if not float(populations.people.costs.max()) > 0.0:  # everybody is there for nothing
+            return Found(ordered, populations, start, math.inf, math.inf)
         best = search(populations, target, start)
         ends = float(best.low[0]), float(best.high[0])
-        return Found(each, populations, best.points, float(best.value[0]), float(best.bound[0]), *ends)
+        return Found(ordered, populations, best.points, float(best.value[0]), float(best.bound[0]), *ends)
     if rows.size < np.count_nonzero(problem.costs < math.inf) and _all_that_caps_allow(problem, rows, refuse=False):
         return None
     if guess is not None and _mostly_cut(problem, guess):
         start = _cheapest_at_caps(populations, target)
-    points, settled = (start, np.zeros(1, dtype=bool)) if start is None else settle(populations, target, start)
-    if not settled.all():
-        points = meet(populations, target, first_guess(populations, target))
-    assert points is not None
-    return Found(each, populations, points, float(points.mse[0]), math.nan)
+    points = meet(populations, target, first_guess(populations, target) if start is None else start)
+    return Found(ordered, populations, points, float(points.mse[0]), math.nan)
 
 
 def _guessed(problem: CentralProblem, guess: Purchase) -> Points | None:
@@ -159,12 +150,12 @@ def _cheapest_at_caps(populations: Populations, target: Target) -> Points | None
 
     Where caps are tiny hardly anybody is inside, and that is the optimum but for one person.
     """
-    everybody, sizes = populations.everybody, populations.sizes
-    seen, codes = everybody.columns, everybody.codes
-    given = seen.cap.cumsum()
-    given = (given - np.append(0.0, given)[everybody.starts][codes]) / sizes[codes]  # total weight when each is full
+    people, sizes = populations.people, populations.sizes
+    given = people.cap.cumsum()
+    # total weight when each is full
+    given = (given - np.append(0.0, given)[people.starts][people.codes]) / sizes[people.codes]
     order = np.argsort(given, kind="stable")
-    weight, squares, spent = (one[order] for one in (given, seen.capped[:, 1], seen.capped[:, 2]))
+    weight, squares, spent = given[order], people.capped[1][order], people.capped[2][order]
     with np.errstate(all="ignore"):
         error = (2.0 + squares.cumsum()) / (weight * weight)
         passed = error <= target.number if target.kind == "accuracy" else spent.cumsum() >= target.number
@@ -172,8 +163,8 @@ def _cheapest_at_caps(populations: Populations, target: Target) -> Points | None
     if not passed.any():
         return None
     total = float(weight[int(passed.argmax())])
-    next_ = np.minimum(np.add.reduceat(given < total, everybody.starts), np.bincount(codes) - 1)
-    levels = seen.costs[everybody.starts + next_]
+    next_ = np.minimum(people.by_stratum((given < total).astype(np.intp)), people.counts - 1)
+    levels = people.costs[people.starts + next_]
     sigma = float((sizes * levels).sum()) * total / (2.0 + float(squares[weight <= total].sum()))
     if not 0.0 < sigma < math.inf:
         return None

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points, at
-from hushbid.allocation.pool import Pool
+from hushbid.allocation.pool import People
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.targets import Target
 from hushbid.common.arrays import FloatArray, IndexArray, as_floats, first_row, rows_text
@@ -66,25 +66,14 @@ def normal_caps(problem: CentralProblem, rows: IndexArray) -> FloatArray:
     return problem.caps[rows] * math.sqrt(problem.form.unit)
 
 
-def cheapest_first(problem: CentralProblem, rows: IndexArray) -> list[IndexArray]:
-    """Return the people of each stratum among these, cheapest first."""
-    codes, count = problem.codes[rows], problem.form.sizes.size
-    order = np.lexsort((problem.costs[rows], codes))
-    return np.split(rows[order], np.cumsum(np.bincount(codes, minlength=count))[:-1])
-
-
-def one_population(problem: CentralProblem, each: list[IndexArray]) -> Populations:
-    """Return the people of each stratum, cheapest first, as one population."""
-    form = problem.form
-    pools = (Pool(problem.costs[rows] / form.scale, problem.masses(rows), normal_caps(problem, rows)) for rows in each)
-    return Populations.of(tuple(pools), form.sizes)
-
-
-def as_if_paid(problem: CentralProblem, rows: IndexArray) -> tuple[list[IndexArray], Populations]:
-    """Return these zero-cost people as a population in which all ask for the same."""
-    each = cheapest_first(problem, rows)
-    pools = (Pool(np.ones(one.size), problem.masses(one), normal_caps(problem, one)) for one in each)
-    return each, Populations.of(tuple(pools), problem.form.sizes)
+def population(problem: CentralProblem, rows: IndexArray, costs: FloatArray) -> tuple[IndexArray, Populations]:
+    """Return these people by stratum, the cheapest first, and as a population with ``costs`` in the caller's money."""
+    form, codes = problem.form, problem.codes[rows]
+    order = np.lexsort((costs, codes))
+    rows, codes = rows[order], codes[order]
+    scaled = costs[order] / form.scale
+    people = People(scaled, problem.masses(rows), normal_caps(problem, rows), codes, form.sizes.size)
+    return rows, Populations(people, form.sizes)
 
 
 def most_accurate(problem: CentralProblem, rows: IndexArray) -> tuple[FloatArray, float]:
@@ -115,8 +104,8 @@ def expense(problem: CentralProblem, rows: IndexArray, losses: FloatArray) -> fl
 
 def first_guess(populations: Populations, target: Target) -> Points:
     """Return a point of the path to begin with."""
-    pairs = zip(populations.sizes, populations.pools, strict=True)
-    cost = sum(float(size * pool.costs[pool.size // 2]) for size, pool in pairs)
+    people = populations.people
+    cost = float(populations.sizes @ people.costs[people.starts + people.counts // 2])
     cost = cost if cost > 0.0 else 1.0
     t = {
         "price": (2.0 * target.number * target.number * cost) ** (1.0 / 3.0),

@@ -154,18 +154,14 @@ class _Line:
 
     @classmethod
     def of(cls, found: Found, sigma: float) -> "_Line":
-        square, levels, base, caps = 2.0, [], [], []
-        high = found.points.levels.high[:, 0]
-        for g, pool in enumerate(found.populations.pools):
-            below = found.points.levels.stratum(g).above(pool.costs)
-            losses = np.clip(pool.mass * below / sigma, 0.0, pool.cap)
-            square += float((losses * losses / pool.mass).sum())
-            capped = (below > 0.0) & (losses >= pool.cap)
-            levels.append(np.full(int(capped.sum()), high[g]))
-            base.append(pool.costs[capped] + sigma * pool.reach[capped])
-            caps.append(pool.cap[capped])
-        total = float(found.populations.sizes @ high)
-        return cls(sigma, square, total, *(np.concatenate(one) for one in (levels, base, caps)))
+        people, high = found.populations.people, found.points.levels.high[:, 0]
+        below = people.below(found.points.levels)[0]
+        losses = np.clip(people.mass * below / sigma, 0.0, people.cap)
+        square = 2.0 + float((losses * losses / people.mass).sum())
+        capped = (below > 0.0) & (losses >= people.cap)
+        base = people.costs[capped] + sigma * people.reach[capped]
+        level = float(found.populations.sizes @ high)
+        return cls(sigma, square, level, high[people.codes[capped]], base, people.cap[capped])
 
     def over(self, share: float) -> float:
         """``Σ e·(λ − σVε° − ψ)⁺`` with all levels multiplied by a share."""

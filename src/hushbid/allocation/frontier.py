@@ -26,8 +26,11 @@ from hushbid.allocation.sweep import swept
 from hushbid.allocation.targets import Target
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
-_ROUNDS = 12
-_PATH_ROUNDS = 10
+_ROUNDS = 6
+_FINAL_ROUNDS = 3
+"""So many rounds settle a point that is near the target."""
+
+_NEAR = 0.02
 _SETTLED = 2e-14
 _BRACKETS = 200
 _MET = 1e-14
@@ -290,7 +293,7 @@ def at(populations: Populations, sigma: FloatArray, start: Points | None = None)
     """The point of each population at its ``σ``, whatever the guess."""
     if start is None:
         return Points.of(populations, *_swept(populations, sigma))
-    found, settled = settle(populations, None, Points(start.t, sigma, start.levels, start.sums), rounds=_PATH_ROUNDS)
+    found, settled = settle(populations, None, Points(start.t, sigma, start.levels, start.sums))
     lost = np.flatnonzero(~settled)
     if lost.size:
         some = populations.take(lost)
@@ -308,7 +311,8 @@ def meet(populations: Populations, target: Target, start: Points) -> Points:
 
     It must be one that can be met. For a price it is a local minimum near the guess.
     """
-    found, settled = settle(populations, target, start)
+    # in many strata rounds go to and fro
+    found, settled = settle(populations, target, start, rounds=2 * _ROUNDS if populations.sizes.size == 1 else _ROUNDS)
     lost = np.flatnonzero(~settled)
     if lost.size:
         found.put(lost, _met_between(populations.take(lost), target, start.take(lost)))
@@ -324,33 +328,43 @@ def _missed(points: Points, target: Target) -> FloatArray:
 
 
 def _met_between(populations: Populations, target: Target, start: Points) -> Points:
-    """The point between ever closer ``σ``: on one side the target is not reached, on the other it is passed."""
+    """Return the point between ever closer ``σ``: on one side the target is not reached, on the other it is passed.
+
+    Newton's method from point to point of the path, or the middle where a step brought little; near the target a few
+    rounds settle.
+    """
     count = start.t.size
     low, high = np.zeros(count), np.full(count, math.inf)
-    sigma, step = start.sigma.copy(), np.full(count, 0.5)
+    sigma, step, before = start.sigma.copy(), np.full(count, 0.5), np.full(count, math.inf)
     points, unsolved = start.take(np.arange(count)), np.arange(count)
     with np.errstate(all="ignore"):
-        for round_ in range(_BRACKETS):
-            here = at(populations.take(unsolved), sigma[unsolved])
+        for _ in range(_BRACKETS):
+            some = populations.take(unsolved)
+            here = at(some, sigma[unsolved])
             missed = _missed(here, target)
             points.put(unsolved, here)
-            high[unsolved[missed >= 0.0]], low[unsolved[missed < 0.0]] = (
-                here.sigma[missed >= 0.0],
-                here.sigma[missed < 0.0],
-            )
+            passed = missed >= 0.0
+            high[unsolved[passed]], low[unsolved[~passed]] = here.sigma[passed], here.sigma[~passed]
             left, right = low[unsolved], high[unsolved]
-            new = _next_sigma(_Piece.of(here, populations.sizes), target)
+            piece = _Piece.of(here, populations.sizes)
+            new = _next_sigma(piece, target)
+            change = np.abs(new / here.sigma - 1.0)
+            met = np.abs(missed) <= _MET
+            near = np.flatnonzero(~met & ~piece.corner & (change < _NEAR))
+            if near.size:
+                end, fine = settle(some.take(near), target, here.take(near), rounds=_FINAL_ROUNDS)
+                fine &= (end.sigma >= left[near]) & (end.sigma <= right[near])
+                points.put(unsolved[near[fine]], end.take(fine))
+                met[near[fine]] = True
             closed = (left > 0.0) & (right < math.inf)
-            inner = (new > left) & (new < right)
-            if round_ % 4 == 3:  # go past it, or in the middle: steps from one side may be ever so small
-                new = here.sigma + 2.0 * (new - here.sigma)
-                inner = (new > left) & (new < right) & closed & (round_ % 8 < 7)
+            slow = closed & ~(np.abs(missed) <= 0.25 * before[unsolved])
+            before[unsolved] = np.abs(missed)
+            inner = (new > left) & (new < right) & ~slow
             middle = np.sqrt(np.maximum(left, 1e-300)) * np.sqrt(np.minimum(right, 1e300))
-            away = here.sigma * np.exp(np.where(missed >= 0.0, -step[unsolved], step[unsolved]))
+            away = here.sigma * np.exp(np.where(passed, -step[unsolved], step[unsolved]))
             sigma[unsolved] = np.where(inner, new, np.where(closed, middle, away))
             step[unsolved] = np.minimum(2.0 * step[unsolved], 100.0)
-            open_ = (np.abs(missed) > _MET) & ~(closed & (right - left <= 2.0 * _NARROW * right)) & (left < 1e300)
-            unsolved = unsolved[open_]
+            unsolved = unsolved[~met & ~(closed & (right - left <= 2.0 * _NARROW * right)) & (left < 1e300)]
             if unsolved.size == 0:
                 break
     return points

@@ -13,11 +13,12 @@ Each part of the integral has its poles left of zero, so Gauss's rule is exact t
 """
 
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.pool import Levels, Moves, Pool
+from hushbid.allocation.pool import Levels, Moves
+from hushbid.allocation.populations import Populations
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -52,93 +53,34 @@ class _Line:
             return (self.b * reach + self.p * cost) / (self.b + self.e * cost)
 
 
-class _Groups(Protocol):
+class _Groups:
     """Who else is inside and who is at the cap, in each of some populations."""
 
-    def line(self, unsolved: IndexArray, budget: float) -> _Line: ...
-
-    def ends(self, unsolved: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]: ...
-
-    def change(
-        self, unsolved: IndexArray, ends: tuple[FloatArray, FloatArray], falling: BoolArray, y: FloatArray
-    ) -> None: ...
-
-
-class _SortedGroups:
-    """An even pool: two places tell who is in which group."""
-
-    def __init__(self, pool: Pool, person: IndexArray, levels: Levels, sigma: FloatArray) -> None:
-        self._pool, self._person = pool, person
-        self._capped, self._below = (one.copy() for one in pool.places(levels, sigma))
-        costs = pool.costs.astype(np.longdouble)
-        self._sums = [np.append(np.longdouble(0), (pool.mass * costs**k).cumsum()) for k in range(3)]
+    def __init__(self, populations: Populations, levels: Levels, sigma: FloatArray) -> None:
+        self._seen, without = populations.seen, populations.without
+        assert populations.left is not None
+        assert without is not None
+        _, self._inside, self._capped = self._seen.states(levels, sigma, without)
+        self._there = np.arange(self._seen.size) != without[:, None]
+        self._rest = np.zeros((5, sigma.size)) if populations.box is None else populations.box.moments(populations.left)
+        """Sums over who is summed once."""
 
     def line(self, unsolved: IndexArray, budget: float) -> _Line:
-        pool, capped, below, person = self._pool, self._capped[unsolved], self._below[unsolved], self._person[unsolved]
-        at, reach = np.minimum(person, pool.size - 1), float(pool.reach[0])
-        inside, cheap = (person >= capped) & (person < below), person < capped
-        sums = []
-        nobody = np.zeros_like(capped)
-        for k, start, end, out in (
-            (1, capped, below, inside),
-            (2, capped, below, inside),
-            (0, nobody, capped, cheap),
-            (1, nobody, capped, cheap),
-        ):
-            own = np.where(out, pool.mass[at] * pool.costs[at] ** k, 0.0)
-            left = (end - start) - out  # nobody left: exactly nothing
-            sums.append(np.where(left > 0, self._sums[k][end] - self._sums[k][start] - own, 0.0).astype(float))
-        used = reach * sums[2] if reach < np.inf else 0.0 * sums[2]
-        spent = reach * sums[3] if reach < np.inf else 0.0 * sums[3]
-        return _Line(sums[0], sums[1], used, 2.0 + (reach * used if reach < np.inf else used), budget - spent)
-
-    def ends(self, unsolved: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
-        costs, reach = self._pool.costs, self._pool.reach[:1]
-        capped, below = self._capped[unsolved], self._below[unsolved]
-        none = np.where(falling, -np.inf, np.inf)
-        enters = line.entry(costs[np.clip(np.where(falling, below - 1, below), 0, costs.size - 1)])
-        enters = np.where(np.where(falling, below > capped, below < costs.size), enters, none)
-        full = line.full(costs[np.clip(np.where(falling, capped - 1, capped), 0, costs.size - 1)], reach)
-        return enters, np.where(np.where(falling, capped > 0, capped < below), full, none)
-
-    def change(
-        self, unsolved: IndexArray, ends: tuple[FloatArray, FloatArray], falling: BoolArray, y: FloatArray
-    ) -> None:
-        costs = self._pool.costs
-        for values, places in zip(ends, (self._below, self._capped), strict=True):
-            now = places[unsolved]
-            meets = np.where(falling, values >= y * _SAME, values <= y / _SAME)
-            down = costs.searchsorted(costs[np.maximum(now - 1, 0)], side="left")
-            up = costs.searchsorted(costs[np.minimum(now, costs.size - 1)], side="right")
-            places[unsolved] = np.where(meets, np.where(falling, down, up), now)
-        self._capped[unsolved] = np.minimum(self._capped[unsolved], self._below[unsolved])
-
-
-class _LooseGroups:
-    """A cap or a variance each: everybody who may change sides is looked at."""
-
-    def __init__(self, pool: Pool, person: IndexArray, levels: Levels, sigma: FloatArray) -> None:
-        self._pool, self._seen, place = pool, pool.seen, pool.place[np.minimum(person, pool.size)]
-        below = (levels.high[:, None] - pool.seen.costs) + levels.low[:, None]
-        there = np.arange(pool.seen.costs.size) != place[:, None]
-        capped = (below > 0.0) & (below >= sigma[:, None] * pool.seen.reach)
-        self._there, self._capped, self._inside = there, capped & there, (below > 0.0) & ~capped & there
-        self._rest = pool.always(person)
-
-    def line(self, unsolved: IndexArray, budget: float) -> _Line:
+        """Return the line on which each population is."""
         inside, capped, seen = self._inside[unsolved], self._capped[unsolved], self._seen
         weighted = seen.mass * seen.costs
         rest = self._rest[:, unsolved]
-        used, squares, spent = (capped @ seen.capped).T
+        used, squares, spent = (np.where(capped, each, 0.0).sum(axis=1) for each in seen.capped)
         return _Line(
-            rest[0] + inside @ weighted,
-            rest[1] + inside @ (weighted * seen.costs),
+            rest[0] + np.where(inside, weighted, 0.0).sum(axis=1),
+            rest[1] + np.where(inside, weighted * seen.costs, 0.0).sum(axis=1),
             rest[2] + used,
             2.0 + rest[3] + squares,
             budget - (rest[4] + spent),
         )
 
     def ends(self, unsolved: IndexArray, line: _Line, falling: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Return the ``y`` at which each person next enters or leaves, and at which they next come to their cap."""
         columns, down = line.columns(), falling[:, None]
         inside, capped, there = self._inside[unsolved], self._capped[unsolved], self._there[unsolved]
         none = np.where(down, -np.inf, np.inf)
@@ -149,6 +91,7 @@ class _LooseGroups:
     def change(
         self, unsolved: IndexArray, ends: tuple[FloatArray, FloatArray], falling: BoolArray, y: FloatArray
     ) -> None:
+        """Let those change sides who do so at ``y``."""
         enters, full = ends
         down, here = falling[:, None], y[:, None]
         moves = np.where(down, enters >= here * _SAME, enters <= here / _SAME)
@@ -159,19 +102,20 @@ class _LooseGroups:
 
 
 def areas(
-    pool: Pool, own: Moves, levels: Levels, sigma: FloatArray, budget: float, top: FloatArray, stop: FloatArray
+    populations: Populations, levels: Levels, sigma: FloatArray, budget: float, top: FloatArray, stop: FloatArray
 ) -> tuple[FloatArray, BoolArray]:
-    """The integral of each person's loss from cost ``stop`` up to ``top``, and whether the pool's box was never left.
+    """Return the integral of each mover's loss from cost ``stop`` up to ``top``, and whether the box was never left.
 
-    ``own`` are the people; levels and ``sigma`` are those of their population if their cost is ``top``, at which they
-    are not at their cap.
+    Levels and ``sigma`` are those of their population if their cost is ``top``, at which they are not at their cap.
     """
-    groups: _Groups = (_SortedGroups if pool.even else _LooseGroups)(pool, own.person, levels, sigma)
+    own = populations.moves
+    assert own is not None
+    groups = _Groups(populations, levels, sigma)
     area, x = np.zeros(top.size), top.copy()
-    kept = pool.holds(levels, sigma)
+    kept = populations.holds(levels, sigma)
     unsolved = np.flatnonzero(x > stop)
     with np.errstate(all="ignore"):
-        for _ in range(8 * pool.size + 400):
+        for _ in range(8 * populations.people.size + 400):
             if unsolved.size == 0:
                 break
             piece = _Piece(groups.line(unsolved, budget), own.take(unsolved), x[unsolved])
@@ -181,7 +125,7 @@ def areas(
             after = np.maximum(np.maximum(met, piece.full), np.maximum(piece.nearest, stop[unsolved]))
             after = np.minimum(after, x[unsolved])
             area[unsolved] += piece.integral(after)
-            kept[unsolved] &= pool.holds(*piece.place(after))
+            kept[unsolved] &= populations.holds(*piece.place(after))
             at_cap = (after == piece.full) & (after > stop[unsolved])
             full = unsolved[at_cap]
             area[full] += own.cap[full] * (after[at_cap] - stop[full])
@@ -197,8 +141,6 @@ def areas(
 
 def _nearest(ends: tuple[FloatArray, FloatArray], falling: BoolArray) -> FloatArray:
     """The next ``y`` at which a person changes sides."""
-    if ends[0].ndim == 1:
-        return np.asarray(np.where(falling, np.maximum(*ends), np.minimum(*ends)))
     high = np.maximum(*(one.max(axis=1, initial=-np.inf) for one in ends))
     low = np.minimum(*(one.min(axis=1, initial=np.inf) for one in ends))
     return np.asarray(np.where(falling, high, low))
@@ -252,7 +194,7 @@ class _Piece:
         line, u = self.line, self.u
         y = (self.a + u * line.p * x * x) / (u * line.e * x * x + line.b * u * x + self.c)
         sigma = line.b / (line.p - line.e * y)
-        return Levels.of(y * sigma), sigma
+        return Levels.of((y * sigma)[None]), sigma
 
     def integral(self, low: FloatArray) -> FloatArray:
         """The integral of the loss from ``low`` to where the piece starts."""

@@ -17,12 +17,11 @@ from hushbid.allocation.capped import Found, free_losses, optimum
 from hushbid.allocation.caps import (
     affordable,
     beside,
-    cheapest_first,
     dearest,
     first_guess,
     most_accurate,
     normal_caps,
-    one_population,
+    population,
     zero_cost_people,
 )
 from hushbid.allocation.central_problem import CentralProblem
@@ -39,6 +38,9 @@ from hushbid.errors import MarketError
 _SEARCHED = 256
 """So many pairs are searched together."""
 
+_LOOKED_AT = 64
+"""Of more people most are summed once for boxes around the present point."""
+
 _DIGITS = 2.0**-60
 _ROUNDS = 40
 
@@ -49,13 +51,11 @@ class PairsByFrontier:
     def __init__(self, problem: CentralProblem) -> None:
         self._problem = problem = affordable(problem)
         self._rows = np.flatnonzero(problem.costs < math.inf)
-        each = cheapest_first(problem, self._rows)
-        self._populations = one_population(problem, each)
-        self._place = np.array([one.size for one in each])[problem.codes]
-        """Where each person is in their pool; behind the last if they are not."""
+        ordered, self._populations = population(problem, self._rows, problem.costs[self._rows])
+        self._place = np.full(problem.costs.size, ordered.size)
+        """Where each person is in the population; behind the last if they are not."""
 
-        for one in each:
-            self._place[one] = np.arange(one.size)
+        self._place[ordered] = np.arange(ordered.size)
         self._free = set(zero_cost_people(problem).tolist())
         self._known: dict[tuple[int, bool], tuple[float, float]] = {}
         self._reach: dict[tuple[int, bool], float] = {}
@@ -80,11 +80,11 @@ class PairsByFrontier:
         """By how much a loss may be off beyond rounding, where prefix sums have lost the digits of a level."""
         if self._now is None:
             return 0.0
-        points, most = self._now.points, 0.0
-        for g, pool in enumerate(self._populations.pools):
-            if pool.even and float(points.sums.mass[g, 0]) > 1.5 * float(pool.mass[0]):
+        points, most, cap = self._now.points, 0.0, float(self._populations.people.cap.max())
+        for g, pool in enumerate(self._populations.people.pools or ()):
+            if float(points.sums.mass[g, 0]) > 1.5 * float(pool.mass[0]):
                 away = _DIGITS * float(pool.prefixes[1][-1]) / float(points.sums.mass[g, 0])
-                most = max(most, min(away * float(pool.mass.max()) / float(points.sigma[0]), float(pool.cap.max())))
+                most = max(most, min(away * float(pool.mass.max()) / float(points.sigma[0]), cap))
         return most
 
     def dearest(self, rows: IndexArray) -> FloatArray:
@@ -113,14 +113,11 @@ class PairsByFrontier:
     def ladder(self) -> list[Populations]:
         """The present population summed for ever larger boxes around its point, at last without one."""
         if self._boxes is None:
-            self._boxes, pools = [], self._populations.pools
-            if self._now is not None and any(not pool.even and pool.size > 64 for pool in pools):
+            self._boxes, people = [], self._populations.people
+            if self._now is not None and people.size > _LOOKED_AT:
                 points = self._now.points
                 levels, sigma = points.levels.high[:, 0], float(points.sigma[0])
-                active = sum(
-                    int(np.count_nonzero(pool.costs < level)) for pool, level in zip(pools, levels, strict=True)
-                )
-                width = 2.0 / max(active, 16)
+                width = 2.0 / max(int(np.count_nonzero(people.costs < levels[people.codes])), 16)
                 while width < 0.5:
                     ends = sigma * (1.0 - width), sigma * (1.0 + width)
                     self._boxes.append(self._populations.within(levels * (1.0 - width), levels * (1.0 + width), ends))
@@ -218,18 +215,17 @@ class PairsByFrontier:
         Inside, ``Q ≤ U(ψ_max − m)(m − ψ_min)`` and ``ℓT ≥ U(λ − m)``, so ``4Q < 3ℓmT`` wherever ``m < 4ψ_min``; see
         :mod:`hushbid.allocation.valley`.
         """
-        scale, pools = self._problem.form.scale, self._populations.pools
-        others = all(pool.costs[-1] <= 4.0 * pool.costs[0] for pool in pools)
-        low, high = float(pools[stratum].costs[0]) * scale, float(pools[stratum].costs[-1]) * scale
-        alike: BoolArray = (costs == math.inf) | (np.maximum(costs, high) <= 4.0 * np.minimum(costs, low))
-        return alike & others
+        scale, people = self._problem.form.scale, self._populations.people
+        low, high = people.costs[people.starts], people.costs[people.starts + people.counts - 1]
+        own = np.maximum(costs, high[stratum] * scale) <= 4.0 * np.minimum(costs, low[stratum] * scale)
+        alike: BoolArray = (costs == math.inf) | own
+        return alike & bool((high <= 4.0 * low).all())
 
     def _payable(self, stratum: int, rows: IndexArray, costs: FloatArray) -> BoolArray:
         """The pairs in which everybody who is needed is there, and at least one asks for something."""
-        pools = self._populations.pools
-        there = costs < math.inf
-        others = pools[stratum].size - (self._place[rows] < pools[stratum].size)
-        positive = sum(int(np.count_nonzero(pool.costs > 0.0)) for pool in pools)
+        people, there = self._populations.people, costs < math.inf
+        others = people.counts[stratum] - (self._place[rows] < people.size)
+        positive = int(np.count_nonzero(people.costs > 0.0))
         own = self._problem.costs[rows]
         paid = positive - ((own > 0.0) & (own < math.inf)) + (there & (costs > 0.0))
         possible: BoolArray = (there | (others > 0)) & (paid > 0)

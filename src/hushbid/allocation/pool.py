@@ -7,9 +7,9 @@ their stratum, where the step ``1/σ`` turns ``y`` into a privacy loss: ``ε = y
 A level is kept in two parts, ``high + low``. Where caps are tiny, everybody inside has the same cost to the last digit,
 and their losses are decided by the part that a single number has no room for.
 
-If ``e/u`` is the same for everybody in a stratum (one cap and one variance, or no caps), those at the cap are the
-cheapest, and two searches in prefix sums give every sum. Otherwise everybody is looked at, except those who cannot
-change sides while level and step are in a given box: they are summed once.
+Everybody is looked at, except those who cannot change sides while level and step are in a given box: they are summed
+once. If ``e/u`` is the same for all in a stratum (one cap and one variance, or no caps), those at the cap are the
+cheapest, and two searches in prefix sums give every sum of very many people.
 """
 
 import math
@@ -25,9 +25,6 @@ from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 NO_CAP = 1e150
 """A larger cap binds nobody; it counts as none, so that squares of caps are numbers."""
 
-_CELLS = 1 << 17
-"""So many pairs of a population and a person are looked at together: they stay in the processor's cache."""
-
 SUMS = 6
 """So many sums are kept of each stratum."""
 
@@ -39,26 +36,26 @@ _MASS, _BELOW, _SQUARES, _USED, _USED_SQUARES, _SPENT = range(SUMS)
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Levels:
-    """Water levels in two parts, one row for each stratum."""
+    """Water levels in two parts, one row for each stratum, one column for each population."""
 
     high: FloatArray
     low: FloatArray
 
     @classmethod
     def of(cls, high: FloatArray) -> "Levels":
-        """Levels that are single numbers."""
+        """Return levels that are single numbers."""
         return cls(high, np.zeros_like(high))
 
     def take(self, which: Any) -> "Levels":
-        """Those of some populations."""
+        """Return those of some populations."""
         return Levels(self.high[..., which], self.low[..., which])
 
     def stratum(self, g: int) -> "Levels":
-        """Those of one stratum."""
+        """Return those of one stratum."""
         return Levels(self.high[g], self.low[g])
 
     def moved(self, by: FloatArray) -> "Levels":
-        """Each level and a small number, without losing what is below the last digit of the first part."""
+        """Return each level and a small number, without losing what is below the last digit of the first part."""
         rest = self.low + by
         high = self.high + rest
         there = high - self.high
@@ -66,7 +63,7 @@ class Levels:
         return Levels(high, np.where(np.isfinite(low), low, 0.0))
 
     def above(self, costs: FloatArray) -> FloatArray:
-        """How far the levels are above costs."""
+        """Return how far the levels are above costs."""
         return (self.high - costs) + self.low
 
     def put(self, which: Any, other: "Levels") -> None:
@@ -111,16 +108,16 @@ class Sums:
         return np.asarray(self.table[_SPENT])
 
     def take(self, which: Any) -> "Sums":
-        """Those of some populations."""
+        """Return those of some populations."""
         return Sums(self.table[..., which])
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Moves:
-    """One person of a stratum moved, in each of many populations: who, and what they are afterwards."""
+    """One person moved in each of many populations: who, and what they are afterwards."""
 
     person: IndexArray
-    """Their place in the pool; behind the last if they were not in it."""
+    """Their place among the people; behind the last if they were not there."""
 
     cost: FloatArray
     mass: FloatArray
@@ -129,7 +126,7 @@ class Moves:
     cap: FloatArray
 
     def take(self, which: Any) -> "Moves":
-        """Some of them."""
+        """Return some of them."""
         return Moves(self.person[which], self.cost[which], self.mass[which], self.cap[which])
 
     @property
@@ -138,12 +135,12 @@ class Moves:
         return _reach(self.cap, self.mass)
 
     def losses(self, levels: Levels, sigma: FloatArray) -> FloatArray:
-        """What is bought from the moved person."""
+        """Return what is bought from the moved person."""
         bought: FloatArray = np.clip(self.mass * levels.above(self.cost) / sigma, 0.0, self.cap)
         return bought
 
     def sums(self, levels: Levels, sigma: FloatArray) -> FloatArray:
-        """What the moved person adds to each sum."""
+        """Return what the moved person adds to each sum."""
         below = levels.above(self.cost)
         there = (below > 0.0) & (self.mass > 0.0)
         capped = there & (below >= sigma * self.reach)
@@ -158,62 +155,110 @@ def _reach(cap: FloatArray, mass: FloatArray) -> FloatArray:
     return np.asarray(np.divide(cap, mass, out=np.full(cap.shape, math.inf), where=(cap < math.inf) & (mass > 0.0)))
 
 
-class Pool:
-    """The people of one stratum who can be bought from, cheapest first."""
+class People:
+    """Everybody who can be bought from, as columns: stratum by stratum, the cheapest first."""
 
-    def __init__(self, costs: FloatArray, mass: FloatArray, cap: FloatArray) -> None:
-        self.costs, self.mass = costs, mass
+    def __init__(self, costs: FloatArray, mass: FloatArray, cap: FloatArray, codes: IndexArray, strata: int) -> None:
+        self.costs, self.mass, self.codes = costs, mass, codes
         self.cap = np.where(cap < NO_CAP, cap, math.inf)
         self.reach = _reach(self.cap, mass)
-        self.even = bool((self.reach == self.reach[0]).all())
-        """Whether everybody at the cap is cheaper than everybody inside."""
+        finite = np.where(self.cap < math.inf, self.cap, 0.0)
+        self.capped = np.stack([finite, finite * finite / mass, finite * costs])
+        """What each adds to the sums at the cap."""
 
-        self._fixed: _Fixed | None = None
-        self._box = -math.inf, math.inf, 0.0, math.inf
-        self._loose = np.arange(costs.size)
-        self.seen = Columns(costs, mass, self.cap)
+        self.counts = np.bincount(codes, minlength=strata)
+        self.starts = self.counts.cumsum() - self.counts
+        """The first column of each stratum."""
 
     @property
     def size(self) -> int:
         """How many people."""
         return self.costs.size
 
-    @property
-    def all_caps(self) -> float:
-        """What everybody may give together."""
-        return float(self.cap.sum())
+    def take(self, which: IndexArray) -> "People":
+        """Return some of them, in this order."""
+        return People(self.costs[which], self.mass[which], self.cap[which], self.codes[which], self.counts.size)
+
+    def by_stratum(self, each: NDArray[Any], ufunc: np.ufunc = np.add, nobody: float = 0.0) -> NDArray[Any]:
+        """Return the sum over each stratum along the last axis, or another reduction."""
+        if self.counts.all():
+            reduced: NDArray[Any] = ufunc.reduceat(each, self.starts, axis=-1)
+            return reduced
+        some = np.flatnonzero(self.counts)
+        found = np.full((*each.shape[:-1], self.counts.size), nobody, dtype=each.dtype)
+        if some.size:
+            found[..., some] = ufunc.reduceat(each, self.starts[some], axis=-1)
+        return found
+
+    def below(self, levels: Levels) -> FloatArray:
+        """Return how far everybody is below the level of their stratum, a row for each population."""
+        below: FloatArray = (levels.high.T[:, self.codes] - self.costs) + levels.low.T[:, self.codes]
+        return below
 
     def losses(self, levels: Levels, sigma: float) -> FloatArray:
-        """What is bought from each, at one level and step."""
-        bought: FloatArray = np.clip(self.mass * levels.above(self.costs) / sigma, 0.0, self.cap)
+        """Return what is bought from each in one population."""
+        bought: FloatArray = np.clip(self.mass * self.below(levels)[0] / sigma, 0.0, self.cap)
         return bought
 
-    def cells(self) -> int:
-        """How many people are looked at for each population."""
-        return 1 if self.even else self._loose.size + 1
+    def states(
+        self, levels: Levels, sigma: FloatArray, without: IndexArray | None
+    ) -> tuple[FloatArray, BoolArray, BoolArray]:
+        """Return how far everybody is below the level, who is inside and who is at the cap; a row for each population.
 
-    # -- sums ----------------------------------------------------------------------------------------------------------
+        ``without`` is the place of one person of each population who is neither; behind the last for nobody.
+        """
+        below = self.below(levels)
+        there = below > 0.0
+        capped = there & (below >= sigma[:, None] * self.reach)
+        if without is not None:
+            here = np.flatnonzero(without < self.size)
+            there[here, without[here]] = capped[here, without[here]] = False
+        return below, there & ~capped, capped
 
-    def sums(self, levels: Levels, sigma: FloatArray, moves: Moves | None = None) -> FloatArray:
-        """Every sum at levels and steps, one column each."""
-        person = None if moves is None else moves.person
-        found = self._by_search(levels, sigma, person) if self.even else self._by_looking(levels, sigma, person)
-        return found if moves is None else found + moves.sums(levels, sigma)
+    def sums(self, levels: Levels, sigma: FloatArray, without: IndexArray | None) -> FloatArray:
+        """Return every sum of every stratum, without one person of each population."""
+        below, inside, capped = self.states(levels, sigma, without)
+        table = np.zeros((SUMS, sigma.size, self.counts.size))
+        each = np.where(inside, self.mass, 0.0)
+        for power in range(3):
+            table[power] = self.by_stratum(each)
+            each *= below
+        if capped.any():
+            for power, weight in enumerate(self.capped):
+                table[_USED + power] = self.by_stratum(np.where(capped, weight, 0.0))
+        return table.transpose(0, 2, 1)
 
     @cached_property
-    def prefixes(self) -> tuple[NDArray[np.longdouble], ...]:
-        """Sums over the cheapest of ``u``, ``u·o`` and ``u·o²``, ``o`` being the offset from the cheapest cost."""
-        mass, offset = self.mass.astype(np.longdouble), self.costs.astype(np.longdouble) - self.costs[0]
-        return tuple(np.append(np.longdouble(0), x.cumsum()) for x in (mass, mass * offset, mass * offset * offset))
+    def pools(self) -> "tuple[Pool, ...] | None":
+        """The strata as sorted pools; None if a cap may bind people of one in another order than that of costs."""
+        first = self.reach[self.starts]
+        if not bool((self.reach == first[self.codes]).all()):
+            return None
+        ends = self.starts + self.counts
+        return tuple(
+            Pool(self.costs[a:b], self.mass[a:b], float(self.reach[a]))
+            for a, b in zip(self.starts.tolist(), ends.tolist(), strict=True)
+        )
 
-    def _by_search(self, levels: Levels, sigma: FloatArray, person: IndexArray | None) -> FloatArray:
-        reach = float(self.reach[0])
-        start, end = self.places(levels, sigma)
+
+class Pool:
+    """The people of one stratum, the cheapest first, with one ``e/u``: everybody at the cap is cheaper than inside."""
+
+    def __init__(self, costs: FloatArray, mass: FloatArray, reach: float) -> None:
+        self.costs, self.mass, self.reach, self.size = costs, mass, reach, costs.size
+        wide, offset = mass.astype(np.longdouble), costs.astype(np.longdouble) - costs[0]
+        each = (wide, wide * offset, wide * offset * offset)
+        self.prefixes = tuple(np.append(np.longdouble(0), one.cumsum()) for one in each)
+        """Sums over the cheapest of ``u``, ``u·o`` and ``u·o²``, ``o`` being the offset from the cheapest cost."""
+
+    def sums(self, levels: Levels, sigma: FloatArray, person: IndexArray | None) -> FloatArray:
+        """Return every sum at levels and steps, one column each, without a person of each population."""
+        start, end = self._places(levels, sigma)
         first, last, inner = start, end - 1, [p[end] - p[start] for p in self.prefixes]
         cheap = [p[start] for p in self.prefixes[:2]]
         if person is not None:
             first, last = start + (person == start), end - 1 - (person == end - 1)
-            at = np.minimum(person, self.size - 1)
+            at = np.clip(person, 0, self.size - 1)
             mass, offset = self.mass[at], self.costs[at].astype(np.longdouble) - self.costs[0]
             out = mass * ((person >= start) & (person < end))
             inner = [inner[0] - out, inner[1] - out * offset, inner[2] - out * offset * offset]
@@ -229,153 +274,86 @@ class Pool:
         table[_BELOW] = np.where(alone, mass * own, np.where(some, np.maximum(level * inner[0] - inner[1], 0.0), 0.0))
         squares = level * (level * inner[0] - 2.0 * inner[1]) + inner[2]
         table[_SQUARES] = np.where(alone, mass * own * own, np.where(some, squares, 0.0))
-        if reach < math.inf:
-            table[_USED] = used = reach * np.where(start > (0 if person is None else person == 0), cheap[0], 0.0)
-            table[_USED_SQUARES] = reach * used
-            table[_SPENT] = np.where(used > 0.0, self.costs[0] * used + reach * cheap[1], 0.0)
+        if self.reach < math.inf:
+            used = self.reach * np.where(start > (0 if person is None else person == 0), cheap[0], 0.0)
+            table[_USED], table[_USED_SQUARES] = used, self.reach * used
+            table[_SPENT] = np.where(used > 0.0, self.costs[0] * used + self.reach * cheap[1], 0.0)
         return table
 
-    def places(self, levels: Levels, sigma: FloatArray) -> tuple[IndexArray, IndexArray]:
-        """How many of an even pool are at the cap, and how many are not out."""
+    def _places(self, levels: Levels, sigma: FloatArray) -> tuple[IndexArray, IndexArray]:
+        """Return how many are at the cap, and how many are not out."""
         end = self._count(levels, equal=False)
-        if not self.reach[0] < math.inf:
+        if not self.reach < math.inf:
             return np.zeros(end.size, dtype=np.intp), end
-        return np.minimum(self._count(levels.moved(-sigma * self.reach[0]), equal=True), end), end
-
-    def bends(self, levels: Levels, sigma: FloatArray, person: IndexArray | None) -> tuple[FloatArray, ...]:
-        """The cost of who enters next above each level and their reach; the same of who came to the cap last below.
-
-        Of an even pool.
-        """
-        end = self.places(levels, sigma)[1]
-        up, down = end, end - 1
-        if person is not None:
-            up, down = up + (person == up), down - (person == down)
-        above, below = up < self.size, down >= 0
-        up, down = np.where(above, up, 0), np.where(below, down, 0)
-        return (
-            np.where(above, self.costs[up], math.inf),
-            np.where(above, self.reach[up], math.inf),
-            np.where(below, self.costs[down], -math.inf),
-            np.where(below, self.reach[down], 0.0),
-        )
+        return np.minimum(self._count(levels.moved(-sigma * self.reach), equal=True), end), end
 
     def _count(self, levels: Levels, *, equal: bool) -> IndexArray:
-        """How many costs are below each level, or ``equal`` to it."""
+        """Return how many costs are below each level, or ``equal`` to it."""
         found = self.costs.searchsorted(levels.high, side="left")
         same = self.costs[np.minimum(found, self.size - 1)] == levels.high
         more = np.flatnonzero(same & ((levels.low > 0.0) | (equal & (levels.low == 0.0))))
         found[more] = self.costs.searchsorted(levels.high[more], side="right")
         return found
 
-    def _by_looking(self, levels: Levels, sigma: FloatArray, person: IndexArray | None) -> FloatArray:
-        seen, table = self.seen, np.empty((SUMS, sigma.size))
-        step = max(_CELLS // (seen.costs.size + 1), 1)
-        place = None if person is None else self.place[np.minimum(person, self.size)]
-        for begin in range(0, sigma.size, step):
-            part = slice(begin, begin + step)
-            below = (levels.high[part, None] - seen.costs) + levels.low[part, None]
-            there = below > 0.0
-            capped = there & (below >= sigma[part, None] * seen.reach)
-            if place is not None:
-                here = np.flatnonzero(place[part] >= 0)
-                there[here, place[part][here]] = capped[here, place[part][here]] = False
-            inside = (there & ~capped).astype(np.float64)
-            table[_MASS, part] = inside @ seen.mass
-            inside *= below
-            table[_BELOW, part] = inside @ seen.mass
-            inside *= below
-            table[_SQUARES, part] = inside @ seen.mass
-            table[_USED:, part] = (capped.astype(np.float64) @ seen.capped).T
-        if self._fixed is not None:
-            table += self._fixed.sums(levels, person)
-        return table
 
-    @cached_property
-    def place(self) -> IndexArray:
-        """Where everybody is among those who are looked at; -1 for the others."""
-        place = np.full(self.size + 1, -1)
-        place[self._loose] = np.arange(self._loose.size)
-        return place
+class Box:
+    """People for levels and steps in a box only: who is inside or at the cap all over it is summed once."""
 
-    def inside_always(self, levels: Levels, person: IndexArray | None, count: int) -> tuple[FloatArray, ...] | None:
-        """``Σ u``, ``Σ u(λ − ψ)`` and ``Σ u(λ − ψ)²`` over who is inside wherever level and step are in the box."""
-        if self._fixed is None:
-            return None
-        one = Levels(levels.high.repeat(count), levels.low.repeat(count))
-        return tuple(self._fixed.sums(one, person)[:3])
-
-    def always(self, person: IndexArray) -> FloatArray:
-        """``Σuψ``, ``Σuψ²`` inside and ``Σe``, ``ΣVe²``, ``Σψe`` at the cap, over who stays there in the box."""
-        return np.zeros((5, person.size)) if self._fixed is None else self._fixed.moments(person)
-
-    # -- boxes ---------------------------------------------------------------------------------------------------------
-
-    def within(self, low: float, high: float, sigmas: tuple[float, float]) -> "Pool":
-        """The same people, for levels and steps in a box only: who stays inside or at the cap there is summed once."""
-        if self.even:
-            return self
-        below = low - self.costs, high - self.costs
-        capped = (below[0] > 0.0) & (below[0] >= sigmas[1] * self.reach)
-        inside = (below[0] > 0.0) & (below[1] < sigmas[0] * self.reach)
-        out = below[1] <= 0.0
-        for group, weight in ((inside, self.mass), (capped, self.seen.capped[:, 0])):
+    def __init__(self, people: People, low: FloatArray, high: FloatArray, sigmas: tuple[float, float]) -> None:
+        self._people, self._low, self._high, self._sigmas = people, low, high, sigmas
+        below = low[people.codes] - people.costs, high[people.codes] - people.costs
+        capped = (below[0] > 0.0) & (below[0] >= sigmas[1] * people.reach)
+        inside = (below[0] > 0.0) & (below[1] < sigmas[0] * people.reach)
+        for group, weight in ((inside, people.mass), (capped, people.capped[0])):
             weight = np.where(group, weight, 0.0)
-            group &= ~(weight > _DOMINANT * weight.sum())
-        pool = object.__new__(Pool)
-        pool.__dict__.update(self.__dict__)
-        for name in ("place", "prefixes"):
-            pool.__dict__.pop(name, None)
-        pool._loose = np.flatnonzero(~(capped | inside | out))
-        pool.seen = Columns(self.costs[pool._loose], self.mass[pool._loose], self.cap[pool._loose])
-        pool._fixed = _Fixed(self, inside, capped, 0.5 * (low + high))
-        pool._box = low, high, *sigmas
-        return pool
+            group &= ~(weight > _DOMINANT * people.by_stratum(weight)[people.codes])
+        loose = np.flatnonzero(~(capped | inside | (below[1] <= 0.0)))
+        self.seen = people.take(loose)
+        """Those who may change sides."""
+
+        self._place = np.full(people.size + 1, loose.size)
+        self._place[loose] = np.arange(loose.size)
+        self._inside, self._capped = np.append(inside, False), np.append(capped, False)
+        self._centre = 0.5 * (low + high)
+        every = np.arange(people.size)
+        self._totals = people.by_stratum(self._each(every))
+        self._moments = self._each_moment(every).sum(axis=1)
+
+    def without(self, person: IndexArray | None) -> IndexArray | None:
+        """Return the places of people among those who may change sides; behind the last for all others."""
+        return None if person is None else self._place[person]
 
     def holds(self, levels: Levels, sigma: FloatArray) -> BoolArray:
-        """Whether levels and steps are in the box."""
-        if self._fixed is None:  # no box
-            return np.ones(sigma.size, dtype=bool)
-        low, high, least, most = self._box
-        fine: BoolArray = (levels.high >= low) & (levels.high <= high) & (sigma >= least) & (sigma <= most)
-        return fine
+        """Return whether levels and steps are in the box."""
+        high, (least, most) = levels.high, self._sigmas
+        fine = ((high >= self._low[:, None]) & (high <= self._high[:, None])).all(axis=0)
+        return np.asarray(fine & (sigma >= least) & (sigma <= most))
 
+    def _each(self, person: IndexArray) -> FloatArray:
+        """Return what some people who are summed once add to each sum, at the centre of the box."""
+        people, at = self._people, np.minimum(person, self._people.size - 1)
+        mass = np.where(self._inside[person], people.mass[at], 0.0)
+        below = np.where(self._inside[person], self._centre[people.codes[at]] - people.costs[at], 0.0)
+        used = np.where(self._capped[person], people.capped[:, at], 0.0)
+        return np.concatenate([np.stack([mass, mass * below, mass * below * below]), used])
 
-class Columns:
-    """What some people add to the sums, as columns to multiply with."""
-
-    def __init__(self, costs: FloatArray, mass: FloatArray, cap: FloatArray) -> None:
-        self.costs, self.mass, self.cap, self.reach = costs, mass, cap, _reach(cap, mass)
-        finite = np.where(cap < math.inf, cap, 0.0)
-        self.capped = np.stack([finite, finite * finite / mass, finite * costs], axis=1)
-
-
-class _Fixed:
-    """The sums over people who are inside, or at the cap, wherever level and step are in the box."""
-
-    def __init__(self, pool: Pool, inside: BoolArray, capped: BoolArray, centre: float) -> None:
-        below = np.where(inside, centre - pool.costs, 0.0)
-        mass = np.where(inside, pool.mass, 0.0)
-        seen = np.where(capped[:, None], pool.seen.capped, 0.0)
-        self._centre = centre
-        each = np.concatenate([np.stack([mass, mass * below, mass * below * below]), seen.T])
-        self._each = np.concatenate([each, np.zeros((SUMS, 1))], axis=1)
-        self._totals = each.sum(axis=1)
-        weighted = mass * pool.costs
-        moments = np.concatenate([np.stack([weighted, weighted * pool.costs]), seen.T])
-        self._moments = np.concatenate([moments, np.zeros((5, 1))], axis=1)
+    def _each_moment(self, person: IndexArray) -> FloatArray:
+        people, at = self._people, np.minimum(person, self._people.size - 1)
+        weighted = np.where(self._inside[person], people.mass[at] * people.costs[at], 0.0)
+        used = np.where(self._capped[person], people.capped[:, at], 0.0)
+        return np.concatenate([np.stack([weighted, weighted * people.costs[at]]), used])
 
     def moments(self, person: IndexArray) -> FloatArray:
-        """Sums that no level enters, without one person."""
-        found: FloatArray = self._moments.sum(axis=1)[:, None] - self._moments[:, person]
-        return found
+        """Return ``Σuψ``, ``Σuψ²`` inside and ``Σe``, ``ΣVe²``, ``Σψe`` at the cap of those summed once, but one."""
+        return np.asarray(self._moments[:, None] - self._each_moment(person))
 
-    def sums(self, levels: Levels, person: IndexArray | None) -> FloatArray:
-        """The sums, without one person."""
-        found = self._totals[:, None] if person is None else self._totals[:, None] - self._each[:, person]
-        away = levels.above(np.full(levels.high.size, self._centre))
-        table = np.repeat(found, away.size, axis=1) if person is None else found
-        mass, below, squares = table[0], table[1].copy(), table[2].copy()
-        table[_BELOW] = below + away * mass
-        table[_SQUARES] = squares + away * (2.0 * below + away * mass)
+    def sums(self, levels: Levels, stratum: int, person: IndexArray | None) -> FloatArray:
+        """Return the sums over those who are summed once, without one person of a stratum."""
+        table = np.repeat(self._totals[:, :, None], levels.high.shape[1], axis=2)
+        if person is not None:
+            table[:, stratum] -= self._each(person)
+        away = levels.above(self._centre[:, None])
+        mass, below = table[_MASS], table[_BELOW].copy()
+        table[_BELOW] += away * mass
+        table[_SQUARES] += away * (2.0 * below + away * mass)
         return table

@@ -95,25 +95,27 @@ class Sweep:
 
     def point(self, sigma: FloatArray) -> tuple[FloatArray, Levels]:
         """Return ``T`` and the levels of the point of the path, at the ``σ`` of the bends."""
-        rows = np.arange(sigma.size)
+        rows, columns = np.arange(sigma.size), self.at.shape[1]
         order = np.argsort(self.at, axis=1, kind="stable")
-        at, codes = np.take_along_axis(self.at, order, axis=1), self.codes[order]
+        at, rank = np.take_along_axis(self.at, order, axis=1), np.empty_like(order)
+        np.put_along_axis(rank, order, np.broadcast_to(np.arange(columns), order.shape), axis=1)
         goal = 2.0 * sigma.astype(np.longdouble) ** 2
-        heights, strata = np.zeros(at.shape, dtype=np.longdouble), np.arange(self.sizes.size)
-        step = max(_CELLS // at.size, 1)
-        for begin in range(0, strata.size, step):
-            some = strata[begin : begin + step]
-            passed = (codes[:, :, None] == some).cumsum(axis=1)  # bends of each stratum up to each step
-            place = self.starts[some] + np.maximum(passed - 1, 0)
-            heights += self._heights(rows[:, None, None], place, at[:, :, None], self.sizes[some]).sum(axis=2)
-        last = ((heights <= goal[:, None]) & (at < np.inf)).sum(axis=1) - 1
-        last = np.maximum(last, (at <= 0.0).sum(axis=1) - 1)  # everybody's cheapest enters at T = 0
-        passed = np.where(np.arange(at.shape[1]) <= last[:, None], codes, strata.size)
-        counts = np.bincount(
-            (passed + (strata.size + 1) * rows[:, None]).ravel(), minlength=rows.size * (strata.size + 1)
-        )
-        place = self.starts + np.maximum(counts.reshape(rows.size, -1)[:, :-1] - 1, 0)
-        return self._between(rows[:, None], place, at[rows, last], np.maximum(goal - heights[rows, last], 0.0))
+        # everybody's cheapest enters at T = 0; the heights rise along the order
+        first, end = np.maximum((at <= 0.0).sum(axis=1), 1) - 1, np.maximum((at < np.inf).sum(axis=1), 1)
+        while (end - first > 1).any():
+            middle = (first + end) // 2
+            below = self._passed(rows, rank, at, middle)[1] <= goal
+            first, end = np.where(below, middle, first), np.where(below, end, middle)
+        place, height = self._passed(rows, rank, at, first)
+        return self._between(rows[:, None], place, at[rows, first], np.maximum(goal - height, 0.0))
+
+    def _passed(
+        self, rows: IndexArray, rank: IndexArray, at: LongArray, last: IndexArray
+    ) -> tuple[IndexArray, LongArray]:
+        """Return the last bend of each stratum up to one of all, and ``Σ h`` there."""
+        count = np.add.reduceat(rank <= last[:, None], self.starts, axis=1, dtype=np.intp)
+        place = self.starts + np.maximum(count - 1, 0)
+        return place, self._heights(rows[:, None], place, at[rows, last][:, None], self.sizes).sum(axis=1)
 
     def _between(self, rows: IndexArray, place: IndexArray, t: LongArray, left: LongArray) -> tuple[FloatArray, Levels]:
         """Return the point behind the bends at ``place``, where ``Σ h`` is by ``left`` higher than at ``T = t``."""
@@ -151,14 +153,12 @@ class Sweep:
 
 def _people(populations: Populations, count: int) -> tuple[FloatArray, FloatArray, FloatArray, IndexArray]:
     """Return cost, mass and cap of everybody in each population, and their strata; who moved is in the last column."""
-    seen, codes, moves = populations.everybody.columns, populations.everybody.codes, populations.moves
-    costs, mass, cap = (np.repeat(one[None], count, axis=0) for one in (seen.costs, seen.mass, seen.cap))
+    people, codes, moves = populations.people, populations.people.codes, populations.moves
+    costs, mass, cap = (np.repeat(one[None], count, axis=0) for one in (people.costs, people.mass, people.cap))
     if moves is None:
         return costs, mass, cap, codes
-    place = populations.left_place
-    assert place is not None
-    here = np.flatnonzero(place < codes.size)
-    mass[here, place[here]] = 0.0
+    here = np.flatnonzero(moves.person < codes.size)
+    mass[here, moves.person[here]] = 0.0
     costs, mass, cap = (
         np.hstack([old, new[:, None]]) for old, new in ((costs, moves.cost), (mass, moves.mass), (cap, moves.cap))
     )
@@ -185,8 +185,7 @@ def _most(at: LongArray, mass: LongArray, starts: IndexArray) -> LongArray:
 
 def swept(populations: Populations, sigma: FloatArray) -> tuple[FloatArray, Levels]:
     """Return ``T`` and the levels of the point at each ``σ``, some populations at a time."""
-    people = populations.everybody.codes.size + 1
-    step, every = max(_CELLS // (2 * people * len(populations.pools)), 1), np.arange(sigma.size)
+    step, every = max(_CELLS // (2 * (populations.people.size + 1)), 1), np.arange(sigma.size)
     parts = []
     for begin in range(0, sigma.size, step):
         part = every[begin : begin + step]

@@ -23,11 +23,11 @@ from hushbid.allocation.branch_and_bound import interval_bounds
 from hushbid.allocation.capped import Found
 from hushbid.allocation.caps import beside
 from hushbid.allocation.frontier import Points, at
-from hushbid.allocation.pool import Levels, Pool
+from hushbid.allocation.pool import People
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import figures, ladder
 from hushbid.allocation.sweep import Sweep
-from hushbid.common.arrays import FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray
 
 _FINE = 48
 _STEPS = 16
@@ -59,12 +59,12 @@ def _everybody_gives_all(populations: Populations) -> bool:
     In one stratum the least cost with ``Σε = S`` changes at the rate ``λ(S) − (4 + 2ΣVε²)/S³``, and ``λ`` is at most
     ``ψ + 2·Ve/S²`` of anybody below their cap. So the cost still falls where ``ψ·S³ + 2·Ve·S < 4`` at ``S = Σe``.
     """
-    pool = populations.pools[0]
-    total = pool.all_caps
-    if len(populations.pools) > 1 or not total < math.inf:
+    people = populations.people
+    total = float(people.cap.sum())
+    if populations.sizes.size > 1 or not total < math.inf:
         return False
-    steepest = float(pool.reach.max())
-    return float(pool.costs[-1]) * total**3 + 2.0 * steepest * total < 4.0 * (1.0 - 1e-9)
+    steepest = float(people.reach.max())
+    return float(people.costs[-1]) * total**3 + 2.0 * steepest * total < 4.0 * (1.0 - 1e-9)
 
 
 def _can_give(populations: Populations, t: FloatArray, sigma: float) -> bool:
@@ -75,20 +75,18 @@ def _can_give(populations: Populations, t: FloatArray, sigma: float) -> bool:
 def _largest_change(populations: Populations, points: Points) -> float:
     """Bound how much the value rises if one person leaves: the others of the stratum stay, other strata give less."""
     sigma, total = float(points.sigma[0]), float(points.weight[0])
-    losses = [pool.losses(points.levels.stratum(g), sigma) for g, pool in enumerate(populations.pools)]
-    squares = [loss * loss / pool.mass for pool, loss in zip(populations.pools, losses, strict=True)]
-    bills = [loss * pool.costs for pool, loss in zip(populations.pools, losses, strict=True)]
-    all_squares, all_bills = (sum(float(one.sum()) for one in each) for each in (squares, bills))
-    before, most = (2.0 + all_squares) / (total * total) + all_bills, 0.0
-    for g, size in enumerate(populations.sizes):
-        kept = 1.0 - losses[g] / (size * total)
-        if not float(kept.min()) > 1e-9:
-            return math.inf
-        own, bill = float(squares[g].sum()), float(bills[g].sum())
-        error = (2.0 + kept * kept * (all_squares - own) + own - squares[g]) / (total * kept) ** 2
-        after = error + kept * (all_bills - bill) + bill - bills[g]
-        most = max(most, float(after.max()) - before)
-    return most * (1.0 + 1e-9) + 1e-12 * before
+    people = populations.people
+    losses = people.losses(points.levels, sigma)
+    squares, bills = losses * losses / people.mass, losses * people.costs
+    all_squares, all_bills = float(squares.sum()), float(bills.sum())
+    before = (2.0 + all_squares) / (total * total) + all_bills
+    kept = 1.0 - losses / (populations.sizes[people.codes] * total)
+    if not float(kept.min()) > 1e-9:
+        return math.inf
+    own, bill = (people.by_stratum(each)[people.codes] for each in (squares, bills))
+    error = (2.0 + kept * kept * (all_squares - own) + own - squares) / (total * kept) ** 2
+    after = error + kept * (all_bills - bill) + bill - bills
+    return max(float(after.max()) - before, 0.0) * (1.0 + 1e-9) + 1e-12 * before
 
 
 def _range_below(found: Found, worst: float) -> tuple[Points, Points] | None:
@@ -139,11 +137,7 @@ def _rises(populations: Populations, low: "_Ends", high: "_Ends") -> bool:
         return False
     least = _filled(populations, low.t, sigmas[1]).levels.high[:, 0]
     most = _filled(populations, high.more, sigmas[0]).levels.high[:, 0]
-    terms = [
-        _term(pool, float(size * low.t[0]), float(one), float(two), sigmas)
-        for pool, size, one, two in zip(populations.pools, populations.sizes, least, most, strict=True)
-    ]
-    return sum(terms) <= 0.0
+    return float(_terms(populations.people, populations.sizes * low.t[0], least, most, sigmas).sum()) <= 0.0
 
 
 class _Ends:
@@ -169,11 +163,9 @@ class _Ends:
         points = at(populations, near.sigma * factor, near)
         sigma = float(points.sigma[0])
         # what a person who leaves gave is given by the others
-        given = [
-            float(pool.losses(points.levels.stratum(g), sigma).max()) * sigma / size
-            for g, (pool, size) in enumerate(zip(populations.pools, populations.sizes, strict=True))
-        ]
-        more = (points.t + max(given)) * (1.0 + 1e-9)
+        people = populations.people
+        given = people.losses(points.levels, sigma) * sigma / populations.sizes[people.codes]
+        more = (points.t + float(given.max())) * (1.0 + 1e-9)
         if not _can_give(populations, more, sigma):
             return None
         return cls(populations, points, _filled(populations, more, sigma))
@@ -181,32 +173,35 @@ class _Ends:
     @staticmethod
     def _squares(populations: Populations, points: Points) -> tuple[float, float]:
         """Return ``ΣVy²``, and one person's at the most."""
-        sigma, total, most = float(points.sigma[0]), 0.0, 0.0
-        for g, pool in enumerate(populations.pools):
-            levels = Levels(points.levels.high[g], points.levels.low[g])
-            each = (sigma * pool.losses(levels, sigma)) ** 2 / pool.mass
-            total, most = total + float(each.sum()), max(most, float(each.max()))
-        return total, most
+        sigma, people = float(points.sigma[0]), populations.people
+        each = (sigma * people.losses(points.levels, sigma)) ** 2 / people.mass
+        return float(each.sum()), float(each.max())
 
 
-def _term(pool: Pool, share: float, least: float, most: float, sigmas: tuple[float, float]) -> float:
-    """Return ``4Q − ℓT(3m + σE/U)`` of a stratum at the most, its level and ``σ`` in a box, if any one person moved."""
-    costs, mass = pool.costs, pool.mass
-    sure_capped = least - costs >= sigmas[1] * pool.reach
-    perhaps = (costs < most) & ~sure_capped
+def _terms(
+    people: People, share: FloatArray, least: FloatArray, most: FloatArray, sigmas: tuple[float, float]
+) -> FloatArray:
+    """Return ``4Q − ℓT(3m + σE/U)`` of each stratum at the most, levels and ``σ`` in a box, if any one person moved."""
+    costs, mass, codes, reach = people.costs, people.mass, people.codes, people.reach
+
+    def total(each: FloatArray, who: BoolArray) -> FloatArray:
+        return people.by_stratum(np.where(who, each, 0.0))
+
+    def largest(each: FloatArray, who: BoolArray) -> FloatArray:
+        return people.by_stratum(np.where(who, each, 0.0), np.maximum)
+
+    sure_capped = least[codes] - costs >= sigmas[1] * reach
+    perhaps = (costs < most[codes]) & ~sure_capped
     # who is inside has a cost at most σ·e/u below the level; who moved to there is no cheaper than before
-    lowest = max(float(costs[0]), least - sigmas[1] * float(pool.reach.max()))
-    if most <= 4.0 * lowest or not perhaps.any():
-        return 0.0
-    sure = (costs < least) & (most - costs < sigmas[0] * pool.reach)
-    extra, weighted = float(mass.max()), mass * costs
-    total = float(mass[perhaps].sum())
-    away = float(weighted[perhaps].max())
-    mean = max((float(weighted[sure].sum()) - away) / (total + extra), lowest)
-    centre = float(weighted[perhaps].sum()) / total
-    far = max(abs(most - centre), abs(centre - lowest))
-    second = float((mass * (costs - centre) ** 2)[perhaps].sum()) + extra * far * far
-    second = min(second, 0.25 * (total + extra) * (most - lowest) ** 2)
-    used = np.where(sure_capped, pool.cap, 0.0)
-    full = float(used.sum() - used.max(initial=0.0))
-    return 4.0 * second - share * (3.0 * mean + sigmas[0] * full / (total + extra))
+    lowest = np.maximum(costs[people.starts], least - sigmas[1] * people.by_stratum(reach, np.maximum))
+    sure = (costs < least[codes]) & (most[codes] - costs < sigmas[0] * reach)
+    extra, weighted, inside = people.by_stratum(mass, np.maximum), mass * costs, total(mass, perhaps)
+    nothing = (most <= 4.0 * lowest) | ~(inside > 0.0)
+    some = np.where(nothing, 1.0, inside)
+    mean = np.maximum((total(weighted, sure) - largest(weighted, perhaps)) / (some + extra), lowest)
+    centre = total(weighted, perhaps) / some
+    far = np.maximum(np.abs(most - centre), np.abs(centre - lowest))
+    second = total(mass * (costs - centre[codes]) ** 2, perhaps) + extra * far * far
+    second = np.minimum(second, 0.25 * (some + extra) * (most - lowest) ** 2)
+    full = total(people.cap, sure_capped) - largest(people.cap, sure_capped)
+    return np.where(nothing, 0.0, 4.0 * second - share * (3.0 * mean + sigmas[0] * full / (some + extra)))

@@ -22,7 +22,7 @@ def command(file: Path, force: bool, home: Path, database: str | None, as_json: 
     copy of claims/, which are what makes a value unreadable and an estimate final.
     """
     from hushbid.common.staging import refuse_clashes
-    from hushbid.server.administration import Administration
+    from hushbid.server.admin import Administration
 
     refuse_clashes([file], [home])
     refuse_nowhere(home)

@@ -22,7 +22,7 @@ def command(file: Path, replace: bool, home: Path, database: str | None, as_json
     folder, and the server takes them up when it starts. Accounts, tokens and links are again those of the backup, so
     withdraw again what was withdrawn since.
     """
-    from hushbid.server.administration import Administration
+    from hushbid.server.admin import Administration
 
     with file.open("rb"):  # a backup that is not there makes no folder
         pass

@@ -78,8 +78,8 @@ def command(
         return
     https = _is_https(url, host)
     try:
-        from hushbid.server.api import create_app
-        from hushbid.server.api.serve import is_loopback, listen, serve
+        from hushbid.server.http import create_app
+        from hushbid.server.http.serve import is_loopback, listen, serve
         from hushbid.server.pages import add_pages
         from hushbid.server.service import Service
     except ImportError as missing:
@@ -107,7 +107,7 @@ def command(
 def _is_https(url: str | None, host: str) -> bool:
     """Whether cookies must travel by https only: always, but on this machine itself."""
     if url is None:
-        from hushbid.server.api.serve import is_loopback
+        from hushbid.server.http.serve import is_loopback
 
         return not is_loopback(host)
     parts = urlsplit(url)

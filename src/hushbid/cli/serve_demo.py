@@ -14,9 +14,9 @@ from hushbid.errors import InputError, MissingExtra
 def serve_demo(host: str, port: int) -> None:
     """Serve campaigns with bots at work until somebody stops it, in a temporary folder."""
     try:
-        from hushbid.server.api import create_app
-        from hushbid.server.api.serve import is_loopback, listen, serve
         from hushbid.server.demo import ANALYST, AUDITOR, Demo, Invited, demo_service
+        from hushbid.server.http import create_app
+        from hushbid.server.http.serve import is_loopback, listen, serve
         from hushbid.server.pages import add_pages
     except ImportError as missing:
         raise MissingExtra(

@@ -10,7 +10,7 @@ from hushbid.cli.common import command_group, tell
 from hushbid.cli.options import asked_password, installation, new_password, refuse_nowhere
 
 if TYPE_CHECKING:
-    from hushbid.server.administration import Administration
+    from hushbid.server.admin import Administration
 
 
 @command_group("users")
@@ -34,8 +34,8 @@ _label = click.option("--label", default="default", show_default=True, help="Wha
 def add(name: str, role: Any, generate: bool, home: Path, database: str | None, as_json: bool) -> None:
     """Let somebody in."""
     password = new_password() if generate else asked_password()
-    with _desk(home, database, may_be_new=True) as desk:
-        user = desk.create_user(name, role, password)
+    with _admin(home, database, may_be_new=True) as admin:
+        user = admin.create_user(name, role, password)
     shown = {"password": password} if generate else {}
     text = f"{user.name} may log in as {role}."
     tell({"name": user.name, "role": role, **shown}, f"{text}\n{password}" if generate else text, as_json=as_json)
@@ -45,8 +45,8 @@ def add(name: str, role: Any, generate: bool, home: Path, database: str | None, 
 @installation
 def list_users(home: Path, database: str | None, as_json: bool) -> None:
     """List everybody who may log in."""
-    with _desk(home, database) as desk:
-        users = [{"name": user.name, "role": user.role} for user in desk.users()]
+    with _admin(home, database) as admin:
+        users = [{"name": user.name, "role": user.role} for user in admin.users()]
     text = "\n".join(f"{user['role']:<8} {user['name']}" for user in users) or "Nobody may log in yet."
     tell({"users": users}, text, as_json=as_json)
 
@@ -58,8 +58,8 @@ def list_users(home: Path, database: str | None, as_json: bool) -> None:
 def password(name: str, generate: bool, home: Path, database: str | None, as_json: bool) -> None:
     """Give somebody another password, which ends her sessions."""
     secret = new_password() if generate else asked_password()
-    with _desk(home, database) as desk:
-        desk.set_password(name, secret)
+    with _admin(home, database) as admin:
+        admin.set_password(name, secret)
     shown = {"password": secret} if generate else {}
     text = f"{name} has another password."
     tell({"name": name, **shown}, f"{text}\n{secret}" if generate else text, as_json=as_json)
@@ -70,8 +70,8 @@ def password(name: str, generate: bool, home: Path, database: str | None, as_jso
 @installation
 def remove(name: str, home: Path, database: str | None, as_json: bool) -> None:
     """Let somebody in no more: ends her sessions and tokens."""
-    with _desk(home, database) as desk:
-        desk.remove_user(name)
+    with _admin(home, database) as admin:
+        admin.remove_user(name)
     tell({"removed": name}, f"{name} may log in no more.", as_json=as_json)
 
 
@@ -81,8 +81,8 @@ def remove(name: str, home: Path, database: str | None, as_json: bool) -> None:
 @installation
 def token(name: str, label: str, home: Path, database: str | None, as_json: bool) -> None:
     """Print an API token for somebody's programs, once; one with the same label is worth nothing from now on."""
-    with _desk(home, database) as desk:
-        secret = desk.create_api_token(name, label)
+    with _admin(home, database) as admin:
+        secret = admin.create_api_token(name, label)
     tell({"name": name, "label": label, "token": secret}, secret, as_json=as_json)
 
 
@@ -92,13 +92,13 @@ def token(name: str, label: str, home: Path, database: str | None, as_json: bool
 @installation
 def revoke(name: str, label: str, home: Path, database: str | None, as_json: bool) -> None:
     """Make an API token worth nothing."""
-    with _desk(home, database) as desk:
-        desk.revoke_api_token(name, label)
+    with _admin(home, database) as admin:
+        admin.revoke_api_token(name, label)
     tell({"name": name, "label": label}, f"The token {label!r} of {name} is worth nothing any more.", as_json=as_json)
 
 
-def _desk(home: Path, database: str | None, *, may_be_new: bool = False) -> "Administration":
-    from hushbid.server.administration import Administration
+def _admin(home: Path, database: str | None, *, may_be_new: bool = False) -> "Administration":
+    from hushbid.server.admin import Administration
 
     if not may_be_new:
         refuse_nowhere(home)

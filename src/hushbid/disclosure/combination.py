@@ -71,8 +71,9 @@ class Blend:
 
     def floor(self, sums: Sequence[int], bits: int = 0) -> int:
         """The strata's sums as one, in units of ``2**bits``, rounded down."""
-        total = sum((factor * one for factor, one in zip(self.factors, sums, strict=True)), Fraction(0))
-        return total.numerator // (total.denominator << bits)
+        shared = math.lcm(*(factor.denominator for factor in self.factors))
+        parts = (factor.numerator * (shared // factor.denominator) for factor in self.factors)
+        return sum(part * one for part, one in zip(parts, sums, strict=True)) // (shared << bits)
 
     def floors(self, cells: Sequence[Sequence[int]]) -> list[int]:
         """The same of the answers of a choice, the sums of each stratum's answers being given: they keep their sum."""

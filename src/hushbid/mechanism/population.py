@@ -418,7 +418,7 @@ class Population:
     @property
     def largest_cap(self) -> float:
         """Nobody's loss is larger."""
-        return float(np.max(self.cap))
+        return self.cap if isinstance(self.cap, float) else float(np.max(self.cap))
 
     @property
     def has_caps(self) -> bool:

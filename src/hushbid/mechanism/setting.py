@@ -121,7 +121,7 @@ class Local(Setting):
 class Response(Local):
     """Everybody's own answer to one yes/no question, true or false by a coin.
 
-    What is proved of local payments in docs/explanation/incentives.md needs of the precision ``q`` only that
+    What is proved of local payments in docs/explanation/proofs.md needs of the precision ``q`` only that
     ``y·q' ≤ 2q``; here ``y·q'/q = 2y/sinh y``.
     """
 

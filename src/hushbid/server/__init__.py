@@ -5,14 +5,13 @@ From the bottom; each package imports only what stands above it here:
 ==================  ====================================================================================
 `faults`            how a fault that nobody foresaw is written down
 `failpoints`        named moments at which a test kills the server
-`answer_keys`       keys to answers that come with a price: one for each, destroyed unless they are bought
-`vault`             keys to people's values: one per campaign, outside the database, destroyed in the end
-`domain`            what a campaign is and who may do what when, without any input or output
+`vault`             keys to people's values: one per campaign, or one for each person's answers; destroyed in the end
+`model`             what a campaign is and who may do what when, without any input or output
 `installation`      the folder of an installation, its keys and limits, and what stands in it once and for all
 `store`             where everything is kept: SQL lives here
 `service`           the use cases; its `Service` is what everything above calls
-`administration`    accounts and backups, beside a running server
-`api`               the HTTP interface
+`admin`             accounts and backups, beside a running server
+`http`              the HTTP interface
 `pages`             the pages for participants, analysts and auditors
 `bots`              one bot: somebody who does not exist, at the other end of a link
 `bot_campaigns`     bots that play whole campaigns: as a demonstration, as a test and as load

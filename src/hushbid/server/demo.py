@@ -22,7 +22,7 @@ from hushbid.errors import HushbidError
 from hushbid.priors import parse_prior
 from hushbid.server.bot_campaigns import play_campaign
 from hushbid.server.bots import Bot, Tally, people
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
 from hushbid.server.service import Service
 from hushbid.server.service.forecast import Effort
 from hushbid.server.store.database import Database
@@ -103,7 +103,7 @@ class Invited:
 
 def demo_service(folder: Path) -> tuple[Service, str]:
     """A running installation with an analyst and an auditor, and the password of both."""
-    home = Home.at(folder)
+    home = DataDir.at(folder)
     database = Database.sqlite(home.database)
     try:
         service = Service(home, database, effort=_QUICK)

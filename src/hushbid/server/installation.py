@@ -6,7 +6,7 @@
     keys/identity.key   turns external ids into persons; without it nobody can tell who is who
     keys/signing/       the keys receipts are signed with (`hushbid.receipts.key_folder`)
     keys/data/          one key per campaign to people's values (`hushbid.server.vault`), or one for everybody's answers
-                        (`hushbid.server.answer_keys`), and one to where they are paid, until each is destroyed; and a
+                        (`hushbid.server.vault`), and one to where they are paid, until each is destroyed; and a
                         mark for each decision and release that stands in claims/
     claims/             decisions and releases, each drawn once and never again (`hushbid.disclosure.ledger.files`)
     privacy-cap         the most that anybody may give up over all campaigns, if there is a limit
@@ -33,10 +33,10 @@ from pathlib import Path
 from hushbid.common.durable import sync, write_whole
 from hushbid.errors import CampaignError, Unwritable
 from hushbid.receipts.key_folder import KeyFolder
-from hushbid.server.domain.entities import Campaign
-from hushbid.server.domain.settings import LEAST_PEOPLE
-from hushbid.server.domain.states import CampaignState
 from hushbid.server.failpoints import Crash, no_crash
+from hushbid.server.model.entities import Campaign
+from hushbid.server.model.settings import LEAST_PEOPLE
+from hushbid.server.model.states import CampaignState
 from hushbid.server.vault import Vault
 
 _KEY_BYTES = 32
@@ -47,13 +47,13 @@ _FORMAT = "hushbid server folder, version 3\n"
 
 
 @dataclass(frozen=True, slots=True)
-class Home:
+class DataDir:
     """An installation's folder."""
 
     path: Path
 
     @classmethod
-    def at(cls, path: str | Path) -> "Home":
+    def at(cls, path: str | Path) -> "DataDir":
         """The installation in a folder: created there if there is none, refused if a part of it is missing.
 
         A new identity key would forget what everybody has given up, a new claims folder what was released. (Single
@@ -174,7 +174,7 @@ class Home:
 class Installation:
     """What every use case may need beside the database: the folder, its keys, and the limits that hold."""
 
-    home: Home
+    home: DataDir
     vault: Vault
     payouts: Vault
     """The keys to where people are to be paid."""
@@ -188,7 +188,7 @@ class Installation:
     """Nothing is bought with fewer bids, whatever a campaign's settings say."""
 
     @classmethod
-    def of(cls, home: Home, *, crash: Crash = no_crash, least_people: int = LEAST_PEOPLE) -> "Installation":
+    def of(cls, home: DataDir, *, crash: Crash = no_crash, least_people: int = LEAST_PEOPLE) -> "Installation":
         """The installation in a folder, with the limit that was said last."""
         return cls(
             home=home,
@@ -219,25 +219,25 @@ def release_name(campaign_id: str) -> str:
     return f"{_RELEASE}{campaign_id}"
 
 
-def release_stands(home: Home, campaign_id: str) -> bool:
+def release_stands(home: DataDir, campaign_id: str) -> bool:
     """Whether a campaign's estimate has been drawn."""
     return (home.claims / f"{release_name(campaign_id)}{_SUFFIX}").exists()
 
 
-def mark_standing(home: Home, name: str) -> None:
+def mark_standing(home: DataDir, name: str) -> None:
     """Note beside the keys that a decision or a release stands; before anybody sees any of it."""
     mark = home.data_keys / f"{name}{_MARK}"
     if not mark.exists():
         write_whole(mark, b"")
 
 
-def require_standing(home: Home, name: str) -> None:
+def require_standing(home: DataDir, name: str) -> None:
     """Refuse to go on if a decision or a release is marked and no longer there."""
     if (home.data_keys / f"{name}{_MARK}").exists():
         _require_claim(home, name)
 
 
-def require_all_standing(home: Home, known: Iterable[Campaign]) -> None:
+def require_all_standing(home: DataDir, known: Iterable[Campaign]) -> None:
     """Refuse to start if anything is missing that is marked, or that the database says was decided or drawn; then mark
     all that is there, which a crash may have prevented."""
     # marked, or decided by the database, and gone: refuse
@@ -254,25 +254,25 @@ def require_all_standing(home: Home, known: Iterable[Campaign]) -> None:
             mark_standing(home, claim.name.removesuffix(_SUFFIX))
 
 
-def _require_claim(home: Home, name: str) -> None:
+def _require_claim(home: DataDir, name: str) -> None:
     claim = home.claims / f"{name}{_SUFFIX}"
     if not claim.exists():
         raise CampaignError(f"{claim} is missing, and must not be made anew: restore the folder of claims.")
 
 
-def decided(home: Home) -> list[str]:
+def decided(home: DataDir) -> list[str]:
     """The campaigns whose decision stands."""
     found = sorted(path.name for path in home.claims.glob(f"{_DECISION}*{_SUFFIX}"))
     return [name.removeprefix(_DECISION).removesuffix(_SUFFIX) for name in found]
 
 
-def mark_withdrawn(home: Home, participant_id: str) -> None:
+def mark_withdrawn(home: DataDir, participant_id: str) -> None:
     """Note durably that somebody withdrew."""
     mark = home.claims / f"{_WITHDRAWN}{participant_id}"
     if not mark.exists():
         write_whole(mark, b"")
 
 
-def all_withdrawn(home: Home) -> set[str]:
+def all_withdrawn(home: DataDir) -> set[str]:
     """The pseudonyms of everybody who ever withdrew."""
     return {path.name.removeprefix(_WITHDRAWN) for path in home.claims.glob(f"{_WITHDRAWN}*")}

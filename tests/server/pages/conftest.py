@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hushbid.server.service import Service
-from tests.server.api.support import Live, live
+from tests.server.http.support import Live, live
 from tests.server.support import Installation
 
 

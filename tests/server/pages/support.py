@@ -107,6 +107,12 @@ class Visitor:
         page.feed(self.client.get(path, follow_redirects=True).text)
         return page.found
 
+    def draft(self, path: str) -> tuple[str, dict[str, str]]:
+        """Where the draft's form on a page is sent, and what with."""
+        found = re.search(r'<form id="draft"[^>]*action="([^"]+)"', self.client.get(path, follow_redirects=True).text)
+        assert found is not None, path
+        return found[1], self.fields(path)
+
     def send(self, path: str, page: str, **fields: Any) -> httpx.Response:
         """Fill in the form of a page."""
         return self.client.post(path, data={**self.hidden(page), **fields})

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Watched, watched
 from tests.server.support import Play, opened
 

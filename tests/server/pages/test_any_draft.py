@@ -12,10 +12,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hushbid.server.pages.request import LANGUAGE_COOKIE
 from hushbid.server.pages.settings_form import EMPTY
-from hushbid.server.pages.visit import LANGUAGE_COOKIE
 from tests.extent import TIMES
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor
 from tests.server.support import PASSWORD
 
@@ -63,7 +63,7 @@ EXAMPLES = 10 * TIMES
 MORE = {"q-1-kind": "yes_no", "q-1-name": "Tired?", "s-0-name": "old", "s-0-weight": "40", "s-1-name": "young"}
 NAMES = sorted({*WHOLE, *MORE, "s-1-weight"})
 BUTTONS = (
-    *("preview", "save", "forget", "language:de", "language:xx", "", "nonsense:9", "stratum-add:", "stratum-remove:0"),
+    *("preview", "save", "language:de", "language:xx", "", "nonsense:9", "stratum-add:", "stratum-remove:0"),
     *("question-add:choice", "question-remove:0", "question-up:1", "question-down:0", "question-remove:77"),
 )
 QUERIES = ("", "?look=yes", "?check=yes", "?check=yes&look=yes&pilot=pilot_rows&row=3", "?pilot=nothing")
@@ -117,18 +117,15 @@ def test_every_page_and_button_of_a_draft_answers_whatever_was_typed(ann: Visito
     def whatever(typed: dict[str, str], button: str, invited: str, language: str) -> None:
         ann.client.cookies.delete(LANGUAGE_COOKIE)
         ann.client.headers["Accept-Language"] = language
-        form = {**typed, "csrf": token, "form": f"f{secrets.token_hex(10)}"}
+        form, campaign = {**typed, "csrf": token}, f"/campaigns/c{secrets.token_hex(10)}"
         shown = answered(ann, "/campaigns/preview", sent=form).json()
         assert set(shown) == {"problem", "sentences", "errors", "texts"}
-        answered(ann, "/campaigns/new/keep", sent=form)
+        answered(ann, f"{campaign}/keep", sent=form)
         for query in QUERIES:
-            answered(ann, f"/campaigns/new/{form['form']}{query}")
+            answered(ann, f"{campaign}/edit{query}")
         for pressed in (button, "save"):
-            at = answered(ann, "/campaigns/new", sent={**form, "action": pressed}).headers["location"]
+            at = answered(ann, f"{campaign}/edit", sent={**form, "action": pressed}).headers["location"]
             answered(ann, at.partition("#")[0])
-        campaign = at.partition("#")[0]
-        if campaign.startswith("/campaigns/new"):
-            return
         if invited:
             answered(ann, f"{campaign}/participants", sent={"csrf": token, "count": invited, "once": "k" * 24})
         for page in PAGES:

@@ -18,19 +18,19 @@ import pytest
 from hushbid.errors import NotFound
 from hushbid.priors import Uniform
 from hushbid.questions import Choice, Number, YesNo
-from hushbid.server.domain.agreement import Passage, stated_of
-from hushbid.server.domain.consent import Consent
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import MenuView
+from hushbid.server.model.agreement import Passage, stated_of
+from hushbid.server.model.consent import Consent
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import MenuView
 from hushbid.server.pages import consent
 from hushbid.server.pages.codes import CODES
-from hushbid.server.pages.texts import Texts, languages
+from hushbid.server.pages.wording import Texts, languages
 from hushbid.server.service.views_of import participation_view
 from hushbid.server.store.schema import new_id
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, words
-from tests.server.support import PASSWORD, Installation, decided, on_one_store, opened, released, settings
+from tests.server.support import PASSWORD, Installation, decided, opened, released, settings
 
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parents[1] / "src" / "hushbid"
@@ -134,7 +134,7 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "sees.court_local": (ONLY_NOISE, NOISE_ALONE),
     "sees.price_text": (
         LIFE + "test_auditors_see_records_but_change_nothing_and_see_no_labels",
-        "api/test_roles.py::test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names",
+        "http/test_roles.py::test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names",
     ),
     "sees.world_public": (HERE + "test_everybody_else_sees_what_the_page_says",),
     "sees.world_invited": (HERE + "test_everybody_else_sees_what_the_page_says",),
@@ -209,11 +209,11 @@ EVERY: list[dict[str, Any]] = [
 
 def said(stated: CampaignSettings, texts: Texts) -> tuple[Passage, ...]:
     """What the page of a campaign with these settings says."""
-    from hushbid.server.domain.entities import Campaign, Participant
+    from hushbid.server.model.entities import Campaign, Participant
 
     now = datetime(2026, 3, 1, tzinfo=UTC)
     empty: dict[str, Any] = dict.fromkeys(Campaign.__dataclass_fields__) | {"id": "c1", "created_at": now}
-    campaign = Campaign(**{**empty, "state": CampaignState.BIDDING, "settings": stated, "opened_at": now})
+    campaign = Campaign(**{**empty, "state": CampaignState.BIDDING, "stated": stated, "opened_at": now})
     nothing: dict[str, Any] = dict.fromkeys(Participant.__dataclass_fields__) | {"id": new_id("p"), "paid": 0}
     lists = {"renewed": (), "own_links": (), "own_links_used": ()}
     stratum = None if stated.strata is None else stated.strata.names[0]
@@ -380,7 +380,6 @@ def test_everybody_else_sees_what_the_page_says(shared: Live) -> None:
         assert shared.service.participation(play.token(0)).estimate is not None
 
 
-@on_one_store
 def test_what_is_kept_is_kept_as_long_as_the_page_says(installation: Installation) -> None:
     with installation.start() as service:
         over, cancelled, nobody = released(service, 3), opened(service, 2), decided(service, 2, retention_days=30)

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Browser
 
 from hushbid.questions import Choice, Number, YesNo
-from hushbid.server.pages.texts import languages
-from tests.server.api.support import Live
+from hushbid.server.pages.wording import languages
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, keep, too_wide, watched, words
 from tests.server.support import PASSWORD, analyst, drafted, open_now, opened, user
 
@@ -36,9 +36,8 @@ def ann(shared: Live) -> Iterator[Visitor]:
 
 def press(visitor: Visitor, page: str, action: str, **typed: str) -> Any:
     """Press a button of a draft's form, as it stands on a page, after typing something; where that leads."""
-    form = {**visitor.fields(page), **typed, "action": action}
-    path = re.sub(r"/new/.*", "/new", page.partition("?")[0])
-    answer = visitor.client.post(path, data=form)
+    path, form = visitor.draft(page)
+    answer = visitor.client.post(path, data={**form, **typed, "action": action})
     assert answer.status_code == 303, "post, redirect, get: Back and Reload send nothing again"
     return answer.headers["location"]
 
@@ -57,7 +56,7 @@ def test_a_survey_is_drafted_button_by_button_and_saved_once_it_is_whole(ann: Vi
     assert page.status_code == 200
     assert page.text.count("field-problem") == 2, "of the title; the forecast has a place for one"
     assert 'aria-describedby="title-problem' in page.text
-    assert words(ann.get("/campaigns")).count("Begun, not saved yet") == 1
+    assert "Without a title Draft Not complete yet" in words(ann.get("/campaigns"))
     at = press(ann, at, "save", title="Sleep and shifts")
     view = shared.service.campaign(analyst(shared.service), at.removeprefix("/campaigns/"))
     assert view.settings.questions == (
@@ -66,48 +65,54 @@ def test_a_survey_is_drafted_button_by_button_and_saved_once_it_is_whole(ann: Vi
         YesNo(name="Do you smoke?"),
     )
     assert (view.settings.question, view.settings.single_visit) == ("Sleep and shifts", True)
-    assert "Begun, not saved yet" not in words(ann.get("/campaigns"))
     copied = ann.send(f"{at}/copy", f"{at}/copy", title="Again", once="k" * 24).headers["location"]
     again = shared.service.campaign(analyst(shared.service), copied.removeprefix("/campaigns/")).settings
     assert (again.title, again.questions) == ("Again", view.settings.questions)
 
 
-def test_what_was_typed_is_there_after_logging_in_again_and_for_nobody_else(ann: Visitor, shared: Live) -> None:
-    form = {**ann.fields("/campaigns/new"), **SLEEP, "title": "Half a thought", "budget": "1,"}
-    kept = ann.client.post("/campaigns/new/keep", data=form).json()
-    assert kept["here"] == f"/campaigns/new/{form['form']}"
+def test_what_was_typed_is_there_after_logging_in_again_and_for_other_analysts(ann: Visitor, shared: Live) -> None:
+    path, form = ann.draft("/campaigns/new")
+    form |= {**SLEEP, "title": "Half a thought", "budget": "1,"}
+    kept = ann.client.post(path.replace("/edit", "/keep"), data=form).json()
+    assert kept["here"] == path
     assert kept["kept"].endswith("UTC"), "plain text, which the script shows as it is"
     user(shared.service, "bea")
-    with Visitor(shared.url) as again, Visitor(shared.url) as bea:
-        again.log_in("ann", PASSWORD)
-        assert "Half a thought" in words(again.get("/campaigns"))
-        assert again.fields(kept["here"])["budget"] == "1,"
+    with Visitor(shared.url) as bea:
         bea.log_in("bea", PASSWORD)
-        assert "Half a thought" not in words(bea.get("/campaigns"))
-        assert bea.get(kept["here"]).headers["location"] == "/campaigns/new"
-        stolen = {**bea.fields("/campaigns/new"), "form": form["form"], "title": "Mine"}
-        assert bea.client.post("/campaigns/new/keep", data=stolen).status_code == 404
-        assert again.fields(kept["here"])["title"] == "Half a thought"
-    assert press(ann, kept["here"], "forget") == "/campaigns"
+        assert "Half a thought" in words(bea.get("/campaigns"))
+        assert bea.fields(path)["budget"] == "1,"
+        for part in ("", "/people", "/participants", "/steps/open", "/copy"):
+            answer = bea.get(path.replace("/edit", part))
+            assert answer.status_code in (200, 303), part
+            assert answer.headers.get("location", path).startswith(path), "a draft that is not complete has its form"
+    with Visitor(shared.url) as otto:
+        otto.log_in("otto", PASSWORD)
+        assert "Half a thought" in words(otto.get("/campaigns"))
+        assert otto.get(path.replace("/edit", "")).status_code == 409
+    discard = path.replace("/edit", "/steps/discard")
+    assert "Discard the draft?" in words(ann.get(discard))
+    assert ann.send(discard, discard).headers["location"] == "/campaigns"
     assert "Half a thought" not in words(ann.get("/campaigns"))
 
 
 def test_a_form_sent_after_the_session_ended_comes_through_the_log_in(shared: Live) -> None:
     with Visitor(shared.url) as ann:
         ann.log_in("ann", PASSWORD)
-        form = {**ann.fields("/campaigns/new"), **SLEEP, "title": "Late", "action": "save"}
+        path, form = ann.draft("/campaigns/new")
+        form |= {**SLEEP, "title": "Late", "action": "save"}
         ann.client.cookies.delete("hushbid")
-        elsewhere = ann.client.post("/campaigns/new", data=form, headers={"Sec-Fetch-Site": "cross-site"})
+        elsewhere = ann.client.post(path, data=form, headers={"Sec-Fetch-Site": "cross-site"})
         assert elsewhere.headers["location"] == "/login", "nothing of another site's is carried"
-        page = ann.client.post("/campaigns/new", data=form, headers=SAME_ORIGIN)
+        page = ann.client.post(path, data=form, headers=SAME_ORIGIN)
         assert "what you typed comes with you" in words(page)
         hidden = dict(re.findall(r'name="(csrf|carried)" value="([^"]+)"', page.text))
         hidden["carried"] = hidden["carried"].replace("&#34;", '"')
         wrong = ann.client.post("/login", data={**hidden, "name": "ann", "password": "wrong"})
         assert 'name="carried"' in wrong.text
         onwards = ann.client.post("/login", data={**hidden, "name": "ann", "password": PASSWORD}).headers["location"]
+        assert onwards == path
         assert ann.fields(onwards)["title"] == "Late"
-        for strange in ("{", "[]", '{"form": 1}', '{"form": "x", "campaign": null, "fields": {}}'):
+        for strange in ("{", "[]", '{"campaign": 1}', '{"campaign": "x", "fields": {}}'):
             sent = {**ann.hidden("/login"), "name": "ann", "password": PASSWORD, "carried": strange}
             assert ann.client.post("/login", data=sent).headers["location"] == "/campaigns"
 
@@ -127,15 +132,12 @@ def test_a_change_of_language_keeps_texts_and_writes_numbers_anew(ann: Visitor) 
         assert texts not in shown
 
 
-def test_changes_of_a_draft_wait_beside_it_until_they_are_saved_or_discarded(ann: Visitor, shared: Live) -> None:
+def test_a_draft_is_what_was_typed_last_until_it_opens(ann: Visitor, shared: Live) -> None:
     play = drafted(shared.service, 3)
     edit = f"/campaigns/{play.id}/edit"
     form = {**ann.fields(edit), "title": "Other"}
     assert ann.client.post(f"/campaigns/{play.id}/keep", data=form).json()["kept"]
-    assert play.view.settings.title == "Hours of sleep", "kept is not saved"
-    assert "not part of the draft yet" in words(ann.get(edit))
-    assert press(ann, edit, "forget") == f"/campaigns/{play.id}"
-    assert ann.fields(edit)["title"] == "Hours of sleep"
+    assert (play.view.title, play.view.settings.title) == ("Other", "Other")
     assert press(ann, edit, "save", title="Third") == f"/campaigns/{play.id}"
     assert play.view.settings.title == "Third"
     late = ann.client.post(f"/campaigns/{play.id}/keep", data={**form, "title": "Too late"})
@@ -150,15 +152,16 @@ def test_changes_of_a_draft_wait_beside_it_until_they_are_saved_or_discarded(ann
 
 
 def test_what_a_script_sent_before_a_button_was_pressed_undoes_nothing(ann: Visitor) -> None:
-    before = {**ann.fields("/campaigns/new"), **SLEEP, "title": "Race"}
-    path = f"/campaigns/new/{before['form']}"
-    assert ann.client.post("/campaigns/new/keep", data=before).json()["kept"]
-    pressed = ann.client.post("/campaigns/new", data={**before, "action": "question-add:yes_no"})
+    path, before = ann.draft("/campaigns/new")
+    keep = path.replace("/edit", "/keep")
+    before |= {**SLEEP, "title": "Race"}
+    assert ann.client.post(keep, data=before).json()["kept"]
+    pressed = ann.client.post(path, data={**before, "action": "question-add:yes_no"})
     assert pressed.headers["location"] == f"{path}#q-1"
-    assert ann.client.post("/campaigns/new/keep", data=before).json()["kept"]
+    assert ann.client.post(keep, data=before).json()["kept"]
     after = ann.fields(path)
     assert after["questions"] == "2"
-    assert ann.client.post("/campaigns/new/keep", data={**after, "title": "Later"}).json()["kept"]
+    assert ann.client.post(keep, data={**after, "title": "Later"}).json()["kept"]
     assert ann.fields(path)["title"] == "Later"
 
 
@@ -180,17 +183,17 @@ def test_the_planned_number_of_people_is_still_there_when_a_draft_is_edited(ann:
         ("spending_limit", {"participation_fee": "1", "people": "30", "spending_limit": "29"}),
     ],
 )
-def test_a_draft_that_could_never_open_is_not_saved_and_its_field_says_why(
+def test_a_draft_that_could_never_open_is_not_complete_and_its_field_says_why(
     ann: Visitor, shared: Live, field: str, typed: dict[str, str], language: str
 ) -> None:
-    before = len(shared.service.campaigns(analyst(shared.service)).items)
     at = press(ann, "/campaigns/new", "save", **{**SLEEP, "title": "Never", **typed})
     assert "check=yes" in at
     path = at.partition("#")[0]
     page = ann.get(f"{path}&lang={language}")
     assert f'id="{field}-problem"' in page.text
     assert page.text.count("field-problem") == 2, "the forecast has a place for one"
-    assert len(shared.service.campaigns(analyst(shared.service)).items) == before
+    campaign = path.removeprefix("/campaigns/").partition("/")[0]
+    assert shared.service.campaign(analyst(shared.service), campaign).settings is None
 
 
 # -- the forecast and prices -------------------------------------------------------------------------------------------
@@ -218,13 +221,14 @@ def test_the_forecast_is_in_words_of_the_page_for_each_question(ann: Visitor) ->
 
 def test_a_pilot_leaves_nothing_but_its_distribution(ann: Visitor, shared: Live) -> None:
     rows = "\n".join(f"secret{k}@x.org,{1 + k % 7}.5" for k in range(40))
-    form = {**ann.fields("/campaigns/new"), **SLEEP, "prices": "pilot"}
+    path, form = ann.draft("/campaigns/new")
+    path, form = path.replace("/edit", "/pilot"), {**form, **SLEEP, "prices": "pilot"}
     for content, told in ((f"id,price\n{rows}\nx,many", "Line 42 of the file"), ("id\n1", "a column called price")):
-        sent = ann.client.post("/campaigns/new/pilot", data=form, files={"pilot_file": ("p.csv", content)})
+        sent = ann.client.post(path, data=form, files={"pilot_file": ("p.csv", content)})
         refused = ann.get(sent.headers["location"])
         assert told in words(refused)
         assert 'aria-describedby="pilot_file-problem' in refused.text
-    sent = ann.client.post("/campaigns/new/pilot", data=form, files={"pilot_file": ("p.csv", f"id,price\n{rows}")})
+    sent = ann.client.post(path, data=form, files={"pilot_file": ("p.csv", f"id,price\n{rows}")})
     at = sent.headers["location"]
     assert "Fitted to 40 people: " in words(ann.get(at))
     saved = press(ann, at.partition("#")[0], "save")
@@ -232,7 +236,7 @@ def test_a_pilot_leaves_nothing_but_its_distribution(ann: Visitor, shared: Live)
     assert not isinstance(prior, dict)
     assert 1.0 < float(prior.quantile(0.5)) < 8.0
     with shared.service._read() as connection:
-        dumped = " ".join(str(row) for row in connection.exec_driver_sql("SELECT fields FROM forms"))
+        dumped = " ".join(str(row) for row in connection.exec_driver_sql("SELECT typed, stated FROM campaigns"))
     assert "secret" not in dumped
 
 
@@ -333,7 +337,7 @@ def test_typing_keeps_itself_sliders_move_prices_and_a_small_screen_is_enough(br
         page.wait_for_url("**/campaigns")
         page.goto(f"{shared.url}/campaigns/new")
         page.fill("#title", "Schlaf")
-        page.wait_for_url(re.compile("/campaigns/new/f"))
+        page.wait_for_url(re.compile("/campaigns/c.*/edit"))
         assert page.inner_text("#kept").startswith("Aufgehoben am")
         page.focus("#slider-high")
         page.keyboard.press("ArrowRight")

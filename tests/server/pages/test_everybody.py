@@ -11,7 +11,7 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page
 
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import DESK, PHONE, Visitor, Watched, keep, too_wide, watched, words
 from tests.server.support import PASSWORD, Play, analyst, decided, drafted, opened
 
@@ -89,12 +89,12 @@ def page(everybody: Watched) -> Page:
 
 
 def examine(page: Page, name: str) -> None:
-    """By day and by night, on a desk and on a phone: no serious finding, nothing sticks out."""
+    """By day and by night, on a context and on a phone: no serious finding, nothing sticks out."""
     page.set_viewport_size(DESK)  # type: ignore[arg-type]
     page.emulate_media(color_scheme="light")
     page.evaluate(AXE)
     found = violations(page, FINDINGS)
-    keep(page, f"{name}-desk")
+    keep(page, f"{name}-context")
     page.emulate_media(color_scheme="dark")
     page.set_viewport_size(PHONE)  # type: ignore[arg-type]
     found += violations(page, CONTRAST)

@@ -11,13 +11,12 @@ import pytest
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.questions import Number, YesNo
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.views import MenuView
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.views import MenuView
 from hushbid.server.pages import choice
-from hushbid.server.pages.numbers import Writing
-from hushbid.server.pages.texts import languages
+from hushbid.server.pages.wording import Writing, languages
 from hushbid.server.service.forecast import Effort, _Asked
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor
 from tests.server.support import opened, settings
 

@@ -1,6 +1,6 @@
 """A buyer's first survey, from an empty folder to everybody's payment, in a real browser.
 
-Eight questions, a budget, 30 people and one visit. Five of the people are played by hand: on a desk by day and by
+Eight questions, a budget, 30 people and one visit. Five of the people are played by hand: on a context by day and by
 night, without scripts, on a phone in German, and one who withdraws in the end; bots are the others. Everything that
 can be taken away is, and `hushbid verify` and a look into the files say whether it is what the pages said.
 
@@ -29,9 +29,9 @@ from hushbid.cli import main
 from hushbid.client import MessageMemory, ParticipantClient
 from hushbid.priors import Prior
 from hushbid.server.bots import people
-from hushbid.server.pages.texts import languages
+from hushbid.server.pages.wording import languages
 from tests.extent import ALL_STORES
-from tests.server.api.support import Live, live
+from tests.server.http.support import Live, live
 from tests.server.pages.support import PHONE, Watched, keep, too_wide, watched
 from tests.server.pages.test_whole_campaigns import PATIENCE, Analyst
 from tests.server.support import Installation

@@ -12,18 +12,16 @@ from hushbid.errors import InputError
 from hushbid.priors import Exponential, LogNormal, Uniform
 from hushbid.priors.fitting import fit_priors
 from hushbid.questions import MOST_QUESTIONS, Choice, Number, YesNo
-from hushbid.server.domain.consent import Consent
-from hushbid.server.domain.forms import MOST_FORMS
-from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.model.consent import Consent
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.pages import settings_form
 from hushbid.server.pages.codes import CODES
 from hushbid.server.pages.form_goal import PRIVACY, RELATIONS
 from hushbid.server.pages.form_options import unavailable
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_questions import pressed
-from hushbid.server.pages.numbers import Writing
 from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled, first_form, in_language
-from hushbid.server.pages.texts import languages
+from hushbid.server.pages.wording import Writing, languages
 from tests.server.support import Clock, settings
 
 EN, DE = (Writing(languages()[language]) for language in ("en", "de"))
@@ -328,7 +326,6 @@ def test_the_how_to_names_the_numbers_of_the_form() -> None:
     assert " is {:g}, {:g}, {:g} or a number of yours".format(*RELATIONS.values()) in page
     assert f"even odds become at most {EN.sure(1.0)}".replace("\u00a0", " ") in page
     assert f"up to {MOST_BYTES >> 20} MB" in page
-    assert f"(up to {MOST_FORMS};" in page
 
 
 def test_a_question_too_many_erases_none() -> None:

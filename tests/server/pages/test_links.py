@@ -5,7 +5,7 @@ import re
 import pytest
 from playwright.sync_api import Browser
 
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import PICTURES, Visitor, keep, watched, words
 from tests.server.support import decided, opened
 

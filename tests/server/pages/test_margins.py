@@ -9,9 +9,8 @@ import pytest
 from hushbid.common.documents import parsed
 from hushbid.record import Record
 from hushbid.server.pages.estimates import shown_estimates
-from hushbid.server.pages.numbers import Writing
-from hushbid.server.pages.texts import languages
-from tests.server.api.support import Live
+from hushbid.server.pages.wording import Writing, languages
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, words
 from tests.server.support import PASSWORD, drafted, open_now
 

@@ -15,8 +15,8 @@ from playwright.sync_api import Browser, Page
 
 from hushbid.priors import Uniform
 from hushbid.questions import Choice, Number, YesNo
-from hushbid.server.domain.consent import Consent
-from tests.server.api.support import Live
+from hushbid.server.model.consent import Consent
+from tests.server.http.support import Live
 from tests.server.pages.support import DESK, PHONE, PICTURES, Watched, keep, too_wide, watched
 from tests.server.pages.test_everybody import come_in, examine
 from tests.server.support import Play, opened
@@ -38,7 +38,7 @@ QUESTIONS = (
     Choice(name="How rested do you feel?", answers=("rested", "so-so", "tired")),
 )
 BID_BY, DELIVER_BY = datetime(2026, 12, 1, 18, tzinfo=UTC), datetime(2026, 12, 15, 18, tzinfo=UTC)
-WINDOWS: dict[str, Any] = {"desk": DESK, "phone": PHONE}
+WINDOWS: dict[str, Any] = {"context": DESK, "phone": PHONE}
 
 
 @pytest.fixture(scope="module")

@@ -13,10 +13,9 @@ from hushbid.common.documents import parsed
 from hushbid.record import Record
 from hushbid.server.pages import choice
 from hushbid.server.pages.estimates import shown_estimates
-from hushbid.server.pages.numbers import Writing, sureness
-from hushbid.server.pages.texts import languages
+from hushbid.server.pages.wording import Writing, languages, sureness
 from hushbid.verification.verifying import verify
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, words
 from tests.server.support import PASSWORD, Play, decided, drafted, opened, released
 from tools.catalogues import FOLDER
@@ -269,7 +268,7 @@ def test_a_link_is_not_replaced_unasked(ann: Visitor, shared: Live) -> None:
     assert shared.service.participation(play.token(0)).title, "her link still works"
     once = hidden(asked.text)["once"]
     assert "/p#hb_p_" not in ann.sent(path, path, once="short").text
-    made = [re.findall(r"/p#(hb_p_\w+)", ann.sent(path, path, once=once).text) for _ in range(2)]
+    made = [re.findall(r"/p#(hb_p_[\w-]+)", ann.sent(path, path, once=once).text) for _ in range(2)]
     assert made[0] == made[1], "a second click is harmless"
     assert len(made[0]) == 1
 

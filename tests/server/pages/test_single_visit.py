@@ -8,10 +8,10 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from hushbid.server.domain.states import ParticipantState
-from hushbid.server.pages.single_visit import SINGLE_VISIT_STAGES
-from hushbid.server.pages.texts import languages
-from tests.server.api.support import Live
+from hushbid.server.model.states import ParticipantState
+from hushbid.server.pages.answering import SINGLE_VISIT_STAGES
+from hushbid.server.pages.wording import languages
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, Watched, keep, too_wide, watched, words
 from tests.server.pages.test_agreed import ask_for, lying
 from tests.server.pages.test_everybody import come_in, examine

@@ -10,12 +10,12 @@ import pytest
 
 from hushbid.errors import InputError
 from hushbid.receipts.receipt import Receipt
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import ParticipationView
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import ParticipationView
 from hushbid.server.pages.inviting import people_of
 from hushbid.server.pages.participant import stage_of
-from hushbid.server.pages.texts import languages
-from tests.server.api.support import Live
+from hushbid.server.pages.wording import languages
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, words
 from tests.server.support import PASSWORD, Clock, Play, decided, opened
 

@@ -8,7 +8,7 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from hushbid.questions import Choice, Number, YesNo
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, Watched, watched, words
 from tests.server.pages.test_agreed import lying, named
 from tests.server.support import PASSWORD, Play, opened

@@ -12,13 +12,12 @@ from playwright.sync_api import Browser
 
 from hushbid.mechanism import Market
 from hushbid.priors import LogNormal, Uniform
-from hushbid.server.domain.views import MenuView
+from hushbid.server.model.views import MenuView
 from hushbid.server.pages import choice
 from hushbid.server.pages.codes import CODES
-from hushbid.server.pages.numbers import Unreadable, Writing, sureness
-from hushbid.server.pages.texts import languages, negotiated
+from hushbid.server.pages.wording import FormError, Writing, languages, negotiated, sureness
 from hushbid.server.service.forecast import menus
-from tests.server.api.support import Live
+from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, watched, words
 from tests.server.support import QUICK, opened, settings
 
@@ -128,7 +127,7 @@ def test_numbers_are_read_as_people_type_them(language: str, typed: str, expecte
     ],
 )
 def test_what_is_not_clearly_a_number_is_not_guessed(language: str, typed: str, problem: str) -> None:
-    with pytest.raises(Unreadable, match=problem):
+    with pytest.raises(FormError, match=problem):
         Writing(languages()[language]).read(typed)
 
 

@@ -9,9 +9,9 @@ from argon2 import PasswordHasher
 
 from hushbid.priors import LogNormal, Uniform
 from hushbid.questions import Choice, Number, YesNo
-from hushbid.server.domain.consent import Consent
+from hushbid.server.model.consent import Consent
 from hushbid.server.service import accounts
-from tests.server.api.support import Live, live
+from tests.server.http.support import Live, live
 from tests.server.pages.support import Visitor
 from tests.server.support import PASSWORD, Installation, Play, decided, drafted, opened
 

@@ -5,7 +5,7 @@ from argon2 import PasswordHasher
 
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, Throttled
 from hushbid.server.service import Service, accounts
-from tests.server.support import PASSWORD, Installation, on_one_store, opened, user
+from tests.server.support import PASSWORD, Installation, on_both_stores, opened, user
 
 
 def test_a_user_logs_in_and_out(service: Service) -> None:
@@ -68,6 +68,7 @@ def test_after_some_failures_every_attempt_waits_twice_as_long(installation: Ins
         assert service.log_in("ann", PASSWORD, "10.0.0.1")
 
 
+@on_both_stores
 def test_attempts_made_at_once_are_counted_like_attempts_made_in_turn(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -97,7 +98,6 @@ def test_passwords_are_hashed_with_a_memory_hard_function() -> None:
     assert accounts.password_hash(PASSWORD).startswith("$argon2id$")
 
 
-@on_one_store
 @pytest.mark.parametrize("password", ["short", "x" * 1001, None, 123456789012])
 def test_a_password_that_is_too_short_or_no_text_is_refused(service: Service, password: object) -> None:
     with pytest.raises(InputError, match="password must have 12 to 1000"):

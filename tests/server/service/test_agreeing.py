@@ -15,14 +15,14 @@ from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, InputError
 from hushbid.receipts.log import read_log
 from hushbid.receipts.receipt import Receipt
-from hushbid.server.api.exports import agreements_table, log_lines
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign
-from hushbid.server.domain.agreement import Passage, document_of, version_of
-from hushbid.server.domain.consent import Consent
+from hushbid.server.http.downloads import agreements_csv, log_lines
+from hushbid.server.model.agreement import Passage, document_of, version_of
+from hushbid.server.model.consent import Consent
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_receipt
 from tests.server.serving import served
-from tests.server.support import Installation, Play, on_one_store, opened, settings, user
+from tests.server.support import Installation, Play, opened, settings, user
 
 CONSENT = Consent(
     controller="Institute for Sleep Research",
@@ -126,7 +126,7 @@ def test_the_export_names_everybody_who_agreed_and_holds_every_text(common: Serv
         own = document["stated"]["consent"]
         assert own["text"] == CONSENT.texts[document["language"]]
         assert (own["controller"], own["contact"]) == ("Institute for Sleep Research", "privacy@example.org")
-    rows = list(csv.reader(io.StringIO(agreements_table(found).decode())))
+    rows = list(csv.reader(io.StringIO(agreements_csv(found).decode())))
     assert rows[0] == ["id", "label", "at", "version", "language"]
     assert [row[0] for row in rows[1:]] == [link.id for link in over.links[:3]]
     assert rows[1][1] != "=SUM(1;2)", "a table calculates nothing"
@@ -181,7 +181,6 @@ def test_whatever_concerns_her_is_part_of_the_version(change: dict[str, Any]) ->
     assert before != after
 
 
-@on_one_store
 def test_nobody_agrees_too_late_or_after_saying_no(installation: Installation) -> None:
     with installation.start() as service:
         late = opened(service, 2, bid_by=installation.clock.now + timedelta(hours=1))
@@ -195,7 +194,6 @@ def test_nobody_agrees_too_late_or_after_saying_no(installation: Installation) -
         assert logged(late) == logged(play) == []
 
 
-@on_one_store
 def test_programs_and_bots_agree_before_they_bid(service: Service) -> None:
     user(service, "ann")
     play = opened(service, 3, consent=CONSENT)

@@ -10,10 +10,11 @@ import pytest
 
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.server.service import Service
-from hushbid.server.service.idempotency import IdempotencyKey
-from hushbid.server.service.use_case import Asked
+from hushbid.server.service.use_case import Asked, IdempotencyKey
 from tests.server.crashing import process_of
-from tests.server.support import Installation, analyst, drafted, opened, secret_for, settings
+from tests.server.support import Installation, analyst, drafted, on_both_stores, opened, secret_for, settings
+
+pytestmark = on_both_stores
 
 P = ParamSpec("P")
 KEY = "0123456789abcdef"

@@ -3,10 +3,12 @@
 import pytest
 
 from hushbid.errors import Conflict, MarketError, NotFound, ReleaseError
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.views import JobView
+from hushbid.server.model.states import CampaignState
+from hushbid.server.model.views import JobView
 from hushbid.server.service import Service, decision, release
-from tests.server.support import Installation, analyst, decided, on_one_store, opened
+from tests.server.support import Installation, analyst, decided, on_both_stores, opened
+
+pytestmark = on_both_stores
 
 
 def test_a_job_tells_how_far_it_is(installation: Installation, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -101,7 +103,6 @@ def test_a_release_that_failed_is_begun_again_and_nothing_leads_back(
     assert play.view.people == {"delivered": 2, "dropped": 1}
 
 
-@on_one_store
 def test_an_unexpected_fault_is_told_and_logged_without_what_it_says(
     service: Service, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:

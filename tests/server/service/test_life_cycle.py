@@ -11,8 +11,8 @@ from hushbid.disclosure import privatize
 from hushbid.errors import BidError, Conflict, DataError, InputError, NotAllowed, NotFound
 from hushbid.priors import Uniform
 from hushbid.record import Record
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store.database import Database
 from hushbid.server.vault import Vault
@@ -23,7 +23,7 @@ from tests.server.support import (
     Installation,
     decided,
     drafted,
-    on_one_store,
+    on_both_stores,
     open_now,
     opened,
     released,
@@ -32,6 +32,7 @@ from tests.server.support import (
 )
 
 
+@on_both_stores
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_a_whole_campaign_ends_with_one_estimate_that_everybody_can_check(service: Service, setting: str) -> None:
     play = opened(service, 6, setting=setting, participation_fee=100, buyer_weight=2.0)
@@ -93,7 +94,7 @@ def test_a_copy_has_no_deadlines_and_opens_after_those_of_the_original_have_pass
 def test_what_is_too_small_for_this_server_is_not_copied_and_the_refusal_says_why(installation: Installation) -> None:
     with installation.start() as service:
         play = drafted(service, 3)
-    home = Home.at(installation.folder)
+    home = DataDir.at(installation.folder)
     database = Database.sqlite(home.database) if installation.url is None else Database(installation.url)
     with Service(home, database, clock=installation.clock) as strict:
         with pytest.raises(Conflict, match="content with 2 people, and this server asks for at least 5") as refused:
@@ -143,7 +144,6 @@ def test_the_last_bid_counts_and_the_same_one_again_changes_nothing(service: Ser
     assert record.outcome.bids[record.ids.index(play.links[0].id)] == 1.75
 
 
-@on_one_store
 def test_a_bid_that_is_no_price_is_refused_without_repeating_it(service: Service) -> None:
     play = opened(service, 2)
     for value in (0.99, -1, math.nan, math.inf, -math.inf, "1.5", None, True, 10**400, [1.5]):
@@ -183,7 +183,6 @@ def test_the_first_delivery_counts_and_later_ones_are_answered_alike_whatever_th
         service.deliver(play.token(0), 3.0, nonce=NONCE)
 
 
-@on_one_store
 def test_a_delivery_needs_a_nonce_of_128_bits(service: Service) -> None:
     play = decided(service, 2)
     for nonce in ("", "0f" * 15, "0F" * 16, "0f" * 17, "x" * 32, None, 7, "٠" * 32):
@@ -192,7 +191,6 @@ def test_a_delivery_needs_a_nonce_of_128_bits(service: Service) -> None:
     assert service.participation(play.token(0)).state is ParticipantState.PROMISED
 
 
-@on_one_store
 def test_a_later_delivery_is_answered_without_opening_the_first(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -209,7 +207,6 @@ def test_a_later_delivery_is_answered_without_opening_the_first(
         service.deliver(play.token(0), 3.0, nonce=NONCE[::-1])
 
 
-@on_one_store
 def test_a_central_value_outside_the_range_is_refused_without_repeating_it(service: Service) -> None:
     play = decided(service, 2)
     for value in (-0.01, 10.01, math.nan, math.inf, "3", None, True, 10**400, {"value": 3}):
@@ -218,7 +215,6 @@ def test_a_central_value_outside_the_range_is_refused_without_repeating_it(servi
     assert service.participation(play.token(0)).state is ParticipantState.PROMISED
 
 
-@on_one_store
 def test_a_local_message_must_be_made_with_exactly_the_promised_loss(service: Service) -> None:
     from hushbid.disclosure import privatize
 
@@ -260,7 +256,6 @@ def test_deliveries_after_the_deadline_are_refused_but_a_repeated_one_is_acknowl
             service.deliver(play.token(1), 3.0, nonce=NONCE)
 
 
-@on_one_store
 def test_nobody_delivers_from_whom_nothing_is_bought(service: Service) -> None:
     play = opened(service, 3)
     play.bid([0, 1])
@@ -288,7 +283,6 @@ def test_with_too_few_bids_nothing_is_bought_and_fees_are_due(service: Service) 
     assert play.view.due == 0
 
 
-@on_one_store
 def test_if_everybody_asks_for_too_much_nothing_is_bought_and_the_record_says_so(service: Service) -> None:
     play = opened(service, 2)
     for link in play.seats:
@@ -344,7 +338,6 @@ def test_withdrawing_after_delivery_counts_as_dropping_out_and_is_too_late_after
         service.withdraw(play.token(1))
 
 
-@on_one_store
 @pytest.mark.parametrize("kept", [False, True])
 def test_whoever_withdraws_keeps_the_fee_only_if_the_settings_say_so(service: Service, kept: bool) -> None:
     play = opened(service, 4, participation_fee=100, fee_after_withdrawal=kept)
@@ -395,6 +388,7 @@ def test_a_campaign_can_be_cancelled_until_bidding_closes_and_bidders_keep_their
         service.cancel(late.who, late.id, "Too late.")
 
 
+@on_both_stores
 def test_automatic_campaigns_move_on_when_deadlines_pass(installation: Installation) -> None:
     with installation.start() as service:
         now = installation.clock.now
@@ -416,7 +410,6 @@ def test_automatic_campaigns_move_on_when_deadlines_pass(installation: Installat
         assert by_hand.view.state is CampaignState.BIDDING
 
 
-@on_one_store
 def test_groups_are_priced_by_their_own_priors(service: Service) -> None:
     people = [("a@x", "young"), ("b@x", "young"), ("c@x", "old"), ("d@x", "old")]
     priors = {"young": Uniform(0.5, 1), "old": Uniform(2, 3)}
@@ -502,6 +495,7 @@ def test_a_participant_sees_nothing_but_her_own(service: Service) -> None:
         assert other.label not in str(export)
 
 
+@on_both_stores
 def test_lists_come_in_pages_without_gaps_or_repetitions(service: Service) -> None:
     play = drafted(service, 25)
     seen: list[str] = []
@@ -533,7 +527,6 @@ def test_two_campaigns_with_equal_settings_and_bids_have_estimates_of_their_own(
     assert first.release.key == first.outcome_key
 
 
-@on_one_store
 def test_a_message_that_no_noise_could_have_made_is_refused_at_the_door(service: Service) -> None:
     play = decided(service, 3, setting="local")
     promised = service.participation(play.token(0)).promised

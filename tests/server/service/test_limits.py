@@ -8,14 +8,13 @@ import pytest
 from hushbid.common.documents import parsed
 from hushbid.errors import BidError, InputError
 from hushbid.record import Record
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify
 from tests.server.support import Installation, Play, opened, opened_database, settings
 
-on_one_server = pytest.mark.parametrize("common", ["sqlite"], indirect=True)
 LIMITS = (0.05, None, 0.125, None, None, 0.3)
 
 
@@ -67,7 +66,6 @@ def test_a_receipt_with_another_limit_fits_neither_the_log_nor_the_record(common
         assert {"log", "record"} <= set(found.failed)
 
 
-@on_one_server
 def test_the_last_bid_counts_with_its_limit_or_without(common: Service) -> None:
     play = opened(common, 2)
     secret, said = play.token(0), []
@@ -91,7 +89,6 @@ def test_withdrawing_before_the_decision_erases_the_limit(installation: Installa
     assert kept == [None, *LIMITS[1:]]
 
 
-@on_one_server
 def test_with_a_limit_of_0_nothing_is_bought_and_everything_verifies(common: Service) -> None:
     play = opened(common, 4)
     play.bid(range(1, 4))
@@ -106,7 +103,6 @@ def test_with_a_limit_of_0_nothing_is_bought_and_everything_verifies(common: Ser
     assert verify_receipt(receipt, log=common.events(play.who, play.id), record=record).ok
 
 
-@on_one_server
 @pytest.mark.parametrize("limit", [-1, math.nan, math.inf, -math.inf, 1e-300, 10**400, "0.5", True, [0.5], {}])
 def test_what_is_no_limit_is_refused_at_its_field_and_never_shown(common: Service, limit: Any) -> None:
     play = opened(common, 2)
@@ -116,7 +112,6 @@ def test_what_is_no_limit_is_refused_at_its_field_and_never_shown(common: Servic
     assert common.participation(play.token(0)).state is ParticipantState.INVITED
 
 
-@on_one_server
 def test_a_campaign_says_whether_it_takes_limits(common: Service) -> None:
     assert settings().limits is True
     assert settings(setting="local").limits is False
@@ -137,7 +132,6 @@ def test_settings_stored_before_there_were_limits_take_none_and_look_as_they_did
     assert CampaignSettings.from_dict(settings().to_dict()) == settings()
 
 
-@on_one_server
 @pytest.mark.parametrize("tight", [1e-6, None])
 def test_an_accuracy_that_limits_put_out_of_reach_ends_the_campaign_and_says_so(
     common: Service, tight: float | None

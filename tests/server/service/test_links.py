@@ -7,8 +7,8 @@ import pytest
 
 from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.receipts.receipt import Body, Receipt
-from hushbid.server.domain.access import NoEntry
-from hushbid.server.domain.states import ParticipantState
+from hushbid.server.model.access import LinkInvalid
+from hushbid.server.model.states import ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store import campaigns
 from hushbid.verification.receipts import verify_receipt
@@ -53,7 +53,7 @@ def test_a_link_opens_once_and_a_lost_answer_is_given_again(common: Service) -> 
     assert first.participant == play.links[0].id
     assert common.enter(play.link(0), HERS) == first
     with pytest.raises(
-        NoEntry, match=r"^This link was used before, on 20\d\d-.* UTC, and opens nothing any more"
+        LinkInvalid, match=r"^This link was used before, on 20\d\d-.* UTC, and opens nothing any more"
     ) as told:
         common.enter(play.link(0), OTHER)
     assert told.value.reason == "used"
@@ -69,7 +69,7 @@ def test_whoever_holds_a_copy_of_a_link_can_do_nothing_once_it_was_used(common: 
     play = opened(common, 3)
     secret_of(play, 0)
     for copy in (play.link(0), OTHER[:-1] + "x", "hb_d_", ""):
-        with pytest.raises(NoEntry, match="not valid"):
+        with pytest.raises(LinkInvalid, match="not valid"):
             attempt(common, copy)
     assert common.participation(play.token(0)).state is ParticipantState.INVITED
 
@@ -79,7 +79,7 @@ def test_a_secret_must_have_256_bits(common: Service, secret: object) -> None:
     play = opened(common, 2)
     with pytest.raises(InputError, match=r"^secret must be hb_d_ and 43"):
         common.enter(play.link(0), secret)
-    with pytest.raises(NoEntry, match="not valid"):
+    with pytest.raises(LinkInvalid, match="not valid"):
         common.enter("hb_p_nonsense", secret_for("nobody"))
 
 
@@ -87,10 +87,10 @@ def test_a_link_of_her_own_opens_another_device_once_and_the_newest_one_counts(c
     play = opened(common, 3)
     here, there = secret_of(play, 0), secret_for(play.id, "there")
     unused, own = common.own_link(here).token, common.own_link(here).token
-    with pytest.raises(NoEntry, match="replaced by a new one"):
+    with pytest.raises(LinkInvalid, match="replaced by a new one"):
         common.enter(unused, there)
     common.enter(own, there)
-    with pytest.raises(NoEntry, match="used before"):
+    with pytest.raises(LinkInvalid, match="used before"):
         common.enter(own, secret_for(play.id, "elsewhere"))
     both = [common.bid.soon(here, 1.25), common.bid.soon(there, 1.5), common.bid.soon(here, 1.75)]
     assert [one.result().bid for one in both] == [1.25, 1.5, 1.75]
@@ -106,10 +106,10 @@ def test_before_a_delivery_a_new_link_ends_every_old_one_and_says_so(common: Ser
     new = common.renew_link(play.who, play.id, "a@x")
     assert not new.reads_only
     for old in (play.link(0), own):
-        with pytest.raises(NoEntry, match=r"A new link was made for you|replaced by a new one"):
+        with pytest.raises(LinkInvalid, match=r"A new link was made for you|replaced by a new one"):
             common.enter(old, her)
     for attempt in (*CHANGES.values(), *LOOKS.values()):
-        with pytest.raises(NoEntry, match="A new link was made for you on") as told:
+        with pytest.raises(LinkInvalid, match="A new link was made for you on") as told:
             attempt(common, her)
         assert told.value.reason == "ended"
     seen = common.enter(new.token, secret_for(play.id, "new"))
@@ -149,7 +149,7 @@ def test_a_link_for_another_device_cannot_be_taken_for_an_invitation(common: Ser
     assert play.link(0).startswith("hb_p_")
     token = common.own_link(first).token
     assert token.startswith("hb_device_")
-    with pytest.raises(NoEntry, match="not valid"):
+    with pytest.raises(LinkInvalid, match="not valid"):
         common.enter("hb_p_" + token.removeprefix("hb_device_"), OTHER)
     seen = common.devices(hers)
     assert [(one.by, one.here) for one in seen.devices] == [("analyst", False), ("herself", True)]
@@ -190,11 +190,11 @@ def test_every_device_can_end_all_others_and_what_it_ended_says_so(common: Servi
     assert [one.here for one in left.devices] == [True]
     assert left.unused == 0
     for attempt in (*CHANGES.values(), *LOOKS.values()):
-        with pytest.raises(NoEntry, match="from another device") as told:
+        with pytest.raises(LinkInvalid, match="from another device") as told:
             attempt(common, first)
         assert told.value.reason == "closed"
     for link, secret in ((unused, secret_for(play.id, "late")), (play.link(0), first)):
-        with pytest.raises(NoEntry, match="from another device"):
+        with pytest.raises(LinkInvalid, match="from another device"):
             common.enter(link, secret)
     common.end_other_devices(hers)
     ended = [event.body for event in common.events(play.who, play.id) if event.kind == "devices-ended"]
@@ -238,11 +238,11 @@ def test_whoever_leaves_ends_her_secret_and_its_link_and_nothing_else(common: Se
     play = opened(common, 3)
     first, hers = let_in(play, 0)
     common.leave(first)
-    with pytest.raises(NoEntry, match="If that was not you") as told:
+    with pytest.raises(LinkInvalid, match="If that was not you") as told:
         common.participation(first)
     assert told.value.reason == "left"
     for secret in (first, secret_for(play.id, "owner")):  # an invitation may have been opened and left by somebody else
-        with pytest.raises(NoEntry, match="If that was not you"):
+        with pytest.raises(LinkInvalid, match="If that was not you"):
             common.enter(play.link(0), secret)
     assert len(common.devices(hers).devices) == 1
     kinds = [event.kind for event in common.events(play.who, play.id)]
@@ -320,7 +320,7 @@ def test_a_discarded_draft_takes_its_links_along(common: Service) -> None:
     play = drafted(common, 2)
     secret = secret_of(play, 0)
     common.discard(play.who, play.id)
-    with pytest.raises(NoEntry, match="not valid"):
+    with pytest.raises(LinkInvalid, match="not valid"):
         common.participation(secret)
-    with pytest.raises(NoEntry, match="not valid"):
+    with pytest.raises(LinkInvalid, match="not valid"):
         common.enter(play.link(1), secret_for(play.id, "late"))

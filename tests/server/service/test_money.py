@@ -13,10 +13,10 @@ from hushbid.common.documents import parsed
 from hushbid.errors import Conflict, InputError
 from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record
-from hushbid.server.domain.states import CampaignState
+from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service, forecast
 from hushbid.server.service.forecast import Effort, menus, preview
-from tests.server.support import QUICK, drafted, on_one_store, open_now, opened
+from tests.server.support import QUICK, drafted, open_now, opened
 from tests.server.support import settings as campaign_settings
 
 
@@ -88,7 +88,6 @@ def test_payments_are_those_of_the_record_in_whole_minor_units(service: Service)
     assert play.view.total_payment == record.money.total
 
 
-@on_one_store
 def test_nobody_is_paid_before_the_decision(service: Service) -> None:
     play = opened(service, 2, participation_fee=100)
     play.bid()
@@ -130,7 +129,6 @@ def test_fees_and_payments_never_exceed_a_hard_budget(present: int, fee: int, sp
     assert money.total + fees <= plan.hard_budget
 
 
-@on_one_store
 def test_a_campaign_with_a_hard_budget_keeps_it_and_its_roster_is_everybody_who_was_invited(service: Service) -> None:
     play = opened(service, 6, hard_budget=12_00, participation_fee=100, fee_after_withdrawal=True, max_correlation=0.1)
     spending = play.view.spending
@@ -148,7 +146,6 @@ def test_a_campaign_with_a_hard_budget_keeps_it_and_its_roster_is_everybody_who_
     assert 4_00 < sum(row.payment + row.fee for row in rows) <= 12_00
 
 
-@on_one_store
 def test_a_campaign_whose_fees_use_its_budget_up_does_not_open(service: Service) -> None:
     play = drafted(service, 6, hard_budget=6_06, participation_fee=100)
     with pytest.raises(Conflict, match=r"hard_budget must be above 6\.06, the participation fees and one coin"):
@@ -156,7 +153,6 @@ def test_a_campaign_whose_fees_use_its_budget_up_does_not_open(service: Service)
     assert play.view.state is CampaignState.DRAFT
 
 
-@on_one_store
 def test_the_preview_says_how_good_the_estimate_would_be(service: Service) -> None:
     found = service.preview(campaign_settings(buyer_weight=0.5), 20)
     assert found.standard_error is not None

@@ -5,13 +5,12 @@ from dataclasses import replace
 import pytest
 
 from hushbid.errors import Conflict
-from hushbid.server.domain.states import CampaignState
+from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service, drafts
 from hushbid.server.store import jobs as stored
-from tests.server.support import Installation, drafted, on_one_store
+from tests.server.support import Installation, drafted
 
 
-@on_one_store
 def test_opening_with_strata_is_a_job_that_says_how_far_it_is(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -33,7 +32,6 @@ def test_opening_with_strata_is_a_job_that_says_how_far_it_is(
     assert play.view.state is CampaignState.BIDDING
 
 
-@on_one_store
 def test_a_second_click_opens_nothing_twice_and_a_failure_is_told(
     service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -52,7 +50,6 @@ def test_a_second_click_opens_nothing_twice_and_a_failure_is_told(
     service.discard(play.who, play.id)
 
 
-@on_one_store
 def test_an_opening_that_a_restart_interrupted_is_taken_up(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -65,14 +62,13 @@ def test_an_opening_that_a_restart_interrupted_is_taken_up(
         assert play.on(service).view.state is CampaignState.BIDDING
 
 
-@on_one_store
 def test_a_server_that_stops_leaves_an_opening_to_the_next_one(installation: Installation) -> None:
     """With strata it takes minutes, which nobody waits for who stops a server."""
     with installation.start() as service:
         play = drafted(service, 3)
-        stopping = service.desk.stopping
+        stopping = service.context.stopping
         assert not stopping()
-        service.desk = replace(service.desk, stopping=lambda: True)
+        service.context = replace(service.context, stopping=lambda: True)
         job = service.wait(service.open(play.who, play.id), timeout=300)
         assert (job.state, play.view.state) == ("running", CampaignState.DRAFT)
     assert stopping()
@@ -81,7 +77,6 @@ def test_a_server_that_stops_leaves_an_opening_to_the_next_one(installation: Ins
         assert play.on(service).view.state is CampaignState.BIDDING
 
 
-@on_one_store
 def test_a_draft_that_was_changed_meanwhile_is_not_opened(service: Service, monkeypatch: pytest.MonkeyPatch) -> None:
     play = drafted(service, 3)
     slowly = drafts.preview

@@ -12,12 +12,12 @@ from hushbid.common.tables import read_table
 from hushbid.errors import CampaignError, Conflict, NotAllowed, NotFound
 from hushbid.receipts.log import Event
 from hushbid.record import Record
-from hushbid.server.api.exports import awaited_table, payments_table
-from hushbid.server.domain.payment_views import AccountView
-from hushbid.server.domain.states import ParticipantState
+from hushbid.server.http.downloads import awaited_table, payments_table
+from hushbid.server.model.payment_views import AccountView
+from hushbid.server.model.states import ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log
-from tests.server.support import Installation, Play, decided, on_one_store, opened, released, user
+from tests.server.support import Installation, Play, decided, opened, released, user
 
 IBANS = ("DE89370400440532013000", "GB29NWBK60161331926819", "FR1420041010050500013M02606")
 
@@ -81,7 +81,6 @@ def test_a_handle_is_stored_shown_masked_taken_by_analysts_alone_and_destroyed(i
         assert verify_log(log(play)).ok
 
 
-@on_one_store
 def test_withdrawing_removes_a_handle_unless_something_is_due(service: Service) -> None:
     for keeps in (False, True):
         play = opened(service, 3, payout="email", participation_fee=100, fee_after_withdrawal=keeps)
@@ -93,7 +92,6 @@ def test_withdrawing_removes_a_handle_unless_something_is_due(service: Service) 
         assert service.export(play.token(0))["participant"]["payout_is_stored_sealed"] is keeps
 
 
-@on_one_store
 def test_nobody_is_asked_where_it_is_of_no_use_and_whoever_said_it_can_take_it_back(service: Service) -> None:
     silent = decided(service, 3)
     with pytest.raises(Conflict, match="does not ask"):
@@ -124,7 +122,6 @@ def test_a_restored_key_opens_nothing_and_a_lost_one_leaves_the_payments(install
         assert len(service.payment_file(play.who, play.id).rows) == 2
 
 
-@on_one_store
 def test_a_key_whose_end_was_not_written_down_is_ended_again(installation: Installation) -> None:
     def dies(point: str) -> None:
         if point == "payouts.end.before-commit":

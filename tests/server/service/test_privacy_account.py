@@ -5,9 +5,19 @@ import math
 import pytest
 
 from hushbid.errors import CampaignError, Conflict, InputError
-from hushbid.server.domain.states import ParticipantState
+from hushbid.server.model.states import ParticipantState
 from hushbid.server.service import Service
-from tests.server.support import Installation, Play, decided, drafted, on_one_store, open_now, opened, released, user
+from tests.server.support import (
+    Installation,
+    Play,
+    decided,
+    drafted,
+    on_both_stores,
+    open_now,
+    opened,
+    released,
+    user,
+)
 
 PEOPLE = ["ann@x", "bob@x", "cy@x"]
 
@@ -81,6 +91,7 @@ def test_what_is_reserved_counts_before_it_is_decided(installation: Installation
         assert open_now(service, second.who, second.id).people == {"invited": 3}
 
 
+@on_both_stores
 def test_the_cap_is_compared_in_exact_arithmetic(installation: Installation) -> None:
     with installation.start(privacy_cap=0.3) as service:
         for _ in range(2):
@@ -118,7 +129,6 @@ def test_one_person_takes_part_once_however_her_id_is_written(service: Service) 
     assert len(service.participants(play.who, play.id).items) == 2
 
 
-@on_one_store
 def test_an_id_that_is_no_name_is_refused_by_its_row(service: Service) -> None:
     play = drafted(service, 2)
     for wrong in ("", " ", "a\0b", "x" * 201, 5, None, "P-00007"):
@@ -138,7 +148,6 @@ def test_auditors_see_the_privacy_account_by_pseudonym_in_pages(service: Service
     assert {row.campaign for row in rows} == {play.id}
 
 
-@on_one_store
 def test_a_limit_holds_until_another_is_said(installation: Installation) -> None:
     """A server that is started without it, or on an older database, must not forget it."""
     caps = [None, 1.5, None, 0.75, None, math.inf, None]
@@ -149,7 +158,6 @@ def test_a_limit_holds_until_another_is_said(installation: Installation) -> None
     assert found == [None, 1.5, 1.5, 0.75, 0.75, None, None]
 
 
-@on_one_store
 @pytest.mark.parametrize("cap", [0.0, -1.0, 1e6, math.nan])
 def test_a_limit_that_is_none_is_refused_and_the_old_one_stays(installation: Installation, cap: float) -> None:
     installation.start(privacy_cap=2.0).close()
@@ -159,7 +167,6 @@ def test_a_limit_that_is_none_is_refused_and_the_old_one_stays(installation: Ins
         assert service.installation.privacy_cap == 2.0
 
 
-@on_one_store
 def test_a_damaged_limit_lets_no_server_start(installation: Installation) -> None:
     installation.start(privacy_cap=2.0).close()
     (installation.folder / "privacy-cap").write_text("")

@@ -9,12 +9,14 @@ from hushbid.common.documents import parsed
 from hushbid.disclosure.ledger.files import stored
 from hushbid.errors import Conflict
 from hushbid.record import Record
-from hushbid.server.domain.access import NoEntry
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import JobView
+from hushbid.server.model.access import LinkInvalid
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import JobView
 from hushbid.server.service import Service, participation
 from hushbid.verification.receipts import verify_log
-from tests.server.support import NONCE, decided, drafted, opened, user
+from tests.server.support import NONCE, decided, drafted, on_both_stores, opened, user
+
+pytestmark = on_both_stores
 
 
 def at_once(attempts: list[Callable[[], object]]) -> list[object]:
@@ -131,7 +133,7 @@ def test_requests_that_share_a_commit_see_each_other(service: Service) -> None:
     go.set()
     refused = [type(answer.exception()) for answer in answers]
     nothing = type(None)
-    assert refused == [nothing] * 4 + [NoEntry, nothing, Conflict, nothing, Conflict]
+    assert refused == [nothing] * 4 + [LinkInvalid, nothing, Conflict, nothing, Conflict]
     assert service.participation(first).bid == 1.1
     assert service.participation(second).bid is None
     log = service.events(play.who, play.id)

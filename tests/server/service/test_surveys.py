@@ -10,10 +10,10 @@ from hushbid.disclosure.ledger.files import stored
 from hushbid.errors import DataError
 from hushbid.questions import Choice, Number, Question, YesNo
 from hushbid.record import Record
-from hushbid.server.domain.asked import Answers, codes_of
+from hushbid.server.model.asked import Answers, codes_of
 from hushbid.server.service import Service, release
 from hushbid.verification.verifying import verify
-from tests.server.support import Installation, Play, decided, nonce_for, on_one_store
+from tests.server.support import Installation, Play, decided, nonce_for
 
 ASKED: tuple[Question, ...] = (
     Number(name="sleep", bounds=(0, 12)),
@@ -33,7 +33,6 @@ def deliver(play: Play, rows: range, answers: Any = HERS) -> None:
         play.service.deliver(play.token(row), Answers(answers), nonce=nonce_for(play.id, row))
 
 
-@on_one_store
 def test_answers_are_sealed_as_one_of_the_same_length_and_stand_nowhere_else(installation: Installation) -> None:
     with installation.start() as service:
         play = survey(service)
@@ -49,7 +48,6 @@ def test_answers_are_sealed_as_one_of_the_same_length_and_stand_nowhere_else(ins
         assert not any(trace in content for content in files)
 
 
-@on_one_store
 def test_what_was_drawn_for_all_questions_is_shown_again_after_a_crash(
     installation: Installation, monkeypatch: pytest.MonkeyPatch
 ) -> None:

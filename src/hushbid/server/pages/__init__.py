@@ -3,17 +3,15 @@
 Everything works without a script, but for one thing: noise that is added in the browser has to be. In reading order:
 
 ===============  ======================================================================================
-`visit`          one request for a page: who asks, in which language, forms and cookies, templates filled in
-`aside`          what a page shows after a form was sent, kept for the session
+`request`        one request for a page: who asks, in which language, forms and cookies, templates filled in
 `entry`          coming in: the first page, logging in, opening a link
 `participant`    what a participant sees and does
 `consent`        what the consent page says, word by word
 `choice`         the arithmetic of what she is asked
-`single_visit`      her price and her answers together, where a campaign asks for both at once
 `payout`         where she is to be paid
-`answering`      her answers to several questions, as they are typed
+`answering`      answers as they are typed, after the price where a campaign asks for both at once
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, privacy account
-`drafting`       drafting a campaign: a form that is kept as it is typed, and a forecast
+`draft`          drafting a campaign: a form that is kept as it is typed, and a forecast
 `settings_form`  the draft's form, as it is typed and as settings
 `form_questions`  its questions and strata, with buttons that add, remove and move them
 `form_goal`      its goal, privacy and protection
@@ -21,17 +19,14 @@ Everything works without a script, but for one thing: noise that is added in the
 `form_prices`    what people may ask for: two prices, a pilot's file, or a text
 `form_reading`   reading a form field by field
 `forecast_words`  a forecast in words
-`carrying`       a form that was sent after the session had ended, carried through the log-in
 `inviting`       inviting people, new links for lost ones, and taking somebody off the list again
 `sample`         a draft as a participant would see it
 `steps`          one campaign's page, and each step of its life: offered, asked about, taken
 `paying`         who is owed what, marks that people were paid, files for the payer
-`auditing`       attacks on a campaign's claims, under way and done
 `estimates`      an estimate with its error in words
 `pictures`       charts
-`texts`          what the pages say in one language
+`wording`        sentences, numbers, money and times in one language
 `codes`          sentences that follow from a code: a state, a step, a refusal
-`numbers`        numbers and money as people write and read them
 `static_files`   the style sheet and scripts that pages load
 `problems`       refusals as pages
 ===============  ======================================================================================
@@ -39,13 +34,13 @@ Everything works without a script, but for one thing: noise that is added in the
 
 from fastapi import FastAPI
 
-from hushbid.server.api.middleware import AsPage
+from hushbid.server.http.middleware import AsPage
 
 
 def add_pages(app: FastAPI) -> AsPage:
     """Add the pages to an application that serves the API; returns how what goes around it shows its own refusals."""
     from hushbid.server.pages import (
-        drafting,
+        draft,
         entry,
         inviting,
         participant,
@@ -59,7 +54,7 @@ def add_pages(app: FastAPI) -> AsPage:
     from hushbid.server.pages.problems import handle_page_problems, refusal_page
 
     # a step with a page of its own comes before all others
-    for part in (static_files, participant, payout, entry, drafting, inviting, sample, staff, paying, steps):
+    for part in (static_files, participant, payout, entry, draft, inviting, sample, staff, paying, steps):
         app.router.routes.extend(part.router.routes)
     handle_page_problems(app)
     return refusal_page

@@ -17,8 +17,8 @@ from decimal import Decimal
 
 import numpy as np
 
-from hushbid.server.domain.settings import LEAST_LOSS
-from hushbid.server.domain.views import MenuView, ParticipationView
+from hushbid.server.model.settings import LEAST_LOSS
+from hushbid.server.model.views import MenuView, ParticipationView
 
 _STEPS = (2.0, 1.0, 0.5, 0.2, 0.1)
 _ROWS, _MORE_ROWS = 9, 4

@@ -1,6 +1,6 @@
 """What the consent page says, passage by passage: the very words whose hash is the version that she agrees to.
 
-The page shows the document that is stored when she agrees (`hushbid.server.domain.agreement`) and nothing beside it:
+The page shows the document that is stored when she agrees (`hushbid.server.model.agreement`) and nothing beside it:
 the template gets no other texts. Each sentence follows from settings: which of them is said when is decided here, and
 tests/server/pages/test_consent.py names for each the test of what it promises.
 
@@ -18,11 +18,10 @@ from typing import Any
 
 from markupsafe import Markup
 
-from hushbid.server.domain.agreement import Passage
-from hushbid.server.domain.views import MenuView, ParticipationView
+from hushbid.server.model.agreement import Passage
+from hushbid.server.model.views import MenuView, ParticipationView
 from hushbid.server.pages import pictures
-from hushbid.server.pages.numbers import Writing
-from hushbid.server.pages.texts import Texts, languages
+from hushbid.server.pages.wording import Texts, Writing, languages
 from hushbid.server.service import Service
 
 _Line = tuple[str, str]

@@ -5,10 +5,10 @@ from contextlib import suppress
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import InputError, NotAllowed, Throttled
-from hushbid.server.api.auth import address_of, cookie_session
-from hushbid.server.domain.access import NoEntry
-from hushbid.server.pages.carrying import taken_up
-from hushbid.server.pages.visit import OpenLinkFirst, Visit, anybody, is_link, participant, staff
+from hushbid.server.http.auth import address_of, cookie_session
+from hushbid.server.model.access import LinkInvalid
+from hushbid.server.pages.draft import taken_up
+from hushbid.server.pages.request import OpenLinkFirst, PageRequest, anybody, is_link, participant, staff
 
 router = APIRouter(include_in_schema=False)
 _HOME = "/campaigns"
@@ -38,7 +38,7 @@ async def enter(request: Request) -> Response:
     secret = visit.secret_for(token)
     try:
         await visit.app.run(visit.app.service.enter, token, secret)
-    except NoEntry as refused:
+    except LinkInvalid as refused:
         return refused_page(visit, refused)
     response = visit.go("/p")
     visit.remember(response, secret)
@@ -54,7 +54,7 @@ async def leave(request: Request) -> Response:
         visit = await anybody(request)
     else:
         await visit.form()
-        with suppress(NoEntry):
+        with suppress(LinkInvalid):
             await visit.app.run(visit.app.service.leave, visit.token)
     response = visit.go("/p/left")
     visit.forget(response, bits=True)
@@ -94,7 +94,8 @@ async def log_in(request: Request) -> Response:
         return visit.page(
             "staff/login.html", status=403, problem=problem, name=name[:100], next=onwards, carried=carried
         )
-    response = visit.go(await taken_up(visit, begun.principal, carried) or onwards or _HOME)
+    visit.session = begun
+    response = visit.go(await taken_up(visit, carried) or onwards or _HOME)
     lasts = int((begun.expires_at - service.clock()).total_seconds())
     response.set_cookie(
         visit.app.cookie,
@@ -122,7 +123,7 @@ async def log_out(request: Request) -> Response:
     return response
 
 
-def entry_page(visit: Visit, *, problem: str | None = None, status: int = 200) -> Response:
+def entry_page(visit: PageRequest, *, problem: str | None = None, status: int = 200) -> Response:
     """Ask for a link; a script fills it in if the address has one behind the #."""
     told = None if problem is None else visit.texts.coded(problem)
     return visit.page(
@@ -130,7 +131,7 @@ def entry_page(visit: Visit, *, problem: str | None = None, status: int = 200) -
     )
 
 
-def refused_page(visit: Visit, refused: NoEntry, *, device: bool = False) -> Response:
+def refused_page(visit: PageRequest, refused: LinkInvalid, *, device: bool = False) -> Response:
     """Say why a link or a secret opens nothing, what that means and what to do; and ask for another link.
 
     With ``device`` the refused secret is the one this browser holds: if its owner ended it, kept answers are erased.

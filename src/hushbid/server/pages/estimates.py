@@ -10,8 +10,7 @@ from markupsafe import Markup
 
 from hushbid.common.numbers import cut_to, is_unusable
 from hushbid.server.pages import pictures
-from hushbid.server.pages.numbers import Writing
-from hushbid.server.pages.texts import Texts
+from hushbid.server.pages.wording import Texts, Writing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -194,7 +193,7 @@ def margin_texts(
 ) -> tuple[str, str | None]:
     """Estimate and half-width with two digits of the half-width; what is written contains the exact interval.
 
-    >>> from hushbid.server.pages.texts import languages
+    >>> from hushbid.server.pages.wording import languages
     >>> write = Writing(languages()["en"])
     >>> margin_texts(write, 12.34567, 2.043, (0, 100)), margin_texts(write, 1234567.8, 21_000.0, (0, 1e7))
     (('12.3', '2.1'), ('1,235,000', '22,000'))

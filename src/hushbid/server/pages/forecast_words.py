@@ -9,12 +9,11 @@ import math
 from dataclasses import dataclass, field
 
 from hushbid.questions import Number
-from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
-from hushbid.server.domain.views import Preview
-from hushbid.server.domain.what_if import WhatIf
-from hushbid.server.pages.numbers import Writing
-from hushbid.server.pages.texts import Texts
-from hushbid.server.pages.visit import Visit
+from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings
+from hushbid.server.model.views import Preview
+from hushbid.server.pages.request import PageRequest
+from hushbid.server.pages.wording import Texts, Writing
+from hushbid.server.service.what_if import WhatIf
 
 _SHOWN_DIGITS = 2
 
@@ -34,7 +33,7 @@ class Forecast:
     """The numbers behind the sentences, by the place that shows them; empty if there are none."""
 
 
-def forecast_words(visit: Visit, settings: CampaignSettings, preview: Preview | None, found: WhatIf) -> Forecast:
+def forecast_words(visit: PageRequest, settings: CampaignSettings, preview: Preview | None, found: WhatIf) -> Forecast:
     """Sentences, the error of each question, and the numbers behind them."""
     words = _Words(visit, settings)
     sentences = words.sentences(found)
@@ -51,7 +50,7 @@ def forecast_words(visit: Visit, settings: CampaignSettings, preview: Preview | 
 class _Words:
     """The words for one campaign."""
 
-    def __init__(self, visit: Visit, settings: CampaignSettings) -> None:
+    def __init__(self, visit: PageRequest, settings: CampaignSettings) -> None:
         self.t, self.write, self.settings = visit.texts, visit.write, settings
 
     def sentences(self, found: WhatIf) -> list[str]:

@@ -8,10 +8,10 @@ experts.
 from collections.abc import Mapping
 from typing import Any
 
-from hushbid.server.domain.settings import LEAST_LOSS, CampaignSettings
+from hushbid.server.model.settings import LEAST_LOSS, CampaignSettings
 from hushbid.server.pages.form_questions import read_errors
 from hushbid.server.pages.form_reading import Reading, money_typed
-from hushbid.server.pages.numbers import Writing
+from hushbid.server.pages.wording import Writing
 
 GOALS = ("spend", "accuracy", "cost")
 PRIVACY = {"strong": 0.5, "medium": 1.0, "light": 2.0}

@@ -25,9 +25,9 @@ from hushbid.common.tables.csv_files import names_in_csv, read_csv
 from hushbid.errors import InputError
 from hushbid.priors import LogNormal, Prior, Truncated
 from hushbid.priors.fitting import fit_priors
-from hushbid.server.domain.settings import CampaignSettings
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.pages.form_reading import Reading
-from hushbid.server.pages.numbers import Unreadable, Writing
+from hushbid.server.pages.wording import FormError, Writing
 
 WAYS = ("typical", "pilot", "text")
 Z = 1.2815515655446004
@@ -146,7 +146,7 @@ class FittedPilot:
     people: int
 
 
-class PilotRefused(Unreadable):
+class PilotRefused(FormError):
     """A pilot's file that cannot be used."""
 
     def __init__(self, code: str, **values: str) -> None:

@@ -13,11 +13,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from hushbid.questions import LONGEST_NAME, MOST_ANSWERS, MOST_QUESTIONS, Choice, Number, Question
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.strata import MOST_STRATA
-from hushbid.server.domain.text import LONGEST
+from hushbid.server.model.checks import LONGEST
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.strata import MOST_STRATA
 from hushbid.server.pages.form_reading import Reading, percent_typed
-from hushbid.server.pages.numbers import Writing
+from hushbid.server.pages.wording import Writing
 
 KINDS = ("number", "yes_no", "choice")
 PARTS = ("kind", "name", "low", "high", "unit", "variance", "importance", "answers", "error")

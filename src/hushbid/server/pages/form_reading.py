@@ -1,6 +1,6 @@
 """Reading a form field by field: each that is wrong gets one sentence of the pages', and all are found at once.
 
-Whatever stands behind an answer (`hushbid.server.domain`) checks itself again and tells it in English; what it refuses
+Whatever stands behind an answer (`hushbid.server.model`) checks itself again and tells it in English; what it refuses
 that was not found here is told in the words of the field that it names.
 """
 
@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TypeVar
 
-from hushbid.server.pages.numbers import Unreadable, Writing
+from hushbid.server.pages.wording import FormError, Writing
 
 T = TypeVar("T")
 MINUTES = "%Y-%m-%dT%H:%M"
@@ -125,7 +125,7 @@ class Reading:
     def _read(self, name: str, read: Callable[[str], T]) -> T | None:
         try:
             return read(self.typed.get(name, ""))
-        except Unreadable as problem:
+        except FormError as problem:
             self.refuse(name, problem.code)
             return None
 
@@ -137,7 +137,7 @@ def retyped(fields: Mapping[str, str], numbers: Callable[[str], bool], before: W
         if numbers(name):
             try:
                 found[name] = as_number_typed(before.read(text), now)
-            except Unreadable:  # whatever it is, it stays
+            except FormError:  # whatever it is, it stays
                 continue
     return found
 
@@ -167,9 +167,9 @@ def moment_typed(at: datetime | None) -> str:
 def _whole(text: str) -> int:
     plain = text.strip()
     if not plain:
-        raise Unreadable("field.missing")
+        raise FormError("field.missing")
     if not (plain.isascii() and plain.isdigit() and len(plain) <= 9):
-        raise Unreadable("field.whole")
+        raise FormError("field.whole")
     return int(plain)
 
 
@@ -177,4 +177,4 @@ def _moment(text: str) -> datetime:
     try:
         return datetime.strptime(text.strip()[:16], MINUTES).replace(tzinfo=UTC)
     except ValueError:
-        raise Unreadable("field.time") from None
+        raise FormError("field.time") from None

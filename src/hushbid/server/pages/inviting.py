@@ -13,13 +13,12 @@ from fastapi import APIRouter, Request, Response
 
 from hushbid.common.tables import harmless
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
-from hushbid.server.api.exports import Csv, download
-from hushbid.server.domain.settings import MOST_PEOPLE
-from hushbid.server.domain.views import CampaignView, Invitation
-from hushbid.server.pages import aside
-from hushbid.server.pages.numbers import Unreadable
-from hushbid.server.pages.visit import Form, Visit, analyst, base_address, require_id
-from hushbid.server.service.idempotency import IdempotencyKey
+from hushbid.server.http.downloads import Csv, download
+from hushbid.server.model.settings import MOST_PEOPLE
+from hushbid.server.model.views import CampaignView, Invitation
+from hushbid.server.pages.request import Form, PageRequest, analyst, base_address, keep_aside, kept_aside, require_id
+from hushbid.server.pages.wording import FormError
+from hushbid.server.service.use_case import IdempotencyKey
 
 router = APIRouter(include_in_schema=False)
 People = int | list[tuple[str, str | None, str | None]]
@@ -38,7 +37,7 @@ async def invite_page(request: Request, campaign: str) -> Response:
 async def invite_again(request: Request, campaign: str, kept: str) -> Response:
     """Ask again whom to invite, with what was typed and why nobody was."""
     visit = await analyst(request)
-    before = aside.kept(visit, kept)
+    before = kept_aside(visit, kept)
     if before is None:
         return visit.go(f"/campaigns/{require_id(campaign)}/participants")
     return await _invite_page(visit, require_id(campaign), before)
@@ -53,21 +52,21 @@ async def invite(request: Request, campaign: str) -> Response:
     view = await visit.app.run(service.campaign, visit.who, found)
     people: People | None = None
     try:
-        people = _invited(form, strata=view.settings.strata is not None)
+        people = _invited(form, strata=view.whole.strata is not None)
         names = ("page invite", found, _digest(people))
         asked = visit.once(form, *names, encode=_encoded)
         chosen: dict[str, Any] = {"count": people} if isinstance(people, int) else {"people": people}
         await visit.app.run(lambda: service.invite.once(asked, visit.who, found, **chosen))
     except ServerFailed:
         raise
-    except Unreadable as unreadable:
+    except FormError as unreadable:
         at = "count" if unreadable.code == "invite.whole" else ""
         return _again(visit, found, form, unreadable.code, at=at, most=MOST_PEOPLE)
     except HushbidError as refused:
         why = _why(view, people, refused)
         at = "count" if isinstance(people, int) else "file" if form.file else "people"
         return _again(visit, found, form, f"uninvited.{why}", at=at, number=(refused.row or 0) + 1)
-    return visit.go(f"/campaigns/{found}/links/{aside.keep(visit, once=form.text('once'), asked=names)}")
+    return visit.go(f"/campaigns/{found}/links/{keep_aside(visit, once=form.text('once'), asked=names)}")
 
 
 @router.get("/campaigns/{campaign}/links/{kept}")
@@ -113,13 +112,13 @@ async def renew(request: Request, campaign: str, person: str) -> Response:
         assert her.label is not None
         asked, label = visit.once(form, *names, encode=_encoded), her.label
         await visit.app.run(lambda: service.renew_link.once(asked, visit.who, found, label))
-    except Unreadable:
+    except FormError:
         return visit.go(f"/campaigns/{found}/people/{person}/link")
     except Conflict:
         return visit.go(f"/campaigns/{found}/people?told=busy")
     except NotFound:
         return visit.go(f"/campaigns/{found}/people?told=gone")
-    return visit.go(f"/campaigns/{found}/links/{aside.keep(visit, once=form.text('once'), asked=names)}")
+    return visit.go(f"/campaigns/{found}/links/{keep_aside(visit, once=form.text('once'), asked=names)}")
 
 
 @router.get("/campaigns/{campaign}/people/{person}/remove")
@@ -143,7 +142,7 @@ async def remove(request: Request, campaign: str, person: str) -> Response:
     return visit.go(f"/campaigns/{found}/people{told}")
 
 
-async def _asked_about(visit: Visit, campaign: str, person: str, template: str) -> Response:
+async def _asked_about(visit: PageRequest, campaign: str, person: str, template: str) -> Response:
     service, found = visit.app.service, require_id(campaign)
     view = await visit.app.run(service.campaign, visit.who, found)
     try:
@@ -153,7 +152,7 @@ async def _asked_about(visit: Visit, campaign: str, person: str, template: str) 
     return visit.page(template, view=view, person=her, once=secrets.token_urlsafe(24), tab="people")
 
 
-async def _invite_page(visit: Visit, campaign: str, before: Mapping[str, Any]) -> Response:
+async def _invite_page(visit: PageRequest, campaign: str, before: Mapping[str, Any]) -> Response:
     view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
     if view.state.value != "draft":
         return visit.go(f"/campaigns/{campaign}")
@@ -171,16 +170,16 @@ async def _invite_page(visit: Visit, campaign: str, before: Mapping[str, Any]) -
     )
 
 
-def _again(visit: Visit, campaign: str, form: Form, told: str, *, at: str, **numbers: int) -> Response:
+def _again(visit: PageRequest, campaign: str, form: Form, told: str, *, at: str, **numbers: int) -> Response:
     """Send the browser to the form with what was typed, and what is wrong with which field."""
     typed = {name: form.text(name) for name in ("count", "people")}
-    name = aside.keep(visit, told=told, at=at, typed=typed, numbers=numbers)
+    name = keep_aside(visit, told=told, at=at, typed=typed, numbers=numbers)
     return visit.go(f"/campaigns/{campaign}/participants/{name}")
 
 
-async def _made(visit: Visit, campaign: str, kept: str) -> Any:
+async def _made(visit: PageRequest, campaign: str, kept: str) -> Any:
     """The links, or the one link, that a form of this session has made; None if they are not kept any more."""
-    before = aside.kept(visit, kept)
+    before = kept_aside(visit, kept)
     if before is None or before["asked"][1] != campaign:
         return None
     asked = IdempotencyKey(
@@ -197,7 +196,7 @@ async def _made(visit: Visit, campaign: str, kept: str) -> Any:
 
 def _why(view: CampaignView, people: People | None, refused: HushbidError) -> str:
     """Which text says why people were not invited; that of a row, if one is to blame."""
-    settings, row = view.settings, refused.row
+    settings, row = view.whole, refused.row
     if isinstance(refused, Conflict):
         return "known"
     if isinstance(people, int):
@@ -217,11 +216,11 @@ def _invited(form: Form, *, strata: bool) -> People:
     """How many, or who. Exactly one of the three must be filled in: nothing that was typed is left aside."""
     ids, count = form.text("people").strip(), form.text("count").strip()
     if sum(map(bool, (ids, form.file, count))) != 1:
-        raise Unreadable("invite.one")
+        raise FormError("invite.one")
     if not count:
         return people_of(form.file.decode("utf-8-sig", "replace") if form.file else ids, strata=strata)
     if not (count.isascii() and count.isdigit() and len(count) <= 6 and 1 <= int(count) <= MOST_PEOPLE):
-        raise Unreadable("invite.whole")
+        raise FormError("invite.whole")
     return int(count)
 
 

@@ -7,29 +7,26 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
-from typing import Any, TypeVar
+from typing import Any
 
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import Conflict, InputError, NotAllowed
-from hushbid.server.api.exports import download
-from hushbid.server.api.schemas import Body, answer
-from hushbid.server.api.state import CSRF_HEADER
-from hushbid.server.domain.access import NoEntry
-from hushbid.server.domain.asked import Answers
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import MenuView, ParticipationView
+from hushbid.server.http.downloads import download
+from hushbid.server.http.schemas import Body, answer
+from hushbid.server.http.state import CSRF_HEADER
+from hushbid.server.model.asked import Answers
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import MenuView, ParticipationView
 from hushbid.server.pages import answering, choice, consent, pictures
+from hushbid.server.pages.answering import SINGLE_VISIT_STAGES, answers_page, given_in
 from hushbid.server.pages.entry import entry_page
 from hushbid.server.pages.estimates import shown_estimates
-from hushbid.server.pages.numbers import Unreadable, sureness
-from hushbid.server.pages.single_visit import SINGLE_VISIT_STAGES, answers_page, given_in
-from hushbid.server.pages.texts import languages
-from hushbid.server.pages.visit import Form, OpenLinkFirst, Visit, anybody, base_address, participant
+from hushbid.server.pages.request import Form, OpenLinkFirst, PageRequest, anybody, base_address, participant
+from hushbid.server.pages.wording import FormError, languages, sureness
 from hushbid.server.service import Service
 from hushbid.server.service.bodies import Delivery
 
-T = TypeVar("T")
 router = APIRouter(include_in_schema=False)
 _DELIVERY = Body(Delivery)
 _C, _P = CampaignState, ParticipantState
@@ -75,12 +72,12 @@ async def home(request: Request) -> Response:
     return await _standing(visit)
 
 
-async def _standing(visit: Visit, *, notice: str | None = None, status: int = 200, **more: Any) -> Response:
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+async def _standing(visit: PageRequest, *, notice: str | None = None, status: int = 200, **more: Any) -> Response:
+    view = await visit.ask(lambda service: service.participation(visit.token))
     stage = stage_of(view, visit.app.service.clock())
     values: dict[str, Any] = {
         "view": view,
-        "ways": await _ask(visit, lambda service: service.devices(visit.token)),
+        "ways": await visit.ask(lambda service: service.devices(visit.token)),
         "stage": stage,
         "notice": notice,
         "sureness": sureness,
@@ -88,7 +85,7 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
         **_given(visit, view),
     }
     if stage == "invited":
-        told = await _ask(visit, lambda service: consent.told_by(service, visit.token, visit.texts, view))
+        told = await visit.ask(lambda service: consent.told_by(service, visit.token, visit.texts, view))
         values |= consent.article(told.document, view.bid_by, view.deliver_by)
         return visit.page("participant/consent.html", status=status, here="/p", told=told, **values, **more)
     if stage == "offer":
@@ -100,7 +97,7 @@ async def _standing(visit: Visit, *, notice: str | None = None, status: int = 20
     if view.setting == "local":  # answers may be kept in the browser until the offer is known
         values |= {"asked": answering.empty(view) or answering.one_value(visit, view), "survey": _survey(view)}
     asks = view.payout != "none"
-    values["paying"] = await _ask(visit, lambda service: service.payout(visit.token)) if asks else None
+    values["paying"] = await visit.ask(lambda service: service.payout(visit.token)) if asks else None
     return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
 
 
@@ -110,7 +107,7 @@ def _survey(view: ParticipationView) -> str | None:
     return json.dumps(survey) if view.questions else None
 
 
-def _given(visit: Visit, view: ParticipationView) -> dict[str, Any]:
+def _given(visit: PageRequest, view: ParticipationView) -> dict[str, Any]:
     """Numbers that several pages show."""
     step = choice.step_of(view)
     estimates = shown_estimates(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
@@ -125,13 +122,13 @@ async def agree(request: Request) -> Response:
     """Agree to what the page said in its language; then her price is asked for."""
     visit = await participant(request)
     form = await visit.form()
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     if stage_of(view, visit.app.service.clock()) != "invited":
         return await _standing(visit, notice="refused.moved_on", status=409)
     if not form.ticked("agreed"):
         return await _standing(visit, notice="consent.tick", status=422)
     texts = languages().get(form.text("language"), visit.texts)
-    told = await _ask(visit, lambda service: consent.told_by(service, visit.token, texts, view))
+    told = await visit.ask(lambda service: consent.told_by(service, visit.token, texts, view))
     if form.text("version") != told.version:
         return await _standing(visit, notice="consent.changed", status=409)
 
@@ -145,17 +142,17 @@ async def agree(request: Request) -> Response:
 async def agreed_to(request: Request) -> Response:
     """What she agreed to, word by word."""
     visit = await participant(request)
-    view = await _ask(visit, lambda service: service.participation(visit.token))
-    found = await _ask(visit, lambda service: service.agreed_to(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
+    found = await visit.ask(lambda service: service.agreed_to(visit.token))
     if found is None or view.agreement is None:
         return visit.go("/p")
     shown = consent.article(found, view.bid_by, view.deliver_by)
     return visit.page("participant/agreement.html", view=view, **shown)
 
 
-async def sample_page(visit: Visit, page: str) -> Response:
+async def sample_page(visit: PageRequest, page: str) -> Response:
     """A page as somebody who is made up sees it: the service of the visit knows her, and can change nothing."""
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     if page == "offer" and view.single_visit:
         return answers_page(visit, view, price=_Answer(typed=""))
     if page == "choice":
@@ -187,7 +184,7 @@ class _Answer:
 async def choose(request: Request) -> Response:
     """Ask for her price."""
     visit = await participant(request)
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
         return visit.go("/p")
     if not _has_agreed(view):
@@ -203,7 +200,7 @@ async def show_choice(request: Request) -> Response:
     """Show what a price means, without bidding it."""
     visit = await participant(request)
     form = await visit.form()
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
         return await _standing(visit, notice="refused.moved_on", status=409)
     if not _has_agreed(view):
@@ -217,7 +214,7 @@ async def bid(request: Request) -> Response:
     """Bid the price."""
     visit = await participant(request)
     form = await visit.form()
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     given = _answer(visit, view, form)
     if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
         return await _standing(visit, notice="refused.moved_on", status=409)
@@ -238,7 +235,7 @@ async def bid(request: Request) -> Response:
 async def change_answers(request: Request) -> Response:
     """Ask for other answers in the place of those that she gave with her price."""
     visit = await participant(request)
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     if not view.single_visit or stage_of(view, visit.app.service.clock()) != "bid":
         return visit.go("/p")
     return answers_page(visit, view)
@@ -249,7 +246,7 @@ async def bid_with_answers(request: Request) -> Response:
     """Take price and answers together, or other answers for the price that stands."""
     visit = await participant(request)
     form = await visit.form()
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     if not view.single_visit or stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
         return await _standing(visit, notice="refused.moved_on", status=409)
     price = _answer(visit, view, form) if view.bid is None else None
@@ -275,7 +272,7 @@ def _has_agreed(view: ParticipationView) -> bool:
     return view.agreement is not None or view.bid is not None
 
 
-def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
+def _answer(visit: PageRequest, view: ParticipationView, form: Form) -> _Answer:
     """What she typed; a limit that cannot be read does not keep the price from being shown."""
     given = _priced(visit, view, form.text("price")[:100])
     typed = form.text("limit")[:100] if view.takes_limits else ""
@@ -283,7 +280,7 @@ def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
         return given
     try:
         limit = choice.limit_of(visit.write.read(typed))
-    except Unreadable as problem:
+    except FormError as problem:
         return replace(given, typed_limit=typed, limit_problem=visit.texts.coded(problem.code))
     if limit is None:
         return replace(
@@ -294,11 +291,11 @@ def _answer(visit: Visit, view: ParticipationView, form: Form) -> _Answer:
     return replace(given, typed_limit=typed, limit=limit)
 
 
-def _priced(visit: Visit, view: ParticipationView, typed: str) -> _Answer:
+def _priced(visit: PageRequest, view: ParticipationView, typed: str) -> _Answer:
     step = choice.step_of(view)
     try:
         price = visit.write.read(typed)
-    except Unreadable as problem:
+    except FormError as problem:
         return _Answer(typed=typed, problem=visit.texts.coded(problem.code))
     least = Decimal(repr(view.smallest_bid)) * Decimal(repr(step))
     bid = choice.bid_of(price, step)
@@ -308,9 +305,9 @@ def _priced(visit: Visit, view: ParticipationView, typed: str) -> _Answer:
     return _Answer(typed=typed, bid=bid)
 
 
-async def _choice_page(visit: Visit, view: ParticipationView, given: _Answer, *, status: int = 200) -> Response:
-    menu: MenuView = await _ask(visit, lambda service: service.menu(visit.token))
-    asked = await _ask(visit, lambda service: service.consent(visit.token, language=visit.texts.language))
+async def _choice_page(visit: PageRequest, view: ParticipationView, given: _Answer, *, status: int = 200) -> Response:
+    menu: MenuView = await visit.ask(lambda service: service.menu(visit.token))
+    asked = await visit.ask(lambda service: service.consent(visit.token, language=visit.texts.language))
     stated, several = asked.document["stated"], len(view.questions) > 1
     step, largest = choice.step_of(view), view.largest_bought
     anchors = choice.anchors(menu, step)
@@ -369,7 +366,7 @@ async def withdraw(request: Request) -> Response:
 
 async def _asking(request: Request, what: str, stages: set[str] | None) -> Response:
     visit = await participant(request)
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     stage = stage_of(view, visit.app.service.clock())
     if stages is not None and stage not in stages:
         return visit.go("/p")
@@ -380,7 +377,7 @@ async def _doing(request: Request, do: Callable[[Service, str], object], *, then
     visit = await participant(request)
     await visit.form()
     try:
-        await _ask(visit, lambda service: do(service, visit.token))
+        await visit.ask(lambda service: do(service, visit.token))
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
     return visit.go(then)
@@ -394,7 +391,7 @@ async def deliver_value(request: Request) -> Response:
     """Take a value, in the central setting only: in the local one the page never sends it."""
     visit = await participant(request)
     form = await visit.form()
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     if view.setting != "central":
         raise NotAllowed("In this campaign noise is added in the browser: the value itself must not be sent.")
     awaited = stage_of(view, visit.app.service.clock()) == "offer"
@@ -410,7 +407,7 @@ async def deliver_value(request: Request) -> Response:
             )
         promise = visit.app.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
         await asyncio.wrap_future(promise)
-    except Unreadable as refused:
+    except FormError as refused:
         problem = visit.texts.coded(refused.code, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
         return await _standing(visit, status=422, typed=typed, problem=problem)
     except Conflict:
@@ -418,7 +415,7 @@ async def deliver_value(request: Request) -> Response:
     return visit.go("/p")
 
 
-async def _deliver_answers(visit: Visit, view: ParticipationView, form: Form, *, awaited: bool) -> Response:
+async def _deliver_answers(visit: PageRequest, view: ParticipationView, form: Form, *, awaited: bool) -> Response:
     """Take the answers to several questions, all or none."""
     asked = answering.filled(visit, view, form) if awaited else []  # what comes too late is not looked at
     if any(one.problem for one in asked):
@@ -434,12 +431,12 @@ async def _deliver_answers(visit: Visit, view: ParticipationView, form: Form, *,
     return visit.go("/p")
 
 
-def _value(visit: Visit, view: ParticipationView, typed: str) -> float:
+def _value(visit: PageRequest, view: ParticipationView, typed: str) -> float:
     assert view.bounds is not None
     low, high = view.bounds
     value = float(visit.write.read(typed))
     if not low <= value <= high:
-        raise Unreadable("offer.out_of_range")
+        raise FormError("offer.out_of_range")
     return value
 
 
@@ -462,8 +459,8 @@ async def deliver_message(request: Request) -> Response:
 async def other_device(request: Request) -> Response:
     """Say how she can go on with another device."""
     visit = await participant(request)
-    view = await _ask(visit, lambda service: service.participation(visit.token))
-    ways = await _ask(visit, lambda service: service.devices(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
+    ways = await visit.ask(lambda service: service.devices(visit.token))
     return visit.page("participant/device.html", view=view, ways=ways, link=None)
 
 
@@ -473,11 +470,11 @@ async def make_link(request: Request) -> Response:
     visit = await participant(request)
     await visit.form()
     try:
-        made = await _ask(visit, lambda service: service.own_link(visit.token))
+        made = await visit.ask(lambda service: service.own_link(visit.token))
     except Conflict:
         return await _standing(visit, notice="refused.moved_on", status=409)
-    view = await _ask(visit, lambda service: service.participation(visit.token))
-    ways = await _ask(visit, lambda service: service.devices(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
+    ways = await visit.ask(lambda service: service.devices(visit.token))
     link = f"{base_address(visit)}/p#{made.token}"
     return visit.page("participant/device.html", view=view, ways=ways, link=link)
 
@@ -508,7 +505,7 @@ async def receipt(request: Request) -> Response:
     """Her signed receipt, as a file."""
     visit = await participant(request)
     try:
-        found = await _ask(visit, lambda service: service.receipt(visit.token))
+        found = await visit.ask(lambda service: service.receipt(visit.token))
     except Conflict:
         return await _standing(visit, notice="refused.no_receipt", status=409)
     return Response(found.to_json(), media_type="application/json", headers=download("hushbid-receipt.json"))
@@ -518,7 +515,7 @@ async def receipt(request: Request) -> Response:
 async def export(request: Request) -> Response:
     """All that is stored about her, as a file."""
     visit = await participant(request)
-    found = answer(await _ask(visit, lambda service: service.export(visit.token)))
+    found = answer(await visit.ask(lambda service: service.export(visit.token)))
     found.headers.update(download("hushbid-personal-data.json"))
     return found
 
@@ -527,15 +524,7 @@ async def export(request: Request) -> Response:
 async def given_up(request: Request) -> Response:
     """What she has given up over all campaigns."""
     visit = await participant(request)
-    privacy_account = await _ask(visit, lambda service: service.personal_account(visit.token))
-    view = await _ask(visit, lambda service: service.participation(visit.token))
+    privacy_account = await visit.ask(lambda service: service.personal_account(visit.token))
+    view = await visit.ask(lambda service: service.participation(visit.token))
     bar = pictures.sure_bar(sureness(privacy_account.given_up))
     return visit.page("participant/given_up.html", privacy_account=privacy_account, view=view, bar=bar)
-
-
-async def _ask(visit: Visit, ask: Callable[[Service], T]) -> T:
-    """Ask the service; a secret that opens nothing any more leads back to the entrance."""
-    try:
-        return await visit.app.run(ask, visit.app.service)
-    except NoEntry as refused:
-        raise OpenLinkFirst(refused) from None

@@ -9,9 +9,8 @@ import secrets
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import HushbidError, ServerFailed
-from hushbid.server.pages import aside
-from hushbid.server.pages.numbers import Unreadable
-from hushbid.server.pages.visit import Visit, analyst, require_id
+from hushbid.server.pages.request import PageRequest, analyst, keep_aside, kept_aside, require_id
+from hushbid.server.pages.wording import FormError
 
 router = APIRouter(include_in_schema=False)
 SURE = "sure"
@@ -36,10 +35,10 @@ async def payments(request: Request, campaign: str) -> Response:
         rows=rows,
         account=account,
         unpaid=sum(row.due > 0 for row in rows),
-        rounding=account.rounding / 10**view.settings.decimals,
+        rounding=account.rounding / 10**view.whole.decimals,
         problem=told and visit.texts.coded(told),
         tab="payments",
-        money=visit.money_of(view.settings),
+        money=visit.money_of(view.whole),
     )
 
 
@@ -47,7 +46,7 @@ async def payments(request: Request, campaign: str) -> Response:
 async def ask(request: Request, campaign: str, kept: str) -> Response:
     """Say whose mark would be made or taken back, and how much that is."""
     visit, found = await analyst(request), require_id(campaign)
-    service, chosen = visit.app.service, aside.kept(visit, kept)
+    service, chosen = visit.app.service, kept_aside(visit, kept)
     if chosen is None:
         return visit.go(f"/campaigns/{found}/payments")
     step, labels = chosen["step"], chosen["labels"]
@@ -64,7 +63,7 @@ async def ask(request: Request, campaign: str, kept: str) -> Response:
         total=sum(amounts.values()),
         once=secrets.token_urlsafe(24),
         tab="payments",
-        money=visit.money_of(view.settings),
+        money=visit.money_of(view.whole),
     )
 
 
@@ -79,10 +78,10 @@ async def pay(request: Request, campaign: str) -> Response:
     total = form.text("total")
     try:
         if not (total.isascii() and total.isdigit() and len(total) <= 18):
-            raise Unreadable("field.once")
+            raise FormError("field.once")
         asked = visit.once(form, "page pay", found, total, *(labels or ()), encode=lambda _: _DONE)
         await visit.app.run(lambda: service.mark_paid.once(asked, visit.who, found, labels, total=int(total)))
-    except (Unreadable, HushbidError) as refused:
+    except (FormError, HushbidError) as refused:
         return _refused(visit, found, refused)
     return visit.go(f"/campaigns/{found}/payments")
 
@@ -102,21 +101,21 @@ async def unpay(request: Request, campaign: str) -> Response:
     return visit.go(f"/campaigns/{found}/payments")
 
 
-def _refused(visit: Visit, campaign: str, refused: Unreadable | HushbidError) -> Response:
+def _refused(visit: PageRequest, campaign: str, refused: FormError | HushbidError) -> Response:
     """Say why nothing was marked, beside the payments as they are now."""
     if isinstance(refused, ServerFailed):
         raise refused
-    return visit.go(f"/campaigns/{campaign}/payments?told={'again' if isinstance(refused, Unreadable) else 'changed'}")
+    return visit.go(f"/campaigns/{campaign}/payments?told={'again' if isinstance(refused, FormError) else 'changed'}")
 
 
-async def _to_be_asked(visit: Visit, campaign: str, step: str, labels: list[str] | None) -> Response:
+async def _to_be_asked(visit: PageRequest, campaign: str, step: str, labels: list[str] | None) -> Response:
     """Send the browser to the question about those who were chosen, whose names stand in no address."""
     if not await _amounts(visit, campaign, step, labels):
         return visit.go(f"/campaigns/{campaign}/payments?told={step}")
-    return visit.go(f"/campaigns/{campaign}/payments/{aside.keep(visit, step=step, labels=labels)}")
+    return visit.go(f"/campaigns/{campaign}/payments/{keep_aside(visit, step=step, labels=labels)}")
 
 
-async def _amounts(visit: Visit, campaign: str, step: str, labels: list[str] | None) -> dict[str, int]:
+async def _amounts(visit: PageRequest, campaign: str, step: str, labels: list[str] | None) -> dict[str, int]:
     """What would be marked for each of these people, or of everybody."""
     rows = await visit.app.run(visit.app.service.payments, visit.who, campaign)
     wanted = None if labels is None else set(labels)

@@ -3,17 +3,11 @@
 What she typed is in no address, and is not shown to her again when it is refused.
 """
 
-from collections.abc import Callable
-from typing import TypeVar
-
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import Conflict, InputError
-from hushbid.server.domain.access import NoEntry
-from hushbid.server.pages.visit import OpenLinkFirst, Visit, participant
-from hushbid.server.service import Service
+from hushbid.server.pages.request import PageRequest, participant
 
-T = TypeVar("T")
 router = APIRouter(include_in_schema=False)
 
 
@@ -32,9 +26,9 @@ async def store(request: Request) -> Response:
     forget, typed = form.text("do") == "forget", form.text("handle")[:1000]
     try:
         if forget:
-            await _asked(visit, lambda service: service.remove_payout(visit.token))
+            await visit.ask(lambda service: service.remove_payout(visit.token))
         else:
-            await _asked(visit, lambda service: service.state_payout(visit.token, typed))
+            await visit.ask(lambda service: service.state_payout(visit.token, typed))
     except InputError:
         return await _page(visit, wrong=True, status=422)
     except Conflict:
@@ -42,11 +36,11 @@ async def store(request: Request) -> Response:
     return visit.go("/p#payout")
 
 
-async def _page(visit: Visit, *, wrong: bool = False, notice: str | None = None, status: int = 200) -> Response:
-    view = await _asked(visit, lambda service: service.participation(visit.token))
+async def _page(visit: PageRequest, *, wrong: bool = False, notice: str | None = None, status: int = 200) -> Response:
+    view = await visit.ask(lambda service: service.participation(visit.token))
     if view.payout == "none":
         return visit.go("/p")
-    paying = await _asked(visit, lambda service: service.payout(visit.token))
+    paying = await visit.ask(lambda service: service.payout(visit.token))
     return visit.page(
         "participant/payout.html",
         status=status,
@@ -56,11 +50,3 @@ async def _page(visit: Visit, *, wrong: bool = False, notice: str | None = None,
         notice=notice,
         problem=visit.texts.coded(f"payout.wrong_{view.payout}") if wrong else None,
     )
-
-
-async def _asked(visit: Visit, ask: Callable[[Service], T]) -> T:
-    """Ask the service; a secret that opens nothing any more leads back to the entrance."""
-    try:
-        return await visit.app.run(ask, visit.app.service)
-    except NoEntry as refused:
-        raise OpenLinkFirst(refused) from None

@@ -19,9 +19,8 @@ from hushbid.report.svg import (
     round_scale,
     rule,
 )
-from hushbid.server.domain.views import MenuView
-from hushbid.server.pages.numbers import Writing, sureness
-from hushbid.server.pages.texts import Texts
+from hushbid.server.model.views import MenuView
+from hushbid.server.pages.wording import Texts, Writing, sureness
 
 _DOT, _GAP = 5.0, 15.0
 _BAR = 600.0

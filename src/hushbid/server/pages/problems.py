@@ -11,10 +11,20 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from hushbid.errors import HushbidError
-from hushbid.server.api.problems import problem
-from hushbid.server.api.state import PREFIX
+from hushbid.server.http.problems import problem, refusal
+from hushbid.server.http.state import PREFIX
+from hushbid.server.model.access import LinkInvalid
+from hushbid.server.model.entities import DraftIncomplete
 from hushbid.server.pages.entry import entry_page, refused_page
-from hushbid.server.pages.visit import Forged, LogInFirst, OpenLinkFirst, Visit, anybody, log_in_address, stranger
+from hushbid.server.pages.request import (
+    CsrfError,
+    LogInFirst,
+    OpenLinkFirst,
+    PageRequest,
+    anybody,
+    log_in_address,
+    stranger,
+)
 
 Handler = Callable[[Request, Exception], Awaitable[Response]]
 _KNOWN = (400, 403, 404, 405, 409, 413, 422, 429, 500, 503)
@@ -26,7 +36,9 @@ def handle_page_problems(app: FastAPI) -> None:
         app.add_exception_handler(kind, _as_page(cast("Handler", app.exception_handlers[kind])))
     app.add_exception_handler(LogInFirst, _log_in_first)
     app.add_exception_handler(OpenLinkFirst, _open_link_first)
-    app.add_exception_handler(Forged, _forged)
+    app.add_exception_handler(LinkInvalid, _link_invalid)
+    app.add_exception_handler(CsrfError, _forged)
+    app.add_exception_handler(DraftIncomplete, _incomplete)
 
 
 def wants_page(request: Request) -> bool:
@@ -49,7 +61,7 @@ def refusal_page(scope: Scope, status: int) -> Response | None:
     return page
 
 
-def shown_problem(visit: Visit, status: int, sentence: str) -> Response:
+def shown_problem(visit: PageRequest, status: int, sentence: str) -> Response:
     """A page that tells a visitor why not; the service's own sentence is English and marked as such."""
     known = status if status in _KNOWN else (500 if status >= 500 else 400)
     return visit.page(
@@ -83,15 +95,31 @@ async def _log_in_first(request: Request, error: Exception) -> Response:
 
 
 async def _open_link_first(request: Request, error: Exception) -> Response:
-    assert isinstance(error, OpenLinkFirst)
     if not wants_page(request):
         return problem(HTTPStatus.UNAUTHORIZED, "Open your link again.")
+    return entry_page(await anybody(request), problem="enter.first", status=403)
+
+
+async def _link_invalid(request: Request, error: Exception) -> Response:
+    """A secret that opens nothing any more leads back to the entrance."""
+    assert isinstance(error, LinkInvalid)
+    if not wants_page(request):
+        return refusal(error)
     visit = await anybody(request)
-    if error.refused is None:
-        return entry_page(visit, problem="enter.first", status=403)
-    response = refused_page(visit, error.refused, device=True)
+    response = refused_page(visit, error, device=True)
     visit.forget(response)
     return response
+
+
+async def _incomplete(request: Request, error: Exception) -> Response:
+    """A draft that is not complete has a form, and no other page."""
+    assert isinstance(error, DraftIncomplete)
+    visit = await anybody(request) if wants_page(request) else None
+    if visit is None:
+        return refusal(error)
+    if visit.session is None or visit.who.role != "analyst":
+        return shown_problem(visit, HTTPStatus.CONFLICT, str(error))
+    return visit.go(f"/campaigns/{error.campaign}/edit?check=yes#problems")
 
 
 async def _forged(request: Request, error: Exception) -> Response:

@@ -12,10 +12,10 @@ from typing import Any
 from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
-from hushbid.server.domain.agreement import Passage
-from hushbid.server.domain.views import ConsentView, Device, DevicesView, MenuView, ParticipationView
+from hushbid.server.model.agreement import Passage
+from hushbid.server.model.views import ConsentView, Device, DevicesView, MenuView, ParticipationView
 from hushbid.server.pages.participant import sample_page
-from hushbid.server.pages.visit import Visit, analyst, require_id
+from hushbid.server.pages.request import PageRequest, analyst, require_id
 from hushbid.server.service import Service
 from hushbid.server.service.sampling import Sample
 
@@ -67,7 +67,7 @@ class _Synthetic:
         return DevicesView(devices=(here,), unused=0, made=(), used=(), let_in_at=None, open_since=None)
 
 
-def _visit(visit: Visit, made: Sample, page: str, *, back: str) -> Visit:
+def _visit(visit: PageRequest, made: Sample, page: str, *, back: str) -> PageRequest:
     service: Any = _Synthetic(made, page, visit.app.service)
     return replace(visit, app=replace(visit.app, service=service), secret="sample", form_token="", sample=back)
 

@@ -13,9 +13,9 @@ from typing import Any
 
 from hushbid.common.money import MOST_DECIMALS
 from hushbid.errors import HushbidError
-from hushbid.server.domain.consent import LANGUAGES, LONGEST_CONSENT, LONGEST_OWN_TEXT
-from hushbid.server.domain.settings import LEAST_PEOPLE, MOST_DAYS, MOST_PEOPLE, PAYOUTS, CampaignSettings
-from hushbid.server.domain.text import LONGEST
+from hushbid.server.model.checks import LONGEST
+from hushbid.server.model.consent import LANGUAGES, LONGEST_CONSENT, LONGEST_OWN_TEXT
+from hushbid.server.model.settings import LEAST_PEOPLE, MOST_DAYS, MOST_PEOPLE, PAYOUTS, CampaignSettings
 from hushbid.server.pages import form_goal, form_prices
 from hushbid.server.pages.form_goal import goal_typed, read_goal, read_protection
 from hushbid.server.pages.form_options import unavailable
@@ -30,8 +30,7 @@ from hushbid.server.pages.form_questions import (
     strata_typed,
 )
 from hushbid.server.pages.form_reading import Reading, moment_typed, money_typed, retyped
-from hushbid.server.pages.numbers import Writing
-from hushbid.server.pages.texts import Texts, languages
+from hushbid.server.pages.wording import Texts, Writing, languages
 
 EMPTY: dict[str, str] = {
     "title": "",

@@ -1,18 +1,50 @@
-"""What analysts and auditors look at: all campaigns, one's people, log, audit and report, the privacy account. Auditors
-see it without names."""
+"""What analysts and auditors look at: all campaigns, and one's people, log, audit and report; the privacy account.
+
+Auditors see it without names. Attacks on a campaign's claims run in the background.
+"""
+
+import asyncio
 
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import NotFound
-from hushbid.server.api import exports
+from hushbid.report.sections.audits import AuditLine
+from hushbid.server.http import downloads
+from hushbid.server.http.state import AppState
+from hushbid.server.model.views import CampaignView, Principal
 from hushbid.server.pages import pictures
-from hushbid.server.pages.auditing import Attacks
 from hushbid.server.pages.estimates import estimate_value, shown_estimates
-from hushbid.server.pages.visit import anybody, require_id, staff
+from hushbid.server.pages.request import anybody, require_id, staff
 from hushbid.server.service.views_of import place_of
 
 router = APIRouter(include_in_schema=False)
-_PAGE = 100
+_PAGE, _MOST_KEPT = 100, 32
+
+
+class Attacks:
+    """Attacks under way and done, by campaign and state; kept in memory, since anybody can repeat them."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], asyncio.Task[tuple[AuditLine, ...]]] = {}
+
+    def begin(self, app: AppState, who: Principal, view: CampaignView) -> None:
+        """Attack a campaign, unless that is happening already."""
+        key = (view.id, view.state.value)
+        task = self._known.get(key)
+        if task is not None and not (task.done() and (task.cancelled() or task.exception() is not None)):
+            return
+        while len(self._known) >= _MOST_KEPT:
+            self._known.pop(next(iter(self._known)))
+        self._known[key] = asyncio.create_task(app.compute(who, app.service.attacks, who, view.id))
+
+    def found(self, view: CampaignView) -> tuple[bool, tuple[AuditLine, ...] | None]:
+        """Whether an attack is under way, and what came of it if it is over."""
+        task = self._known.get((view.id, view.state.value))
+        if task is None:
+            return False, None
+        if not task.done():
+            return True, None
+        return False, None if task.cancelled() or task.exception() is not None else task.result()
 
 
 @router.get("/campaigns")
@@ -22,12 +54,11 @@ async def campaigns(request: Request) -> Response:
     cursor = request.query_params.get("cursor")
     page = await visit.app.run(visit.app.service.campaigns, visit.who, cursor=cursor, limit=_PAGE)
     estimates = {
-        one.id: estimate_value(visit.write, one.release, one.settings.bounds, one.settings.unit)
+        one.id: estimate_value(visit.write, one.release, one.whole.bounds, one.whole.unit)
         for one in page.items
         if one.release is not None
     }
-    begun = await visit.app.run(visit.app.service.unfinished_forms, visit.who)
-    return visit.page("staff/campaigns.html", page=page, estimates=estimates, begun=begun, tab="campaigns")
+    return visit.page("staff/campaigns.html", page=page, estimates=estimates, tab="campaigns")
 
 
 @router.get("/campaigns/{campaign}/people")
@@ -45,7 +76,7 @@ async def people(request: Request, campaign: str) -> Response:
         page=page,
         tab="people",
         states=pictures.STATE_COLOURS,
-        money=visit.money_of(view.settings),
+        money=visit.money_of(view.whole),
     )
 
 
@@ -113,9 +144,9 @@ async def report(request: Request, campaign: str) -> Response:
     visit = await staff(request)
     found = require_id(campaign)
     shown = await visit.app.compute(
-        visit.who, exports.report_page, visit.app.service, visit.who, found, visit.texts.language
+        visit.who, downloads.report_page, visit.app.service, visit.who, found, visit.texts.language
     )
-    return exports.ReportPage(shown, headers={"Content-Security-Policy": exports.REPORT_POLICY})
+    return downloads.ReportPage(shown, headers={"Content-Security-Policy": downloads.REPORT_POLICY})
 
 
 @router.get("/privacy-account")

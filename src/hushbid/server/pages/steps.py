@@ -14,18 +14,18 @@ from fastapi import APIRouter, Request, Response
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
-from hushbid.server.api.schemas import answer
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.text import LONGEST_TITLE
-from hushbid.server.domain.views import CampaignView, JobView, Principal
-from hushbid.server.pages import aside, pictures
+from hushbid.server.http.schemas import answer
+from hushbid.server.model.checks import LONGEST_TITLE
+from hushbid.server.model.states import CampaignState
+from hushbid.server.model.views import CampaignView, JobView, Principal
+from hushbid.server.pages import pictures
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.forecast_words import half_width_words
 from hushbid.server.pages.form_prices import prior_typed
-from hushbid.server.pages.numbers import Unreadable
+from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, require_id, staff
 from hushbid.server.pages.settings_form import as_typed
 from hushbid.server.pages.settings_form import told as settings_told
-from hushbid.server.pages.visit import Form, Visit, analyst, require_id, staff
+from hushbid.server.pages.wording import FormError
 from hushbid.server.service import Service
 from hushbid.server.service.ending import LONGEST_REASON
 
@@ -98,7 +98,7 @@ async def pulse(request: Request, campaign: str) -> Response:
     visit = await staff(request)
     found = require_id(campaign)
     view, jobs = await visit.app.run(_campaign, visit.app.service, visit, found)
-    job, money = jobs[0] if jobs else None, visit.money_of(view.settings)
+    job, money = jobs[0] if jobs else None, visit.money_of(view.whole)
     return answer(
         {
             "state": view.state.value,
@@ -115,12 +115,12 @@ async def pulse(request: Request, campaign: str) -> Response:
     )
 
 
-def _campaign(service: Service, visit: Visit, campaign: str) -> tuple[CampaignView, tuple[JobView, ...]]:
+def _campaign(service: Service, visit: PageRequest, campaign: str) -> tuple[CampaignView, tuple[JobView, ...]]:
     return service.campaign(visit.who, campaign), service.jobs(visit.who, campaign)
 
 
-def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> dict[str, Any]:
-    settings, job = view.settings, jobs[0] if jobs else None
+def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]) -> dict[str, Any]:
+    settings, job = view.whole, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
     steps = _OFFERED.get(view.state, ())
     opening = view.state is _C.DRAFT and job is not None and job.state == "running"
@@ -152,20 +152,20 @@ def _monitored(visit: Visit, view: CampaignView, jobs: tuple[JobView, ...]) -> d
 def _foremost(view: CampaignView) -> str:
     """The step that an analyst most likely wants to take."""
     if view.state is _C.DRAFT:
-        return "open" if sum(view.people.values()) >= view.settings.minimum_people else "invite"
+        return "open" if sum(view.people.values()) >= view.whole.minimum_people else "invite"
     if view.state is _C.RELEASED:
         return "pay" if view.due else "close"
     return next(iter(_OFFERED.get(view.state, ("close-bidding",))))
 
 
-def _refusal(visit: Visit, view: CampaignView, job: JobView | None) -> str | None:
+def _refusal(visit: PageRequest, view: CampaignView, job: JobView | None) -> str | None:
     """Why a draft was not opened, in the page's language; None if that is not due to a setting."""
     if job is None or (job.kind, job.state) != ("opening", "failed") or job.field is None:
         return None
     return _why_not(visit, view, job.field)
 
 
-def _progress(visit: Visit, job: JobView | None) -> str:
+def _progress(visit: PageRequest, job: JobView | None) -> str:
     if job is None or job.state != "running":
         return ""
     share = visit.write.percent(job.done / job.total) if job.total else ""
@@ -205,7 +205,7 @@ async def copy(request: Request, campaign: str) -> Response:
         asked = visit.once(form, "page copy", found, title, encode=lambda view: str(view.id).encode())
         made, _ = await visit.app.run(service.copy.once, asked, visit.who, found, title)
         return visit.go(f"/campaigns/{made.decode()}")
-    except Unreadable:
+    except FormError:
         told = "again"
     except Conflict as refused:
         told = "minimum_people" if refused.field == "minimum_people" else "again"
@@ -224,7 +224,7 @@ async def ask(request: Request, campaign: str, step: str) -> Response:
 async def ask_again(request: Request, campaign: str, step: str, kept: str) -> Response:
     """Ask again, and say why a step was refused."""
     visit = await analyst(request)
-    return await _asking(visit, require_id(campaign), step, aside.kept(visit, kept) or {})
+    return await _asking(visit, require_id(campaign), step, kept_aside(visit, kept) or {})
 
 
 @router.post("/campaigns/{campaign}/steps/{step}")
@@ -241,14 +241,14 @@ async def do(request: Request, campaign: str, step: str) -> Response:
     except (ServerFailed, NotFound):
         raise
     except HushbidError as refused:
-        name = aside.keep(visit, refused=refused.field or "", reason=form.text("reason")[:10_000])
+        name = keep_aside(visit, refused=refused.field or "", reason=form.text("reason")[:10_000])
         return visit.go(f"/campaigns/{found}/steps/{step}/{name}")
     if step == "discard":
         return visit.go("/campaigns")
     return visit.go(f"/campaigns/{found}")
 
 
-async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, Any]) -> Response:
+async def _asking(visit: PageRequest, campaign: str, step: str, before: Mapping[str, Any]) -> Response:
     if step not in STEPS:
         raise HTTPException(404)
     service, refused = visit.app.service, before.get("refused")
@@ -263,29 +263,30 @@ async def _asking(visit: Visit, campaign: str, step: str, before: Mapping[str, A
         except HushbidError as unforeseen:
             refused = (unforeseen.field or "") if refused is None else refused
     told = _why_not(visit, view, refused) if refused is not None else None
+    settings = view.settings if step in ("discard", "cancel") else view.whole
     at_field = refused == "reason"
     return visit.page(
         "staff/step.html",
         view=view,
-        s=view.settings,
+        s=settings,
         step=step,
         preview=preview,
         problem=None if at_field else told,
         reason=before.get("reason", ""),
         reason_problem=told if at_field else None,
         tab="overview",
-        money=visit.money_of(view.settings),
-        half_width=partial(half_width_words, visit.texts, visit.write, view.settings),
+        money=None if settings is None else visit.money_of(settings),
+        half_width=None if settings is None else partial(half_width_words, visit.texts, visit.write, settings),
     )
 
 
-def _why_not(visit: Visit, view: CampaignView, field: str) -> str:
+def _why_not(visit: PageRequest, view: CampaignView, field: str) -> str:
     """Why a step was refused, in the page's language: by what is wrong, since the service says it in English."""
     name = field.partition("[")[0]
     if not name:
         under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
         return visit.texts.coded(under_way.get(view.state, "refused_step.moved"))
     if f"refused_step.{name}" not in visit.texts:
-        return settings_told(InputError(field=field), as_typed(view.settings, visit.write), visit.texts)[1]
-    least = visit.write.number(view.settings.minimum_people, 9)
+        return settings_told(InputError(field=field), as_typed(view.whole, visit.write), visit.texts)[1]
+    least = visit.write.number(view.whole.minimum_people, 9)
     return visit.texts.coded(f"refused_step.{name}", least=least, most=visit.write.number(LONGEST_REASON, 9))

@@ -17,10 +17,10 @@ from argon2.exceptions import Argon2Error, InvalidHashError
 from sqlalchemy import Connection
 
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, Throttled
-from hushbid.server.domain.access import SECRET_PREFIX
-from hushbid.server.domain.text import checked_text
-from hushbid.server.domain.views import Principal, Session
-from hushbid.server.service.use_case import Desk
+from hushbid.server.model.access import SECRET_PREFIX
+from hushbid.server.model.checks import checked_text
+from hushbid.server.model.views import Principal, Session
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.store import accounts, participants
 from hushbid.server.store.accounts import User
 from hushbid.server.store.database import Transaction
@@ -41,7 +41,7 @@ def users(connection: Connection) -> tuple[Principal, ...]:
     return tuple(_principal(user) for user in accounts.all_users(connection))
 
 
-def create_user(desk: Desk, name: str, role: Role, password: str) -> Principal:
+def create_user(context: ServiceContext, name: str, role: Role, password: str) -> Principal:
     """Let somebody in."""
     known, secret = _checked_name(name), password_hash(password)  # slow, so before the transaction
 
@@ -54,17 +54,17 @@ def create_user(desk: Desk, name: str, role: Role, password: str) -> Principal:
         accounts.add_user(tx.connection, id=user_id, name=known, role=role, password=secret, created_at=tx.at)
         return Principal(role=role, id=user_id, name=known)
 
-    return desk.write("user", create)
+    return context.write("user", create)
 
 
-def set_password(desk: Desk, name: str, password: str) -> None:
+def set_password(context: ServiceContext, name: str, password: str) -> None:
     """Give a user another password; ends her sessions."""
     known, secret = _checked_name(name), password_hash(password)
-    desk.write("user", lambda tx: accounts.set_password(tx.connection, _user(tx.connection, known).id, secret))
+    context.write("user", lambda tx: accounts.set_password(tx.connection, _user(tx.connection, known).id, secret))
 
 
 def remove_user(tx: Transaction, name: str) -> None:
-    """Let somebody in no more, with all sessions, tokens and unfinished drafts; what she did stays in the logs."""
+    """Remove a user with all sessions and tokens; what they did stays in the logs, and their drafts stay."""
     accounts.remove_user(tx.connection, _user(tx.connection, _checked_name(name)).id)
 
 
@@ -89,16 +89,16 @@ def revoke_api_token(tx: Transaction, name: str, label: str) -> None:
         raise NotFound(f"{user.name!r} has no token labelled {label!r}.")
 
 
-def log_in(desk: Desk, name: str, password: str, address: str) -> Session:
+def log_in(context: ServiceContext, name: str, password: str, address: str) -> Session:
     """Begin a session; refused, and ever later, after failures."""
     known = _checked_name(name)
-    counted = subjects(desk.installation.identity_key, known, address)
-    desk.write("login", lambda tx: attempt(tx, counted))  # a failure until it succeeds
-    with desk.read() as connection:
+    counted = subjects(context.installation.identity_key, known, address)
+    context.write("login", lambda tx: attempt(tx, counted))  # a failure until it succeeds
+    with context.read() as connection:
         user = accounts.user_named(connection, known)
     if not password_fits(user, password) or user is None:
         raise NotAllowed("The name or the password is wrong.")
-    return desk.write("login", lambda tx: begin_session(tx, user, counted))
+    return context.write("login", lambda tx: begin_session(tx, user, counted))
 
 
 def log_out(tx: Transaction, token: str) -> None:
@@ -106,20 +106,20 @@ def log_out(tx: Transaction, token: str) -> None:
     accounts.end_session(tx.connection, token)
 
 
-def session_of(desk: Desk, token: str) -> Session:
+def session_of(context: ServiceContext, token: str) -> Session:
     """The session with that token."""
-    with desk.read() as connection:
-        return _session(connection, token, desk.clock())
+    with context.read() as connection:
+        return _session(connection, token, context.clock())
 
 
-def principal_of(desk: Desk, token: str) -> Principal:
+def principal_of(context: ServiceContext, token: str) -> Principal:
     """Whose bearer token this is: an API token's, a session's, or a participant's secret; its beginning tells which."""
-    with desk.read() as connection:
+    with context.read() as connection:
         if token.startswith(SECRET_PREFIX):
             found = participants.by_secret(connection, token)
             return Principal(role="participant", id=found.id, name="", campaign=found.campaign_id)
         if token.startswith("hb_s_"):
-            return _session(connection, token, desk.clock()).principal
+            return _session(connection, token, context.clock()).principal
         user = accounts.token_user(connection, token) if token.startswith("hb_a_") else None
         if user is None:
             raise NotAllowed("This token is not valid.")

@@ -6,7 +6,7 @@ personal export, and in the analyst's. Agreeing to the same again changes nothin
 or withdraws: it says what she was shown, and nothing of what she gave.
 
 The pages take no price without an agreement. A program needs one where the analyst states a consent of her own
-(`hushbid.server.domain.consent`); where she states none, there is nothing beside the interface's own documentation.
+(`hushbid.server.model.consent`); where she states none, there is nothing beside the interface's own documentation.
 """
 
 from collections.abc import Sequence
@@ -16,13 +16,13 @@ from typing import Any
 from sqlalchemy import Connection
 
 from hushbid.errors import Conflict
-from hushbid.server.domain import rules
-from hushbid.server.domain.agreement import Passage, checked_language, document_of, version_of
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.views import ConsentView, ParticipationView, Principal
+from hushbid.server.model import rules
+from hushbid.server.model.agreement import Passage, checked_language, document_of, version_of
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.views import ConsentView, ParticipationView, Principal
 from hushbid.server.service.participation import acting
 from hushbid.server.service.views_of import agreement_view, participation_view
-from hushbid.server.store import campaigns, consents, events, participants
+from hushbid.server.store import campaigns, events, participants
 from hushbid.server.store.database import Transaction
 
 _OTHER = "version must be that of what this campaign states in that language now: read it again, and agree to that."
@@ -43,7 +43,7 @@ def agree(
         raise Conflict(_OTHER)
     if (participant.agreed_version, participant.agreed_language) == (version, language):
         return participation_view(campaign, participant)
-    consents.keep(tx.connection, campaign.id, version, document)
+    participants.keep_consent(tx.connection, campaign.id, version, document)
     body = {"participant": participant.id, "agreement": version, "language": language}
     head = events.append(tx, campaign.id, "agreed", body)
     changed = replace(participant, agreed_at=head.at, agreed_version=version, agreed_language=language)
@@ -79,7 +79,7 @@ def read_agreed(connection: Connection, secret: str) -> dict[str, Any] | None:
     participant = participants.by_secret(connection, secret)
     if participant.agreed_version is None:
         return None
-    return consents.get(connection, participant.campaign_id, participant.agreed_version)
+    return participants.consent(connection, participant.campaign_id, participant.agreed_version)
 
 
 def agreements(connection: Connection, who: Principal, campaign_id: str) -> dict[str, Any]:
@@ -102,7 +102,7 @@ def agreements(connection: Connection, who: Principal, campaign_id: str) -> dict
             for one in everybody
             if one.agreed_at is not None
         ],
-        "documents": consents.of_campaign(connection, campaign_id),
+        "documents": participants.consents_of(connection, campaign_id),
     }
 
 

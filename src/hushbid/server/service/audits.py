@@ -11,8 +11,8 @@ from sqlalchemy import Connection
 from hushbid.common.documents import parsed
 from hushbid.receipts.log import Event
 from hushbid.record import Record
-from hushbid.server.domain.views import Principal
-from hushbid.server.service.use_case import Desk
+from hushbid.server.model.views import Principal
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.service.views_of import MOST_ON_A_PAGE, list_events, read_record
 from hushbid.server.store import campaigns
 from hushbid.verification.findings import Check
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 _SAMPLES, _TESTED, _AMONG = 12_000, 6, 8
 
 
-def checks(desk: Desk, who: Principal, campaign_id: str) -> Mapping[str, tuple[Check, ...]]:
+def checks(context: ServiceContext, who: Principal, campaign_id: str) -> Mapping[str, tuple[Check, ...]]:
     """Everything that can be checked without the data: of the record, and of the log."""
-    with desk.read() as connection:
+    with context.read() as connection:
         record = _record(connection, who, campaign_id)
         log = _log(connection, who, campaign_id)
         root = campaigns.get(connection, campaign_id).root
@@ -36,7 +36,7 @@ def checks(desk: Desk, who: Principal, campaign_id: str) -> Mapping[str, tuple[C
     return {"record": of_record, "log": tuple(of_log)}
 
 
-def attacks(desk: Desk, who: Principal, campaign_id: str) -> "tuple[AuditLine, ...]":
+def attacks(context: ServiceContext, who: Principal, campaign_id: str) -> "tuple[AuditLine, ...]":
     """Look for misreports that pay, outputs that betray too much, and errors larger than stated. Takes some seconds.
 
     Smaller than what ``hushbid audit`` does with the record by default: other people wait for this server, too.
@@ -44,7 +44,7 @@ def attacks(desk: Desk, who: Principal, campaign_id: str) -> "tuple[AuditLine, .
     from hushbid.audit.suite import audits_of
     from hushbid.report.sections.audits import lines_of  # loads what computes
 
-    with desk.read() as connection:
+    with context.read() as connection:
         outcome = _record(connection, who, campaign_id).outcome
     samples = _SAMPLES if outcome.market.survey is None else None  # for a survey fewer are enough
     return lines_of(list(audits_of(outcome, samples=samples, tested=_TESTED, among=_AMONG)), outcome)

@@ -1,18 +1,18 @@
 """What requests hold, and what answers wrap, where it is not the domain's own.
 
-Settings are `hushbid.server.domain.settings.CampaignSettings` in both directions, and answers the views of
-`hushbid.server.domain.views`. The fields of a body are arguments of its use case, by their names.
+Settings are `hushbid.server.model.settings.CampaignSettings` in both directions, and answers the views of
+`hushbid.server.model.views`. The fields of a body are arguments of its use case, by their names.
 """
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from hushbid.server.domain import payment_views, views
-from hushbid.server.domain.access import SECRET_LETTERS, SECRET_PREFIX
-from hushbid.server.domain.asked import Answers
-from hushbid.server.domain.payout import LONGEST_HANDLE
-from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Title, Whole
+from hushbid.server.model import payment_views, views
+from hushbid.server.model.access import SECRET_LETTERS, SECRET_PREFIX
+from hushbid.server.model.asked import Answers
+from hushbid.server.model.payout import LONGEST_HANDLE
+from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Title, Whole
 
 Label = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 

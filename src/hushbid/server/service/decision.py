@@ -17,13 +17,13 @@ from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.ledger.files import drawn_once
 from hushbid.errors import CampaignError, Conflict, DivergentPayment, NobodyToBuyFrom, Unreachable
 from hushbid.record import Record
-from hushbid.server.domain import rules
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import JobView, Principal
 from hushbid.server.installation import decision_name, mark_standing, release_stands, require_standing
+from hushbid.server.model import rules
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import JobView, Principal
 from hushbid.server.service import ending
-from hushbid.server.service.use_case import Desk
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import new_id
@@ -80,12 +80,12 @@ def refuse_running(tx: Transaction, campaign_id: str) -> None:
         raise Conflict("Somebody else began this already: it is being done.")
 
 
-def begin_step(desk: Desk, job: JobView, step: str) -> None:
+def begin_step(context: ServiceContext, job: JobView, step: str) -> None:
     """Say what a job does next."""
-    desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step=step, done=0, total=1))
+    context.write("progress", lambda tx: jobs.change(tx.connection, job.id, step=step, done=0, total=1))
 
 
-def store_rows(desk: Desk, job: JobView, rows: list[dict[str, Any]], step: str) -> None:
+def store_rows(context: ServiceContext, job: JobView, rows: list[dict[str, Any]], step: str) -> None:
     """Store what a job found about people, some at a time, and say how far it is."""
     for start_row in range(0, len(rows), _AT_ONCE):
         part = rows[start_row : start_row + _AT_ONCE]
@@ -95,12 +95,12 @@ def store_rows(desk: Desk, job: JobView, rows: list[dict[str, Any]], step: str) 
             participants.change_rows(tx.connection, part)
             jobs.change(tx.connection, job.id, step=step, done=done, total=len(rows))
 
-        desk.write(f"{job.kind}.store", store)
+        context.write(f"{job.kind}.store", store)
 
 
-def run(desk: Desk, job: JobView) -> None:
+def run(context: ServiceContext, job: JobView) -> None:
     """Decide, store and tell; all of it may be done again after a crash."""
-    with desk.read() as connection:
+    with context.read() as connection:
         campaign = campaigns.get(connection, job.campaign)
         bidders = participants.everybody(connection, job.campaign, ParticipantState.BID)
         persons = [one.person_id for one in bidders if one.person_id is not None]
@@ -110,34 +110,36 @@ def run(desk: Desk, job: JobView) -> None:
     # done already, before a crash
     if campaign.state is not CampaignState.ALLOCATING:
         return
-    begin_step(desk, job, _STEPS[1])
+    begin_step(context, job, _STEPS[1])
     fees = campaign.settings.participation_fee * len(bidders)
     fees += sum(rules.fee_owed(campaign, one) for one in withdrawn)
     try:
-        record, reason = _decided(desk, campaign, bidders, identities, invited=invited, fees=fees)
+        record, reason = _decided(context, campaign, bidders, identities, invited=invited, fees=fees)
     except _Forgotten:  # a database restored from a backup: no second decision may be made
-        desk.write("cancel", lambda tx: ending.cancelled(tx, campaign, RESTORED, job=job.id))
+        context.write("cancel", lambda tx: ending.cancelled(tx, campaign, RESTORED, job=job.id))
         return
-    _destroy_unbought(desk, campaign, bidders, record)
+    _destroy_unbought(context, campaign, bidders, record)
     if record is None or record.outcome.active == 0:
-        _finish_nothing(desk, job, campaign, record, len(bidders), reason or EVERYBODY_DEARER)
+        _finish_nothing(context, job, campaign, record, len(bidders), reason or EVERYBODY_DEARER)
         return
     # the key for deliveries, before anybody is asked for one
-    if not campaign.settings.single_visit and not _is_over(desk, campaign.id):
-        desk.installation.vault.create(campaign.id)
-    _store(desk, job, bidders, record)
-    begin_step(desk, job, _STEPS[3])
+    if not campaign.settings.single_visit and not _is_over(context, campaign.id):
+        context.installation.vault.create(campaign.id)
+    _store(context, job, bidders, record)
+    begin_step(context, job, _STEPS[3])
     content = campaigns.packed(record)
-    desk.write("allocation.finish", lambda tx: _finish(tx, job, campaign, bidders, record, content))
+    context.write("allocation.finish", lambda tx: _finish(tx, job, campaign, bidders, record, content))
 
 
-def _destroy_unbought(desk: Desk, campaign: Campaign, bidders: list[Participant], record: Record | None) -> None:
+def _destroy_unbought(
+    context: ServiceContext, campaign: Campaign, bidders: list[Participant], record: Record | None
+) -> None:
     """Destroy the keys to answers that are not bought, before anybody is told: the decision stands, for good."""
     if campaign.settings.single_visit:
         losses = [0.0] * len(bidders) if record is None else record.outcome.privacy_loss.tolist()
         bought = [one.delivery for one, loss in zip(bidders, losses, strict=True) if loss > 0.0]
-        desk.installation.vault.answers.keep_only(campaign.id, [one for one in bought if one is not None])
-    desk.installation.crash("allocation.unbought")
+        context.installation.vault.answers.keep_only(campaign.id, [one for one in bought if one is not None])
+    context.installation.crash("allocation.unbought")
 
 
 class _Forgotten(Exception):
@@ -145,7 +147,7 @@ class _Forgotten(Exception):
 
 
 def _decided(
-    desk: Desk,
+    context: ServiceContext,
     campaign: Campaign,
     bidders: list[Participant],
     identities: dict[str, str],
@@ -154,12 +156,12 @@ def _decided(
     fees: int,
 ) -> tuple[Record | None, str | None]:
     """The decision that stands for this campaign, made now if there was none; without a record, why there is none."""
-    if _is_over(desk, campaign.id) and not release_stands(desk.installation.home, campaign.id):
+    if _is_over(context, campaign.id) and not release_stands(context.installation.home, campaign.id):
         raise _Forgotten
     ids = [one.id for one in bidders]
 
     def decide() -> dict[str, Any]:
-        record, reason, least = None, None, _fewest(desk, campaign)
+        record, reason, least = None, None, _fewest(context, campaign)
         strata = campaign.settings.strata
         silent = [] if strata is None else strata.without([one.stratum for one in bidders])
         try:
@@ -176,7 +178,7 @@ def _decided(
             reason = OUT_OF_REACH
         except NobodyToBuyFrom:  # without strata that is a decision, or out of reach
             reason = STRATUM_DEARER
-        desk.installation.crash("allocation.decided")
+        context.installation.crash("allocation.decided")
         people = {} if record is None else _promises(bidders, identities, record)
         return {
             "campaign": campaign.id,
@@ -188,10 +190,10 @@ def _decided(
         }
 
     # outside the database, once
-    home, name = desk.installation.home, decision_name(campaign.id)
+    home, name = context.installation.home, decision_name(campaign.id)
     require_standing(home, name)
     stands = drawn_once(home.claims, name, decide)
-    desk.installation.crash("allocation.claimed")
+    context.installation.crash("allocation.claimed")
     mark_standing(home, name)
     # decided for other people or bids than these: a restored database
     if stands["ids"] != ids:
@@ -209,14 +211,14 @@ def _decided(
     return record, None
 
 
-def _is_over(desk: Desk, campaign_id: str) -> bool:
+def _is_over(context: ServiceContext, campaign_id: str) -> bool:
     """Whether the campaign ended before, in a database that has forgotten it."""
-    return desk.installation.vault.was_destroyed(campaign_id)
+    return context.installation.vault.was_destroyed(campaign_id)
 
 
-def _fewest(desk: Desk, campaign: Campaign) -> int:
+def _fewest(context: ServiceContext, campaign: Campaign) -> int:
     """With fewer bids nothing is bought: the campaign's own number, and never less than the server's."""
-    return max(campaign.settings.minimum_people, desk.installation.least_people)
+    return max(campaign.settings.minimum_people, context.installation.least_people)
 
 
 def _record(campaign: Campaign, bidders: list[Participant], *, invited: int | dict[str, int], fees: int) -> Record:
@@ -268,7 +270,7 @@ def _promises(bidders: list[Participant], identities: dict[str, str], record: Re
     }
 
 
-def _store(desk: Desk, job: JobView, bidders: list[Participant], record: Record) -> None:
+def _store(context: ServiceContext, job: JobView, bidders: list[Participant], record: Record) -> None:
     """Store everybody's decision, some at a time; nobody sees any of it before the campaign moves on."""
     assert record.money is not None
     rows = [
@@ -277,7 +279,7 @@ def _store(desk: Desk, job: JobView, bidders: list[Participant], record: Record)
             bidders, record.outcome.privacy_loss.tolist(), record.money.payments.tolist(), strict=True
         )
     ]
-    store_rows(desk, job, rows, _STEPS[2])
+    store_rows(context, job, rows, _STEPS[2])
 
 
 def _finish(
@@ -305,7 +307,9 @@ def _finish(
     ending.finish_job(tx, job.id)
 
 
-def _finish_nothing(desk: Desk, job: JobView, campaign: Campaign, record: Record | None, bid: int, reason: str) -> None:
+def _finish_nothing(
+    context: ServiceContext, job: JobView, campaign: Campaign, record: Record | None, bid: int, reason: str
+) -> None:
     """Nothing is bought: the campaign is over."""
 
     def finish(tx: Transaction) -> None:
@@ -322,8 +326,8 @@ def _finish_nothing(desk: Desk, job: JobView, campaign: Campaign, record: Record
         campaigns.step(tx.connection, campaign, CampaignState.NOTHING_BOUGHT, reason=reason, **sealed)
         ending.finish_job(tx, job.id)
 
-    desk.write("allocation.finish", finish)
-    ending.destroy_key(desk, campaign.id)
+    context.write("allocation.finish", finish)
+    ending.destroy_key(context, campaign.id)
 
 
 def _refuse_above_spending_limit(campaign: Campaign, total: int) -> None:

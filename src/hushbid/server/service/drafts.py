@@ -1,4 +1,8 @@
-"""Before a campaign opens: drafting, inviting, opening."""
+"""Before a campaign opens: drafting, looking ahead, opening.
+
+A draft is what was typed, complete or not: it has settings once it is complete, and only then can people be invited or
+the campaign opened.
+"""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -8,37 +12,64 @@ from fractions import Fraction
 from typing import Any
 
 from hushbid.common.documents import content_hash
-from hushbid.errors import Conflict, InputError, LimitExceeded, ServerFailed, Unreachable
-from hushbid.receipts.receipt import new_salt
-from hushbid.server.domain import rules
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.settings import MOST_PEOPLE, CampaignSettings
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.text import checked_text
-from hushbid.server.domain.views import CampaignView, Invitation, JobView, MenuView, Preview, Principal
-from hushbid.server.domain.what_if import WhatIf
+from hushbid.errors import Conflict, InputError, LimitExceeded, NotFound, ServerFailed, Unreachable
 from hushbid.server.installation import Installation
+from hushbid.server.model import rules
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import CampaignView, JobView, MenuView, Preview, Principal
 from hushbid.server.service import ending
 from hushbid.server.service.decision import begin_step, new_job, refuse_running
 from hushbid.server.service.forecast import menus, preview, sketched
-from hushbid.server.service.use_case import Desk
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
-from hushbid.server.service.what_if import people_like, what_if
-from hushbid.server.store import campaigns, events, forms, jobs, links, participants, privacy_account
+from hushbid.server.service.what_if import WhatIf, people_like, what_if
+from hushbid.server.store import campaigns, events, jobs, links, participants, privacy_account
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import new_id, new_token
+from hushbid.server.store.schema import new_id, plain_text
 
-Person = str | tuple[str, str | None] | tuple[str, str | None, str | None]
-"""An external id, or one with a group, or one with a group and a stratum."""
-
-_LONGEST_LABEL = 200
-_NUMBERED = re.compile(r"P-\d+", flags=re.IGNORECASE)
+_DRAFT_ID = re.compile(r"c[0-9a-f]{20}", flags=re.ASCII)
+_NOTHING_TYPED = dict.fromkeys(("typed", "typed_at", "saved_at"))
 
 
 def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> CampaignView:
     """Create a draft, which only analysts and auditors see."""
     rules.require_analyst(who)
-    return _store(tx, who, settings, {})
+    return _store(tx, who, new_id("c"), {}, stated=settings)
+
+
+def keep(
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    typed: Mapping[str, str],
+    *,
+    language: str,
+    settings: CampaignSettings | None,
+    seen: datetime | None = None,
+) -> CampaignView:
+    """Keep what was typed into a draft's form, and the settings it comes to if it is complete.
+
+    A draft that is new is made under the name that its page gave it.
+
+    By pressing a button; or else by the script of a page that was ``seen`` at that time: what it sent before a button
+    was pressed, and arrives after it, is not kept, as it would undo the button.
+    """
+    rules.require_analyst(who)
+    found = campaigns.find(tx.connection, campaign_id)
+    content = plain_text({"fields": dict(typed), "language": language})
+    columns: dict[str, Any] = {"stated": settings, "typed": content, "typed_at": tx.at}
+    if seen is None:
+        columns["saved_at"] = tx.at
+    if found is None:
+        if not _DRAFT_ID.fullmatch(campaign_id):
+            raise NotFound("There is no such campaign.")
+        return _store(tx, who, campaign_id, {}, **columns)
+    rules.require_state(found, CampaignState.DRAFT, to="change the settings")
+    if seen is None or found.saved_at is None or seen >= found.saved_at:
+        campaigns.change(tx.connection, campaign_id, **columns)
+    return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
 def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> CampaignView:
@@ -56,20 +87,16 @@ def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> Campa
             field="minimum_people",
         )
     settings = replace(settings, title=title, bid_by=None, deliver_by=None, automatic=False)
-    return _store(tx, who, settings, {"copy_of": campaign_id})
+    return _store(tx, who, new_id("c"), {"copy_of": campaign_id}, stated=settings)
 
 
-def _store(tx: Transaction, who: Principal, settings: CampaignSettings, origin: Mapping[str, str]) -> CampaignView:
-    settings.require_people(tx.installation.least_people)
-    campaign_id = new_id("c")
-    campaigns.add(
-        tx.connection,
-        id=campaign_id,
-        state=CampaignState.DRAFT.value,
-        settings=settings,
-        created_at=tx.at,
-        created_by=who.id,
-    )
+def _store(
+    tx: Transaction, who: Principal, campaign_id: str, origin: Mapping[str, str], **columns: Any
+) -> CampaignView:
+    if columns["stated"] is not None:
+        columns["stated"].require_people(tx.installation.least_people)
+    state = CampaignState.DRAFT.value
+    campaigns.add(tx.connection, id=campaign_id, state=state, created_at=tx.at, created_by=who.id, **columns)
     events.append(tx, campaign_id, "drafted", {"by": who.name, **origin})
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
@@ -80,7 +107,7 @@ def change(tx: Transaction, who: Principal, campaign_id: str, settings: Campaign
     settings.require_people(tx.installation.least_people)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="change the settings")
-    campaigns.change(tx.connection, campaign_id, settings=settings)
+    campaigns.change(tx.connection, campaign_id, stated=settings, **_NOTHING_TYPED)
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
@@ -89,7 +116,6 @@ def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
     rules.require_state(campaign, CampaignState.DRAFT, to="discard it")
-    forms.remove_all(tx.connection, campaign_id)
     jobs.remove_all(tx.connection, campaign_id)
     links.remove_all(tx.connection, campaign_id)
     participants.remove_all(tx.connection, campaign_id)
@@ -98,86 +124,11 @@ def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     campaigns.remove(tx.connection, campaign_id)
 
 
-def invite(
-    tx: Transaction,
-    who: Principal,
-    campaign_id: str,
-    *,
-    count: int | None = None,
-    people: Sequence[Person] | None = None,
-) -> tuple[Invitation, ...]:
-    """Add people to a draft, so many without a name or those with these external ids, and make their links, shown this
-    once. A request takes up to 32 MiB, read only once it is clear who sends it."""
-    rules.require_analyst(who)
-    campaign = campaigns.get(tx.connection, campaign_id)
-    rules.require_state(campaign, CampaignState.DRAFT, to="invite people")
-    present = participants.count(tx.connection, campaign_id)
-    before = events.ever_invited(tx, campaign_id)  # nobody gets the number of somebody who was removed
-    named = _named(campaign, count, people, present, before)
-    if people is None and tx.installation.privacy_cap is not None:
-        raise InputError(
-            "people must be given by their ids on a server with a privacy cap: somebody without a name could take part"
-            " any number of times.",
-            field="people",
-        )
-    persons: Mapping[str, str] = {}
-    # people by id: known across campaigns, so that losses add up
-    if people is not None:
-        identities = [tx.installation.identity(label) for label, _, _ in named]
-        _refuse_repetition(identities)
-        persons = privacy_account.persons_of(tx.connection, identities, tx.at)
-        _refuse_known(tx, campaign_id, list(persons.values()))
-    invitations, rows, ways = [], [], []
-    for place, (label, group, stratum) in enumerate(named, start=before + 1):
-        token = new_token("p")
-        person = persons[tx.installation.identity(label)] if people is not None else None
-        one = Invitation(id=new_id("p"), label=label, group=group, stratum=stratum, token=token)
-        invitations.append(one)
-        rows.append(_row(campaign_id, place, one, person))
-        ways.append(links.row(token, one.id, made_by="analyst", at=tx.at))
-    participants.add(tx.connection, rows)
-    links.add(tx.connection, ways)
-    events.append(tx, campaign_id, "invited", {"people": len(rows)})
-    return tuple(invitations)
-
-
-def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) -> Invitation:
-    """Make a new link for a person who lost theirs; their page, their receipt and the log show it.
-
-    Before they have delivered, it ends their old link and all that was opened with it. Afterwards, also if they
-    withdrew since, their secrets stay theirs and the new link only reads: nobody can take back, by a link, what they
-    have given.
-    """
-    rules.require_analyst(who)
-    participant = participants.by_label(tx.connection, campaign_id, label)
-    campaign = campaigns.get(tx.connection, campaign_id)
-    if campaign.state is CampaignState.RELEASING:
-        raise Conflict("It is not possible to renew a link while the estimate is being drawn: ask again in a moment.")
-    # by the log, which remembers a delivery that was withdrawn
-    reads_only = events.gave_data(tx.connection, participant.id)
-    token = new_token("p")
-    if reads_only:
-        links.end_unused(tx.connection, participant.id, tx.at, made_by="analyst", by="renewed")
-    else:
-        links.end(tx.connection, participant.id, tx.at, by="renewed")
-    way = links.row(token, participant.id, made_by="analyst", at=tx.at, reads_only=reads_only)
-    links.add(tx.connection, [way])
-    body = {"participant": participant.id, "reads_only": reads_only}
-    event = events.append(tx, campaign_id, "link-renewed", body)
-    if campaign.root is None:
-        participants.change(tx.connection, participant.id, renewed=",".join((*participant.renewed, event.at)))
-    return Invitation(
-        id=participant.id,
-        label=label,
-        group=participant.group_name,
-        stratum=participant.stratum,
-        token=token,
-        reads_only=reads_only,
-    )
-
-
 def look_ahead(
-    desk: Desk, settings: CampaignSettings, people: int | Sequence[str | None], strata: Sequence[str | None] = ()
+    context: ServiceContext,
+    settings: CampaignSettings,
+    people: int | Sequence[str | None],
+    strata: Sequence[str | None] = (),
 ) -> Preview:
     """Forecast cost and precision of a campaign with these settings, without storing anything. Takes some seconds.
 
@@ -190,35 +141,35 @@ def look_ahead(
     if settings.strata is not None and (len(strata) != size or settings.strata.without(strata)):
         told = "people must be those who are invited, with somebody in every stratum: invite first, and leave it out."
         raise InputError(told, field="people")
-    return preview(settings, groups, desk.effort, strata)
+    return preview(settings, groups, context.effort, strata)
 
 
-def answers_ahead(desk: Desk, settings: CampaignSettings, people: int) -> tuple[Preview | None, WhatIf]:
+def answers_ahead(context: ServiceContext, settings: CampaignSettings, people: int) -> tuple[Preview | None, WhatIf]:
     """What a campaign of so many people may cost, if they can reach its goal at all, and what it takes to get more."""
     groups, strata = people_like(settings, people)
     try:
-        found = look_ahead(desk, settings, groups, strata)
+        found = look_ahead(context, settings, groups, strata)
     except Unreachable:
-        return None, what_if(settings, people, None, desk.effort.seconds)
-    return found, what_if(settings, people, found, desk.effort.seconds)
+        return None, what_if(settings, people, None, context.effort.seconds)
+    return found, what_if(settings, people, found, context.effort.seconds)
 
 
-def sketch_menu(desk: Desk, settings: CampaignSettings, people: int) -> MenuView | None:
+def sketch_menu(context: ServiceContext, settings: CampaignSettings, people: int) -> MenuView | None:
     """Roughly what people can expect of a campaign that is not stored; None for groups, and for crowds."""
     return sketched(settings, people)
 
 
-def look_ahead_at(desk: Desk, who: Principal, campaign_id: str, people: int | None = None) -> Preview:
+def look_ahead_at(context: ServiceContext, who: Principal, campaign_id: str, people: int | None = None) -> Preview:
     """Forecast cost and precision of a stored campaign. Changes nothing; takes some seconds.
 
     The forecast is for so many people, or for those who are invited.
     """
     rules.require_staff(who)
-    with desk.read() as connection:
+    with context.read() as connection:
         settings = campaigns.get(connection, campaign_id).settings
         groups = participants.groups(connection, campaign_id)
         strata = participants.strata(connection, campaign_id)
-    return look_ahead(desk, settings, groups, strata) if people is None else look_ahead(desk, settings, people)
+    return look_ahead(context, settings, groups, strata) if people is None else look_ahead(context, settings, people)
 
 
 def start_opening(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
@@ -234,33 +185,33 @@ def start_opening(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
     return new_job(tx, campaign_id, "opening", "forecast")
 
 
-def run_opening(desk: Desk, job: JobView) -> None:
+def run_opening(context: ServiceContext, job: JobView) -> None:
     """Open a campaign if the most it can cost is within its spending limit; a server that died in between begins
     again."""
-    with desk.read() as connection:
+    with context.read() as connection:
         campaign = campaigns.get(connection, job.campaign)
         groups = participants.groups(connection, job.campaign)
         strata = participants.strata(connection, job.campaign)
-    forecast = preview(campaign.settings, groups, desk.effort, strata)
-    _unless_stopping(desk)
-    begin_step(desk, job, "menus")
+    forecast = preview(campaign.settings, groups, context.effort, strata)
+    _unless_stopping(context)
+    begin_step(context, job, "menus")
 
     def progress(done: int, total: int) -> None:
-        _unless_stopping(desk)
-        desk.write("progress", lambda tx: jobs.change(tx.connection, job.id, step="menus", done=done, total=total))
+        _unless_stopping(context)
+        context.write("progress", lambda tx: jobs.change(tx.connection, job.id, step="menus", done=done, total=total))
 
-    menu_of = menus(campaign.settings, groups, desk.effort, strata, progress=progress)
+    menu_of = menus(campaign.settings, groups, context.effort, strata, progress=progress)
 
     def finish(tx: Transaction) -> None:
         _open(tx, campaign, (groups, strata), forecast, menu_of)
         ending.finish_job(tx, job.id)
 
-    desk.write("open", finish)
+    context.write("open", finish)
 
 
-def _unless_stopping(desk: Desk) -> None:
+def _unless_stopping(context: ServiceContext) -> None:
     """Give a job up that takes minutes when the server stops; its row stays, and the next server begins again."""
-    if desk.stopping():
+    if context.stopping():
         raise ServerFailed("the server is stopping; the next one begins again.")
 
 
@@ -335,7 +286,6 @@ def _open(
     _require_strata(now.settings, participants.strata(connection, campaign.id))
     if now.settings.single_visit:  # before anybody can send answers
         tx.installation.vault.create_for_answers(campaign.id)
-    forms.remove_all(connection, campaign.id)  # nothing can be changed any more
     campaigns.step(
         connection,
         now,
@@ -343,6 +293,7 @@ def _open(
         opened_at=tx.at,
         spending=spending_text(forecast.spending),
         menus=menus_text(menu_of),
+        **_NOTHING_TYPED,
     )
     body = {"settings": content_hash(campaign.settings.to_dict()), "people": len(groups), "excluded": excluded}
     events.append(tx, campaign.id, "opened", body)
@@ -384,88 +335,3 @@ def _above_spending_limit(settings: CampaignSettings, forecast: Preview) -> str:
         f"spending_limit is {spending_limit:.{settings.decimals}f} {settings.currency}, but some bids could make the"
         f" campaign cost {shown}."
     )
-
-
-def _named(
-    campaign: Campaign, count: int | None, people: Sequence[Person] | None, present: int, before: int
-) -> list[tuple[str, str | None, str | None]]:
-    """Everybody's label, group and stratum."""
-    if (count is None) == (people is None):
-        raise InputError("Either count or people must be given.")
-    size = count if people is None else len(people)
-    if type(size) is not int or not 1 <= size <= MOST_PEOPLE - present:
-        raise InputError(f"A campaign may have 1 to {MOST_PEOPLE} people, {present} are invited, got {size} more.")
-    if people is None:
-        if campaign.settings.groups:
-            raise InputError("people must be given with their groups, because the prior has groups.", field="people")
-        if campaign.settings.strata is not None:
-            raise InputError("people must be given with their strata, because there are strata.", field="people")
-        return [(f"P-{place:05d}", None, None) for place in range(before + 1, before + size + 1)]
-    found = []
-    for row, person in enumerate(people):
-        label, group, stratum = (*((person,) if isinstance(person, str) else person), None, None)[:3]
-        _check_stratum(campaign.settings, stratum, row)
-        if (group is None) != (not campaign.settings.groups):
-            told = f"A group must be given exactly if the prior has groups; row {row} is wrong."
-            raise InputError(told, field="people", row=row)
-        if group is not None and group not in campaign.settings.groups:
-            told = f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}."
-            raise InputError(told, field="people", row=row)
-        found.append((_checked_label(label, row), group, stratum))
-    return found
-
-
-def _check_stratum(settings: CampaignSettings, stratum: str | None, row: int) -> None:
-    if (stratum is None) != (settings.strata is None):
-        told = f"A stratum must be given exactly if the campaign has strata; row {row} is wrong."
-        raise InputError(told, field="people", row=row)
-    if settings.strata is not None and stratum not in settings.strata.names:
-        told = f"The stratum in row {row} is not one of {', '.join(settings.strata.names)}."
-        raise InputError(told, field="people", row=row)
-
-
-def _checked_label(text: object, row: int) -> str:
-    """An external id that an analyst gave; an error names the row."""
-    try:
-        label = " ".join(checked_text(text, f"id in row {row}", needed=True, longest=_LONGEST_LABEL).split())
-    except InputError as problem:
-        problem.field, problem.row = "people", row
-        raise
-    if _NUMBERED.fullmatch(label):
-        told = f"The id in row {row} must not look like those the server gives to people without one."
-        raise InputError(told, field="people", row=row)
-    return label
-
-
-def _refuse_repetition(identities: list[str]) -> None:
-    seen: dict[str, int] = {}
-    for row, identity in enumerate(identities):
-        if identity in seen:
-            raise InputError(
-                f"Everybody may be invited once, but row {row} is the same person as row {seen[identity]}.",
-                field="people",
-                row=row,
-            )
-        seen[identity] = row
-
-
-def _refuse_known(tx: Transaction, campaign_id: str, persons: list[str]) -> None:
-    there = {one.person_id for one in participants.everybody(tx.connection, campaign_id)}
-    repeated = sum(person in there for person in persons)
-    if repeated:
-        raise Conflict(f"Everybody may be invited once, but {repeated} of these people are in the campaign already.")
-
-
-def _row(campaign_id: str, number: int, one: Invitation, person: str | None) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "campaign_id": campaign_id,
-        "number": number,
-        "label": one.label,
-        "person_id": person,
-        "group_name": one.group,
-        "stratum": one.stratum,
-        "state": ParticipantState.INVITED.value,
-        "salt": new_salt(),
-        "paid": 0,
-    }

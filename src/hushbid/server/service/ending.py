@@ -11,12 +11,12 @@ from typing import Any
 from hushbid.errors import Conflict
 from hushbid.receipts.merkle import Tree
 from hushbid.receipts.receipt import Agreement, Body, questions_hash, tree_of
-from hushbid.server.domain import rules
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.text import checked_text
-from hushbid.server.domain.views import CampaignView, Principal
-from hushbid.server.service.use_case import Desk
+from hushbid.server.model import rules
+from hushbid.server.model.checks import checked_text
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.states import CampaignState
+from hushbid.server.model.views import CampaignView, Principal
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.service.views_of import campaign_view
 from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.database import Transaction
@@ -50,7 +50,7 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
         events.append(tx, campaign.id, "cancelled", {"reason": reason})
     campaigns.step(tx.connection, campaign, CampaignState.CANCELLED, reason=reason, closed_at=tx.at, **named)
     privacy_account.free(tx.connection, campaign.id, kind="reserved")
-    if campaign.settings.single_visit:
+    if campaign.opened_at is not None and campaign.settings.single_visit:
         tx.then.append(partial(tx.installation.vault.answers.keep_only, campaign.id, ()))
     if job is not None:
         finish_job(tx, job)
@@ -90,10 +90,10 @@ def finish_job(tx: Transaction, job_id: str) -> None:
     jobs.change(tx.connection, job_id, state="done", done=job.total, finished_at=tx.at)
 
 
-def destroy_key(desk: Desk, campaign_id: str) -> None:
+def destroy_key(context: ServiceContext, campaign_id: str) -> None:
     """Destroy the key to a campaign's values, then say so; done again after a crash."""
-    desk.installation.vault.destroy(campaign_id)  # before it is said: after a crash it is done again
-    desk.installation.crash("release.key-destroyed")
+    context.installation.vault.destroy(campaign_id)  # before it is said: after a crash it is done again
+    context.installation.crash("release.key-destroyed")
 
     def note(tx: Transaction) -> None:
         campaign = campaigns.get(tx.connection, campaign_id)
@@ -104,7 +104,7 @@ def destroy_key(desk: Desk, campaign_id: str) -> None:
             if campaign.allocated_at is not None or campaign.settings.single_visit:
                 events.append(tx, campaign_id, "key-destroyed", {})
 
-    desk.write("key", note)
+    context.write("key", note)
 
 
 def body_of(campaign: Campaign, participant: Participant) -> Body:

@@ -29,8 +29,8 @@ from hushbid.mechanism.schedule import end_of_buying, even_quantiles, expected_m
 from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Prior
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.views import MenuView, Preview, QuestionPreview, Spending
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.views import MenuView, Preview, QuestionPreview, Spending
 from hushbid.server.service.views_of import menu_name
 from hushbid.server.service.what_if import people_like
 from hushbid.server.store.schema import plain_text

@@ -11,8 +11,8 @@ from collections.abc import Callable
 from concurrent.futures import Future
 
 from hushbid.errors import HushbidError, ServerFailed
-from hushbid.server.domain.views import JobView
 from hushbid.server.faults import log_fault
+from hushbid.server.model.views import JobView
 
 _log = logging.getLogger(__name__)
 

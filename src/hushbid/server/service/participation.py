@@ -24,18 +24,18 @@ from hushbid.receipts.keys import SigningKey
 from hushbid.receipts.log import bid_commitment
 from hushbid.receipts.merkle import Tree
 from hushbid.receipts.receipt import Receipt, issue, new_salt
-from hushbid.server.domain import rules
-from hushbid.server.domain.access import Link
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.settings import LEAST_LOSS
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import MenuView, ParticipationView, PersonalAccount
 from hushbid.server.installation import Installation, mark_withdrawn
+from hushbid.server.model import rules
+from hushbid.server.model.access import Link
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.settings import LEAST_LOSS
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import MenuView, ParticipationView, PersonalAccount
 from hushbid.server.service import sealing
 from hushbid.server.service.ending import body_of, tree_over
-from hushbid.server.service.use_case import Desk
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.service.views_of import menu_view, own_view, participation_view
-from hushbid.server.store import campaigns, consents, events, links, participants, payouts, privacy_account
+from hushbid.server.store import campaigns, events, links, participants, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import stamp
@@ -143,7 +143,7 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
 
 def forget_payout(tx: Transaction, campaign: Campaign, participant: Participant) -> None:
     """Remove where somebody is to be paid, and say so if she had said it."""
-    if payouts.remove(tx.connection, participant.id):
+    if participants.remove_payout(tx.connection, participant.id):
         tx.erases = True
         events.append(tx, campaign.id, "payout-removed", {"participant": participant.id})
 
@@ -248,10 +248,10 @@ def receipt(connection: Connection, secret: str, *, tree_of: "TreeOf", key: Sign
     return issue(body_of(campaign, participant), tree=tree, index=places[participant.id], event=head, key=key)
 
 
-def personal_account(desk: Desk, secret: str) -> PersonalAccount:
+def personal_account(context: ServiceContext, secret: str) -> PersonalAccount:
     """Return the participant's privacy loss over all campaigns of this server, as far as it knows who they are."""
-    with desk.read() as connection:
-        return _privacy_account(connection, desk.installation, participants.by_secret(connection, secret))
+    with context.read() as connection:
+        return _privacy_account(connection, context.installation, participants.by_secret(connection, secret))
 
 
 def _privacy_account(connection: Connection, installation: Installation, participant: Participant) -> PersonalAccount:
@@ -268,13 +268,13 @@ def _privacy_account(connection: Connection, installation: Installation, partici
     )
 
 
-def export(desk: Desk, secret: str) -> dict[str, Any]:
+def export(context: ServiceContext, secret: str) -> dict[str, Any]:
     """Return all that the server holds about the participant in this campaign, with their privacy account.
 
     Their value is not in it: it is sealed, and is opened for nothing but the release.
     """
-    with desk.read() as connection:
-        return _everything(connection, desk.installation, participants.holder(connection, secret))
+    with context.read() as connection:
+        return _everything(connection, context.installation, participants.holder(connection, secret))
 
 
 def _everything(connection: Connection, installation: Installation, holder: Holder) -> dict[str, Any]:
@@ -287,12 +287,12 @@ def _everything(connection: Connection, installation: Installation, holder: Hold
         "campaign": {"id": campaign.id, "title": campaign.settings.title, "state": campaign.state.value},
         "participant": {
             **_stored(campaign, participant),
-            "payout_is_stored_sealed": payouts.get(connection, participant.id) is not None,
+            "payout_is_stored_sealed": participants.payout(connection, participant.id) is not None,
             "payouts_destroyed_at": _text(campaign.payouts_destroyed_at),
         },
         "agreed_to": None
         if participant.agreed_version is None
-        else consents.get(connection, campaign.id, participant.agreed_version),
+        else participants.consent(connection, campaign.id, participant.agreed_version),
         "view": _plain(asdict(own_view(connection, campaign, holder))),
         "links": [_shown(link) for link in links.of_participant(connection, participant.id)],
         "events": [event.to_dict() for event in events.about(connection, participant.id)],

@@ -1,24 +1,34 @@
-"""Paying people: who is owed what, under which reference, who has been marked as paid, and who is awaited for what.
+"""Paying people: who is owed what and marked as paid, who is awaited for what, and where people are to be paid.
 
-The server moves no money. A mark says that somebody was paid what was due to her; it can be taken back, and both stand
-in the log with who did it. Whoever asks for marks may say what they are to come to: if somebody else was faster, or
-more has become due since, nothing is marked. Nothing of a campaign waits for its payments.
+The server moves no money. A mark says that a person was paid what was due to them; it can be taken back, and both stand
+in the log with who did it. A request for marks may state their sum: if another request was faster, or more has become
+due since, nothing is marked. Nothing of a campaign waits for its payments.
+
+A payout handle is stated by each person, padded to one length and sealed with its campaign's key for payouts, which
+lies outside the database and has an end of its own: ``payout_days`` after the campaign is over. Nothing but the
+payments file opens a handle for anyone else, only as long as something is due to its owner, and the log says who took
+it when. Their own page shows them its end.
 """
 
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from functools import partial
 
 from sqlalchemy import Connection
 
 from hushbid.common.documents import parsed
 from hushbid.errors import Conflict
-from hushbid.server.domain import rules
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.payment_views import AccountView, Awaited, AwaitedRow, PaymentRow
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import Principal
+from hushbid.server.installation import Installation
+from hushbid.server.model import rules
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.payment_views import AccountView, Awaited, AwaitedRow, PaymentFile, PaymentRow, PayoutView
+from hushbid.server.model.payout import checked_handle, masked, reference_of
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import Principal
+from hushbid.server.service.participation import acting, forget_payout
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.service.views_of import payment_row
-from hushbid.server.store import campaigns, events, participants, payouts
+from hushbid.server.store import campaigns, events, participants
 from hushbid.server.store.database import Transaction
 
 _PAYABLE = (
@@ -97,7 +107,7 @@ def account(connection: Connection, who: Principal, campaign_id: str) -> Account
     fees = sum(rules.fee_owed(campaign, one) for one in everybody)
     paid = sum(one.paid for one in everybody)
     owing = {one.id: rules.due(campaign, one) for one in everybody if rules.due(campaign, one)}
-    due, stated = sum(owing.values()), payouts.of_campaign(connection, campaign_id)
+    due, stated = sum(owing.values()), participants.payouts_of(connection, campaign_id)
     return AccountView(
         delivered=sum(one.state is _P.DELIVERED for one in everybody),
         promised=sum(one.payment or 0 for one in told),
@@ -139,7 +149,7 @@ def awaited(
     """Exactly who is awaited for what, a row for each, in the order of invitation; of one kind only, if it is named."""
     rules.require_analyst(who)
     campaign = campaigns.get(connection, campaign_id)
-    told = set(payouts.of_campaign(connection, campaign_id))
+    told = set(participants.payouts_of(connection, campaign_id))
     rows = (
         row
         for one in _in_order(connection, campaign_id)
@@ -176,3 +186,120 @@ def _awaited_of(campaign: Campaign, one: Participant, *, told: bool) -> Iterator
 
 def _in_order(connection: Connection, campaign_id: str) -> list[Participant]:
     return sorted(participants.everybody(connection, campaign_id), key=lambda one: one.number)
+
+
+_PADDED = 1024  # bytes: more than 254 characters can have
+_GIVES = (ParticipantState.BID, ParticipantState.PROMISED)
+
+
+def state_payout(tx: Transaction, secret: str, payout: object) -> PayoutView:
+    """Store payment details, sealed for the payer only, if the campaign asks for them.
+
+    Possible after a bid, and again until the payment is marked: the last ones count.
+    """
+    campaign, participant = acting(tx, secret)
+    _require_may_state(campaign, participant)
+    typed = checked_handle(campaign.settings.payout, payout)
+    vault = tx.installation.payouts
+    vault.create(campaign.id)  # durable before anything is sealed with it
+    sealed = vault.seal(campaign.id, participant.id, typed.encode().ljust(_PADDED, b"\0"))
+    participants.put_payout(tx.connection, participant.id, sealed, tx.at)
+    events.append(tx, campaign.id, "payout-stated", {"participant": participant.id})
+    return _payout_view(tx.connection, tx.installation, campaign, participant)
+
+
+def remove_payout(tx: Transaction, secret: str) -> PayoutView:
+    """Delete the payment details; again changes nothing."""
+    campaign, participant = acting(tx, secret)
+    forget_payout(tx, campaign, participant)
+    return _payout_view(tx.connection, tx.installation, campaign, participant)
+
+
+def read_payout(context: ServiceContext, secret: str) -> PayoutView:
+    """Return whether payment details are stored, their last characters, and when they are destroyed."""
+    with context.read() as connection:
+        participant = participants.by_secret(connection, secret)
+        campaign = campaigns.get(connection, participant.campaign_id)
+        return _payout_view(connection, context.installation, campaign, participant)
+
+
+def payment_file(context: ServiceContext, who: Principal, campaign_id: str) -> PaymentFile:
+    """The payments, with where to pay everybody to whom something is due; whoever takes them stands in the log."""
+    rules.require_analyst(who)
+    sealed, rows, campaign = context.write("payouts.take", lambda tx: _taken(tx, who, campaign_id))
+    vault = context.installation.payouts
+    opened = {one: vault.open(campaign_id, one, content) for one, content in sealed.items()}
+    handles = {one: content.rstrip(b"\0").decode() for one, content in opened.items()}
+    return PaymentFile(payout=campaign.settings.payout, rows=rows, handles=handles)
+
+
+def destroy_payouts(context: ServiceContext, now: datetime) -> None:
+    """Destroy the keys to where people are paid whose time has come, then say so; done again after a crash."""
+    with context.read() as connection:
+        over = [(one, ends_at(connection, one)) for one in campaigns.over_with_payouts(connection)]
+    for campaign, end in over:
+        if end is not None and now >= end:
+            context.installation.payouts.destroy(campaign.id)  # before it is said
+            context.write("payouts.end", partial(_note_end, campaign_id=campaign.id))
+
+
+def _note_end(tx: Transaction, campaign_id: str) -> None:
+    if campaigns.get(tx.connection, campaign_id).payouts_destroyed_at is None:
+        participants.remove_payouts(tx.connection, campaign_id)
+        tx.erases = True
+        campaigns.change(tx.connection, campaign_id, payouts_destroyed_at=tx.at)
+        events.append(tx, campaign_id, "payouts-destroyed", {})
+
+
+def _taken(
+    tx: Transaction, who: Principal, campaign_id: str
+) -> tuple[dict[str, bytes], tuple[PaymentRow, ...], Campaign]:
+    campaign = campaigns.get(tx.connection, campaign_id)
+    rows = rows_of(tx.connection, campaign)
+    owed = {row.id for row in rows if row.due}
+    found = participants.payouts_of(tx.connection, campaign_id) if tx.installation.payouts.holds(campaign_id) else {}
+    sealed = {one: content for one, content in found.items() if one in owed}
+    if sealed:  # logged before anybody sees one
+        events.append(tx, campaign_id, "payouts-taken", {"by": who.name, "participants": sorted(sealed)})
+    return sealed, rows, campaign
+
+
+def _require_may_state(campaign: Campaign, participant: Participant) -> None:
+    """Refuse a handle where none is asked for, where it is of no use, and where it could no longer be forgotten."""
+    told = "It is not possible to say where to pay you:"
+    due = rules.due(campaign, participant)
+    if campaign.settings.payout == "none":
+        raise Conflict(f"{told} this campaign does not ask for it.")
+    if campaign.payouts_destroyed_at is not None:
+        raise Conflict(f"{told} the key to such answers was destroyed, as was promised.")
+    if participant.bid_at is None:
+        raise Conflict(f"{told} name your price first.")
+    if participant.paid and not due:
+        raise Conflict(f"{told} you have been marked as paid.")
+    hopes = participant.state in _GIVES and not campaign.state.is_over
+    if not due and not hopes:
+        raise Conflict(f"{told} nothing is due to you.")
+
+
+def _payout_view(
+    connection: Connection, installation: Installation, campaign: Campaign, participant: Participant
+) -> PayoutView:
+    found, shown = participants.payout(connection, participant.id), None
+    if found is not None and installation.payouts.holds(campaign.id):
+        opened = installation.payouts.open(campaign.id, participant.id, found.sealed)
+        shown = masked(opened.rstrip(b"\0").decode())
+    try:
+        _require_may_state(campaign, participant)
+        possible = True
+    except Conflict:
+        possible = False
+    return PayoutView(
+        payout=campaign.settings.payout,
+        shown=shown,
+        stated_at=None if shown is None or found is None else found.stated_at,
+        may_state=possible,
+        reference=reference_of(campaign.id, participant.id),
+        days=campaign.settings.payout_days,
+        ends_at=ends_at(connection, campaign),
+        destroyed_at=campaign.payouts_destroyed_at,
+    )

@@ -8,8 +8,8 @@ uses comes first.
 from functools import partial
 from typing import Any
 
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.views import Page
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.views import Page
 from hushbid.server.service import (
     accounts,
     agreeing,
@@ -18,18 +18,15 @@ from hushbid.server.service import (
     decision,
     drafts,
     ending,
-    forms,
-    links,
-    payouts,
-    removing,
+    joining,
+    payments,
     sampling,
     views_of,
 )
 from hushbid.server.service import participation as participating
 from hushbid.server.service import payments as paying
 from hushbid.server.service import release as releasing
-from hushbid.server.service.route import Route
-from hushbid.server.service.use_case import Background, Change, Read, Steps, Submission, UseCase
+from hushbid.server.service.use_case import Background, Change, Read, Route, Steps, Submission, UseCase
 
 _participant = partial(Route, by="secret")
 _newcomer = partial(Route, by="link")
@@ -57,15 +54,15 @@ class UseCases:
     agreed_to = Read(agreeing.read_agreed)
     decline = Change("decline", participating.decline, _participant("POST /participation/decline", "Decline"))
     withdraw = Change("withdraw", participating.withdraw, _participant("POST /participation/withdrawal", "Withdraw"))
-    payout = Steps(payouts.read_payout, _participant("GET /participation/payout", "Where am I paid?"))
+    payout = Steps(payments.read_payout, _participant("GET /participation/payout", "Where am I paid?"))
     state_payout = Change(
         "payout",
-        payouts.state_payout,
+        payments.state_payout,
         _participant("PUT /participation/payout", "Say where to pay me", body=bodies.PayoutHandle),
     )
     remove_payout = Change(
         "payout",
-        payouts.remove_payout,
+        payments.remove_payout,
         _participant("DELETE /participation/payout", "Forget where to pay me", repeatable=True),
     )
     export = Steps(participating.export)
@@ -76,19 +73,19 @@ class UseCases:
     # a participant's devices
     enter = Submission(
         "enter",
-        links.enter,
+        joining.enter,
         _newcomer("PUT /participation/secret", "Exchange a link for a secret", body=bodies.Exchange),
     )
     leave = Change(
-        "leave", links.leave, _participant("DELETE /participation/secret", "Leave", status=204, repeatable=True)
+        "leave", joining.leave, _participant("DELETE /participation/secret", "Leave", status=204, repeatable=True)
     )
     own_link = Change(
-        "own-link", links.own_link, _participant("POST /participation/link", "Make a link for another device")
+        "own-link", joining.own_link, _participant("POST /participation/link", "Make a link for another device")
     )
-    require_open = Read(links.require_open)
-    devices = Read(links.devices, _participant("GET /participation/devices", "Where is my part open?"))
+    require_open = Read(joining.require_open)
+    devices = Read(joining.devices, _participant("GET /participation/devices", "Where is my part open?"))
     end_other_devices = Change(
-        "end-others", links.end_others, _participant("DELETE /participation/devices", "End all other devices")
+        "end-others", joining.end_others, _participant("DELETE /participation/devices", "End all other devices")
     )
 
     # the analyst, before a campaign opens
@@ -114,16 +111,12 @@ class UseCases:
     )
     sketch_menu = Steps(drafts.sketch_menu)
     answers_ahead = Steps(drafts.answers_ahead)
-    keep_form = Change("form", forms.keep)
-    save_form = Change("form.save", forms.save)
-    forget_form = Change("form", forms.forget)
-    form = Read(forms.kept)
-    form_about = Read(forms.kept_about)
-    unfinished_forms = Read(forms.unfinished)
+    keep_draft = Change("keep", drafts.keep)
+    typed_draft = Read(views_of.read_typed)
     sample = Steps(sampling.sample)
     invite = Change(
         "invite",
-        drafts.invite,
+        joining.invite,
         _analyst(
             "POST /campaigns/{campaign}/participants",
             "Invite people",
@@ -132,15 +125,15 @@ class UseCases:
             answers=bodies.Invitations,
         ),
     )
-    person = Read(removing.person)
+    person = Read(joining.person)
     remove = Change(
         "remove",
-        removing.remove,
+        joining.remove,
         _analyst("DELETE /campaigns/{campaign}/participants/{participant}", "Remove somebody"),
     )
     renew_link = Change(
         "renew",
-        drafts.renew_link,
+        joining.renew_link,
         _analyst("POST /campaigns/{campaign}/links", "Renew a link", body=bodies.Renewal, status=201),
     )
     open = Background(
@@ -170,7 +163,7 @@ class UseCases:
             "POST /campaigns/{campaign}/unpaid", "Take marks as paid back", body=bodies.Unpaying, answers=bodies.Unpaid
         ),
     )
-    payment_file = Steps(payouts.payment_file)
+    payment_file = Steps(payments.payment_file)
     close_campaign = Change(
         "close", ending.close, _analyst("POST /campaigns/{campaign}/close", "Close a campaign", body=bodies.Closing)
     )

@@ -22,16 +22,16 @@ from hushbid.errors import CampaignError, Conflict, NothingDelivered
 from hushbid.mechanism.releasing import plan_of
 from hushbid.receipts.merkle import Tree
 from hushbid.record import Record
-from hushbid.server.domain import rules
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import JobView, Principal
 from hushbid.server.installation import mark_standing, release_name, require_standing
+from hushbid.server.model import rules
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import JobView, Principal
 from hushbid.server.service import ending
 from hushbid.server.service.decision import begin_step, new_job, refuse_running, store_rows
 from hushbid.server.service.ending import tree_over
 from hushbid.server.service.sealing import opened
-from hushbid.server.service.use_case import Desk
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.store import campaigns, events, participants, privacy_account
 from hushbid.server.store.database import Transaction
 
@@ -75,9 +75,9 @@ def claim(tx: Transaction, campaign: Campaign, delivered: int) -> None:
     events.append(tx, campaign.id, "release-claimed", {"delivered": delivered})
 
 
-def run(desk: Desk, job: JobView) -> None:
+def run(context: ServiceContext, job: JobView) -> None:
     """Draw, store and show; all of it may be done again after a crash."""
-    with desk.read() as connection:
+    with context.read() as connection:
         campaign = campaigns.get(connection, job.campaign)
         if campaign.state is not CampaignState.RELEASING:
             return
@@ -86,29 +86,33 @@ def run(desk: Desk, job: JobView) -> None:
     assert record.ids is not None
     # in the record's order, which the promises are in
     people = [found[name] for name in record.ids]
-    release = _drawn(desk, job, campaign, record, people)
-    desk.installation.crash("release.drawn")
-    _store(desk, job, record, people, release)
-    begin_step(desk, job, _STEPS[3])
+    release = _drawn(context, job, campaign, record, people)
+    context.installation.crash("release.drawn")
+    _store(context, job, record, people, release)
+    begin_step(context, job, _STEPS[3])
     over = CampaignState.UNDELIVERED if release is None else CampaignState.RELEASED
-    with desk.read() as connection:
+    with context.read() as connection:
         everybody = participants.everybody(connection, campaign.id)
     # receipts over everybody, also those who never bid
     tree = tree_over(replace(campaign, state=over), everybody)
     if release is None:
-        desk.write("release.finish", lambda tx: _finish_nothing(tx, job, campaign, tree))
+        context.write("release.finish", lambda tx: _finish_nothing(tx, job, campaign, tree))
     else:
         whole = record.with_release(replace(release, key=record.outcome_key))
         content = campaigns.packed(whole)
-        desk.write("release.finish", lambda tx: _finish(tx, job, campaign, whole, content, people=everybody, tree=tree))
+        context.write(
+            "release.finish", lambda tx: _finish(tx, job, campaign, whole, content, people=everybody, tree=tree)
+        )
     # nothing is kept longer than was promised
     if release is None or campaign.settings.retention_days == 0:
-        ending.destroy_key(desk, campaign.id)
+        ending.destroy_key(context, campaign.id)
 
 
-def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people: list[Participant]) -> Release | None:
+def _drawn(
+    context: ServiceContext, job: JobView, campaign: Campaign, record: Record, people: list[Participant]
+) -> Release | None:
     """The estimate that stands for this campaign, drawn now if there was none; None if nobody delivered."""
-    installation, name = desk.installation, release_name(campaign.id)
+    installation, name = context.installation, release_name(campaign.id)
     require_standing(installation.home, name)
     # drawn before: that one, without opening anybody's value
     before = stored(installation.home.claims, name)
@@ -120,7 +124,7 @@ def _drawn(desk: Desk, job: JobView, campaign: Campaign, record: Record, people:
         opened(installation, campaign, one) if one.state is ParticipantState.DELIVERED else None for one in people
     ]
     installation.crash("release.read")
-    begin_step(desk, job, _STEPS[1])
+    begin_step(context, job, _STEPS[1])
     try:
         # under the campaign's name: two campaigns with equal promises are still two
         release = release_plan(plan_of(record.outcome, key=name), data, folder=installation.home.claims)
@@ -137,7 +141,9 @@ def _of_these_questions(release: Release, record: Record) -> Release:
     return release
 
 
-def _store(desk: Desk, job: JobView, record: Record, people: list[Participant], release: Release | None) -> None:
+def _store(
+    context: ServiceContext, job: JobView, record: Record, people: list[Participant], release: Release | None
+) -> None:
     """Store what everybody really lost and who dropped out, some at a time; from the release, not from the database.
 
     A restored database may have forgotten that somebody delivered; the release has not.
@@ -154,7 +160,7 @@ def _store(desk: Desk, job: JobView, record: Record, people: list[Participant], 
         if promised[row] > 0.0 and state is not ParticipantState.WITHDRAWN:
             state = ParticipantState.DROPPED if row in dropped else ParticipantState.DELIVERED
         rows.append({"id": one.id, "state": state.value, "delivered_loss": losses[row]})
-    store_rows(desk, job, rows, _STEPS[2])
+    store_rows(context, job, rows, _STEPS[2])
 
 
 def _finish(

@@ -11,14 +11,14 @@ from dataclasses import dataclass, fields, replace
 import numpy as np
 
 from hushbid.common.documents import content_hash
-from hushbid.server.domain import rules
-from hushbid.server.domain.agreement import Passage
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.states import CampaignState, ParticipantState
-from hushbid.server.domain.views import ConsentView, MenuView, ParticipationView, Principal
+from hushbid.server.model import rules
+from hushbid.server.model.agreement import Passage
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import ConsentView, MenuView, ParticipationView, Principal
 from hushbid.server.service.agreeing import consent_view
 from hushbid.server.service.forecast import sample_menu
-from hushbid.server.service.use_case import Desk
+from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.service.views_of import participation_view
 from hushbid.server.service.what_if import people_like
 from hushbid.server.store import campaigns, participants
@@ -45,10 +45,10 @@ class Sample:
         return consent_view(self.campaign, self.participant, language=language, told=told)
 
 
-def sample(desk: Desk, who: Principal, campaign_id: str) -> Sample:
+def sample(context: ServiceContext, who: Principal, campaign_id: str) -> Sample:
     """A campaign in the eyes of somebody who does not exist."""
     rules.require_analyst(who)
-    with desk.read() as connection:
+    with context.read() as connection:
         campaign = campaigns.get(connection, campaign_id)
         people = participants.count(connection, campaign_id) or _USUAL
     strata = campaign.settings.strata
@@ -60,11 +60,11 @@ def sample(desk: Desk, who: Principal, campaign_id: str) -> Sample:
         her,
         state=ParticipantState.PROMISED,
         bid=bid,
-        bid_at=desk.clock(),
+        bid_at=context.clock(),
         promised=promised,
         payment=payment,
     )
-    opened = replace(campaign, opened_at=desk.clock())
+    opened = replace(campaign, opened_at=context.clock())
     return Sample(
         invited=participation_view(replace(opened, state=CampaignState.BIDDING), her),
         offered=participation_view(replace(opened, state=CampaignState.DELIVERING), offered),

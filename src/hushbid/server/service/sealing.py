@@ -2,23 +2,33 @@
 
 Where people come twice, data come in when it is decided what is bought, under the campaign's key. Where they come once,
 answers come in with the price, each under a key of its own, which is destroyed unopened unless they are bought. Nothing
-that a person is answered depends on what is sealed, nor on what she sends in its place.
+that a person is answered depends on what is sealed, nor on what they send in its place.
+
+In the local setting a device sends a message with noise, made for exactly what was promised. It is checked when it
+comes in, by the same reader as at the release, so that a wrong one is refused at once and a right one can follow; once
+it is sealed nobody looks at it before the release.
 """
 
 import hmac
 import math
 import re
 import struct
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from hushbid.common.documents import canonical, parsed
+from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, ReleasePlan
+from hushbid.disclosure.local import grid_bits
+from hushbid.disclosure.messages import as_ratio
+from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
-from hushbid.server.domain.asked import codes_of
-from hushbid.server.domain.entities import Campaign, Participant
+from hushbid.questions import Layout
 from hushbid.server.installation import Installation
-from hushbid.server.service.messages import checked_message
+from hushbid.server.model.asked import codes_of
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import hashed
 
@@ -118,3 +128,50 @@ def _checked_value(campaign: Campaign, given: object) -> float:
     if not low <= value <= high:
         raise DataError(problem, field="value")
     return value
+
+
+def checked_message(settings: CampaignSettings, promised: float, given: object) -> dict[str, Any]:
+    """A message about a value, or about all answers, as it is sealed; refused unless made for what was promised."""
+    message = given if isinstance(given, Mapping) else getattr(given, "to_dict", dict)()
+    if not message:
+        raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
+    layout = settings.layout
+    if layout is None:
+        return _about_a_value(message, promised)
+    return _about_answers(message, promised, settings, layout)
+
+
+def _about_a_value(given: Mapping[str, Any], promised: float) -> dict[str, Any]:
+    try:
+        message = PrivatizedValue.from_dict(given)
+    except InputError as problem:
+        raise _unreadable(problem) from None
+    if message.epsilon != as_ratio(promised):
+        raise DataError("message must be made with exactly the privacy loss that was promised.", field="message")
+    _require_grid(message, grid_bits(promised))
+    return message.to_dict()
+
+
+def _about_answers(
+    given: Mapping[str, Any], promised: float, settings: CampaignSettings, layout: Layout
+) -> dict[str, Any]:
+    """As the release of this one message alone would read it."""
+    plan = ReleasePlan.of([promised], setting="local", questions=settings.questions, layout=layout, key="one")
+    try:
+        [message] = read_messages(plan, [dict(given)])
+        if isinstance(message, PrivatizedAnswers):
+            _require_grid(message, grid_bits(promised, layout.groups))
+    except InputError as problem:
+        raise _unreadable(problem) from None
+    return dict(given)
+
+
+def _require_grid(message: PrivatizedValue | PrivatizedAnswers, bits: int) -> None:
+    if message.grid_bits != bits:
+        raise DataError(f"message must be on the grid of {bits} bits.", field="message")
+
+
+def _unreadable(problem: InputError) -> DataError:
+    if problem.field == "message":
+        return DataError(str(problem), field="message")
+    return DataError(f"message cannot be read: {problem}", field="message")

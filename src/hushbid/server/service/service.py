@@ -18,24 +18,17 @@ from sqlalchemy import Connection
 from hushbid.errors import Conflict, InputError
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.receipt import Receipt
-from hushbid.server.domain.settings import LEAST_PEOPLE
-from hushbid.server.domain.views import JobView
 from hushbid.server.failpoints import Crash, no_crash
-from hushbid.server.installation import Home, Installation
-from hushbid.server.service import (
-    answers_kept,
-    decision,
-    drafts,
-    payouts,
-    upkeep,
-)
+from hushbid.server.installation import DataDir, Installation
+from hushbid.server.model.settings import LEAST_PEOPLE
+from hushbid.server.model.views import JobView
+from hushbid.server.service import decision, drafts, payments, upkeep
 from hushbid.server.service import participation as participating
 from hushbid.server.service import release as releasing
 from hushbid.server.service.forecast import Effort
-from hushbid.server.service.idempotency import IdempotencyKey
 from hushbid.server.service.jobs import Jobs
 from hushbid.server.service.registry import UseCases
-from hushbid.server.service.use_case import Desk
+from hushbid.server.service.use_case import IdempotencyKey, ServiceContext
 from hushbid.server.service.writer import Writer
 from hushbid.server.store import campaigns as stored_campaigns
 from hushbid.server.store import jobs as stored_jobs
@@ -55,7 +48,7 @@ class Service(UseCases):
 
     def __init__(
         self,
-        home: Home,
+        home: DataDir,
         database: Database,
         *,
         clock: Clock = utc_now,
@@ -88,7 +81,7 @@ class Service(UseCases):
                 bind_installation(database.writer, home)
             self.writer = Writer(database, self.installation, clock=clock)
             held.callback(self.writer.close)
-            self.desk = Desk(
+            self.context = ServiceContext(
                 installation=self.installation,
                 clock=clock,
                 effort=effort or Effort(),
@@ -103,7 +96,7 @@ class Service(UseCases):
             held.callback(self._openings.close)
             held.callback(stopping.set)
             # before anybody is answered
-            again = upkeep.take_up(self.desk)
+            again = upkeep.take_up(self.context)
             self._purge()  # what a server erased that was killed before it had emptied the log
             for job in again:
                 self.start(job)
@@ -112,7 +105,7 @@ class Service(UseCases):
     @classmethod
     def at(cls, home: str | Path, *, database: str | None = None, privacy_cap: float | None = None) -> Self:
         """Start the installation in a folder; on its own SQLite file unless an address is given."""
-        folder = Home.at(home)
+        folder = DataDir.at(home)
         opened = Database.sqlite(folder.database) if database is None else Database(database)
         try:
             return cls(folder, opened, privacy_cap=privacy_cap)
@@ -149,18 +142,18 @@ class Service(UseCases):
     def tick(self) -> None:
         """What happens by itself as time passes; to be called every second or so."""
         now = self.clock()
-        answers_kept.cancel_expired(self.desk, now)
-        bids, data = upkeep.overdue(self.desk, now)
+        upkeep.cancel_expired(self.context, now)
+        bids, data = upkeep.overdue(self.context, now)
         for campaign_id in bids:
             self._unless_late("allocation.start", partial(decision.start, campaign_id=campaign_id))
         for campaign_id in data:
             self._unless_late("release.start", partial(releasing.start, campaign_id=campaign_id, accept_nobody=True))
         if self._database.needs_purge:
             self._purge()
-        upkeep.destroy_keys(self.desk, now)
-        payouts.destroy_payouts(self.desk, now)
+        upkeep.destroy_keys(self.context, now)
+        payments.destroy_payouts(self.context, now)
         if self._forgot_at is None or abs(now - self._forgot_at) >= upkeep.FORGETTING:
-            upkeep.forget(self.desk)
+            upkeep.forget(self.context)
             self._forgot_at = now
 
     def start(self, job: JobView) -> None:
@@ -196,19 +189,19 @@ class Service(UseCases):
 
     def _run_job(self, job: JobView) -> None:
         if job.kind == "opening":
-            drafts.run_opening(self.desk, job)
+            drafts.run_opening(self.context, job)
             return
         if job.kind == "release":
-            releasing.run(self.desk, job)
+            releasing.run(self.context, job)
             return
-        decision.run(self.desk, job)
+        decision.run(self.context, job)
         with self._read() as connection:
             campaign = stored_campaigns.get(connection, job.campaign)
-        upkeep.take_up_withdrawals(self.desk, campaign)
+        upkeep.take_up_withdrawals(self.context, campaign)
         # a restored database may be behind: the estimate drawn, or the key destroyed, before
-        again = upkeep.take_up_delivering(self.desk, campaign)
+        again = upkeep.take_up_delivering(self.context, campaign)
         if again is not None:
-            releasing.run(self.desk, again)
+            releasing.run(self.context, again)
 
     def _job_failed(self, job: JobView, problem: str, field: str | None) -> None:
         failed = {"state": "failed", "problem": problem, "field": field}

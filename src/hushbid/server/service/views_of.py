@@ -9,13 +9,13 @@ from sqlalchemy import Connection
 
 from hushbid.errors import InputError, NotFound
 from hushbid.receipts.log import Event
-from hushbid.server.domain import rules
-from hushbid.server.domain.asked import plain_groups, plain_questions
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.payment_views import PaymentRow
-from hushbid.server.domain.payout import reference_of
-from hushbid.server.domain.states import CampaignState
-from hushbid.server.domain.views import (
+from hushbid.server.model import rules
+from hushbid.server.model.asked import plain_groups, plain_questions
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.payment_views import PaymentRow
+from hushbid.server.model.payout import reference_of
+from hushbid.server.model.states import CampaignState
+from hushbid.server.model.views import (
     AccountRow,
     AgreementView,
     CampaignView,
@@ -27,6 +27,7 @@ from hushbid.server.domain.views import (
     Principal,
     PublicView,
     Spending,
+    TypedDraft,
 )
 from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.participants import Holder
@@ -51,6 +52,12 @@ def read_campaign(connection: Connection, who: Principal, campaign_id: str) -> C
     """Return a campaign, with how many people are in which state."""
     rules.require_staff(who)
     return campaign_view(connection, campaigns.get(connection, campaign_id))
+
+
+def read_typed(connection: Connection, who: Principal, campaign_id: str) -> TypedDraft | None:
+    """Return what was typed into a draft's form, if it was made or changed there."""
+    rules.require_analyst(who)
+    return typed_draft(campaigns.get(connection, campaign_id))
 
 
 def list_participants(
@@ -138,17 +145,18 @@ def read_public(connection: Connection, campaign_id: str) -> PublicView:
 
 def campaign_view(connection: Connection, campaign: Campaign) -> CampaignView:
     """A campaign for analysts and auditors."""
-    totals = participants.totals(connection, campaign)
+    totals, typed = participants.totals(connection, campaign), typed_draft(campaign)
+    title = "" if typed is None else typed.fields.get("title", "").strip()
     return CampaignView(
         id=campaign.id,
         state=campaign.state,
-        settings=campaign.settings,
+        title=title if campaign.stated is None else campaign.stated.title,
+        settings=campaign.stated,
         created_at=campaign.created_at,
         opened_at=campaign.opened_at,
         allocated_at=campaign.allocated_at,
         released_at=campaign.released_at,
         people={state.value: count for state, (count, _, _) in sorted(totals.items())},
-        planned_people=campaign.planned_people,
         spending=None if campaign.spending is None else Spending(**plain_values(campaign.spending)),
         total_payment=campaign.total_payment,
         due=sum(owed for _, owed, _ in totals.values()),
@@ -160,6 +168,13 @@ def campaign_view(connection: Connection, campaign: Campaign) -> CampaignView:
         key_destroyed_at=campaign.key_destroyed_at,
         payouts_destroyed_at=campaign.payouts_destroyed_at,
     )
+
+
+def typed_draft(campaign: Campaign) -> TypedDraft | None:
+    """What was typed into a draft's form, if it was made or changed there."""
+    if campaign.typed is None or campaign.typed_at is None:
+        return None
+    return TypedDraft(**plain_values(campaign.typed), at=campaign.typed_at)
 
 
 def participant_view(campaign: Campaign, participant: Participant, *, labelled: bool) -> ParticipantView:
@@ -200,6 +215,8 @@ def participation_view(
     reads_only: bool = False,
 ) -> ParticipationView:
     """What a participant sees; decisions only once they stand."""
+    if campaign.stated is None:
+        rules.require_opened(campaign)
     settings, decided = campaign.settings, campaign.state.is_decided
     prior = settings.prior_of(participant.group_name)
     return ParticipationView(

@@ -4,13 +4,13 @@ Operations queue up. The writer takes all that are waiting, runs them in one tra
 answers: an acknowledgement always follows the commit that makes it durable, and a commit is shared by everybody who
 waited for it. The keys to answers that are sealed in it are durable before the commit, and what an operation wants done
 after it, such as destroying a key that nothing needs any more, is done before the answer. An operation that is refused
-undoes its own changes only, by a savepoint; the frequent ones do without, because they check everything before they
-write. After a commit that erased something the database's log is emptied, before anybody is answered; if a reader is in
-the way, a later commit that erases, or the next tick, does it.
+undoes its own changes only, by a savepoint; the frequent ones check everything first, and have one from their first
+write on. After a commit that erased something the database's log is emptied, before anybody is answered; if a reader is
+in the way, a later commit that erases, or the next tick, does it.
 
-Should an operation that checks first fail while it writes, the whole group is undone and every operation is run again
-in a transaction of its own; so it is if the connection was lost before the commit. If a commit fails, nobody is told
-that anything happened.
+If the connection is lost before the commit, or what the frequent operations write together is refused, the whole group
+is undone and every operation is run again in a transaction of its own. If a commit fails, nobody is told that anything
+happened.
 """
 
 import queue
@@ -71,7 +71,7 @@ class Writer:
     ) -> "Future[T]":
         """Queue an operation; the future's result is there when its changes are durable.
 
-        One that ``checks_first`` sets ``Transaction.wrote`` when it begins to write, and refuses nothing from then on.
+        One that ``checks_first`` reads through the memory of its group, and writes through it or `Transaction.writing`.
         The people behind the ``secret`` of all operations of a group are read together.
         """
         future: Future[T] = Future()
@@ -195,29 +195,27 @@ class Writer:
             self._database.disconnect()
 
     def _one(self, one: _Waiting, memory: Memory) -> None:
-        """Run one operation: its result or its refusal."""
+        """Run one operation: its result or its refusal, which undoes its own changes only."""
         connection = self._database.writer
         tx = Transaction(connection, self._clock(), self._installation, memory)
-        if one.checks_first:  # refused before it wrote anything: nothing to undo
-            try:
-                one.result = one.operation(tx)
-                one.then, one.erases = tuple(tx.then), tx.erases
-            except Exception as problem:
-                if tx.wrote or isinstance(problem, SQLAlchemyError):
-                    raise
-                one.refused = problem
-            return
-        memory.write(connection)
-        # others' changes are before it, so that its end does not undo them
-        with self._database.savepoint() as undo:
-            try:
-                one.result = one.operation(tx)
-                one.then, one.erases = tuple(tx.then), tx.erases
+        if not one.checks_first:  # it may read and write anything: what others are to write comes before it
+            memory.write(connection)
+            _ = tx.writing
+        mark = memory.mark()
+        try:
+            one.result = one.operation(tx)
+            if not one.checks_first:
                 memory.write(connection)
-            except Exception as problem:  # noqa: BLE001 - it is the caller's; only this operation is undone
-                undo()
-                one.refused = problem
-        memory.forget()
+            one.then, one.erases = tuple(tx.then), tx.erases
+        except Exception as problem:
+            if isinstance(problem, SQLAlchemyError) and not tx.saved:
+                raise  # a read failed, and with it perhaps the transaction
+            one.refused = problem
+        tx.finish(undo=one.refused is not None)
+        if one.refused is not None and (tx.saved or memory.mark() != mark):
+            memory.undo(mark, connection)
+        elif not one.checks_first:
+            memory.forget()
 
     def _pass(self, group: list[_Waiting], when: str) -> None:
         for one in group:

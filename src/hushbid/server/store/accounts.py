@@ -5,7 +5,7 @@ from typing import Any, Literal
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from hushbid.server.store.schema import api_tokens, forms, hashed, login_failures, sessions, users
+from hushbid.server.store.schema import api_tokens, hashed, login_failures, sessions, users
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -41,8 +41,7 @@ def set_password(connection: Connection, user_id: str, password: str) -> None:
 
 
 def remove_user(connection: Connection, user_id: str) -> None:
-    """Remove a user with all sessions, tokens and forms that she has not sent."""
-    connection.execute(delete(forms).where(forms.c.user_id == user_id))
+    """Remove a user with all sessions and tokens."""
     connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
     connection.execute(delete(api_tokens).where(api_tokens.c.user_id == user_id))
     connection.execute(delete(users).where(users.c.id == user_id))

@@ -9,8 +9,8 @@ from sqlalchemy import Connection, Row, Text, and_, bindparam, delete, insert, o
 from hushbid.common.documents import canonical, parsed
 from hushbid.errors import Conflict, NotFound
 from hushbid.record import Record
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.states import CampaignState
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.states import CampaignState
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import (
     campaigns,
@@ -31,10 +31,16 @@ def add(connection: Connection, **columns: Any) -> None:
 
 def get(connection: Connection, campaign_id: str) -> Campaign:
     """The campaign with that id."""
-    row = connection.execute(_BY_ID, {"id": campaign_id}).one_or_none()
-    if row is None:
+    found = find(connection, campaign_id)
+    if found is None:
         raise NotFound("There is no such campaign.")
-    return _campaign(row)
+    return found
+
+
+def find(connection: Connection, campaign_id: str) -> Campaign | None:
+    """The campaign with that id, if there is one."""
+    row = connection.execute(_BY_ID, {"id": campaign_id}).one_or_none()
+    return None if row is None else _campaign(row)
 
 
 def of_participant(tx: Transaction, participant: Participant) -> Campaign:
@@ -97,7 +103,7 @@ def over_with_payouts(connection: Connection) -> list[Campaign]:
     query = select(campaigns).where(
         campaigns.c.root.is_not(None),
         campaigns.c.payouts_destroyed_at.is_(None),
-        type_coerce(campaigns.c.settings, Text).like('%"payout":"%'),  # it is not stored where nobody is asked
+        type_coerce(campaigns.c.stated, Text).like('%"payout":"%'),  # it is not stored where nobody is asked
     )
     return [_campaign(row) for row in connection.execute(query)]
 

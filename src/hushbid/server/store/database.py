@@ -4,8 +4,9 @@ The connection that writes also holds the lock: for SQLite a locked file beside 
 advisory lock, which goes when the session goes. Reads use connections of their own and never wait for the writer.
 
 Operations of one transaction share a `Memory`: what they have read and know to be still true, and changes that are
-written together. The writer writes them out after an operation that runs in a savepoint, before it, and before the
-commit; so the frequent operations, of which many run in a row, cost a few statements for all of them.
+written together, before the commit; so the frequent operations, of which many run in a row, cost a few statements for
+all of them. What an operation writes at once is inside a savepoint of its own. An operation that is refused takes back
+both, and nothing of the others.
 
 What is deleted is overwritten in an SQLite file, but older pages stay in its write-ahead log until `Database.purge`
 empties that. PostgreSQL keeps old versions of a row, and its log, for as long as it sees fit: nothing here hastens it.
@@ -27,8 +28,8 @@ from sqlalchemy.pool import NullPool, QueuePool
 from hushbid.common.durable import lock, open_lock, require_locks
 from hushbid.errors import CampaignError, InputError
 from hushbid.receipts.log import Head
-from hushbid.server.domain.entities import Campaign, Participant
 from hushbid.server.installation import Installation
+from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.store.schema import stamp
 
 Clock = Callable[[], datetime]
@@ -93,18 +94,6 @@ class Database:
     def is_connected(self) -> bool:
         """Whether the writer has a connection that was not lost; a new one needs the lock first."""
         return self._writer is not None and not self._writer.invalidated
-
-    @contextmanager
-    def savepoint(self) -> Iterator[Callable[[], None]]:
-        """Yields what undoes all that the writer has done inside so far, and nothing that it did before."""
-        writer = self.writer
-
-        def undo() -> None:
-            writer.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
-
-        writer.exec_driver_sql("SAVEPOINT operation")
-        yield undo
-        writer.exec_driver_sql("RELEASE SAVEPOINT operation")
 
     def reconnect(self) -> None:
         """Connect the writer anew, and take the lock; refused while another server has it."""
@@ -281,8 +270,20 @@ class Memory:
         """Write everything that is still to be written."""
         # in the order in which statements came first
         for statement, rows in self._unwritten.items():
-            connection.execute(statement, rows)
+            if rows:
+                connection.execute(statement, rows)
         self._unwritten.clear()
+
+    def mark(self) -> dict[Executable, int]:
+        """Return how many rows each statement has by now, for `undo`."""
+        return {statement: len(rows) for statement, rows in self._unwritten.items()}
+
+    def undo(self, mark: dict[Executable, int], connection: Connection) -> None:
+        """Drop what came after a mark; write what came before, so that whoever reads again sees it."""
+        for statement, rows in self._unwritten.items():
+            del rows[mark.get(statement, 0) :]
+        self.write(connection)
+        self.forget()
 
     def forget(self) -> None:
         """Know nothing."""
@@ -301,8 +302,8 @@ class Transaction:
     now: datetime
     installation: Installation
     memory: Memory = field(default_factory=Memory)
-    wrote: bool = False
-    """Whether an operation that checks first has begun to write."""
+    saved: bool = False
+    """Whether there is a savepoint, to which what was written can be undone."""
 
     erases: bool = False
     """Whether it deletes what must not stay in the database's log either; set by the operation."""
@@ -317,6 +318,15 @@ class Transaction:
 
     @property
     def writing(self) -> Connection:
-        """The connection, for an operation that checks everything first and then writes."""
-        self.wrote = True
+        """The connection, for an operation that has checked everything and now writes at once: in a savepoint."""
+        if not self.saved:
+            self.connection.exec_driver_sql("SAVEPOINT operation")
+            self.saved = True
         return self.connection
+
+    def finish(self, *, undo: bool) -> None:
+        """End the savepoint, if there is one; ``undo`` what was written since."""
+        if self.saved and undo:
+            self.connection.exec_driver_sql("ROLLBACK TO SAVEPOINT operation")
+        if self.saved:
+            self.connection.exec_driver_sql("RELEASE SAVEPOINT operation")

@@ -5,7 +5,7 @@ from typing import Any
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
 from hushbid.errors import NotFound
-from hushbid.server.domain.views import JobView
+from hushbid.server.model.views import JobView
 from hushbid.server.store.schema import idempotency, jobs
 
 

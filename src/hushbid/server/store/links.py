@@ -4,7 +4,7 @@ from typing import Any
 
 from sqlalchemy import ColumnElement, Connection, Row, delete, insert, or_, select, update
 
-from hushbid.server.domain.access import EndedBy, Link, NoEntry
+from hushbid.server.model.access import EndedBy, Link, LinkInvalid
 from hushbid.server.store.schema import hashed, links, participants
 
 _C = links.c
@@ -30,7 +30,7 @@ def of_token(connection: Connection, token: str) -> Link:
     """The link with that token."""
     found = connection.execute(select(links).where(_C.token == hashed(token))).one_or_none()
     if found is None:
-        raise NoEntry("unknown")
+        raise LinkInvalid("unknown")
     return link_of(found)
 
 

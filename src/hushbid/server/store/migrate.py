@@ -8,7 +8,7 @@ from alembic.script import ScriptDirectory
 from sqlalchemy import Connection, insert, select
 
 from hushbid.errors import CampaignError
-from hushbid.server.installation import Home
+from hushbid.server.installation import DataDir
 from hushbid.server.store.schema import installation
 
 _FOLDER = Path(__file__).parent / "migrations"
@@ -43,7 +43,7 @@ def _config(connection: Connection) -> Config:
     return config
 
 
-def bind_installation(connection: Connection, home: Home) -> None:
+def bind_installation(connection: Connection, home: DataDir) -> None:
     """Make a new database this folder's, and refuse one that belongs to another folder.
 
     The folder holds the claims: a database that came without its own could be made to release twice.

@@ -1,7 +1,8 @@
-"""People in campaigns."""
+"""People in campaigns, the documents that they agreed to, and where they are to be paid, sealed."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
@@ -20,13 +21,13 @@ from sqlalchemy import (
 )
 
 from hushbid.errors import NotAllowed, NotFound
-from hushbid.server.domain.access import NoEntry, why_ended
-from hushbid.server.domain.entities import Campaign, Participant
-from hushbid.server.domain.rules import COUNTED
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.model.access import LinkInvalid, why_ended
+from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.rules import COUNTED
+from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.store import links as stored_links
 from hushbid.server.store.database import Memory, Transaction
-from hushbid.server.store.schema import hashed, links, participants
+from hushbid.server.store.schema import consents, hashed, links, participants, payouts, plain_text, plain_values
 
 _C = participants.c
 _COLUMNS = tuple(participants.columns.keys())
@@ -76,9 +77,9 @@ def holder(connection: Connection, secret: str) -> Holder:
     """Whoever holds a secret that still opens something."""
     row = connection.execute(_BY_SECRET, {"secret": hashed(secret)}).one_or_none()
     if row is None:
-        raise NoEntry("unknown")
+        raise LinkInvalid("unknown")
     if row.ended_at is not None:
-        raise NoEntry(why_ended(row.ended_by, used=True), row.ended_at)
+        raise LinkInvalid(why_ended(row.ended_by, used=True), row.ended_at)
     return Holder(participant=_participant(row), reads_only=row.reads_only)
 
 
@@ -169,7 +170,6 @@ def _sealed(tx: Transaction, participant: Participant, secret: str, statement: E
 
 
 def _change_later(tx: Transaction, participant: Participant, statement: Executable, row: dict[str, Any]) -> None:
-    tx.wrote = True
     tx.memory.participants[participant.id] = participant
     tx.memory.later(statement, {"who": participant.id, "when": tx.at, **row})
 
@@ -281,7 +281,9 @@ def totals(connection: Connection, campaign: Campaign) -> Mapping[ParticipantSta
 
 def _owed(campaign: Campaign) -> ColumnElement[int]:
     """`rules.fee_owed` and `rules.payment_owed` as SQL; a test compares the two."""
-    settings = campaign.settings
+    settings = campaign.stated
+    if settings is None:  # a draft that is not complete owes nothing
+        return literal(0)
     counted = [state.value for state in COUNTED]
     if campaign.state is CampaignState.CANCELLED:
         counted.append(ParticipantState.BID.value)
@@ -296,3 +298,65 @@ def _owed(campaign: Campaign) -> ColumnElement[int]:
 
 def _participant(row: Row[Any]) -> Participant:
     return Participant(**dict(zip(_COLUMNS, row, strict=False)))  # her columns come first, perhaps others after them
+
+
+def keep_consent(connection: Connection, campaign_id: str, version: str, document: dict[str, Any]) -> None:
+    """Keep a document, unless it is kept already."""
+    if consent(connection, campaign_id, version) is None:
+        row = {"campaign_id": campaign_id, "version": version, "content": plain_text(document)}
+        connection.execute(insert(consents), row)
+
+
+def consent(connection: Connection, campaign_id: str, version: str) -> dict[str, Any] | None:
+    """The document of that version, if somebody agreed to it."""
+    query = select(consents.c.content).where(consents.c.campaign_id == campaign_id, consents.c.version == version)
+    found = connection.execute(query).scalar_one_or_none()
+    return None if found is None else plain_values(found)
+
+
+def consents_of(connection: Connection, campaign_id: str) -> dict[str, dict[str, Any]]:
+    """Every document that somebody agreed to, by its version."""
+    query = select(consents.c.version, consents.c.content).where(consents.c.campaign_id == campaign_id)
+    found = {row.version: plain_values(row.content) for row in connection.execute(query)}
+    return dict(sorted(found.items()))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class SealedPayout:
+    """One person's, as it is stored."""
+
+    sealed: bytes
+    stated_at: datetime
+
+
+def put_payout(connection: Connection, participant_id: str, sealed: bytes, at: str) -> None:
+    """Store somebody's, in place of an earlier one."""
+    remove_payout(connection, participant_id)
+    connection.execute(insert(payouts).values(participant_id=participant_id, sealed=sealed, stated_at=at))
+
+
+def payout(connection: Connection, participant_id: str) -> SealedPayout | None:
+    """Somebody's, if she said it."""
+    row = connection.execute(select(payouts).where(payouts.c.participant_id == participant_id)).one_or_none()
+    return None if row is None else SealedPayout(sealed=row.sealed, stated_at=row.stated_at)
+
+
+def remove_payout(connection: Connection, participant_id: str) -> bool:
+    """Remove somebody's; whether there was one."""
+    return connection.execute(delete(payouts).where(payouts.c.participant_id == participant_id)).rowcount > 0
+
+
+def payouts_of(connection: Connection, campaign_id: str) -> dict[str, bytes]:
+    """Everybody's in a campaign, by pseudonym."""
+    query = (
+        select(payouts.c.participant_id, payouts.c.sealed)
+        .join(participants, participants.c.id == payouts.c.participant_id)
+        .where(participants.c.campaign_id == campaign_id)
+    )
+    return {row.participant_id: row.sealed for row in connection.execute(query)}
+
+
+def remove_payouts(connection: Connection, campaign_id: str) -> int:
+    """Remove everybody's in a campaign; how many there were."""
+    hers = select(participants.c.id).where(participants.c.campaign_id == campaign_id)
+    return connection.execute(delete(payouts).where(payouts.c.participant_id.in_(hers))).rowcount

@@ -6,7 +6,7 @@ from typing import Any
 
 from sqlalchemy import Connection, Row, delete, insert, select, update
 
-from hushbid.server.domain.views import AccountRow
+from hushbid.server.model.views import AccountRow
 from hushbid.server.store.schema import new_id, people, privacy_account
 
 _AT_ONCE = 500

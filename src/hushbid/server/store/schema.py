@@ -32,8 +32,8 @@ from sqlalchemy import (
 )
 
 from hushbid.common.documents import canonical, parsed
-from hushbid.server.domain.settings import CampaignSettings
-from hushbid.server.domain.states import CampaignState, ParticipantState
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.states import CampaignState, ParticipantState
 
 TOKEN_BYTES = 32
 metadata = MetaData(
@@ -191,7 +191,10 @@ campaigns = Table(
     metadata,
     Column("id", Text, primary_key=True),
     Column("state", State(CampaignState), nullable=False),
-    Column("settings", Settings, nullable=False),
+    Column("stated", Settings),
+    Column("typed", Text),
+    Column("typed_at", Moment),
+    Column("saved_at", Moment),
     Column("created_at", Moment, nullable=False),
     Column("created_by", Text, nullable=False),
     Column("opened_at", Moment),
@@ -207,7 +210,6 @@ campaigns = Table(
     Column("root", Text),
     Column("tree_size", Integer),
     Column("root_event", Integer),
-    Column("planned_people", Integer),
     Index(None, "state"),
     Index(None, "created_at", "id"),
 )
@@ -313,19 +315,6 @@ releases = Table(
     _campaign(key=True),
     Column("public", Text, nullable=False),
     Column("released_at", Moment, nullable=False),
-)
-
-forms = Table(
-    "forms",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("user_id", Text, ForeignKey("users.id"), nullable=False),
-    Column("campaign_id", Text, ForeignKey("campaigns.id")),
-    Column("language", Text, nullable=False),
-    Column("fields", Text),
-    Column("changed_at", Moment, nullable=False),
-    Column("sent_at", Moment),
-    UniqueConstraint("user_id", "campaign_id"),
 )
 
 jobs = Table(

@@ -1,4 +1,4 @@
-/** Numbers as the server writes and reads them in the page's language (hushbid.server.pages.numbers). */
+/** Numbers as the server writes and reads them in the page's language (hushbid.server.pages.wording). */
 const language = document.documentElement.lang;
 const { decimal, group, over, under } = document.documentElement.dataset;
 const NBSP = "\u00a0";
