@@ -300,7 +300,8 @@ def test_everybody_is_taken_to_the_driver_with_her_stratum() -> None:
 @pytest.mark.parametrize("goal", ["price", "accuracy"])
 def test_caps_and_limits_in_strata_are_bought_as_in_memory(goal: str, stated: str) -> None:
     rng = np.random.default_rng(85)
-    bids, where, most = Uniform(1, 2).sample(300, rng=rng), labels(300), rng.uniform(0.02, 0.2, 300)
+    where = rng.choice(list(SHARES), size=300, p=[0.3, 0.3, 0.4])
+    bids, most = Uniform(1, 2).sample(300, rng=rng), rng.uniform(0.02, 0.2, 300)
     stated_goal = {"price": Price(3000), "accuracy": Accuracy(0.2)}[goal]
     ours, column, told = market(stated_goal), {} if stated == "max_privacy_loss" else {stated: "most"}, {}
     caps = {} if stated == "limit" else {"max_privacy_loss": 0.05 if stated == "max_privacy_loss" else most}
