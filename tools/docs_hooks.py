@@ -16,7 +16,7 @@ from typing import Any
 PAGE, MARK = "reference/api.md", "<!-- api -->"
 
 MODULES = (
-    "hushbid.purchase",
+    "hushbid.campaign",
     "hushbid.mechanism",
     "hushbid.questions",
     "hushbid.priors",

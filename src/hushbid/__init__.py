@@ -16,7 +16,7 @@ In reading order, from the mathematics up:
 - `verification`, `audit`, `baselines`: a check that trusts nobody, attacks on our own claims, other ways to buy
 - `engine`: more people than memory holds
 - `report`, `client`: a page about a purchase, the two sides of a server
-- `purchase`: one way to buy, from reading people to the report
+- `campaign`: what a campaign is, and one way to buy, from reading people to the report
 - `server`: campaigns for analysts and participants over HTTP
 - `cli`: the command line, which `__main__` starts
 
@@ -32,7 +32,7 @@ __version__ = "0.1.0"
 # To publish a name, add it here and in __init__.pyi, which editors and type checkers read in the place of this file.
 _MODULES = (
     *("allocation", "audit", "baselines", "client", "disclosure", "display", "engine", "errors", "estimation"),
-    *("mechanism", "payments", "priors", "purchase", "questions", "receipts", "record", "report", "verification"),
+    *("campaign", "mechanism", "payments", "priors", "questions", "receipts", "record", "report", "verification"),
 )
 _NAMES = {
     "hushbid.allocation": ("Accuracy", "Allocation", "Budget", "HardBudget", "Price", "allocate"),
@@ -56,7 +56,7 @@ _NAMES = {
         "parse_prior",
         "prior_from_dict",
     ),
-    "hushbid.purchase": ("buy",),
+    "hushbid.campaign": ("buy",),
     "hushbid.questions": ("Choice", "Number", "YesNo"),
     "hushbid.record": ("Record",),
     "hushbid.verification": ("verify",),

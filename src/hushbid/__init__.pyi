@@ -3,6 +3,7 @@
 from hushbid import allocation as allocation
 from hushbid import audit as audit
 from hushbid import baselines as baselines
+from hushbid import campaign as campaign
 from hushbid import client as client
 from hushbid import disclosure as disclosure
 from hushbid import display as display
@@ -12,7 +13,6 @@ from hushbid import estimation as estimation
 from hushbid import mechanism as mechanism
 from hushbid import payments as payments
 from hushbid import priors as priors
-from hushbid import purchase as purchase
 from hushbid import questions as questions
 from hushbid import receipts as receipts
 from hushbid import record as record
@@ -24,6 +24,7 @@ from hushbid.allocation import Budget as Budget
 from hushbid.allocation import HardBudget as HardBudget
 from hushbid.allocation import Price as Price
 from hushbid.allocation import allocate as allocate
+from hushbid.campaign import buy as buy
 from hushbid.disclosure import Release as Release
 from hushbid.disclosure import privatize as privatize
 from hushbid.errors import HushbidError as HushbidError
@@ -47,7 +48,6 @@ from hushbid.priors import Uniform as Uniform
 from hushbid.priors import from_scipy as from_scipy
 from hushbid.priors import parse_prior as parse_prior
 from hushbid.priors import prior_from_dict as prior_from_dict
-from hushbid.purchase import buy as buy
 from hushbid.questions import Choice as Choice
 from hushbid.questions import Number as Number
 from hushbid.questions import YesNo as YesNo

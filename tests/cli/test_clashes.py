@@ -60,7 +60,7 @@ def hushbid(*arguments: str, cwd: Path) -> Result:
         ("price", "link.csv", *MARKET, "--out", "bids.csv"),
         ("price", "bids.csv", *MARKET, "--out", "hard.csv"),
         ("price", "bids.csv", *MARKET, "--record", "bids.csv"),
-        ("price", "bids.csv", "--prior", "prior.json", "--record", "prior.json"),
+        ("price", "bids.csv", "--budget", "5", "--prior", "prior.json", "--record", "prior.json"),
         ("price", "bids.csv", *MARKET, "--out", "new.csv", "--record", "new.csv"),
         ("price", "bids.csv", *MARKET, "--out", "new.csv", "--record", "NEW.csv"),
         ("fit-prior", "pilot.csv", "--out", "link.json"),

@@ -142,22 +142,28 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
     needed = {"price": [str(tmp_path / "bids.csv")], "plan": ["--people", "5"], "compare": []}[command]
     told = CliRunner().invoke(main, [command, *needed, "--prior", "uniform:1,2", *goals])
     assert told.exit_code == 2
-    assert "by exactly one of --budget, --hard-budget, --standard-error and --buyer-weight" in told.output
-    assert all(name in told.output for name in given or ["none of them"])
+    assert "exactly one of --budget, --hard-budget, --standard-error and --buyer-weight" in told.output
+    assert all(name in told.output for name in given)
 
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
     [
-        (["--budget", "nan"], "'--budget': must be finite, got nan"),
-        (["--budget", "1,5"], "'--budget': '1,5' is not a valid number"),
-        (["--budget", "5", "--population", "2.5"], "'--population': '2.5' is not a valid whole number"),
-        (["--budget", "5", "--spending-limit", "nan"], "'--spending-limit': must be finite, got nan"),
-        (["--budget", "0"], "0.0 is not in the range x>0.0"),
+        (["--budget", "nan"], "--budget must be a number above 0, got nan"),
+        (["--budget", "1,5"], '--budget must be a number above 0, got "1,5"'),
+        (["--budget", "5", "--population", "2.5"], "--population must be a whole number from 1 to"),
+        (["--budget", "5", "--spending-limit", "nan"], "--spending-limit must be a number above 0, got nan"),
+        (["--budget", "0"], "--budget must be a number above 0, got 0"),
         (["--hard-budget", "5", "--setting", "local"], "a hard budget cannot be the goal in the local setting"),
         (["--budget", "5", "--setting", "local"], "--population must be stated with a budget that is met on average"),
-        (["--budget", "5", "--user-weight", "1", "--people-may-owe-money"], "--user-weight must be 0 beside a budget"),
-        (["--budget", "5", "--max-correlation", "1.5"], "is not in the range 0.0<=x<=1.0"),
+        (
+            ["--budget", "5", "--user-weight", "1", "--people-may-owe-money", "--variance", "0.1"],
+            "--user-weight must be 0 beside a budget",
+        ),
+        (
+            ["--budget", "5", "--max-correlation", "1.5"],
+            "--max-correlation must be a number of at least 0",
+        ),
         (
             ["--budget", "5", "--max-correlation", "0.1", "--population", "1"],
             "population must be at least the number of",
@@ -201,7 +207,7 @@ def test_where_a_goal_is_refused_on_peoples_own_devices_the_other_setting_is_sho
     told = CliRunner().invoke(main, arguments)
     assert told.exit_code == 0, told.output
     assert told.output.splitlines()[0].split() == ["9", "people", "central"]
-    assert "Not in the local setting: a hard budget cannot be the goal" in told.output
+    assert "Not in the local setting: --hard-budget: a hard budget cannot be the goal" in told.output
 
 
 def test_bids_are_compared_by_a_budget_on_peoples_own_devices_too_if_it_is_said_how_many_were_asked(
@@ -256,13 +262,6 @@ def test_completing_a_command_loads_nothing_heavy() -> None:
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=variables).stdout
     assert {"plain,price", "plain,privatize", "plain,plan"} <= set(told.split())
     assert not {"numpy", "scipy", "pyarrow"} & set(told.split())
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_completions_are_printed_for_every_shell(shell: str) -> None:
-    told = CliRunner().invoke(main, ["completion", shell])
-    assert told.exit_code == 0
-    assert "_HUSHBID_COMPLETE" in told.output
 
 
 @pytest.mark.parametrize(

@@ -164,7 +164,7 @@ def test_a_prior_from_a_pilot_is_named_without_its_values(home: Path) -> None:
         (("a.toml", "b.toml", "--no-baselines"), "--baselines must not be given beside two campaigns"),
         (("a.toml", "dear.toml"), "dear.toml: standard_error must be above"),
         (("a.toml", "stream.toml"), "not standard input"),
-        ((), "--prior must say"),
+        ((), "--prior is missing"),
     ],
 )
 def test_what_people_type_wrong_is_answered_in_a_sentence(

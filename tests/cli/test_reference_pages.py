@@ -4,16 +4,16 @@ import re
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import click
 import pytest
 
 from hushbid.allocation.goals import STATED
+from hushbid.campaign import read_campaign
+from hushbid.campaign.spec import CampaignSpec, fields_of
 from hushbid.cli import COMMANDS, main
-from hushbid.purchase.campaign_file import Campaign, read_campaign
-from hushbid.purchase.toml_sections import Section
 from tests.golden.surface import help_texts
+from tools.campaign_fields import PAGE, filled
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 SHARED = ("What all commands share", "Market options", "Column options")
@@ -54,7 +54,7 @@ def test_every_option_and_argument_of_a_command_is_on_the_page(name: str, comman
                 assert all(f"`{choice}`" in commands[name] for choice in parameter.type.choices), spelling
         else:
             shown = (parameter.metavar or parameter.human_readable_name.upper()).strip("[].")
-            assert shown in commands[name] or name == "completion", shown
+            assert shown in commands[name], shown
 
 
 @pytest.mark.parametrize("name", COMMANDS)
@@ -81,7 +81,9 @@ def test_defaults_on_the_page_are_those_of_the_command(name: str) -> None:
         shown = rows.get(option.opts[0])
         if shown is None or isinstance(option.default, bool):
             continue
-        assert shown.split("`")[0] == str(option.default).removesuffix(".0"), option.opts[0]
+        said = re.search(r"\[default: (.*)\]$", getattr(option, "help", ""))
+        default = str(option.default).removesuffix(".0") if said is None else said[1]
+        assert shown.split("`")[0] == default, option.opts[0]
 
 
 def test_the_page_lists_the_commands_in_their_order() -> None:
@@ -109,61 +111,26 @@ def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def flat(table: dict[str, Any], before: str = "") -> Iterator[str]:
-    for name, value in table.items():
-        yield f"{before}{name}"
-        if isinstance(value, dict) and name != "prior":
-            yield from flat(value, f"{before}{name}.")
+def stated(name: str) -> set[str]:
+    """The full names of the fields that an example states."""
+    found = tomllib.loads(example(name))
+    tables = {table: one if isinstance(one, list) else [one] for table, one in found.items()}
+    inner = {f"{table}.{key}" for table, ones in tables.items() for one in ones if isinstance(one, dict) for key in one}
+    return inner | {table for table, one in found.items() if table == "notices" or not isinstance(one, dict | list)}
 
 
-def asked(path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Campaign, set[str]]:
-    """A campaign and the name of every field that its reader asked for."""
-    fields: set[str] = set()
-    raw = Section.raw
-
-    def remember(section: Section, name: str) -> Any:
-        fields.add(re.sub(r"\.\d+\.", ".", section.field(name)))  # of every question alike
-        return raw(section, name)
-
-    monkeypatch.setattr(Section, "raw", remember)
-    return read_campaign(path), fields
+def test_the_tables_are_printed_from_the_schema() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    assert filled(text) == text, "run python -m tools.campaign_fields"
 
 
-def test_the_long_example_uses_every_field_and_the_tables_describe_each(
-    home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    campaign, fields = asked(home / "long.toml", monkeypatch)
-    assert campaign.spending_limit == 1000
+def test_the_examples_state_every_field_of_the_schema(home: Path) -> None:
+    for name in ("long.toml", "survey.toml", "panel.toml"):
+        read_campaign(home / name)
     unused = {f"market.{name}" for name in STATED if name != "buyer_weight"}  # exactly one is stated
-    unused |= {"questions", "strata"}  # they take the place of bounds, and of people alike
-    assert set(flat(tomllib.loads(example("long.toml")))) == fields - unused
-    page = sections(REFERENCE / "campaign-file.md")
-    for field in fields:
-        table, _, name = field.rpartition(".")
-        if table == "market.buyer_weight":
-            assert name in page["[market]"]
-        elif table:
-            assert re.search(rf"^\| `{name}` \|", page[f"[{table}]"], re.MULTILINE), field
-        else:
-            assert f"[{name}]" in page or f"[[{name}]]" in page or f"| `{name}` |" in page["At the top"], field
-
-
-def test_the_example_of_a_survey_uses_every_field_of_a_question(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    campaign, fields = asked(home / "survey.toml", monkeypatch)
-    assert campaign.market_for(None).stated_goal.to_dict()["standard_error"] == [1.5, 0.5]
-    tables = tomllib.loads(example("survey.toml"))["questions"]
-    of_questions = {field for field in fields if field.startswith("questions.")}
-    assert {f"questions.{name}" for table in tables for name in table} == of_questions
-    text = sections(REFERENCE / "campaign-file.md")["[[questions]]"]
-    assert {f"questions.{name}" for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)} == of_questions
-
-
-def test_the_tables_name_no_field_that_the_reader_would_refuse(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    _, fields = asked(home / "long.toml", monkeypatch)
-    fields |= asked(home / "survey.toml", monkeypatch)[1] | asked(home / "panel.toml", monkeypatch)[1]
-    for title, text in sections(REFERENCE / "campaign-file.md").items():
-        table = "" if title == "At the top" else f"{title.strip('[]')}."
-        assert {f"{table}{name}" for name in re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)} <= fields
+    unused |= {"strata.contrast", "strata.each", "strata.population", "server"}
+    fields = {name for name, _ in fields_of(CampaignSpec)}
+    assert stated("long.toml") | stated("survey.toml") | stated("panel.toml") >= fields - unused
 
 
 def test_the_short_example_is_enough_and_takes_the_defaults_on_the_page(home: Path) -> None:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
+from hushbid.campaign.notices import notices_of
 from hushbid.cli import main
-from hushbid.purchase.notices import notices_of
 from hushbid.record import Record
 
 CAMPAIGN = """

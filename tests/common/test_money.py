@@ -7,13 +7,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushbid.campaign.deciding import decide
+from hushbid.campaign.people import Reading
+from hushbid.campaign.spec import BidsTable
+from hushbid.campaign.terms import Campaign, fields_of
 from hushbid.common.money import DECIMALS, NO_CURRENCY, Currency, Money, amounts_due, with_rounding
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import prior_option
-from hushbid.purchase.deciding import Wanted, decide
-from hushbid.purchase.people import Reading
 from hushbid.report import build_report
 
 
@@ -89,19 +91,11 @@ def test_the_list_holds_each_code_once() -> None:
 def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is_one(cap: float) -> None:
     bids = np.array([0.1, 0.2, 0.9])
     market = Market(prior=Uniform(0, 1), buyer_weight=1e6, user_weight=0, max_privacy_loss=cap)
-    wanted = Wanted(
-        bids={"bid": bids},
-        id="id",
-        bid="bid",
-        group=None,
-        stratum=None,
-        limit=None,
+    wanted = Campaign(
+        bids=BidsTable.model_construct(file={"bid": bids}, id="id", bid="bid"),
         prior=prior_option("uniform:0,1"),
-        market=lambda people: market,
+        market=fields_of(market),
         currency=Currency.of("EUR"),
-        spending_limit=None,
-        accept_pilot_overlap=False,
-        accept_rounding=False,
     )
     decided = decide(wanted, Reading(), print, ids_needed=False)
     assert decided.everybody is not None

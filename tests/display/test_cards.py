@@ -27,9 +27,9 @@ from hushbid import (
     verify,
 )
 from hushbid.baselines import Comparison, compare
+from hushbid.campaign import buy, run_campaign
 from hushbid.common.numbers import at_most
 from hushbid.display import card
-from hushbid.purchase import buy, run_campaign
 
 EVIL = "<script>alert('x')</script>&\u202e"
 MARKET = Market(prior=Uniform(1, 2), goal=Budget(60), bounds=(0, 100), variance=400)

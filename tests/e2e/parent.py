@@ -19,7 +19,7 @@ from tests.brief import brief_reports
 
 HEAVY = (
     *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report"),
-    *("hushbid.purchase.buying", "hushbid.priors.fitting", "hushbid.purchase.pricing"),
+    *("hushbid.campaign.buying", "hushbid.priors.fitting", "hushbid.campaign.pricing"),
     *("opendp.prelude", "pyarrow.parquet", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats"),
 )
 LONGEST = 300

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from hushbid import verify
-from hushbid.purchase import run_campaign
+from hushbid.campaign import run_campaign
 from hushbid.record import Record
 from tests.e2e.conftest import in_shell
 from tests.e2e.test_pages import BLOCK, DOCS

@@ -123,10 +123,6 @@ def visible(page: Path) -> str:
 # -- what is left ------------------------------------------------------------------------------------------------------
 
 
-def test_completions_are_printed(home: Path) -> None:
-    assert "_HUSHBID_COMPLETE" in succeeds("completion", "bash", cwd=home)
-
-
 def test_a_currency_of_ones_own_needs_its_decimals(home: Path) -> None:
     change(home / "sleep.toml", 'currency = "EUR"', 'currency = "PTS"')
     assert "state its number of decimals" in refused("run", "sleep.toml", cwd=home)

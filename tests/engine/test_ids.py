@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from hushbid.allocation import tie_keys
+from hushbid.campaign.people import read_people
 from hushbid.common.arrays import id_texts
 from hushbid.disclosure.ledger.question import Forms, person_digests, tallied
 from hushbid.engine import ids, price
@@ -20,7 +21,6 @@ from hushbid.engine.releasing import asked_of
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
-from hushbid.purchase.people import read_people
 
 RNG = np.random.default_rng(40)
 DRAWN = RNG.integers(0, 3000, 3000)

@@ -47,4 +47,4 @@ def test_a_file_that_is_gone_is_noticed() -> None:
 
 
 def test_every_package_is_looked_at() -> None:
-    assert {"hushbid", "allocation", "cli", "purchase", "server"} <= {package.name for package in PACKAGES}
+    assert {"hushbid", "allocation", "cli", "campaign", "server"} <= {package.name for package in PACKAGES}

@@ -187,7 +187,7 @@ def test_a_market_makes_one_estimate() -> None:
 
 
 def test_no_refusal_of_the_table_is_worded_a_second_time() -> None:
-    sources = {path: path.read_text(encoding="utf-8") for path in modules("mechanism", "engine", "purchase", "server")}
+    sources = {path: path.read_text(encoding="utf-8") for path in modules("mechanism", "engine", "campaign", "server")}
     del sources[SOURCE / "mechanism" / "combinations.py"]
     heads = {one.sentence.partition(":")[0] for one in CASES if "{" not in one.sentence.partition(":")[0]}
     again = {path.name: head for path, text in sources.items() for head in heads if head in text}

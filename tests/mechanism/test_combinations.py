@@ -10,10 +10,11 @@ import pytest
 from scipy.optimize import minimize
 
 from hushbid import Accuracy, Budget, Grouped, HardBudget, Market, Number, Price, Uniform, YesNo
+from hushbid.campaign.spec import StrataTable
+from hushbid.campaign.terms import refuse_terms
 from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.combinations import CASES, COLUMNS, Combination, case_of, offered, page, rows
-from hushbid.purchase.strata_section import Stratification
 from tests.extent import ALL_CASES
 from tools.combinations import PAGE, filled
 
@@ -142,17 +143,17 @@ def test_every_case_is_the_first_for_some_combination() -> None:
 
 
 def test_an_estimate_for_each_stratum_is_refused_as_the_table_says() -> None:
-    strata = Stratification(column="region", wanted={}, each=True, population=None)
+    strata = StrataTable(column="region", each=True)
     for setting, goal in rows():
         for weight in (0.0, 1.0):
             stated = Combination(setting=setting, goal=goal, each=True, user_weight=weight > 0.0)
             terms = {"setting": setting, "goal": GOALS[goal.replace("_", " ")], "user_weight": weight}
             refused = case_of(stated)
             if refused is None:
-                strata.refuse_terms(terms | {"max_correlation": 0.0})
+                refuse_terms(strata, terms | {"max_correlation": 0.0})
                 continue
             with pytest.raises(InputError) as problem:
-                strata.refuse_terms(terms | {"max_correlation": 0.0})
+                refuse_terms(strata, terms | {"max_correlation": 0.0})
             assert str(problem.value) == refused.told(stated)
 
 

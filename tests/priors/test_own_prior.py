@@ -400,6 +400,6 @@ def test_an_import_that_fails_is_told_in_a_sentence(
     monkeypatch.chdir(tmp_path)
     if content is not None:
         Path(named).write_text(content, encoding="utf-8")
-    found = CliRunner().invoke(main, ["--import", named, "completion", "bash"])
+    found = CliRunner().invoke(main, ["--import", named, "verify", "none.json"])
     assert found.exit_code == 2
     assert told in found.output

@@ -9,9 +9,9 @@ import pytest
 
 from hushbid import LogNormal, Market
 from hushbid.audit import PrivacyAudit
+from hushbid.campaign.notices import SIMULATED, SYNTHETIC, late_notice, stratum_notice, wave_notices
 from hushbid.errors import InputError
 from hushbid.languages import languages
-from hushbid.purchase.notices import SIMULATED, SYNTHETIC, late_notice, stratum_notice, wave_notices
 from hushbid.report import build_report, render_report
 from hushbid.report.build import LESS_EXACT_PAYMENTS
 from hushbid.report.language import say, say_sentence, speaking

@@ -132,11 +132,11 @@ def report_pages() -> Pages:
 def notices() -> list[Any]:
     """Every notice of ours, and one of a campaign's own; an earlier version recognised ours by their words."""
     try:
-        from hushbid.purchase import notices as ours
+        from hushbid.campaign import notices as ours
     except ImportError:
-        from hushbid.purchase.by_stratum import _one_of
-        from hushbid.purchase.releasing import SYNTHETIC_NOTICE, wave_stamps
-        from hushbid.purchase.writing import SIMULATED
+        from hushbid.campaign.by_stratum import _one_of
+        from hushbid.campaign.releasing import SYNTHETIC_NOTICE, wave_stamps
+        from hushbid.campaign.writing import SIMULATED
 
         late = "Late: the data of {} came after the estimate was drawn and were not used; they are {}."
         return [

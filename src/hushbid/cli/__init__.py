@@ -6,14 +6,13 @@ At the top of such a file stand light imports only: the shell loads every comman
 In reading order:
 
 - `exit_codes`: what a command's status means
-- `common`, `options`, `engine_options`, `messages`: what all commands share, what several ask for, and errors in the
-  words of options
+- `common`, `options`, `engine_options`, `installation`: what all commands share, and what several ask for
 - `extensions`: priors and baselines of one's own, for every command
 - `new`, `run`, `price`, `release`, `privatize`: write a campaign file and buy from it, or buy step by step
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
 - `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done beside it
-- `demo`, `completion`: a campaign on people who do not exist, a shell's completions
+- `demo`: a campaign on people who do not exist
 
 Exit status: see `exit_codes`, the one table for all commands. What is refused is said in one sentence, without a
 traceback (``--debug`` shows it).
@@ -21,6 +20,7 @@ traceback (``--debug`` shows it).
 
 import errno
 import os
+import re
 import signal
 import sys
 import threading
@@ -56,9 +56,12 @@ COMMANDS = {
     "keys": "Make, list and replace the keys with which a server signs.",
     "bots": "Let people who do not exist play a campaign on a server.",
     "demo": "Run a complete campaign on people who do not exist.",
-    "completion": "Print the completions for a shell.",
 }
 DEBUG = "hushbid.debug"
+BY_FILES = "hushbid.by_files"
+"""Set in a context's ``meta`` where files state the market: then names are those of the files' fields."""
+
+_ASSIGNED = re.compile(r"(?<![\w/.])([a-z_]+)=(True|'[\w-]+'|\d[\d.]*\d|\d)(?![\w/=])")
 
 
 def _refused(sentence: str, code: int) -> click.ClickException:
@@ -160,10 +163,31 @@ def _end(ctx: click.Context, problem: Exception) -> NoReturn:
     ctx.exit(FAULT)
 
 
+def in_options(problem: HushbidError, command: click.Command, *, by_files: bool = False) -> str:
+    """Return what a problem says in the words of a command: options, never Python's arguments.
+
+    A parameter of a command has the name of the argument or field that it states. Where files state the market
+    (``by_files``, or a field with its table), fields keep their names.
+    """
+    options = {one.name: max(one.opts, key=len) for one in command.params if isinstance(one, click.Option) and one.name}
+
+    def assigned(found: re.Match[str]) -> str:
+        option, value = options.get(found[1]), found[2].strip("'")
+        return found[0] if option is None else option if value == "True" else f"{option} {value}"
+
+    told = _ASSIGNED.sub(assigned, str(problem))
+    if by_files or "." in (problem.field or ""):
+        return told
+    if problem.field in options:
+        verbs = "must|is|cannot|needs"
+        told = re.sub(rf"(?<![\w-]){problem.field} (?={verbs})", f"{options[problem.field]} ", told, count=1)
+    several = "|".join(sorted((name for name in options if "_" in name), key=len, reverse=True)) or "$^"
+    # a name of several words is never English, so it can be told from the words around it
+    return re.sub(rf"(?<![\w./'\"=-])({several})(?![\w/'\"=]|\.\w)", lambda found: options[found[1]], told)
+
+
 def _told(ctx: click.Context, problem: HushbidError) -> str:
     """What a problem says, in the words of the command that was run."""
-    from hushbid.cli.messages import BY_FILES, in_options
-
     command = main.get_command(ctx, ctx.invoked_subcommand or "")
     return str(problem) if command is None else in_options(problem, command, by_files=bool(ctx.meta.get(BY_FILES)))
 

@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.common import command as make_command
 from hushbid.cli.common import tell
-from hushbid.cli.options import installation, refuse_nowhere
+from hushbid.cli.installation import installation, refuse_nowhere
 
 
 @make_command("backup")

@@ -99,6 +99,26 @@ class OneFile(click.Path):
         return super().convert(value, param, ctx)
 
 
+def read_bounds(ctx: click.Context, option: click.Parameter | None, value: str | None) -> tuple[float, float] | None:
+    """Return two numbers with a comma between them, the smaller first; None if there are none."""
+    from hushbid.common.arrays import as_bounds
+    from hushbid.errors import InputError
+
+    if value is None:
+        return None
+    try:
+        low, high = (float(part) for part in value.split(","))
+    except ValueError:
+        low = high = math.nan
+    try:
+        return as_bounds((low, high))
+    except InputError as problem:
+        allowed = "must be two numbers, the smaller first, such as 0,10"
+        if low < high:
+            allowed = str(problem).removeprefix("bounds ").partition(", got ")[0]
+        raise click.BadParameter(f"{allowed}; got {value!r}.", ctx, option) from None
+
+
 LEDGER = click.option(
     "--ledger",
     type=click.Path(path_type=Path),

@@ -1,21 +1,25 @@
 """``hushbid compare``: two campaigns; or what trust in a platform is worth, and what other ways to buy would pay."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
-from hushbid.cli.common import COUNT, Steps, Whole, is_stated, tell
+from hushbid.cli import BY_FILES
+from hushbid.cli.common import COUNT, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.messages import BY_FILES, in_options
-from hushbid.cli.options import NO_PRIOR, MarketOptions, market_options, people_options
+from hushbid.cli.options import COLUMNS, MARKET, Options, campaign_options
+from hushbid.cli.plan import refuse_each
 from hushbid.common.numbers import at_most, count, figure, number, table
 from hushbid.common.numbers import people as people_text
 from hushbid.errors import InputError
+
+if TYPE_CHECKING:
+    from hushbid.campaign.terms import Campaign
 
 SETTINGS = ("central", "local")
 Baselines = dict[str, dict[str, Any]]
@@ -24,7 +28,7 @@ Baselines = dict[str, dict[str, Any]]
 
 @make_command("compare")
 @click.argument("files", nargs=-1, metavar="[BIDS | A B]", type=click.Path(allow_dash=True))
-@market_options(setting=False, required=False)
+@campaign_options(*(name for name in MARKET if name != "market.setting"), *COLUMNS)
 @click.option("--people", type=Whole(2, COUNT.max), default=1000, show_default=True, help="Without bids: how many.")
 @click.option(
     "--repetitions",
@@ -44,8 +48,7 @@ Baselines = dict[str, dict[str, Any]]
     metavar="NAME",
     help="Compare with this way to buy only, such as one of your own (hushbid --import); may be given again.",
 )
-@people_options
-def command(options: MarketOptions, files: tuple[str, ...], as_json: bool, **given: Any) -> None:
+def command(options: Options, files: tuple[str, ...], as_json: bool, **given: Any) -> None:
     """Set two campaigns, or two settings of a market, side by side.
 
     A and B are campaign files, records, or folders that hold one: what each costs, how accurate and how private it is,
@@ -65,7 +68,7 @@ def command(options: MarketOptions, files: tuple[str, ...], as_json: bool, **giv
 
 def _compare_campaigns(a: str, b: str, *, as_json: bool) -> None:
     """Two campaigns, whose files state everything."""
-    from hushbid.purchase.comparing import side_by_side
+    from hushbid.campaign.comparing import side_by_side
 
     ctx = click.get_current_context()
     ctx.meta[BY_FILES] = True
@@ -91,32 +94,28 @@ def _bids_in(files: tuple[str, ...]) -> str | None:
     return files[0] if files else None
 
 
-def _compare_settings(options: MarketOptions, bids: str | None, as_json: bool, given: dict[str, Any]) -> None:
+def _compare_settings(options: Options, bids: str | None, as_json: bool, given: dict[str, Any]) -> None:
     """One market in both settings, and its baselines."""
     from hushbid.common.money import money
 
-    if not options.priors:
-        raise click.UsageError(NO_PRIOR)
-    options.one_estimate("compare strata")
     _baselines_wanted(given)
-    refused = _refused(options, on_bids=bids is not None)
-    settings = tuple(one for one in SETTINGS if one not in refused)
-    bought = _on_reports(options, settings, bids, given) if bids else _on_prior(options, settings, given)
-    rows, baselines = bought
-    currency = options.currency()
+    campaigns, refused = _campaigns(options, on_bids=bids is not None)
+    rows, baselines = _on_bids(campaigns, bids, given, options) if bids else _on_prior(campaigns, given)
+    some = next(iter(campaigns.values()))
+    currency = some.currency
     result = {
         "people": rows[0]["people"],
         "repetitions": 1 if bids else given["repetitions"],
-        "goal": options.goal().to_dict(),
+        "goal": some.market["goal"].to_dict(),
         "currency": currency.code,
-        "settings": dict(zip(settings, rows, strict=True)),
+        "settings": dict(zip(campaigns, rows, strict=True)),
         "refused": {one: str(why) for one, why in refused.items()},
         "baselines": baselines,
     }
     pay = partial(money, currency=currency)
     told = [
-        _text(rows, result, pay, survey=options.questions is not None),
-        *(f"Not in the {one} setting: {in_options(why, command)}" for one, why in refused.items()),
+        _text(rows, result, pay, survey="questions" in some.market),
+        *(f"Not in the {one} setting: {why}" for one, why in refused.items()),
     ]
     tell(result, "\n\n".join([*told, *_baselines_texts(baselines, pay)]), as_json=as_json)
 
@@ -130,47 +129,50 @@ def _baselines_wanted(given: dict[str, Any]) -> Any:
     return baselines_named(*given["named"])
 
 
-def _refused(options: MarketOptions, *, on_bids: bool) -> dict[str, InputError]:
-    """The settings in which such a goal cannot be had, and why; not all of them.
+def _campaigns(options: Options, *, on_bids: bool) -> "tuple[dict[str, Campaign], dict[str, InputError]]":
+    """Return the campaign in each setting in which such a goal can be had, and why not in the others.
 
     People who are drawn are a roster that was closed before they bid; those in a table of bids are not.
     """
-    refused: dict[str, InputError] = {}
+    from hushbid.campaign.terms import campaign_of
+
+    found, refused = {}, {}
     for setting in SETTINGS:
         try:
-            market = options.market_of(None, setting=setting)
-            if on_bids:
-                market.require_roster()
+            stated = options.but({"market.setting": setting}).stated()
+            found[setting] = campaign_of(stated, bids={}, planned=not on_bids)
         except InputError as problem:
             refused[setting] = problem
-    if len(refused) == len(SETTINGS):
+    if not found:
         raise refused[SETTINGS[0]]
-    return refused
+    refuse_each(next(iter(found.values())), "compare strata")
+    return found, refused
 
 
-def _on_reports(
-    options: MarketOptions, settings: tuple[str, ...], file: str, given: dict[str, Any]
+def _on_bids(
+    campaigns: "Mapping[str, Campaign]", file: str, given: dict[str, Any], options: Options
 ) -> tuple[list[dict[str, Any]], Baselines]:
-    from hushbid.purchase.people import read_people, rows_of
+    from hushbid.campaign.people import read_people, rows_of
 
     baselines: Baselines = {}
+    some = next(iter(campaigns.values()))
     with Steps(5) as step:
         step("reading the bids")
         people = read_people(
             file,
-            id_column=given["id_column"],
-            bid=given["bid_column"],
-            group=given["group_column"],
-            stratum=None if (strata := options.stratification()) is None else strata.column,
-            ids_needed=is_stated("id_column"),
+            id_column=some.bids.id,
+            bid=some.bids.bid,
+            group=some.bids.group,
+            stratum=some.stratum,
+            ids_needed="bids.id" in options.given,
         )
         for note in people.notes:
             click.echo(note, err=True)
         with rows_of(people.source, people.lines):
             rows = []
-            for setting in settings:
+            for setting, campaign in campaigns.items():
                 step(f"pricing, {setting} setting")
-                market = options.market_of(people, setting=setting)
+                market = campaign.market_for(people)
                 tie_key = None if people.ids is None else people.tie_keys(market)
                 rows.append(_figures(market.acquire(people.bids, tie_key=tie_key)))
                 if given["baselines"]:
@@ -179,19 +181,19 @@ def _on_reports(
     return rows, baselines
 
 
-def _on_prior(
-    options: MarketOptions, settings: tuple[str, ...], given: dict[str, Any]
-) -> tuple[list[dict[str, Any]], Baselines]:
+def _on_prior(campaigns: "Mapping[str, Campaign]", given: dict[str, Any]) -> tuple[list[dict[str, Any]], Baselines]:
     import numpy as np
 
-    source = options.prior_source()
-    if source.is_grouped:
+    from hushbid.campaign.terms import counts_of
+
+    some = next(iter(campaigns.values()))
+    if some.prior.is_grouped:
         raise InputError("Priors by group need BIDS with a column of groups to be compared on.")
-    prior, strata = source.priors[""], options.stratification()
-    count = given["people"] if strata is None else strata.people
+    prior = some.prior.priors[""]
+    count = given["people"] if some.strata is None else sum(counts_of(some.strata).values())
     rng = np.random.default_rng(given["seed"])
-    markets = {setting: options.market_before(count, setting=setting) for setting in settings}
-    drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in settings}
+    markets = {setting: campaign.market_before(count) for setting, campaign in campaigns.items()}
+    drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in campaigns}
     baselines: Baselines = {}
     with Steps(3) as step:
         step("simulating")

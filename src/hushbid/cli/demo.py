@@ -13,8 +13,8 @@ from hushbid.errors import HushbidError, OutputExists
 if TYPE_CHECKING:
     import numpy as np
 
+    from hushbid.campaign.results import Purchase
     from hushbid.common.arrays import FloatArray, IndexArray
-    from hushbid.purchase.results import Purchase
 
 _FILES = (
     *("pilot.csv", "prior.json", "bids.csv", "data.csv", "campaign.toml"),
@@ -120,9 +120,9 @@ def command(people: int, seed: int, out: Path, audit: bool, force: bool, as_json
     of every answer is released, for a staff in which the professions have other shares than among those who took part.
     Each step is a file in the folder, and the campaign can be run again with "hushbid run".
     """
+    from hushbid.campaign.buying import run_campaign, steps_of
+    from hushbid.campaign.people import AT_ONCE
     from hushbid.common.staging import refuse_existing
-    from hushbid.purchase.buying import run_campaign, steps_of
-    from hushbid.purchase.people import AT_ONCE
 
     there = [path for path in (out / name for name in _FILES) if os.path.lexists(path)]
     if there and not _holds_a_demo(out):
@@ -145,7 +145,7 @@ def _holds_a_demo(out: Path) -> bool:
     """Whether a folder's campaign file is a demo's, and its record, if there is one, of people who do not exist."""
     import tomllib
 
-    from hushbid.purchase.releasing import is_synthetic
+    from hushbid.campaign.releasing import is_synthetic
     from hushbid.record import Record
     from hushbid.record.folder import present
 
@@ -234,9 +234,9 @@ def _prices(count: int, rng: "np.random.Generator") -> "FloatArray":
 
 
 def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
+    from hushbid.campaign.telling import estimate_text
     from hushbid.common.money import money_at_most
     from hushbid.common.numbers import figure, fixed
-    from hushbid.purchase.telling import estimate_text
 
     campaign, decided = purchase.campaign, purchase.decided
     count, bought, currency = decided.figures.people, decided.figures.active, decided.currency

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 if TYPE_CHECKING:
-    from hushbid.purchase.people import Reading
+    from hushbid.campaign.people import Reading
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +21,8 @@ class EngineOptions:
 
     def chosen(self, bids: str) -> "Reading":
         """How a file is read: by which engine, ``"memory"`` if by none."""
+        from hushbid.campaign.people import Reading
         from hushbid.engine.opening import choose
-        from hushbid.purchase.people import Reading
 
         if self.spark_master is not None and self.engine not in ("auto", "spark"):
             raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {self.engine}.")

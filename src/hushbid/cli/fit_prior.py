@@ -4,9 +4,8 @@ from typing import Any
 
 import click
 
-from hushbid.cli.common import OneFile, Steps, tell
+from hushbid.cli.common import OneFile, Steps, read_bounds, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import read_bounds
 from hushbid.common.numbers import figure, fixed, four_digits, people, percent, table
 from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
 
@@ -29,7 +28,7 @@ _LEVELS = (0.05, 0.25, 0.5, 0.75, 0.95)
 @click.option(
     "--range",
     "bounds",
-    callback=lambda ctx, option, value: None if value is None else read_bounds(ctx, option, value),
+    callback=read_bounds,
     metavar="LOW,HIGH",
     help="Where all bids must lie, if that is known: fits a beta prior too.",
 )

@@ -1,27 +1,31 @@
 """``hushbid plan``: what a campaign comes to that states what the buyer has, and how many people it takes."""
 
 import math
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from hushbid.cli.common import COUNT, Number, OneFile, Steps, Whole, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.new import draft_of, next_steps, refuse_output, write_draft
-from hushbid.cli.options import MarketOptions, market_options
+from hushbid.cli.new import next_steps, refuse_output, write_draft
+from hushbid.cli.options import MARKET, Options, campaign_options
 from hushbid.common.numbers import figure, people, typed
+from hushbid.errors import InputError
 
 if TYPE_CHECKING:
     from hushbid.allocation.goals import Goal
+    from hushbid.campaign.spending import Spending
+    from hushbid.campaign.terms import Campaign
     from hushbid.common.money import Currency
     from hushbid.mechanism import Plan
-    from hushbid.purchase.spending import Spending
 
 _POSITIVE = Number(min=0.0, min_open=True)
 
 
 @make_command("plan")
-@market_options()
+@click.argument("campaign", type=OneFile(), required=False)
+@campaign_options(*MARKET)
 @click.option("--people", type=COUNT, help="How many take part; without it, a target says how many are needed.")
 @click.option("--target-standard-error", type=_POSITIVE, help="With how many people is the error no larger than this?")
 @click.option("--target-payment", type=_POSITIVE, help="With how many people is no more than this paid on average?")
@@ -33,35 +37,47 @@ _POSITIVE = Number(min=0.0, min_open=True)
 @click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of the simulation.")
 @click.option("--write", type=OneFile(), metavar="FILE.toml", help="Write a campaign file that states this market.")
 @click.option("--force", is_flag=True, help="Replace the file if it exists.")
-def command(options: MarketOptions, as_json: bool, **given: Any) -> None:
+def command(campaign: Path | None, options: Options, as_json: bool, **given: Any) -> None:
     """Say what a campaign costs, and how accurate it is.
 
-    For what the buyer states: a budget, a standard error, a budget that is never exceeded, or what an error costs her;
-    with so many --people, or as many as it takes to meet a target for what she does not state. And what more protection
-    against a relation of prices and data, or more money, would do. All before anybody has bid, from simulated
-    campaigns. --write makes a campaign file of it, as "hushbid new" does: one that "hushbid run" takes once people have
-    bid in the file bids.csv beside it.
+    CAMPAIGN is a campaign file; options take the place of what it says. Without one, options state the market. It is
+    planned with so many --people, or as many as it takes to meet a target for what you do not state: a payment for a
+    standard error, a standard error for a budget. And what more protection against a relation of prices and data, or
+    more money, would do. All before anyone has bid, from simulated campaigns. --write makes a campaign file of it, as
+    "hushbid new" does: one that "hushbid run" takes once people have bid in the file bids.csv next to it.
     """
-    strata = options.one_estimate("plan strata")
-    if strata is not None:
-        if given["people"] is not None:
-            raise click.UsageError("--people must not be given beside --strata, which say how many people there are.")
-        given["people"] = strata.people
-    targets = [name for name in ("people", "target_standard_error", "target_payment") if given[name] is not None]
-    if len(targets) != 1:
-        raise click.UsageError("Give one of --people, --target-standard-error and --target-payment.")
+    from hushbid.campaign.terms import campaign_of, counts_of
+
     out = given["write"]
+    stated = options.stated(campaign)
+    wanted = campaign_of(stated, bids={}, planned=True)
+    refuse_each(wanted, "plan strata")
+    if wanted.strata is not None:
+        if given["people"] is not None:
+            raise click.UsageError("--people must not be given with strata, which say how many people there are.")
+        given["people"] = sum(counts_of(wanted.strata).values())
+    wanted_for = ("people", "target_standard_error", "target_payment")
+    if all(given[name] is None for name in wanted_for):
+        given["people"] = wanted.market["population"]
+    if sum(given[name] is not None for name in wanted_for) != 1:
+        raise click.UsageError("Give one of --people, --target-standard-error and --target-payment.")
     if out is not None:
-        refuse_output(out, options, option="--write", force=given["force"])
-    found = _plan(options, given)
-    currency = options.currency()
-    result, text = _plain(found, currency), _text(found, currency)
+        refuse_output(out, *wanted.inputs, *options.tables.values(), option="--write", force=given["force"])
+    found = _plan(wanted, given)
+    result, text = _plain(found, wanted.currency), _text(found, wanted.currency)
     if out is not None:
         bids = str(out.with_name("bids.csv"))
-        draft = draft_of(options, out, strata=strata, bids=bids, planned=_planned(found, currency))
-        write_draft(draft, out, force=given["force"])
+        values = {**stated.values, "bids": {"file": bids, **stated.values.get("bids", {})}}
+        write_draft(values, stated.home, out, force=given["force"], planned=_planned(found, wanted.currency))
         result, text = {**result, "file": str(out)}, f"{text}\n\n{next_steps(out, bids)}"
     tell(result, text, as_json=as_json)
+
+
+def refuse_each(campaign: "Campaign", what: str) -> None:
+    """Refuse a campaign that estimates each stratum, which is several."""
+    if campaign.each:
+        told = f"each = true makes every stratum a campaign of its own: {what} one by one, each without strata."
+        raise InputError(told, field="strata.each")
 
 
 def _planned(found: "Plan", currency: "Currency") -> str:
@@ -78,20 +94,17 @@ def _reserved(found: "Plan") -> "Goal":
 
 def _spending(found: "Plan") -> "Spending":
     """What such a campaign costs, what rounding adds to a budget included."""
-    from hushbid.purchase.spending import Spending
+    from hushbid.campaign.spending import Spending
 
     return Spending.of(found.simulation, _reserved(found))
 
 
-def _plan(options: MarketOptions, given: dict[str, Any]) -> "Plan":
+def _plan(campaign: "Campaign", given: dict[str, Any]) -> "Plan":
     import numpy as np
 
-    from hushbid.errors import InputError
-
-    source = options.prior_source()
-    if source.is_grouped:
+    if campaign.prior.is_grouped:
         raise InputError("A plan needs one prior: plan each group by itself.")
-    market = options.market_before(given["people"])
+    market = campaign.market_before(given["people"])
     with Steps(1) as step:
         step("simulating")
         return market.plan(

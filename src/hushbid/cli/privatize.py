@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from hushbid.cli.common import Number, OneFile
+from hushbid.cli.common import Number, OneFile, read_bounds
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import read_bounds
 from hushbid.common.numbers import as_seen, typed
 from hushbid.common.staging import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
@@ -22,10 +21,6 @@ if TYPE_CHECKING:
     from hushbid.questions import Question
 
 _LOSS = Number(min=0.0, min_open=True, finite=False)
-
-
-def _bounds(ctx: click.Context, option: click.Parameter, value: str | None) -> tuple[float, float] | None:
-    return None if value is None else read_bounds(ctx, option, value)
 
 
 @make_command("privatize")
@@ -44,7 +39,7 @@ def _bounds(ctx: click.Context, option: click.Parameter, value: str | None) -> t
     metavar="EPSILON",
     help="The largest privacy loss you agreed to when you named your price; a larger one is refused.",
 )
-@click.option("--bounds", callback=_bounds, metavar="LOW,HIGH", help="The campaign's public range, for one value.")
+@click.option("--bounds", callback=read_bounds, metavar="LOW,HIGH", help="The campaign's public range, for one value.")
 @click.option(
     "--questions",
     type=OneFile(),
@@ -114,17 +109,16 @@ def _message_of_value(given: dict[str, Any], store: Path, again: bool) -> "Priva
 
 def _message_of_answers(given: dict[str, Any], store: Path, again: bool) -> "PrivatizedAnswers | RandomisedResponse":
     """The layout is the market's: the best for the standard errors that the questions state, or for importance."""
+    from hushbid.campaign.terms import survey_in
     from hushbid.disclosure import privatize_answers
-    from hushbid.purchase.questions_section import survey_in
     from hushbid.questions import layout_of
 
-    survey = survey_in(given["questions"])
-    questions = survey.questions
+    questions, targets = survey_in(given["questions"])
     return privatize_answers(
         [] if again else _answers(given["value_file"], questions),
         given["privacy_loss"],
         questions,
-        layout=layout_of(questions, None if survey.goal is None else survey.goal.targets),
+        layout=layout_of(questions, targets or None),
         store=store,
         accept_infinite_loss=given["accept_infinite_loss"],
     )
@@ -146,7 +140,7 @@ def _read(file: str, prompts: Sequence[str], allowed: str) -> list[str]:
 
 def _answers(file: str, questions: Sequence["Question"]) -> list[float]:
     """The answers in the order of the questions; what they are never appears in a message."""
-    from hushbid.purchase.people import answer_of
+    from hushbid.campaign.people import answer_of
     from hushbid.questions import Choice, Number
 
     lines = _read(file, [f"Your answer to {one.name}" for one in questions], "one answer on each line")

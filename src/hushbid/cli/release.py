@@ -49,7 +49,7 @@ def command(record: Path, data: str, as_json: bool, **given: Any) -> None:
     standard input. The estimate is kept in the release ledger, under what is asked of whom, and asking again gives the
     same one. A record that holds it is written to RECORD's name with .released.json at its end.
     """
-    from hushbid.purchase.releasing import release_recorded
+    from hushbid.campaign.releasing import release_recorded
 
     out = given.pop("out") or record.with_name(f"{record.name.removesuffix('.json')}.released.json")
     refuse_clashes([out], [record, data])

@@ -45,8 +45,8 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
     --language de writes it in German; names and notices of the campaign's own stay as they are.
     """
     from hushbid.audit.suite import audits_of
+    from hushbid.campaign.reporting import Unrecorded, question_of, recorded_page
     from hushbid.common.staging import refuse_clashes, refuse_existing, write_file
-    from hushbid.purchase.reporting import Unrecorded, question_of, recorded_page
     from hushbid.report.language import speaking
     from hushbid.report.sections.audits import lines_of
 

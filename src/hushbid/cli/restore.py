@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.common import OneFile, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import installation
+from hushbid.cli.installation import installation
 
 
 @make_command("restore")

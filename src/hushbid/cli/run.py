@@ -11,7 +11,7 @@ from hushbid.cli.common import command as make_command
 from hushbid.cli.engine_options import EngineOptions, engine_options
 
 if TYPE_CHECKING:
-    from hushbid.purchase.results import Purchase, PurchaseByStratum
+    from hushbid.campaign.results import Purchase, PurchaseByStratum
 
 
 @make_command("run")
@@ -29,14 +29,14 @@ def command(campaign: Path, how: EngineOptions, audit: bool, ledger: Path | None
     Large Parquet files are priced in batches; above a million people there is then a summary and no report. Above
     100,000 people the record is a folder.
     """
-    from hushbid.purchase.buying import run_campaign, steps_of
-    from hushbid.purchase.campaign_file import read_campaign
+    from hushbid.campaign.buying import run_campaign, steps_of
+    from hushbid.campaign.terms import read_campaign
 
     wanted = read_campaign(campaign)
-    reading = how.chosen(wanted.bids.file)
+    reading = how.chosen(str(wanted.bids.file))
     run: Callable[..., Purchase | PurchaseByStratum] = run_campaign
     if wanted.each:
-        from hushbid.purchase.by_stratum import run_by_stratum as run
+        from hushbid.campaign.by_stratum import run_by_stratum as run
     with announced_ledger(ledger), Steps(steps_of(reading)) as step:
         purchase = run(wanted, reading=reading, audit=audit, ledger=ledger, force=force, step=step)
     tell(purchase.facts(), purchase.text(), as_json=as_json)

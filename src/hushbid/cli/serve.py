@@ -11,7 +11,7 @@ import click
 
 from hushbid.cli.common import Whole
 from hushbid.cli.common import command as make_command
-from hushbid.cli.options import installation, new_password
+from hushbid.cli.installation import installation, new_password
 from hushbid.cli.serve_demo import log_to_stderr, refuse_with_demo, serve_demo
 from hushbid.errors import InputError, MissingExtra
 

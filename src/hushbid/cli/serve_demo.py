@@ -7,7 +7,7 @@ from tempfile import TemporaryDirectory
 
 import click
 
-from hushbid.cli.options import HOME
+from hushbid.cli.installation import HOME
 from hushbid.errors import InputError, MissingExtra
 
 

@@ -7,7 +7,7 @@ import click
 
 from hushbid.cli.common import command as make_command
 from hushbid.cli.common import command_group, tell
-from hushbid.cli.options import asked_password, installation, new_password, refuse_nowhere
+from hushbid.cli.installation import asked_password, installation, new_password, refuse_nowhere
 
 if TYPE_CHECKING:
     from hushbid.server.admin import Administration

@@ -16,11 +16,11 @@ import pytest
 import xlsxwriter
 from click.testing import CliRunner
 
+from hushbid.campaign.people import read_people
 from hushbid.cli import main
 from hushbid.common.staging import write_file
 from hushbid.common.tables import Table, arrow_texts, columns_of, csv_files, read_table, table_writer
 from hushbid.errors import InputError, MissingExtra
-from hushbid.purchase.people import read_people
 
 IDS = ["ann", "=1+1", "+49 30 12", "-x", "@home", "'=quoted", "'", "007", "Zoë", "a\nb", 'c"d', "-5", "\tz"]
 

@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from hushbid.campaign.people import read_data, read_people
 from hushbid.common.staging import write_file
 from hushbid.common.tables import Table, columns_of, read_table, table_writer
 from hushbid.engine.people import floats_of
 from hushbid.errors import BidError, DataError, InputError, MissingExtra
-from hushbid.purchase.people import read_data, read_people
 
 
 def saved(path: Path, content: str | bytes) -> Path:

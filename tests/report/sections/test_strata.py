@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from hushbid import Accuracy, Market, Outcome, Price, Uniform
+from hushbid.campaign.telling import estimate_text
 from hushbid.disclosure import release_synthetic
 from hushbid.mechanism.releasing import plan_of
-from hushbid.purchase.telling import estimate_text
 from hushbid.report import Report, build_report, render_report
 
 LABELS = np.array(["young"] * 90 + ["old"] * 30)

@@ -158,20 +158,24 @@ def _participants(
                 yield from _each(visitor, f"/p{path}", f"{before} /p{path}", languages)
             for language in languages if row < rows_that_type else ():
                 visitor.get(f"/p?lang={language}")
-                for path, page, fields in _sent(name):
+                for path, page, fields in _sent(play.view.state.value):
                     answer = visitor.send(path, page, **fields)
                     yield f"{before} {path} {sorted(fields.values())}/{language}", f"{answer.status_code}{answer.text}"
 
 
-def _sent(name: str) -> list[tuple[str, str, dict[str, str]]]:
-    """What is typed into participants' forms, and refused or asked about again."""
+def _sent(state: str) -> list[tuple[str, str, dict[str, str]]]:
+    """What is typed into participants' forms, and refused or asked about again; one of a kind where it is too late."""
     prices = [
         ("/p/choice", "/p/choice", {"price": price}) for price in ("", "abc", "1.000", "-1", "1.23456", "1.5", "9")
     ]
-    limits = [("/p/choice", "/p/choice", {"price": "1.5", "limit": limit}) for limit in ("49", "x", "70")]
+    prices += [("/p/choice", "/p/choice", {"price": "1.5", "limit": limit}) for limit in ("49", "x", "70")]
     values = [("/p/deliver", "/p", {"value": value}) for value in ("", "abc", "77", "7.5")]
     answers = [("/p/deliver", "/p", {"answer-0": value, "answer-1": "yes"}) for value in ("", "x", "99", "5")]
-    return [*prices, *limits, *values, *answers, ("/p/agree", "/p", {}), ("/p/payout", "/p/payout", {"handle": "none"})]
+    if state != "bidding":
+        prices = prices[-1:]
+    if state != "delivering":
+        values, answers = values[-1:], answers[-1:]
+    return [*prices, *values, *answers, ("/p/agree", "/p", {}), ("/p/payout", "/p/payout", {"handle": "none"})]
 
 
 def _forms(site: Live, plays: dict[str, Play], languages: Sequence[str]) -> Iterator[tuple[str, str]]:

@@ -1,0 +1,266 @@
+"""Two campaigns side by side: what each costs, how accurate and how private it is, and from whom it buys.
+
+No estimate is drawn and nothing is written (see `hushbid.campaign.sides`), so looking at two ways to buy does not use
+up the one estimate.
+
+Figures are compared only where they are of one kind: payments in one currency, errors of one question. Whether the
+people are the same is found out by their ids; if they are not, what differs may be due to them, and that is said.
+"""
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hushbid.campaign.drafting import toml_value
+from hushbid.campaign.sides import Side, side_of
+from hushbid.common import numbers
+from hushbid.common.numbers import at_most, count, figure, number
+from hushbid.errors import InputError
+from hushbid.priors import Prior
+
+_ESTIMATED = re.compile(
+    r"question|unit|market\.bounds|strata\.(shares|contrast)|questions\.\d+(\.(kind|name|bounds|answers|unit))?"
+)
+"""Settings that say what is estimated, and in which unit."""
+
+_QUESTION = re.compile(r"(questions\.\d+)\.")
+
+_MOST_NUMBERS = 8
+"""A longer list is not shown."""
+
+Step = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class SideBySide:
+    """Two campaigns, and what they have in common."""
+
+    a: Side
+    b: Side
+
+    @property
+    def sides(self) -> tuple[Side, Side]:
+        """Both, in the order in which they were named."""
+        return self.a, self.b
+
+    @property
+    def in_both(self) -> int | None:
+        """How many people are in both; None if that cannot be told."""
+        ids = [side.everybody.people.ids for side in self.sides]
+        if ids[0] is None or ids[1] is None:
+            return len(self.a.everybody.people) if self._same_rows else None
+        return len(set(ids[0]) & set(ids[1]))
+
+    @property
+    def other_bids(self) -> int | None:
+        """How many people who are in both bid something else in each; None if that cannot be told."""
+        if self.in_both is None:
+            return None
+        one, other = self._by_person(lambda side: side.everybody.people.bids)
+        return sum(bool(one[key] != other[key]) for key in one.keys() & other.keys())
+
+    @property
+    def same_people(self) -> bool:
+        """Whether everybody is in both, with the same bid."""
+        sizes = {len(side.everybody.people) for side in self.sides}
+        return sizes == {self.in_both} and self.other_bids == 0
+
+    @property
+    def bought(self) -> Mapping[str, int] | None:
+        """From how many of those in both each buys, and from how many both do; None if that cannot be told."""
+        if self.in_both is None:
+            return None
+        one, other = self._by_person(lambda side: side.losses > 0.0)
+        pairs = Counter((bool(one[key]), bool(other[key])) for key in one.keys() & other.keys())
+        names = {"both": (True, True), "only_a": (True, False), "only_b": (False, True), "neither": (False, False)}
+        return {name: pairs[pair] for name, pair in names.items()}
+
+    @property
+    def differences(self) -> dict[str, tuple[Any, Any]]:
+        """What is not stated alike; of two records, or a record and a file, only what both can say."""
+        one, other = dict(self.a.settings), dict(self.b.settings)
+        if self.a.beside is not None and self.b.beside is not None:
+            one, other = {**self.a.beside, **one}, {**self.b.beside, **other}
+        one, other = _whole_questions(one, other), _whole_questions(other, one)
+        names = dict.fromkeys([*one, *other])
+        return {name: (one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)}
+
+    @property
+    def one_question(self) -> bool:
+        """Whether both estimate the same, so that errors can be compared."""
+        return not any(map(_ESTIMATED.fullmatch, self.differences))
+
+    @property
+    def one_currency(self) -> bool:
+        """Whether payments can be compared."""
+        return self.a.currency == self.b.currency
+
+    def _by_person(self, column: Callable[[Side], Any]) -> Iterator[dict[str, Any]]:
+        """A column of each by people's ids, or by their rows where one of them has no ids."""
+        named = all(side.everybody.people.ids is not None for side in self.sides)
+        for side in self.sides:
+            keys = side.everybody.people.ids if named else None
+            values = column(side).tolist()
+            yield dict(zip(map(str, range(len(values))) if keys is None else keys, values, strict=True))
+
+    @property
+    def _same_rows(self) -> bool:
+        return np.array_equal(self.a.everybody.people.bids, self.b.everybody.people.bids)
+
+    def to_dict(self) -> dict[str, Any]:
+        """For programs; nothing in it belongs to one person."""
+        shown = {name: [_plain(one) for one in pair] for name, pair in self.differences.items()}
+        return {
+            **{
+                name: {"called": side.called, **side.facts, "above_spending_limit": side.above_spending_limit}
+                for name, side in zip("ab", self.sides, strict=True)
+            },
+            "same_people": self.same_people,
+            "people_in_both": self.in_both,
+            "people_with_other_bids": self.other_bids,
+            "bought_from_in_both": self.bought,
+            "one_currency": self.one_currency,
+            "one_question": self.one_question,
+            "differences": shown,
+        }
+
+    def text(self) -> str:
+        """For people."""
+        notes = [
+            *([] if self.one_currency else ["Their currencies differ, so payments are not compared."]),
+            *([] if self.one_question else ["They do not estimate the same, so errors are not compared."]),
+            *(
+                f"{name} pays more than its spending limit of {side.currency.text_of(side.above_spending_limit)}:"
+                " hushbid run refuses it."
+                for name, side in zip("AB", self.sides, strict=True)
+                if side.above_spending_limit is not None
+            ),
+        ]
+        named = [f"{name}  {side.called}" for name, side in zip("AB", self.sides, strict=True)]
+        figures = numbers.table(list(self._rows()))
+        return "\n".join([*named, self._people_text(), "", figures, "", *notes, *self._different()])
+
+    def _people_text(self) -> str:
+        sizes = [len(side.everybody.people) for side in self.sides]
+        if self.same_people:
+            return f"On the same {numbers.people(sizes[0])}."
+        told = f"A has {numbers.people(sizes[0])}, B {count(sizes[1])}; "
+        if self.in_both is None:
+            return f"{told}whether they are the same cannot be told, as one of them has no ids."
+        told += f"{count(self.in_both) if self.in_both else 'none'} are in both"
+        if self.other_bids:
+            told += f", of whom {count(self.other_bids)} bid something else in each"
+        return f"{told}. What differs may be due to that."
+
+    def _rows(self) -> Iterator[tuple[str, ...]]:
+        a, b = self.sides
+        yield "", "A", "B", "B / A"
+        minor = [side.facts["total_payment_minor"] for side in self.sides]
+        paid = [side.currency.text(total) for side, total in zip(self.sides, minor, strict=True)]
+        yield "payments", *paid, _ratio(*minor) if self.one_currency else ""
+        for label in dict.fromkeys([*a.errors, *b.errors]):
+            pair = [side.errors.get(label) for side in self.sides]
+            for place, name in enumerate((f"standard error{label}", "  at worst, under the relation")):
+                if place and all(one is None or one[0] == one[1] for one in pair):
+                    continue
+                values = [math.nan if one is None else one[place] for one in pair]
+                yield name, *map(_figure, values), _ratio(*values) if self.one_question else ""
+        largest = [side.facts["largest_privacy_loss"] for side in self.sides]
+        yield "largest privacy loss", *map(_figure, largest), _ratio(*largest)
+        mean = [at_most(float(np.mean(side.losses))) for side in self.sides]
+        yield "mean privacy loss", *map(_figure, mean), _ratio(*mean)
+        bought = [side.facts["bought_from"] for side in self.sides]
+        yield "bought from", *map(count, bought), _ratio(*bought)
+        if self.bought is not None:
+            yield "  in both campaigns", *[count(self.bought["both"])] * 2, ""
+            yield "  in this one only", count(self.bought["only_a"]), count(self.bought["only_b"]), ""
+        for label in sorted({label for side in self.sides for label in side.labels or ()}):
+            yield f"  {label}", *(_of_label(side, label) for side in self.sides), ""
+
+    def _different(self) -> list[str]:
+        if not self.differences:
+            return ["They state the same."]
+        rows: list[tuple[str, ...]] = [("what differs", "A", "B")]
+        for name, pair in self.differences.items():
+            shown = [_shown(one) for one in pair]
+            rows.append((name, shown[0], shown[1] if shown[0] != shown[1] else f"{shown[1]}, of other values"))
+        return [numbers.table(rows)]
+
+
+def side_by_side(a: Path, b: Path, *, step: Step = lambda told: None) -> SideBySide:
+    """Read two campaigns, and decide about those that are files; nothing is drawn or written."""
+    if a.exists() and b.exists() and a.samefile(b):
+        raise InputError(f"A and B must be two campaigns, but {a} and {b} are one.", field="files")
+    sides = []
+    for path in (a, b):
+        step(f"reading {path.name}")
+        sides.append(side_of(path))
+    return SideBySide(a=sides[0], b=sides[1])
+
+
+# -- figures -----------------------------------------------------------------------------------------------------------
+
+
+def _whole_questions(one: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings in which a question that the other campaign does not ask is there by its name alone."""
+    asked = {match[1] for match in map(_QUESTION.match, other) if match}
+    found: dict[str, Any] = {}
+    for name, value in one.items():
+        match = _QUESTION.match(name)
+        if match is None or match[1] in asked:
+            found[name] = value
+        elif name.endswith(".name"):
+            found[match[1]] = value
+    return found
+
+
+def _of_label(side: Side, label: str) -> str:
+    """From how many of a stratum or a group is bought."""
+    rows = np.array([one == label for one in side.labels or ()], dtype=bool)
+    if not rows.any():
+        return ""
+    return f"{count(int((side.losses[rows] > 0.0).sum()))} of {count(int(rows.sum()))}"
+
+
+def _figure(value: float) -> str:
+    return "" if math.isnan(value) else figure(value)
+
+
+def _ratio(a: float, b: float) -> str:
+    """How many times A is B; nothing where that says nothing."""
+    return number(b / a) if 0.0 < a < math.inf and 0.0 <= b < math.inf else ""
+
+
+def _plain(value: Any) -> Any:
+    """A setting for programs; the values of a pilot are nobody's business."""
+    return value if not isinstance(value, Prior) else _prior_text(value)
+
+
+def _shown(value: Any) -> str:
+    """A setting for people, as a campaign file states it."""
+    if value is None:
+        return "not stated"
+    if isinstance(value, Prior):
+        return numbers.four_digits(_prior_text(value))
+    if isinstance(value, list) and len(value) > _MOST_NUMBERS:
+        return f"{count(len(value))} values"
+    return toml_value(value)
+
+
+def _prior_text(prior: Prior) -> str:
+    """A prior as one states it; of one that holds values from a pilot only its family."""
+    form = prior.to_dict()
+    return str(form["family"]) if _holds_values(form) else prior.to_text()
+
+
+def _holds_values(form: Any) -> bool:
+    """Whether a prior's form holds values that were observed, or a long list of anything."""
+    if isinstance(form, Mapping):
+        return "values" in form or any(map(_holds_values, form.values()))
+    return isinstance(form, list) and (len(form) > _MOST_NUMBERS or any(map(_holds_values, form)))

@@ -1,0 +1,341 @@
+"""What a purchase came to: for programs, for people, and as a summary in a file."""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from hushbid.campaign.deciding import LARGEST_HERE, Decided, Everybody
+from hushbid.campaign.notices import stratum_notice
+from hushbid.campaign.strata_together import DecidedByStratum
+from hushbid.campaign.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
+from hushbid.campaign.terms import Campaign
+from hushbid.common import numbers
+from hushbid.common.money import amounts_due, in_units
+from hushbid.common.tables import Library, Raw, frame_of
+from hushbid.disclosure import Answer, Release
+from hushbid.disclosure.cards import estimates_table
+from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
+from hushbid.display import WITHHELD, Table, card, pretty
+from hushbid.errors import InputError
+from hushbid.mechanism import Market
+from hushbid.mechanism.cards import fewest_bought_from
+from hushbid.record import Record
+from hushbid.report import AuditLine
+from hushbid.report.suppression import too_few
+
+_DELIVERED = ("not asked", "yes", "no", "late")
+_NOT_ASKED, _YES, _NO, _LATE = range(len(_DELIVERED))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Purchase:
+    """What a campaign came to."""
+
+    campaign: Campaign
+    """What was wanted."""
+
+    decided: Decided
+    """What was decided, and the money it comes to."""
+
+    answer: Answer | None
+    """The estimate and how it came about; None if there is none."""
+
+    record: Record | None
+    """None if an engine kept so many people's figures to itself: it is in the folder only."""
+
+    record_hash: str | None
+    """The hash of the record; None if there is none."""
+
+    unrecorded: str
+    """Why there is no record, in a sentence; empty if there is one."""
+
+    stamps: tuple[str, ...]
+    """What record and summary say of safeguards that were overridden."""
+
+    strangers: int
+    """People in the data who did not bid."""
+
+    missing: str
+    """Why there is no estimate although there are data; empty if there is one."""
+
+    audits: tuple[AuditLine, ...]
+    files: tuple[Path, ...]
+
+    data_notes: tuple[str, ...] = ()
+    """Sentences about how the data were read, where that was a choice: their encoding, decimal commas."""
+
+    def __repr__(self) -> str:
+        figures, released = self.decided.figures, self.answer is not None
+        return (
+            f"Purchase(title={self.campaign.title!r}, people={figures.people}, active={figures.active},"
+            f" released={released}, files={len(self.files)})"
+        )
+
+    @property
+    def release(self) -> Release | None:
+        """The one estimate."""
+        return None if self.answer is None else self.answer.release
+
+    @property
+    def failed(self) -> int:
+        """How many audits found a fault."""
+        return sum(audit.verdict == "failed" for audit in self.audits)
+
+    @property
+    def on_engine(self) -> bool:
+        """Whether an engine decided."""
+        return self.decided.passes is not None
+
+    @property
+    def late(self) -> int:
+        """How many people delivered after the estimate was drawn."""
+        return 0 if self.answer is None else len(self.answer.late)
+
+    def to_frame(self, library: Library | None = None) -> Any:
+        """What was decided about everybody, one row per person in the order of the bids, with her id. Confidential.
+
+        Of ``library``; unless one is named, of the library that people came in, else of the first that is installed:
+        pandas, Polars, pyarrow.
+        """
+        everybody = self.decided.everybody
+        if everybody is None:
+            raise InputError("Everybody's figures stayed with the engine: they are in the tables that it wrote.")
+        columns = everybody.columns()
+        if self.answer is not None:
+            columns |= payment_columns(everybody, self.answer, late_is_paid=self.campaign.late == "paid")
+        return frame_of(columns, library or self.campaign.library)
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; nothing in it belongs to one person."""
+        facts: dict[str, Any] = {"campaign": self.campaign.title, **self.decided.facts()}
+        if self.answer is not None:
+            facts["estimate"] = campaign_estimate(self.campaign, self.answer)
+            facts["drawn_before"] = self.answer.before
+            facts["late"] = self.late
+        facts["synthetic"] = self.campaign.synthetic
+        facts["stamps"] = list(self.stamps)
+        if self.record is not None:
+            facts["audits_failed"] = self.failed
+        if self.record_hash is not None:
+            facts["record_hash"] = self.record_hash
+        facts["reading_notes"] = list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes]))
+        facts["files"] = [str(path) for path in self.files]
+        return facts
+
+    def text(self) -> str:
+        """For people."""
+        campaign = self.campaign
+        lines = [*(note for note in self.data_notes if note not in self.decided.reading_notes), self.decided.text()]
+        lines += self.told()
+        if campaign.folder is not None:
+            names = ", ".join(path.name for path in self.files)
+            lines.append(f"Written to {campaign.folder}: {names}.")
+        if campaign.data is None and campaign.path is not None:
+            lines.append(_next_step(campaign.path, campaign.title, self.decided.market, self.on_engine))
+        return "\n".join(lines)
+
+    def told(self) -> list[str]:
+        """What is said of the estimate, and of what should not be overlooked, a line each."""
+        campaign, answer, lines = self.campaign, self.answer, list[str]()
+        if answer is not None:
+            lines.append(estimate_text(answer.release, campaign.level, campaign.question, campaign.unit))
+            lines += moved_text(answer.release)
+            if answer.before:
+                lines.append(BEFORE)
+            if self.late and campaign.data is not None:
+                lines.append(
+                    f"{late_text(answer)}, they are {campaign.data.late}, and the table of payments names them."
+                )
+        if self.missing:
+            lines.append(f"No estimate: {self.missing}")
+        if self.strangers:
+            lines.append(strangers_text(self.strangers))
+        if self.failed:
+            lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
+        where = "summary" if self.on_engine else "record"
+        lines += [f"STAMPED in the {where}: {stamp}." for stamp in self.stamps]
+        if self.unrecorded:
+            lines.append(self.unrecorded)
+        if self.record is None and self.decided.everybody is None:
+            lines.append(f"No report and no audits: an engine has them for at most {LARGEST_HERE:,} people.")
+        return [one for told in lines for one in told.splitlines()]
+
+    def _repr_html_(self) -> str:
+        campaign, decided, figures = self.campaign, self.decided, self.decided.figures
+        few, few_in_stratum = too_few(figures.active), too_few(self._fewest())
+
+        def bound(value: float, hidden: bool) -> str:
+            return WITHHELD if hidden else f"at most {numbers.number(numbers.at_most(value))}"
+
+        facts = [
+            ("Setting", figures.setting),
+            ("Bought from", f"{numbers.count(figures.active)} of {numbers.people(figures.people)}"),
+            ("Privacy loss of each", bound(figures.largest_privacy_loss, few_in_stratum)),
+            ("Total payment", WITHHELD if few else decided.currency.text(decided.total_minor)),
+            ("A misreport gains", bound(decided.incentive_error, few)),
+        ]
+        if self.files:
+            facts.append(("Written", ", ".join(path.name for path in self.files)))
+        tables: list[Table] = []
+        if self.release is not None:
+            tables.append(estimates_table(self.release.public(), campaign.question, campaign.unit))
+        notes = [FEW] if few else [FEW_IN_STRATUM] if few_in_stratum else []
+        notes += [f"No estimate: {self.missing}"] if self.missing else []
+        notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
+        notes += [f"Stamped: {stamp}." for stamp in self.stamps]
+        return card(f"Purchase: {campaign.title}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
+
+    _repr_pretty_ = pretty
+
+    def _fewest(self) -> int:
+        """From how many people is bought, in the stratum with the fewest if that is known."""
+        if self.decided.everybody is not None:
+            return fewest_bought_from(self.decided.everybody.outcome, self.decided.market)
+        return self.decided.figures.active if self.release is None else self.release.fewest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class PurchaseByStratum:
+    """What a campaign with an estimate for each stratum came to."""
+
+    campaign: Campaign
+    """What was wanted."""
+
+    decided: DecidedByStratum
+    """What was decided in all strata together."""
+
+    parts: Mapping[str, Purchase]
+    """The purchase of each stratum, by its name."""
+
+    strangers: int
+    """People in the data who did not bid."""
+
+    data_notes: tuple[str, ...]
+    """Sentences about how the data were read, where that was a choice."""
+
+    table: Path
+    """Where the strata stand side by side."""
+
+    def __repr__(self) -> str:
+        return f"PurchaseByStratum(title={self.campaign.title!r}, parts={self.parts!r})"
+
+    @property
+    def failed(self) -> int:
+        """How many audits found a fault."""
+        return sum(part.failed for part in self.parts.values())
+
+    @property
+    def files(self) -> tuple[Path, ...]:
+        """Everything that was written."""
+        return (*(path for part in self.parts.values() for path in part.files), self.table)
+
+    def facts(self) -> dict[str, Any]:
+        """For programs: of everybody, and of each stratum what a purchase says of itself."""
+        return {
+            "campaign": self.campaign.title,
+            **self.decided.facts(),
+            "strata": [{"stratum": name, **part.facts()} for name, part in self.parts.items()],
+            "synthetic": self.campaign.synthetic,
+            "audits_failed": self.failed,
+            "reading_notes": list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes])),
+            "files": [str(path) for path in self.files],
+        }
+
+    def text(self) -> str:
+        """For people."""
+        campaign = self.campaign
+        lines = [*(note for note in self.data_notes if note not in self.decided.reading_notes), self.decided.text()]
+        for name, part in self.parts.items():
+            if told := part.told():
+                lines += [f"{name}:", *(f"  {line}" for line in told)]
+        if self.strangers:
+            lines.append(strangers_text(self.strangers))
+        lines.append(f"Written to {campaign.folder}: {self.table.name}, and a folder for each stratum.")
+        if campaign.data is None and campaign.path is not None:
+            lines.append(_next_step(campaign.path, campaign.title, self.decided.some_part.market, on_engine=False))
+        return "\n".join(lines)
+
+
+def strangers_text(count: int) -> str:
+    """How many people in the data did not bid, in a sentence."""
+    return f"{numbers.people(count)} in the data did not bid; their data were not used."
+
+
+def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:
+    """The figures that are not about one person, in a file."""
+    return {
+        "format": "hushbid summary",
+        "version": 2,
+        "campaign": campaign.title,
+        "market": decided.market.to_dict(),
+        "prior": dict(decided.origin),
+        "decided": decided.facts(),
+        "release": None if answer is None else campaign_estimate(campaign, answer),
+        "question": campaign.question,
+        "stamps": list(stamps),
+        "notices": [*_part_of(campaign), *campaign.notices],
+        "report": {"written": decided.everybody is not None, "most_people": LARGEST_HERE},
+        "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
+    }
+
+
+def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
+    """The estimate of a campaign: of which wave it is, and whether it is made up."""
+    facts = estimate_facts(answer.release, campaign.level)
+    origin = {"wave": campaign.wave, "waves_before": answer.waves_before, "synthetic": campaign.synthetic}
+    return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.synthetic}}
+
+
+def _next_step(path: Path, name: str, market: Market, on_engine: bool) -> str:
+    if on_engine:
+        columns = "a column" if market.survey is None else "a column for each question"
+        return (
+            f"Next: collect the data, put them into {columns} of the same table, add [data] with that file to the"
+            " campaign file and run it again."
+        )
+    if market.strategy.sends_messages:
+        asked = f"--questions {path.name}"
+        if market.survey is None:
+            low, high = market.bounds
+            asked = f"--bounds {numbers.typed(low)},{numbers.typed(high)}"
+        return (
+            "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
+            f" {json.dumps(name)} --privacy-loss HERS --at-most AGREED {asked}. Then add"
+            " [data] with their messages to the campaign file and run it again."
+        )
+    return "Next: collect the data, add [data] to the campaign file and run it again."
+
+
+def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool) -> dict[str, Raw]:
+    """What is to be paid, now that data were delivered or not: nothing to those who did not deliver.
+
+    If people value the estimate and some dropped out, its error has grown, and with it what they are owed. Whoever
+    delivered late is paid like the others, or like those who did not deliver.
+    """
+    outcome, money, release = everybody.outcome, everybody.money, answer.release
+    gone, late = (np.zeros(len(everybody.people), dtype=bool) for _ in range(2))
+    gone[list(release.dropped_out)] = True
+    late[list(answer.late)] = True
+    delivered = np.where(outcome.privacy_loss > 0.0, _YES, _NOT_ASKED)
+    delivered[gone], delivered[late] = _NO, _LATE
+    owed = money.payments
+    if gone.any():
+        worse = outcome.population.user_weights() * (release.error.mse - outcome.mse)
+        owed = amounts_due(outcome.payments, worse, gone & ~late if late_is_paid else gone, money.decimals)
+    return {
+        everybody.people.id_name: everybody.people.id_column,
+        "payment_minor": owed,
+        "payment": in_units(owed, money.decimals),
+        "currency": [money.currency] * len(everybody.people),
+        "delivered": np.array(_DELIVERED, dtype=object)[delivered].tolist(),
+    }
+
+
+def _part_of(campaign: Campaign) -> list[str]:
+    """That a campaign is one stratum of another, in words."""
+    return [] if campaign.part_of is None else [str(stratum_notice(*campaign.part_of))]
