@@ -32,7 +32,7 @@ MODULES = (
     "hushbid.baselines",
     "hushbid.engine",
     "hushbid.report",
-    "hushbid.report.plots",
+    "hushbid.report.charts",
     "hushbid.display",
     "hushbid.client",
     "hushbid.errors",

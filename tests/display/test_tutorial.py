@@ -18,7 +18,7 @@ DONE = "again = progress('all')\nagain(1, 2)\nagain(2, 2)"
 def cells(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, Any]]:
     """The cells with code of the tutorial, and two more with a bar, after all of it has run."""
     home = tmp_path_factory.mktemp("notebook")
-    ours = {"IPYTHONDIR": "ipython", "JUPYTER_RUNTIME_DIR": "runtime", "MPLCONFIGDIR": "mpl"}
+    ours = {"IPYTHONDIR": "ipython", "JUPYTER_RUNTIME_DIR": "runtime"}
     subprocess.run(
         [sys.executable, Path(__file__).parent / "play.py", NOTEBOOK, home / "played.ipynb", HALF, DONE],
         cwd=home,
@@ -47,9 +47,9 @@ def test_the_tutorial_runs_and_shows_a_card_or_a_picture_for_every_result(cells:
     assert len(cards) == len(titles)
     for title, card in zip(titles, cards, strict=True):
         assert f'<p class="title">{title}' in card
-    drawn = [cell for cell in cells if "".join(cell["source"]).startswith("plots.")]
+    drawn = [cell for cell in cells if "".join(cell["source"]).startswith("charts.")]
     assert len(drawn) == 5
-    assert all(shown(cell, "image/png") for cell in drawn)
+    assert all(shown(cell, "image/svg+xml") for cell in drawn)
     assert not [output for cell in cells for output in cell["outputs"] if output["output_type"] == "stream"]
 
 

@@ -56,7 +56,6 @@ OUTSIDE = {
     "httpx": {"server", "client"},
     "jinja2": {"report"},
     "markupsafe": {"report", "server"},
-    "matplotlib": {"report"},
     "opendp": {"disclosure"},
     "openpyxl": {"common"},
     "orjson": {"common"},

@@ -154,6 +154,20 @@ def decimals_for(half_width: float) -> int:
     return max(0, min(12, 1 - math.floor(math.log10(half_width))))
 
 
+def adding_up(values: Sequence[float], decimals: int) -> list[float]:
+    """Round shares to so many decimals so that they still add up, by the largest remainders.
+
+    >>> adding_up([100 / 3] * 3, 0), adding_up([12.34, 87.66], 1)
+    ([34.0, 33.0, 33.0], [12.3, 87.7])
+    """
+    unit = 10.0**decimals
+    whole = [math.floor(value * unit + 1e-9) for value in values]
+    missing = round(math.fsum(values) * unit) - sum(whole)
+    for place in sorted(range(len(whole)), key=lambda place: whole[place] - values[place] * unit)[:missing]:
+        whole[place] += 1
+    return [one / unit for one in whole]
+
+
 Range = tuple[float, float]
 """Between which values something lies."""
 

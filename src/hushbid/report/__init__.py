@@ -32,17 +32,17 @@ In reading order:
 - `material`: what sections compute from.
 - `suppression`: what may be said about people without saying anything about a person; the only place that decides it.
 - `sections`: one file per section, with a template of the same name in ``templates``.
-- `page`: the page around them, its opening and its policy.
+- `page`: the page: its first part is the answer (`opening.html`), the sections are a folded appendix; its policy.
 - `conduct`: how a server's campaign was carried out; shown with who was bought from.
 - `rendering`: how templates are filled in; the server's pages use it too.
 - `language`: what a report says in the language of the page, and how it writes numbers.
 - `svg`: scales, axes and marks for all pictures.
 - `schedule_chart`: privacy loss and payment against what a person bids; the privacy section shows it.
-- `answers_chart`: what a survey found for each of its questions; the section of the estimate shows it.
+- `answers`: what was found for each question, as the first page shows it.
 - `strata_table`: what is estimated of strata, and why a panel's own mean would not do; it shows that too.
 - `protection_chart`: what protection against a relation costs and saves; the section on misleading prices shows it.
 - `prior_chart`: a sample of bids against fitted priors, with the ironed virtual costs, as an SVG document.
-- `plots`: some of these pictures, and those of plans and simulations, on Matplotlib axes for notebooks.
+- `charts`: some of these pictures, and those of plans and simulations, for notebooks.
 """
 
 from pathlib import Path

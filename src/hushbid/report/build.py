@@ -15,8 +15,9 @@ from hushbid.languages import ENGLISH, Sentence, noted
 from hushbid.mechanism import Menu, Outcome
 from hushbid.mechanism.decision import LESS_EXACT
 from hushbid.report import sections
+from hushbid.report.answers import question_of
 from hushbid.report.conduct import Conduct, ConductFacts, conduct_facts
-from hushbid.report.language import combination, say, say_sentence, speaking
+from hushbid.report.language import say, say_sentence, speaking
 from hushbid.report.material import Groups, Material, Settlement, planned_error
 from hushbid.report.rendering import plain
 from hushbid.report.suppression import GroupRow, few_words, too_few
@@ -197,6 +198,8 @@ def build_report(
         release=release,
         error=release.error if release is not None else planned_error(outcome),
         level=level,
+        question=plain(question),
+        unit=plain(unit),
         currency=named,
         money=money,
         groups=groups,
@@ -212,8 +215,8 @@ def build_report(
     with speaking(language):
         return Report(
             title=_named(plain(title)),
-            question=_question(plain(question), material),
-            unit=_unit(outcome) or plain(unit),
+            question=question_of(material),
+            unit=_unit(outcome) or material.unit,
             currency=material.currency,
             date=plain(date),
             notices=tuple(_notice(one) for one in [*notices, *map(_flag, outcome.flags)]),
@@ -240,16 +243,6 @@ def _flag(flag: str) -> Sentence:
 def _named(stated: str) -> str:
     """What the page is headed: as stated, or else that it is a campaign."""
     return say("A campaign") if stated in ("", "A campaign") else stated
-
-
-def _question(stated: str, material: Material) -> str:
-    """What was estimated: as stated, or else the mean, or the combination of means."""
-    if stated not in ("", "the mean"):
-        return stated
-    combined = material.combined
-    if combined is None or combined.are_shares:
-        return say("the mean")
-    return plain(combination(combined.names, combined.weights))
 
 
 def _unit(outcome: Outcome) -> str:

@@ -59,6 +59,12 @@ class Material:
     level: float
     """How sure the interval is to be."""
 
+    question: str
+    """What is estimated, as the caller words it; may be empty."""
+
+    unit: str
+    """Of the data; may be empty."""
+
     currency: Currency | None
     """Of all amounts."""
 
@@ -96,11 +102,6 @@ class Material:
     def half_width(self) -> float:
         """Half the interval at ``level``; infinite if nothing was bought."""
         return math.inf if self.error is None else coarse(self.error.half_width(self.level), self.fewest)
-
-    @property
-    def normal_half_width(self) -> float:
-        """The same by normal approximation."""
-        return math.inf if self.error is None else coarse(self.error.normal_half_width(self.level), self.fewest)
 
     @property
     def fewest(self) -> int:

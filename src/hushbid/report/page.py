@@ -10,13 +10,16 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from hushbid.common import numbers
-from hushbid.report import conduct, language
+from hushbid.report import answers, conduct, language
 from hushbid.report.build import SECTIONS, Report
 from hushbid.report.rendering import environment, stylesheet
 from hushbid.report.suppression import SMALLEST_CELL, SMALLEST_CHART
 
 if TYPE_CHECKING:
     from jinja2 import Template
+
+SHEETS = ("theme.css", "results.css", "page.css", "chart.css")
+"""The style sheets of a report, in their order."""
 
 _HASH = re.compile(r"[0-9a-f]{64}", flags=re.ASCII)
 _FOOTER = """
@@ -35,7 +38,7 @@ _FILTERS = (
 def render_report(report: Report) -> str:
     """The whole page as text."""
     with language.speaking(report.language):
-        style = stylesheet("theme.css", "page.css", "chart.css") + footer(report.verify.record_hash)
+        style = stylesheet(*SHEETS) + footer(report.verify.record_hash)
         return _page(report.language).render(report=report, style=style, policy=policy(style))
 
 
@@ -58,7 +61,7 @@ def _page(spoken: str) -> "Template":
     templates = environment("hushbid.report", spoken)
     templates.filters.update({write.__name__: write for write in _FILTERS})
     templates.tests["finite"] = math.isfinite
-    templates.globals.update(smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART, interval=language.interval)
-    templates.globals.update(conduct_table=conduct.table, say=language.say)
+    templates.globals.update(smallest_cell=SMALLEST_CELL, smallest_chart=SMALLEST_CHART)
+    templates.globals.update(conduct_table=conduct.table, say=language.say, result_rows=answers.result_rows)
     sections = [(name, section.__name__.rpartition(".")[2], section) for name, section in SECTIONS.items()]
     return templates.get_template("page.html", globals={"sections": sections})

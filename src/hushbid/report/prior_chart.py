@@ -15,10 +15,9 @@ from numpy.typing import ArrayLike
 
 from hushbid.common.arrays import FloatArray
 from hushbid.common.money import Currency, currency_words
-from hushbid.common.numbers import number
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, KernelDensity, Prior
-from hushbid.report.rendering import plain, stylesheet
+from hushbid.report.rendering import plain
 from hushbid.report.suppression import SMALLEST_CHART, Histogram, histogram
 from hushbid.report.svg import (
     WIDE,
@@ -28,10 +27,11 @@ from hushbid.report.svg import (
     axis_x,
     axis_y,
     box,
+    document,
     dot,
     label,
     line,
-    mark,
+    line_legend,
     rule,
     text_width,
 )
@@ -85,25 +85,10 @@ def prior_picture(
     drawing = Drawing(width=WIDE, height=panels[2].y.start + 52.0, marks=tuple(marks))
     names = ", ".join(plain(name) for name, _ in ordered)
     shown = f"A sample of {values.size} costs against these priors: {names}. Top: density; middle: share of"
-    return _document(drawing, f"{shown} people up to each cost; bottom: virtual cost after ironing.")
-
-
-def _document(drawing: Drawing, description: str) -> str:
-    width, height = number(drawing.width, 4).replace(",", ""), f"{drawing.height + 32:.0f}"
-    picture = mark(
-        "svg",
-        mark("title", "Pilot sample and fitted priors", id="title"),
-        mark("desc", description, id="desc"),
-        Markup("<style>{}</style>").format(stylesheet("theme.css", "chart.css")),
-        mark("rect", x="-16", y="-16", width=str(float(width) + 32), height=height, class_="paper"),
-        *drawing.marks,
-        xmlns="http://www.w3.org/2000/svg",
-        viewBox=f"-16 -16 {float(width) + 32:.0f} {height}",
-        width=f"{float(width) + 32:.0f}",
-        height=height,
-        class_="chart",
-        role="img",
-        aria_labelledby="title desc",
+    picture = document(
+        drawing,
+        title="Pilot sample and fitted priors",
+        description=f"{shown} people up to each cost; bottom: virtual cost after ironing.",
     )
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{picture}\n'
 
@@ -126,15 +111,12 @@ def _legend(ordered: Sequence[tuple[str, Prior]], chosen: str | None, people: in
     """Which line is which, in as many rows as needed; returns how far down they reach."""
     note = "" if people >= SMALLEST_CHART else f" (not shown: fewer than {SMALLEST_CHART} people)"
     sample = f"pilot sample, {people:,} people{note}"
-    marks: list[Markup] = [box(0, 4, 12, 12, "band2", radius=2), label(20, 15, sample)]
-    x, y = 44.0 + text_width(sample), 15.0
-    for place, (name, prior) in enumerate(ordered):
-        words = plain(name) + (", chosen" if name == chosen else "") + ("" if prior.is_regular else ", ironed")
-        if x + 40.0 + text_width(words) > WIDE:
-            x, y = 0.0, y + 22.0
-        marks += [line([(x, y - 4), (x + 30, y - 4)], f"l{place + 1}"), label(x + 38, y, words)]
-        x += 62.0 + text_width(words)
-    return marks, y + 24.0
+    named = [
+        plain(name) + (", chosen" if name == chosen else "") + ("" if prior.is_regular else ", ironed")
+        for name, prior in ordered
+    ]
+    lines = line_legend(named, start=44.0 + text_width(sample))
+    return [box(0, 4, 12, 12, "band2", radius=2), label(20, 15, sample), *lines.marks], lines.height
 
 
 def _points(prior: Prior, panel: _Panel, bars: Histogram | None) -> FloatArray:

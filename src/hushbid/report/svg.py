@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from markupsafe import Markup, escape
 
 from hushbid.report.language import number, percent, say
-from hushbid.report.rendering import shown
+from hushbid.report.rendering import shown, stylesheet
 from hushbid.report.suppression import round_step
 
 WIDE, NARROW = 704.0, 344.0
@@ -66,6 +66,10 @@ class Chart:
     def narrow(self) -> Markup:
         """For phones."""
         return self._picture(NARROW, "narrow")
+
+    def _repr_svg_(self) -> str:  # what a notebook shows
+        head = Drawing(width=WIDE, height=34.0, marks=(label(0, 14, self.title, "strong"),))
+        return document(below(head, self.draw(WIDE)), title=self.title, description=self.description)
 
     def _picture(self, width: float, kind: str) -> Markup:
         name = f"{self.name}-{kind}"
@@ -225,6 +229,43 @@ def picture(drawing: Drawing, *, name: str, title: str, description: str, class_
         role="img",
         aria_labelledby=f"{name}-title {name}-desc",
     )
+
+
+def document(drawing: Drawing, *, title: str, description: str) -> str:
+    """One SVG file with its style and a margin."""
+    width, height = _n(drawing.width + 32), _n(drawing.height + 32)
+    return mark(
+        "svg",
+        mark("title", title),
+        mark("desc", description),
+        Markup("<style>{}</style>").format(stylesheet("theme.css", "chart.css")),
+        mark("rect", x="-16", y="-16", width=width, height=height, class_="paper"),
+        *drawing.marks,
+        xmlns="http://www.w3.org/2000/svg",
+        viewBox=f"-16 -16 {width} {height}",
+        width=width,
+        height=height,
+        class_="chart",
+        role="img",
+    )
+
+
+def below(upper: Drawing, lower: Drawing) -> Drawing:
+    """One drawing under another."""
+    moved = mark("g", *lower.marks, transform=f"translate(0 {_n(upper.height)})")
+    return Drawing(width=upper.width, height=upper.height + lower.height, marks=(*upper.marks, moved))
+
+
+def line_legend(names: Sequence[str], *, start: float = 0.0) -> Drawing:
+    """Which line is which, in as many rows as needed; the first begins at ``start``."""
+    marks: list[Markup] = []
+    x, y = start, 15.0
+    for place, words in enumerate(names):
+        if x > 0.0 and x + 40.0 + text_width(words) > WIDE:
+            x, y = 0.0, y + 22.0
+        marks += [line([(x, y - 4), (x + 30, y - 4)], f"l{place + 1}"), label(x + 38, y, words)]
+        x += 62.0 + text_width(words)
+    return Drawing(width=WIDE, height=y + 24.0, marks=tuple(marks))
 
 
 def divided_bar(parts: Sequence[Part], width: float) -> Drawing:

@@ -58,7 +58,7 @@ def test_a_difference_is_called_by_its_strata_and_may_be_negative() -> None:
     release = release_synthetic(plan_of(outcome, key="difference"), np.where(LABELS == "old", 3.0, 7.0)).release
     report = build_report(outcome, release, comparison="omit")
     assert report.question == "old − young"
-    assert report.estimate.bounds == (-10.0, 10.0)
+    assert report.estimate.answers[0].bounds == (-10.0, 10.0)
     assert report.estimate.strata is not None
     assert report.estimate.strata.misses == ()
     assert "<b>old − young</b>" in render_report(report)

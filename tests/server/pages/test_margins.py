@@ -50,10 +50,11 @@ def test_a_result_whose_interval_covers_most_of_the_range_is_called_unusable_fir
     w = Writing(t)
     for estimate, half, usable in ((3.0, 11.0, False), (3.0, 2.0, True), (6.0, 3.5, False), (11.0, 3.5, True)):
         [shown] = shown_estimates(t, w, released(estimate, half), (0.0, 12.0), "hours")
-        assert (shown.value == t("No usable result")) != usable
-        assert shown.drawn in (shown.value if usable else shown.sentence)
+        assert (shown.rows[0].value == t("No usable result")) == shown.unusable != usable
+        assert shown.rows[0].drawn in (shown.rows[0].value if usable else shown.sentence)
     [bare] = shown_estimates(t, w, released(3.0, None), (0.0, 12.0), "hours")
-    assert bare.value == t("No usable result")
+    assert bare.rows[0].value == t("No usable result")
+    assert (bare.rows[0].low, bare.rows[0].high) == ("", "")
 
 
 def test_shares_are_possible_percentages_in_the_buyers_order() -> None:
@@ -67,10 +68,16 @@ def test_shares_are_possible_percentages_in_the_buyers_order() -> None:
         {"question": smoke, "estimate": -0.1, "projected": 0.0, "half_width": margin},
     ]
     shift, yes = shown_estimates(t, Writing(t), {"answers": answers}, None, "")
-    assert shift.value == "c 40 %; b 60 %; a 0 %"
-    assert "c 50 %; b 70 %; a \u221220 %" in shift.sentence
-    assert "± 20 percentage points" in shift.sentence
-    assert yes.value == "0 %"
+    shown = [(row.name, row.value, row.low, row.high) for row in shift.rows]
+    percent = "\u00a0%"
+    assert shown == [
+        ("c", f"40{percent}", "30", f"70{percent}"),
+        ("b", f"60{percent}", "50", f"90{percent}"),
+        ("a", f"0{percent}", "0", f"0{percent}"),
+    ]
+    assert f"c 50{percent}; b 70{percent}; a \u221220{percent}" in shift.sentence
+    assert "± 20\u00a0percentage points" in shift.sentence
+    assert yes.rows[0].value == f"0{percent}"
     assert not math.isnan(float(MARGIN.findall(yes.sentence)[0]))
 
 
@@ -82,8 +89,9 @@ def test_shares_without_a_usable_result_are_named_once_with_the_reason_first(lan
         drawn = dict(zip(choice["answers"], shares, strict=True))
         answer = {"question": choice, "shares": drawn, "half_width": {"level": 0.95, "value": half}}
         [shown] = shown_estimates(t, Writing(t), {"answers": [answer]}, None, "")
-        assert shown.value == t("No usable result")
-        number = t("The estimate is {value}: a hint at most.", value=shown.drawn)
+        assert {row.value for row in shown.rows} == {t("No usable result")}
+        drawn_words = "; ".join(f"{row.name} {row.drawn}" for row in shown.rows)
+        number = t("The estimate is {value}: a hint at most.", value=drawn_words)
         covers = "The interval covers more than half of the range from {low} to {high}."
         why = "" if half is None else f"{t(covers, low='0', high='100 %')} "
         assert shown.sentence.startswith(f"{why}{number} ")

@@ -83,7 +83,7 @@ def facts_of(material: Material) -> BaselinesFacts:
         return BaselinesFacts(
             rows=(), missing=say("Other ways to buy cannot be computed here: {problem}", problem=say(str(problem)))
         )
-    rows = tuple(_facts(row) for row in (found.ours, *found.baselines))
+    rows = tuple(baseline_facts(row) for row in (found.ours, *found.baselines))
     return BaselinesFacts(rows=rows, missing="", price_goal=isinstance(outcome.market.goal, Price))
 
 
@@ -107,7 +107,8 @@ def _missing(outcome: Outcome) -> str:
     return ""
 
 
-def _facts(row: ComparisonRow) -> BaselineFacts:
+def baseline_facts(row: ComparisonRow) -> BaselineFacts:
+    """One way to buy in the page's language."""
     return BaselineFacts(
         name=say(row.name),
         truthful=row.truthful,

@@ -8,7 +8,7 @@ from markupsafe import Markup
 from hushbid.common.numbers import NBSP, at_most
 from hushbid.disclosure import Release
 from hushbid.languages import noted
-from hushbid.mechanism import Outcome
+from hushbid.mechanism import Menu, Outcome
 from hushbid.report import schedule_chart
 from hushbid.report.language import count, factor_at_most, number, people, percent, say
 from hushbid.report.material import Material
@@ -41,6 +41,7 @@ from hushbid.report.svg import (
 )
 
 ANCHOR, TITLE = "privacy", noted("Who gave up how much privacy")
+_LARGEST_POWER = 700.0
 _LEVELS = (0.1, 0.25, 0.5, 0.75, 0.9)
 
 
@@ -78,13 +79,26 @@ class PrivacyFacts:
     None before a release, and where it would tell how many of few did not deliver.
     """
 
+    before: float = 0.1
+    """How likely something about a person seems before the release, for an example of the risk."""
+
+    @property
+    def after(self) -> float:
+        """How likely the release can make the same seem, at most: odds grow by a factor of exp(ε)."""
+        odds = math.exp(self.largest) * self.before / (1.0 - self.before) if self.largest < _LARGEST_POWER else math.inf
+        return at_most(1.0 - 1.0 / (1.0 + odds))
+
 
 def facts_of(material: Material) -> PrivacyFacts:
+    """What may be shown of a campaign's losses."""
+    return privacy_facts(material.outcome, material.menu, material.release)
+
+
+def privacy_facts(outcome: Outcome, menu: Menu | None = None, release: Release | None = None) -> PrivacyFacts:
     """The losses of those bought from, as far as enough people are behind them."""
-    outcome = material.outcome
     losses = outcome.privacy_loss[outcome.privacy_loss > 0.0]
     finite = losses[losses < math.inf]
-    few = too_few(material.fewest)
+    few = too_few(fewest(outcome))
     levels = () if few else quantiles(finite, _LEVELS)
     return PrivacyFacts(
         largest=_largest(outcome),
@@ -93,9 +107,9 @@ def facts_of(material: Material) -> PrivacyFacts:
         quantiles=levels,
         median=dict(levels).get(0.5),
         histogram=None if few else histogram(finite),
-        curves=schedule_chart.curves_of(outcome, material.menu),
+        curves=schedule_chart.curves_of(outcome, menu),
         withheld=_withheld(outcome, finite.size),
-        checked=_checked(material.release),
+        checked=_checked(release),
     )
 
 
@@ -161,14 +175,14 @@ def _histogram(bars: Histogram, median: float | None, cap: float | None, width: 
     for first, last, height in zip(bars.edges, bars.edges[1:], bars.heights, strict=False):
         marks.append(box(x(first), y(height), x(last) - x(first), y(0) - y(height), "s1 gap"))
     if median is not None:
-        marks += _flag(x(median), y, width, say("median {median}", median=number(median)), "mark", row=0)
+        marks += flag(x(median), y, width, say("median {median}", median=number(median)), "mark", row=0)
     if cap is not None and cap <= bars.edges[-1] * (1 + 1e-9):
-        marks += _flag(x(cap), y, width, say("cap {cap}", cap=number(cap)), "dash", row=1)
+        marks += flag(x(cap), y, width, say("cap {cap}", cap=number(cap)), "dash", row=1)
     marks += axis_x(x, 240, say("privacy loss ε of those bought from"), wanted=4 if width == NARROW else 8)
     return Drawing(width=width, height=286, marks=tuple(marks))
 
 
-def _flag(x: float, y: Scale, width: float, text: str, class_: str, *, row: int) -> list[Markup]:
+def flag(x: float, y: Scale, width: float, text: str, class_: str, *, row: int) -> list[Markup]:
     """A vertical line with words at its top, on whichever side there is room, in a row of their own."""
     fits = x + 6 + text_width(text) < width
     words = label(x + 6 if fits else x - 6, y.end + 2 + 17 * row, text, "halo", anchor="start" if fits else "end")

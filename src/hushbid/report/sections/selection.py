@@ -35,8 +35,9 @@ from hushbid.common.arrays import FloatArray
 from hushbid.common.numbers import with_unit
 from hushbid.estimation import Strata
 from hushbid.languages import noted
+from hushbid.questions import Number
 from hushbid.report import protection_chart
-from hushbid.report.answers_chart import answer_facts
+from hushbid.report.answers import answer_facts
 from hushbid.report.language import count, number, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import too_few
@@ -123,7 +124,8 @@ def _easiest(material: Material) -> tuple[float, float, str]:
     for row, (question, answer) in enumerate(zip(market.survey or (), answer_facts(material), strict=True)):
         unit = goal.targets[row] if isinstance(goal, Accuracy) else question.width
         spread = math.sqrt(question.largest_variance) * question.width
-        found.append((answer.half_width / spread, (spread / unit) ** 2, answer.half_width / unit, answer.name))
+        half = answer.half_width if isinstance(question, Number) else answer.half_width / 100.0  # of shares in percent
+        found.append((half / spread, (spread / unit) ** 2, half / unit, answer.name))
     _, variance, half, name = min(found)
     return variance, half, name
 

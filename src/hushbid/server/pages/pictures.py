@@ -188,53 +188,6 @@ def people_bar(people: dict[str, int]) -> Markup:
     return _bare(marks, height=20.0)
 
 
-def estimate_bar(
-    t: Texts,
-    w: Writing,
-    estimate: float,
-    half_width: float,
-    bounds: Sequence[float],
-    *,
-    value: str,
-    half: str | None,
-    place: int = 0,
-) -> Markup:
-    """The estimate with its interval, on the public range; ``value`` and ``half`` are the two in words.
-
-    Of several pictures on a page each has a ``place`` of its own.
-    """
-    drawn = [_estimate_drawing(w, estimate, half_width, bounds, width) for width in (704.0, 344.0)]
-    title = t("The average on the range of possible values")
-    words = {"estimate": value} if half is None else {"estimate": value, "half": half}
-    description = (
-        t("A dot at {estimate}.", **words)
-        if half is None
-        else t("A dot at {estimate}, with a band of {half} on either side.", **words)
-    )
-    return Markup("").join(
-        _shown(
-            drawing,
-            name=f"estimate-{kind}" + (f"-{place}" if place else ""),
-            title=title,
-            description=description,
-            class_=kind,
-        )
-        for kind, drawing in zip(("wide", "narrow"), drawn, strict=True)
-    )
-
-
-def _estimate_drawing(w: Writing, estimate: float, half_width: float, bounds: Sequence[float], width: float) -> Drawing:
-    low, high = bounds
-    scale = Scale(low, high, 16.0, width - 16.0)
-    at = scale(min(max(estimate, low), high))
-    marks: list[Markup] = [*axis_x(scale, 44.0, "", wanted=6, write=w.number)]
-    if math.isfinite(half_width):
-        start, end = (scale(min(max(estimate + sign * half_width, low), high)) for sign in (-1, 1))
-        marks.append(box(start, 18, end - start, 14, "band2", radius=7))
-    marks.append(dot(at, 25, 8, "point"))
-    return Drawing(width=width, height=66.0, marks=tuple(marks))
-
-
 def _bare(marks: Sequence[Markup], *, height: float) -> Markup:
     """A picture whose numbers stand beside it, so that a reader need not be told twice."""
     drawn = mark(

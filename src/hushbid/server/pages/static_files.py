@@ -15,6 +15,7 @@ from starlette.exceptions import HTTPException
 router = APIRouter(include_in_schema=False)
 _STYLES = (
     ("hushbid.report", "theme.css"),
+    ("hushbid.report", "results.css"),
     ("hushbid.report", "chart.css"),
     ("hushbid.server.pages.static", "pages.css"),
 )
