@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from hushbid.server.http.app import all_routes
-from hushbid.server.http.state import PREFIX
+from hushbid.server.http.auth import PREFIX
 from hushbid.server.service.registry import reached
 
 TABLE = Path(__file__).resolve().parents[1] / "src" / "hushbid" / "client" / "calls.py"

@@ -21,7 +21,7 @@ from hushbid.priors.forms import prior_words
 from hushbid.priors.own_prior import REGISTERED
 from hushbid.priors.pilot import prior_source
 from hushbid.record import Record
-from hushbid.server.model.belief import prior_of
+from hushbid.server.model.terms import prior_of
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from hushbid.errors import Throttled
-from hushbid.server.http.state import AppState
+from hushbid.server.http.auth import AppState
 from hushbid.server.model.views import Principal
 from hushbid.server.service import Service
 from tests.server.support import analyst, user

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from hushbid.server.pages.draft_form import EMPTY
 from hushbid.server.pages.request import LANGUAGE_COOKIE
-from hushbid.server.pages.settings_form import EMPTY
 from tests.extent import TIMES
 from tests.server.http.support import Live
 from tests.server.pages.support import Visitor

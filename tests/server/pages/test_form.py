@@ -14,13 +14,21 @@ from hushbid.priors.fitting import fit_priors
 from hushbid.questions import MOST_QUESTIONS, Choice, Number, YesNo
 from hushbid.server.model.consent import Consent
 from hushbid.server.model.settings import CampaignSettings
-from hushbid.server.pages import settings_form
+from hushbid.server.pages import draft_form
 from hushbid.server.pages.codes import CODES
-from hushbid.server.pages.form_goal import PRIVACY, RELATIONS
-from hushbid.server.pages.form_options import unavailable
+from hushbid.server.pages.draft_form import (
+    EMPTY,
+    PRIVACY,
+    RELATIONS,
+    Filled,
+    as_typed,
+    filled,
+    first_form,
+    in_language,
+    unavailable,
+)
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_questions import pressed
-from hushbid.server.pages.settings_form import EMPTY, Filled, as_typed, filled, first_form, in_language
 from hushbid.server.pages.wording import Writing, languages
 from tests.server.support import Clock, settings
 
@@ -315,7 +323,7 @@ def test_a_pilot_that_cannot_be_used_is_told_by_its_row_and_never_by_what_it_hol
 def test_the_form_has_a_field_for_every_setting() -> None:
     known = set(as_typed(settings(), EN)) | {"people"}
     assert set(EMPTY) == known
-    assert settings_form.EMPTY["single_visit"] == "yes"
+    assert draft_form.EMPTY["single_visit"] == "yes"
 
 
 def test_the_how_to_names_the_numbers_of_the_form() -> None:

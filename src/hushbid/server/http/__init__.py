@@ -4,8 +4,7 @@ In reading order:
 
 ==============  ========================================================================================
 `app`           the application: endpoints, problems, pages that are handed in, and what goes around them
-`state`         what every handler has at hand: the service, threads to call it in, names of cookies
-`auth`          who is asking, found out before anything else of a request is read
+`auth`          who is asking, found out before anything else is read; what every handler has at hand
 `routes`        the routes of all use cases, made from their registry; logging in and out
 `downloads`     files to take away, and the routes that answer with one
 `schemas`       bodies and answers as JSON; the OpenAPI document

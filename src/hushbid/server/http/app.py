@@ -10,12 +10,11 @@ from fastapi import FastAPI
 from hushbid import __version__
 from hushbid.server.faults import log_fault
 from hushbid.server.http import downloads
-from hushbid.server.http.auth import ApiRoute, Authentication
+from hushbid.server.http.auth import PREFIX, ApiRoute, AppState, Authentication
 from hushbid.server.http.middleware import AsPage, Middleware
 from hushbid.server.http.problems import Problem, handle_problems
 from hushbid.server.http.routes import SESSION_ROUTES, use_case_routes
 from hushbid.server.http.schemas import LogIn, document
-from hushbid.server.http.state import PREFIX, AppState
 from hushbid.server.service import Service
 from hushbid.server.service.registry import reached
 

@@ -13,10 +13,9 @@ from hushbid.common.tables import table_writer
 from hushbid.errors import NotFound
 from hushbid.receipts.log import to_lines
 from hushbid.record import Record
-from hushbid.server.http.auth import ApiRoute, caller_of
+from hushbid.server.http.auth import ApiRoute, app_of, caller_of
 from hushbid.server.http.routes import CampaignId, Handler, Language, api_route
 from hushbid.server.http.schemas import Health, answer
-from hushbid.server.http.state import app_of
 from hushbid.server.model.payment_views import Awaited, AwaitedRow, PaymentFile
 from hushbid.server.model.views import Principal
 from hushbid.server.service import Service

@@ -16,16 +16,18 @@ from fastapi import Header, Path, Query, Request, Response
 
 from hushbid.errors import InputError, NotAllowed
 from hushbid.server.http.auth import (
+    PREFIX,
     ApiRoute,
+    AppState,
     Caller,
     address_of,
+    app_of,
     caller_of,
     cookie_session,
     not_logged_in,
     require_unforged,
 )
 from hushbid.server.http.schemas import Body, LoggedIn, LogIn, answer, encoded, problems
-from hushbid.server.http.state import PREFIX, AppState, app_of
 from hushbid.server.model.payment_views import Awaited
 from hushbid.server.model.views import Principal, Session
 from hushbid.server.service.bodies import Form

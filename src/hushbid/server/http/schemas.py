@@ -13,8 +13,8 @@ from fastapi.openapi.utils import get_openapi
 from pydantic import Field, TypeAdapter, ValidationError
 
 from hushbid.errors import HushbidError
+from hushbid.server.http.auth import COOKIE, CSRF_HEADER
 from hushbid.server.http.problems import MEDIA_TYPE
-from hushbid.server.http.state import COOKIE, CSRF_HEADER
 from hushbid.server.model.views import CampaignView, Page
 from hushbid.server.service.bodies import Form
 from hushbid.server.service.use_case import Role

@@ -5,11 +5,8 @@ In reading order:
 
 ==========  ============================================================================================
 `states`    the life of a campaign, and of one person's part in it
-`goal`      what the buyer states, once the fees are taken off
 `checks`    texts, numbers and times that an analyst sends
-`belief`    what an analyst believes about costs
-`asked`     the questions of a campaign that asks more than one number, and answers to them
-`strata`    which combination of the means of public strata is wanted
+`terms`     beliefs about costs, a goal, questions and strata
 `consent`   what people are told before they agree, beside what the server promises
 `payout`    where a person is to be paid, and under which reference
 `settings`  everything that is fixed about a campaign before anybody bids

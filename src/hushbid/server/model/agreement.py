@@ -20,9 +20,9 @@ from typing import Any, Literal
 from hushbid.common.documents import content_hash, time_text
 from hushbid.errors import InputError
 from hushbid.receipts.receipt import in_texts
-from hushbid.server.model.asked import plain_questions
 from hushbid.server.model.consent import LANGUAGES
 from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.terms import plain_questions
 
 FORMAT, VERSION = "hushbid-consent", 2
 _AS_THEY_ARE = (

@@ -18,12 +18,21 @@ from hushbid.mechanism import Market
 from hushbid.mechanism.largest_loss import follows_from_terms, largest_loss
 from hushbid.priors import Grouped, Prior
 from hushbid.questions import Layout, Question
-from hushbid.server.model.asked import QUESTIONS_SCHEMA, questions_of
-from hushbid.server.model.belief import checked_prior, prior_of
 from hushbid.server.model.checks import LONGEST, as_double, as_time, checked_text, moment_sent, require_whole
 from hushbid.server.model.consent import NOTHING_TOLD, Consent, consent_of
-from hushbid.server.model.goal import BUDGETS, GOALS, goal_after_fees, the_stated
-from hushbid.server.model.strata import STRATA_SCHEMA, Combination, combination_of
+from hushbid.server.model.terms import (
+    BUDGETS,
+    GOALS,
+    QUESTIONS_SCHEMA,
+    STRATA_SCHEMA,
+    Combination,
+    checked_prior,
+    combination_of,
+    goal_after_fees,
+    prior_of,
+    questions_of,
+    the_stated,
+)
 
 MOST_PEOPLE = 100_000
 """In one campaign."""

@@ -25,14 +25,11 @@ from hushbid.errors import Conflict, HushbidError
 from hushbid.server.http.schemas import answer
 from hushbid.server.model.views import CampaignView
 from hushbid.server.pages import pictures
-from hushbid.server.pages.forecast_words import Forecast, forecast_words
-from hushbid.server.pages.form_goal import OWN, PRIVACY, RELATIONS
-from hushbid.server.pages.form_options import unavailable
-from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
-from hushbid.server.pages.form_questions import KINDS, PARTS, pressed, question_count, stratum_count
-from hushbid.server.pages.request import Form, LogInFirst, PageRequest, analyst, require_id, stranger
-from hushbid.server.pages.settings_form import (
+from hushbid.server.pages.draft_form import (
     EMPTY,
+    OWN,
+    PRIVACY,
+    RELATIONS,
     Filled,
     as_typed,
     filled,
@@ -40,7 +37,12 @@ from hushbid.server.pages.settings_form import (
     in_language,
     told,
     typed_fields,
+    unavailable,
 )
+from hushbid.server.pages.forecast_words import Forecast, forecast_words
+from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
+from hushbid.server.pages.form_questions import KINDS, PARTS, pressed, question_count, stratum_count
+from hushbid.server.pages.request import Form, LogInFirst, PageRequest, analyst, require_id, stranger
 from hushbid.server.pages.wording import FormError, languages
 
 router = APIRouter(include_in_schema=False)
@@ -76,7 +78,7 @@ async def edit(request: Request, campaign: str) -> Response:
         if typed is None
         else in_language(typed.fields, typed.language, visit.write)
     )
-    if view.people:
+    if view.people and (typed is None or fields.get("people", "").isdigit()):  # what cannot be read stays as it is
         fields["people"] = str(sum(view.people.values()))
     return await _page(visit, found, fields, view=view, kept=None if typed is None else typed.at)
 

@@ -15,7 +15,7 @@ from typing import Any
 from hushbid.questions import LONGEST_NAME, MOST_ANSWERS, MOST_QUESTIONS, Choice, Number, Question
 from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.settings import CampaignSettings
-from hushbid.server.model.strata import MOST_STRATA
+from hushbid.server.model.terms import MOST_STRATA
 from hushbid.server.pages.form_reading import Reading, percent_typed
 from hushbid.server.pages.wording import Writing
 

@@ -11,8 +11,8 @@ from starlette.exceptions import HTTPException
 from starlette.types import Scope
 
 from hushbid.errors import HushbidError
+from hushbid.server.http.auth import PREFIX
 from hushbid.server.http.problems import problem, refusal
-from hushbid.server.http.state import PREFIX
 from hushbid.server.model.access import LinkInvalid
 from hushbid.server.model.entities import DraftIncomplete
 from hushbid.server.pages.entry import entry_page, refused_page

@@ -36,8 +36,7 @@ from starlette.exceptions import HTTPException
 
 from hushbid.errors import NotAllowed
 from hushbid.report.rendering import environment
-from hushbid.server.http.auth import cookie_session
-from hushbid.server.http.state import AppState, app_of
+from hushbid.server.http.auth import AppState, app_of, cookie_session
 from hushbid.server.model.access import LINK_PREFIXES, SECRET_PREFIX
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import Principal, Session

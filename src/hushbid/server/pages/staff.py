@@ -10,7 +10,7 @@ from fastapi import APIRouter, Request, Response
 from hushbid.errors import NotFound
 from hushbid.report.sections.audits import AuditLine
 from hushbid.server.http import downloads
-from hushbid.server.http.state import AppState
+from hushbid.server.http.auth import AppState
 from hushbid.server.model.views import CampaignView, Principal
 from hushbid.server.pages import pictures
 from hushbid.server.pages.estimates import estimate_value, shown_estimates

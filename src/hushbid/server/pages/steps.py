@@ -19,12 +19,12 @@ from hushbid.server.model.checks import LONGEST_TITLE
 from hushbid.server.model.states import CampaignState
 from hushbid.server.model.views import CampaignView, JobView, Principal
 from hushbid.server.pages import pictures
+from hushbid.server.pages.draft_form import as_typed
+from hushbid.server.pages.draft_form import told as settings_told
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.forecast_words import half_width_words
 from hushbid.server.pages.form_prices import prior_typed
 from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, require_id, staff
-from hushbid.server.pages.settings_form import as_typed
-from hushbid.server.pages.settings_form import told as settings_told
 from hushbid.server.pages.wording import FormError
 from hushbid.server.service import Service
 from hushbid.server.service.ending import LONGEST_REASON

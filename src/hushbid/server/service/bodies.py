@@ -10,9 +10,9 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from hushbid.server.model import payment_views, views
 from hushbid.server.model.access import SECRET_LETTERS, SECRET_PREFIX
-from hushbid.server.model.asked import Answers
 from hushbid.server.model.payout import LONGEST_HANDLE
 from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Title, Whole
+from hushbid.server.model.terms import Answers
 
 Label = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 

@@ -26,9 +26,9 @@ from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
 from hushbid.questions import Layout
 from hushbid.server.installation import Installation
-from hushbid.server.model.asked import codes_of
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.terms import codes_of
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import hashed
 

@@ -10,11 +10,11 @@ from sqlalchemy import Connection
 from hushbid.errors import InputError, NotFound
 from hushbid.receipts.log import Event
 from hushbid.server.model import rules
-from hushbid.server.model.asked import plain_groups, plain_questions
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.payment_views import PaymentRow
 from hushbid.server.model.payout import reference_of
 from hushbid.server.model.states import CampaignState
+from hushbid.server.model.terms import plain_groups, plain_questions
 from hushbid.server.model.views import (
     AccountRow,
     AgreementView,

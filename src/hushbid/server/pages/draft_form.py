@@ -1,36 +1,144 @@
 """Between a campaign's settings and the form in which an analyst types them: money in units, times without a zone.
 
-The parts of the form: `form_questions` what is asked, `form_goal` what the buyer has, `form_prices` what people may ask
-for; the rest is here. A form is read as a whole (`filled`): every field that is wrong is named, in the words of the
-page's language. What is typed where it does not count (the number of another goal, one visit or limits where noise is
-added in browsers) is left aside, and kept.
+A form is read as a whole (`filled`): every field that is wrong is named, in the words of the page's language. What is
+typed where it does not count (the number of another goal, one visit or limits where noise is added in browsers) is
+left out, and kept. `form_questions` reads what is asked, `form_prices` what people may ask for; goal, privacy,
+protection and the rest are here.
+
+The goal is asked in the words of a buyer: *I can spend* so much (on average, or never more), *I need this accuracy*, or
+*an error costs me* so much. Privacy and protection are asked for in three degrees each, with a number for experts. A
+choice that cannot be made together with what is typed is greyed out, with the reason, by the table of combinations. It
+can still be made, as something else may be changed in the same step; then the form says at its field why the settings
+do not go together.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
 from hushbid.common.money import MOST_DECIMALS
 from hushbid.errors import HushbidError
+from hushbid.mechanism.combinations import Combination, offered
 from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.consent import LANGUAGES, LONGEST_CONSENT, LONGEST_OWN_TEXT
-from hushbid.server.model.settings import LEAST_PEOPLE, MOST_DAYS, MOST_PEOPLE, PAYOUTS, CampaignSettings
-from hushbid.server.pages import form_goal, form_prices
-from hushbid.server.pages.form_goal import goal_typed, read_goal, read_protection
-from hushbid.server.pages.form_options import unavailable
+from hushbid.server.model.settings import LEAST_LOSS, LEAST_PEOPLE, MOST_DAYS, MOST_PEOPLE, PAYOUTS, CampaignSettings
+from hushbid.server.pages import form_prices
 from hushbid.server.pages.form_prices import prices_typed, read_prior
 from hushbid.server.pages.form_questions import (
     empty_question,
     is_number,
     is_part,
+    question_count,
     questions_typed,
+    read_errors,
     read_questions,
     read_strata,
     strata_typed,
+    stratum_count,
 )
 from hushbid.server.pages.form_reading import Reading, moment_typed, money_typed, retyped
 from hushbid.server.pages.wording import Texts, Writing, languages
+
+GOALS = ("spend", "accuracy", "cost")
+PRIVACY = {"strong": 0.5, "medium": 1.0, "light": 2.0}
+"""The largest privacy loss of anybody, by degree."""
+
+RELATIONS = {"none": 0.0, "some": 0.1, "much": 0.3}
+"""How closely prices and answers may be related, by degree."""
+
+OWN = "own"
+MOST_LOSS = 100.0
+
+
+def read_goal(form: Reading, decimals: int | None, *, simple: bool) -> dict[str, Any]:
+    """The one goal that is stated; what stands beside the others is not meant."""
+    goal = form.one_of("goal", GOALS)
+    if goal == "spend":
+        amount = form.money("budget", decimals, least=1)
+        return {"hard_budget" if form.ticked("never_exceed") else "budget": amount}
+    if goal == "cost":
+        return {"buyer_weight": form.number("buyer_weight", above=0.0)}
+    errors = read_errors(form)
+    return {"standard_error": errors[0] if simple and isinstance(errors, tuple) else errors}
+
+
+def read_protection(form: Reading) -> dict[str, Any]:
+    """The largest loss of anybody, and the relation that is allowed for."""
+    privacy = form.one_of("privacy", (*PRIVACY, OWN))
+    relation = form.one_of("relation", (*RELATIONS, OWN))
+    loss = PRIVACY.get(privacy)
+    if loss is None:
+        loss = form.number("max_privacy_loss", low=LEAST_LOSS, high=MOST_LOSS)
+    related = RELATIONS.get(relation)
+    if related is None:
+        related = form.number("max_correlation", low=0.0, high=1.0)
+    return {"max_privacy_loss": loss, "max_correlation": related}
+
+
+def goal_field_of(name: str, typed: Mapping[str, str]) -> str:
+    """The field at which a problem with the goal, the loss or the relation is to be told."""
+    if name in ("budget", "hard_budget"):
+        return "budget"
+    if name == "standard_error":
+        return "q-0-error"
+    if name == "max_privacy_loss":
+        return name if typed.get("privacy") == OWN else "privacy"
+    if name == "max_correlation":
+        return name if typed.get("relation") == OWN else "relation"
+    return name
+
+
+def goal_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
+    """Goal, privacy and protection, as they would have been typed."""
+    spends = settings.budget if settings.hard_budget is None else settings.hard_budget
+    stated = {"budget": "spend", "hard_budget": "spend", "standard_error": "accuracy", "buyer_weight": "cost"}
+    loss, related = settings.max_privacy_loss, settings.max_correlation
+    privacy = next((name for name, one in PRIVACY.items() if one == loss), "medium" if loss is None else OWN)
+    relation = next((name for name, one in RELATIONS.items() if one == related), OWN)
+    return {
+        "goal": stated[settings.stated],
+        "budget": money_typed(spends, settings.decimals, write),
+        "never_exceed": "yes" if settings.hard_budget is not None else "",
+        "buyer_weight": "" if settings.buyer_weight is None else write.typed(settings.buyer_weight),
+        "privacy": privacy,
+        "max_privacy_loss": write.typed(loss) if privacy == OWN and loss is not None else "",
+        "relation": relation,
+        "max_correlation": write.typed(related) if relation == OWN else "",
+    }
+
+
+_COMBINED_GOALS = {"accuracy": "accuracy", "cost": "price"}
+_CHOICES: dict[str, dict[str, Any]] = {
+    "never_exceed": {"goal": "hard_budget"},
+    "accuracy": {"goal": "accuracy"},
+    "relation": {"correlation": 0.1},
+    "limits": {"limits": True},
+}
+"""What each choice adds to a campaign."""
+
+
+def unavailable(typed: Mapping[str, str]) -> dict[str, str]:
+    """Return the choices that do not go with what is typed, each with the code of the reason."""
+    here = _combination(typed)
+    return {name: f"unavailable.{name}" for name, added in _CHOICES.items() if not offered(replace(here, **added))}
+
+
+def _combination(typed: Mapping[str, str]) -> Combination:
+    """Return what is typed as a combination of the table, as far as choices depend on it."""
+    kinds = [typed.get(f"q-{place}-kind") for place in range(question_count(typed))]
+    questions: Any = "several" if len(kinds) > 1 or "choice" in kinds else "yes_no" if "yes_no" in kinds else "none"
+    goal: Any = _COMBINED_GOALS.get(
+        typed.get("goal", ""), "hard_budget" if typed.get("never_exceed") == "yes" else "budget"
+    )
+    return Combination(
+        setting="local" if typed.get("setting") == "local" else "central",
+        goal=goal,
+        cap="one",
+        strata=stratum_count(typed) > 0,
+        questions=questions,
+    )
+
 
 EMPTY: dict[str, str] = {
     "title": "",
@@ -181,7 +289,7 @@ def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], people: i
     minor = None if limit is None else round(limit * 10 ** values["decimals"])
     for name, money in (*((one, values.get(one)) for one in ("budget", "hard_budget")), ("spending_limit", minor)):
         if fees > 0 and money is not None and money <= fees:
-            form.refuse(form_goal.field_of(name, form.typed), "form.below_fees")
+            form.refuse(goal_field_of(name, form.typed), "form.below_fees")
 
 
 def _read_rest(form: Reading, values: dict[str, Any]) -> None:
@@ -227,7 +335,7 @@ def told(problem: HushbidError, typed: Mapping[str, str], t: Texts) -> tuple[str
     elif name == "strata":
         place = "strata"
     else:
-        place = form_goal.field_of(name, typed)
+        place = goal_field_of(name, typed)
     known = place in EMPTY or place in ("pilot_file", "q-0-error", "strata", "people")
     code = f"refused_setting.{name}"
     return place if known else "form", t.coded(code if code in t else "refused_setting.form")
