@@ -36,8 +36,10 @@ _MODULES = (
 )
 _NAMES = {
     "hushbid.allocation": ("Accuracy", "Allocation", "Budget", "HardBudget", "Price", "allocate"),
-    "hushbid.disclosure": ("Release", "privatize"),
+    "hushbid.baselines": ("compare",),
+    "hushbid.disclosure": ("Release", "private_mean", "privatize"),
     "hushbid.errors": ("HushbidError",),
+    "hushbid.estimation": ("best_weights",),
     "hushbid.mechanism": ("Market", "Outcome", "buyer_weight_for", "release", "simulate_releases"),
     "hushbid.priors": (
         "Beta",

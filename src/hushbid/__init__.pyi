@@ -24,10 +24,13 @@ from hushbid.allocation import Budget as Budget
 from hushbid.allocation import HardBudget as HardBudget
 from hushbid.allocation import Price as Price
 from hushbid.allocation import allocate as allocate
+from hushbid.baselines import compare as compare
 from hushbid.campaign import buy as buy
 from hushbid.disclosure import Release as Release
+from hushbid.disclosure import private_mean as private_mean
 from hushbid.disclosure import privatize as privatize
 from hushbid.errors import HushbidError as HushbidError
+from hushbid.estimation import best_weights as best_weights
 from hushbid.mechanism import Market as Market
 from hushbid.mechanism import Outcome as Outcome
 from hushbid.mechanism import buyer_weight_for as buyer_weight_for

@@ -151,13 +151,15 @@ class MinimaxBounds:
     """What the better of the best linear estimator and the constant midpoint guarantees for every distribution."""
 
 
-def best_weights(privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike, response: bool = False) -> Weights:
+def best_weights(
+    privacy_loss: ArrayLike, *, setting: Setting, variance: ArrayLike = WORST_VARIANCE, response: bool = False
+) -> Weights:
     """The linear estimator of least mean squared error for the given privacy losses.
 
-    ``variance`` is one number or one per person, for a range of width 1. With ``response``, in the local setting only,
-    people answer yes or no by randomised response; then it does not matter.
+    ``variance`` is one number or one per person, for a range of width 1, by default the largest possible. With
+    ``response``, in the local setting only, people answer yes or no by randomised response; then it does not matter.
 
-        >>> best_weights([1.0, 1.0, 50.0], setting="central", variance=0.25).delivered
+        >>> best_weights([1.0, 1.0, 50.0], setting="central").delivered
         array([1., 1., 5.])
     """
     allowed, spread = as_losses(privacy_loss), _spread(variance, np.size(privacy_loss))

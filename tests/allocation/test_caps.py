@@ -409,3 +409,17 @@ def test_where_a_budget_cannot_be_spent_a_dearer_person_gets_what_the_others_lea
         along = rule.at(np.zeros(grid.size, dtype=np.intp), grid)
         areas = np.cumsum(np.diff(grid) * (along.loss[1:] + along.loss[:-1]) / 2.0)
         assert along.value[1:] - along.value[0] == pytest.approx(areas, rel=1e-5)
+
+
+@pytest.mark.parametrize("goal", [Price(5.0), Accuracy(0.6)])
+def test_values_of_a_person_who_joins_under_caps_are_integrals_of_the_loss(goal: Goal) -> None:
+    """Every person has a variance, so that another person's would show."""
+    costs = np.array([1.0, 1.2, math.inf, 1.5, 2.0])
+    variances, caps = np.array([0.25, 0.2, 0.02, 0.1, 0.05]), np.array([0.9, 0.8, 0.7, 0.9, 0.8])
+    rule = replies(costs, setting="central", goal=goal, variance=variances, max_loss=caps)
+    own = np.linspace(1.0, 1.6, 61)
+    found = rule.at(np.full(own.size, 2), own)
+    areas, steps = np.diff(found.value), np.diff(own)
+    assert found.loss[0] > found.loss[-1] > 0.0
+    assert (areas >= found.loss[1:] * steps * (1.0 - 1e-9)).all()
+    assert (areas <= found.loss[:-1] * steps * (1.0 + 1e-9)).all()

@@ -193,7 +193,7 @@ def test_an_accuracy_that_strata_cannot_reach_is_refused_with_the_least_one() ->
 
 def test_a_division_that_takes_too_many_steps_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     one = next(divided(seed=6, how_many=4, most=6))
-    monkeypatch.setattr(local_strata, "_ROUNDS", 0)
+    monkeypatch.setattr(local_strata, "_MOST", (-1, 0))
     with pytest.raises(InputError, match="takes too many steps"):
         allocate(one.costs, **one.terms)
 

@@ -104,6 +104,7 @@ def assert_same(found: pa.Table, priced: Priced, outcome: Any) -> None:
         )
     largest = np.abs(outcome.payments).max()
     stated = 0.5 * (priced.summary.incentive_error + outcome.incentive_error) + 1e-12 * largest
+    stated *= 1.25  # the error of a curve is the largest that was seen where it was checked
     np.testing.assert_allclose(found["payment"].to_numpy(), outcome.payments, rtol=0, atol=min(stated, 1e-8 * largest))
     assert priced.total_payment() == pytest.approx(outcome.total_payment, rel=1e-9)
 

@@ -16,7 +16,7 @@ from hushbid.engine import Priced, price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.everybody import everybody
 from hushbid.engine.pricing import count
-from hushbid.engine.releasing import prepared_sums
+from hushbid.engine.releasing import prepared_sums, sum_plan
 from hushbid.errors import (
     AlreadyReleased,
     BidError,
@@ -200,10 +200,8 @@ def test_what_strata_cannot_be_joined_with_is_refused() -> None:
     refused(people, Market(prior=Uniform(1, 2), goal=Price(30)), "stratum must name the column")
     refused(people, replace(stated, strata=["east", "south", "west", "east"]), "strata of the market must be empty")
     refused(people, stated, "There is no column 'where'", stratum="where")
-    refused(people, stated, "limit with strata needs engine='memory'", limit="most")
-    refused(people, stated, "cap with strata needs engine='memory'", cap="most")
-    refused(people, replace(stated, max_privacy_loss=1.0), "max_privacy_loss with strata needs engine='memory'")
-    refused(people, market(Budget(30)), "cap with strata needs engine='memory'", cap="most")
+    refused(people, market(Budget(30)), "cap must not name a column", cap="most")
+    refused(people, market(Budget(30)), "population must be stated", limit="most")
     refused(people, market(Accuracy(0.01)), "in their strata", Unreachable)
 
 
@@ -296,6 +294,29 @@ def test_everybody_is_taken_to_the_driver_with_her_stratum() -> None:
     assert found.strata is not None
     named = dict(zip(found.ids.to_pylist(), found.strata, strict=True))
     assert [named[one] for one in (np.arange(900) * 7 + 3).tolist()] == WHERE.tolist()
+
+
+@pytest.mark.parametrize("stated", ["max_privacy_loss", "cap", "limit"])
+@pytest.mark.parametrize("goal", ["price", "accuracy"])
+def test_caps_and_limits_in_strata_are_bought_as_in_memory(goal: str, stated: str) -> None:
+    rng = np.random.default_rng(85)
+    where = rng.choice(list(SHARES), size=300, p=[0.3, 0.3, 0.4])
+    bids, most = Uniform(1, 2).sample(300, rng=rng), rng.uniform(0.02, 0.2, 300)
+    stated_goal = {"price": Price(3000), "accuracy": Accuracy(0.2)}[goal]
+    ours, column, told = market(stated_goal), {} if stated == "max_privacy_loss" else {stated: "most"}, {}
+    caps = {} if stated == "limit" else {"max_privacy_loss": 0.05 if stated == "max_privacy_loss" else most}
+    if stated == "limit":
+        told = {"limits": most}
+    outcome = replace(ours, strata=where, **caps).acquire(bids, **told)
+    if stated == "max_privacy_loss":
+        ours = replace(ours, max_privacy_loss=0.05)
+    people = table(bids, region=where, most=most)
+    priced = price(people, ours, stratum="region", **column)
+    assert_same(priced.frame.sort_by("id"), priced, outcome)
+    assert (outcome.privacy_loss == (0.05 if stated == "max_privacy_loss" else most)).sum() > 5, "nobody is at a cap"
+    # what people gave is combined in proportion
+    plan = sum_plan(priced)
+    assert plan.losses == pytest.approx([outcome.privacy_loss[where == name].sum() for name in SHARES], rel=1e-12)
 
 
 def test_local_messages_are_combined_by_stratum_as_in_memory(tmp_path: Any) -> None:

@@ -11,6 +11,7 @@ import pytest
 import hushbid
 from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
 from hushbid.common.money import Currency
+from hushbid.disclosure import privatize_answers
 from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.ledger.forms import answer_forms
 from hushbid.disclosure.ledger.question import person_digests, tallied
@@ -195,3 +196,32 @@ def test_a_budget_for_a_survey_is_kept_by_sums_as_one_by_one() -> None:
     assert summed.summary.method == "summed"
     assert summed.total_payment() == pytest.approx(outcome.total_payment, rel=1e-6)
     assert summed.summary.mse == pytest.approx(outcome.mse, rel=1e-9)
+
+
+@pytest.mark.parametrize("shares", [None, {"a": 0.7, "b": 0.3}], ids=["mean", "strata"])
+@pytest.mark.parametrize("asked", [QUESTIONS, QUESTIONS[1:2]], ids=["survey", "randomised response"])
+@pytest.mark.parametrize("kind", ["polars_lazy"], indirect=True)
+def test_messages_about_questions_are_combined_as_in_memory(
+    kind: Kind, asked: tuple[Any, ...], shares: dict[str, float] | None, tmp_path: Path
+) -> None:
+    some, where = BIDS[:200], np.where(np.arange(200) % 3 == 0, "a", "b")
+    stated = {} if shares is None else {"shares": shares}
+    terms = {"prior": Uniform(1, 2), "setting": "local", "questions": asked, "buyer_weight": 1e4, **stated}
+    memory = Market(**terms, **({} if shares is None else {"strata": where})).acquire(some)
+    words = {"sleep": 7.5, "smokes": True, "shift": "days"}
+    sent = [
+        None
+        if loss == 0.0
+        else privatize_answers({one.name: words[one.name] for one in asked}, float(loss), asked).to_json()
+        for loss in memory.privacy_loss
+    ]
+    rows = pa.table({"id": np.arange(200), "bid": some, "sent": pa.array(sent, pa.string()), "where": where})
+    ours = Market(**terms, **({} if shares is None else {"strata": []}))
+    priced = price(kind.make(rows), ours, **({} if shares is None else {"stratum": "where"}))
+    assert np.array_equal(kind.read(priced.frame).column("privacy_loss").to_numpy(), memory.privacy_loss)
+    found = release(priced, "sent", question="q", ledger=tmp_path / "ledger")
+    again = drawn_in_memory(plan_of(memory), sent).release
+    for mine, other in zip(found.answers, again.answers, strict=True):
+        assert mine.values == pytest.approx(other.values, rel=1e-12)
+        assert mine.error.mse == pytest.approx(other.error.mse, rel=1e-9)
+    assert release(priced, "sent", question="q", ledger=tmp_path / "ledger").answers == found.answers

@@ -8,13 +8,13 @@ In reading order:
 - `targets`: the goal as one equation on the path of efficient central purchases
 - `central_problem`: the central problem in normal form, with any strata and caps; one mean is one stratum
 - `pieces`: that path without caps, in pieces with a root in closed form, and the point that the goal chooses
-- `cut`: who can be left out of very many, before anything is sorted; `uncapped`: the optimum where no cap binds
+- `cut`: who can be left out of very many, before anything is sorted
 - `pool`, `populations`: sums over people at a water level and a step, under caps, also with one of them moved
 - `sweep`: a point of the path under caps by sorting; `frontier`: by a few rounds from a point nearby, for many at once
 - `branch_and_bound`, `price_search`: the best point for a price, with proof
-- `caps`, `capped`: what caps allow, and the optimum under them
+- `capped`: what caps allow, and the optimum under them
 - `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
-- `central`: the central optimum as an allocation
+- `central`: the central optimum as an allocation, in closed form where no cap binds
 - `reply_rules`: what a rule says, which payments integrate, and what a solver answers for it
 - `deviation_sums`, `deviations`, `pairs_by_pieces`: the optimum with one person's cost replaced, without caps;
   `budget_integral`: the integral of one person's loss under a budget there
@@ -42,7 +42,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from hushbid.allocation.caps import as_caps
+from hushbid.allocation.capped import as_caps
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_bounds import lower_bound
 from hushbid.allocation.central_problem import CentralProblem

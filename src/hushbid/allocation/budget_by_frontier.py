@@ -15,7 +15,7 @@ from typing import Protocol
 
 import numpy as np
 
-from hushbid.allocation.caps import most_accurate, normal_caps
+from hushbid.allocation.capped import most_accurate, normal_caps
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
 from hushbid.allocation.frontier_integral import areas

@@ -1,6 +1,6 @@
 """The central optimum as an allocation: any goal, strata, caps and variances.
 
-If nobody's loss without caps exceeds their cap, the closed form (:mod:`hushbid.allocation.uncapped`) is the answer;
+If nobody's loss without caps exceeds their cap, the closed form (:mod:`hushbid.allocation.pieces`) is the answer;
 otherwise it is where the search of the frontier begins (:mod:`hushbid.allocation.capped`).
 """
 
@@ -13,8 +13,9 @@ import numpy as np
 from hushbid.allocation.capped import best_purchase
 from hushbid.allocation.central_bounds import lower_bound
 from hushbid.allocation.central_problem import CentralProblem, Purchase
+from hushbid.allocation.cut import optimum
+from hushbid.allocation.pieces import shares
 from hushbid.allocation.problem import Allocation
-from hushbid.allocation.uncapped import uncapped_purchase
 from hushbid.errors import MarketError
 
 
@@ -31,6 +32,25 @@ def solve(problem: CentralProblem) -> Allocation:
         if bool((found.privacy_loss[purchase.rows] <= problem.caps[purchase.rows]).all()):
             return found
     return _allocation(problem, best_purchase(problem, purchase))
+
+
+def uncapped_purchase(problem: CentralProblem) -> Purchase:
+    """Return the best purchase if nobody had a cap; refused where even then nothing reaches the goal."""
+    form = problem.form
+    strata, point = optimum(problem)
+    active = list(zip(strata, point.counts, strict=True))
+    rows = np.concatenate([one.rows[:count] for one, count in active])
+    share = np.concatenate(
+        [shares(one, count, moments, point.at) for (one, count), moments in zip(active, point.moments, strict=True)]
+    )
+    if point.at == 0.0:  # nobody is paid, and the noise is what the target leaves
+        total = float(form.target.free_total(np.asarray(point.floor)))
+    else:
+        costs = np.concatenate([one.base + one.offset[:count] for one, count in active])
+        paid = point.at * float((share * costs).sum())  # W, with nothing to cancel
+        total = point.at / float(form.target.step(np.asarray(point.at), np.asarray(paid)))
+    losses = np.where(share > 0.0, math.inf, 0.0) if total == math.inf else share * (total / math.sqrt(form.unit))
+    return Purchase(rows, losses, 0.5 * total * point.at if point.at > 0.0 else 0.0)
 
 
 def _allocation(problem: CentralProblem, purchase: Purchase) -> Allocation:

@@ -24,8 +24,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from hushbid.allocation.branch_and_bound import Bounded, Figures, least_along_paths
-from hushbid.allocation.capped import Found, optimum
-from hushbid.allocation.caps import affordable, expense, most_accurate, zero_cost_people
+from hushbid.allocation.capped import Found, affordable, expense, most_accurate, optimum, zero_cost_people
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.cut import below, propose, reach
 from hushbid.allocation.pieces import Pieces, free_error, strata_of

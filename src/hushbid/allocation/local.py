@@ -96,7 +96,7 @@ class LocalMarket:
         while True:
             self.order = MeritOrder(self.costs, min(size, finite), problem.tie_key)
             normal = self.order.costs / form.scale
-            self.sums = PrefixSums(normal, supply.terms, steepest=supply.curve.steepest, corner=supply.corner)
+            self.sums = PrefixSums(normal, supply)
             self.start = 1
             if size >= finite:
                 break
@@ -232,6 +232,8 @@ class Search:
         full = (slack == 0.0) & (count > 0) & (supply.cap < math.inf)
         with np.errstate(divide="ignore", invalid="ignore"):
             at_cap = np.maximum(least * supply.worthwhile / (supply.corner or math.inf), demand.worth / demand.least**2)
+            # all at the cap supply no less than is wanted
+            least = np.maximum(least, demand.worth / (count * supply.top) ** 2)
         low = np.maximum(np.where(full, np.maximum(least, at_cap), least), _LEAST_PRICE)
         possible = full | (slack > 0.0)
         value, price, total = np.full(low.size, np.inf), np.where(possible, low, np.inf), np.zeros(low.size)

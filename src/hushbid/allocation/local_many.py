@@ -10,8 +10,7 @@ import numpy as np
 
 from hushbid.allocation.goals import Price
 from hushbid.allocation.local import Search
-from hushbid.allocation.local_problem import Demand, as_local_cap, normal_form
-from hushbid.allocation.merit_order import Terms
+from hushbid.allocation.local_problem import Demand, Supply, as_local_cap, normal_form
 from hushbid.allocation.problem import as_problem, workable
 from hushbid.common.arrays import FloatArray, IndexArray
 
@@ -22,8 +21,8 @@ _AT_ONCE = 1 << 18
 class CostTable:
     """Many lists of costs in normal form, ascending in each."""
 
-    def __init__(self, costs: FloatArray, terms: Terms) -> None:
-        self._costs, self._terms = np.hstack([costs, np.full((costs.shape[0], 1), math.inf)]), terms
+    def __init__(self, costs: FloatArray, supply: Supply) -> None:
+        self._costs, self._supply = np.hstack([costs, np.full((costs.shape[0], 1), math.inf)]), supply
         self.size = np.count_nonzero(costs < math.inf, axis=1)
         """How many people there are in each list."""
 
@@ -36,7 +35,7 @@ class CostTable:
         columns = int(count.max(initial=0))
         first = np.arange(columns) < count[:, None]
         ratios = np.where(first, self._costs[which, :columns], price[:, None]) / price[:, None]
-        return np.asarray(np.where(first, self._terms(ratios), 0.0).sum(axis=2))
+        return np.asarray(np.where(first, self._supply.terms(ratios), 0.0).sum(axis=2))
 
 
 def local_expenses(
@@ -67,7 +66,7 @@ def _some(
     form = normal_form(problem, as_local_cap(max_loss, problem))
     supply, ordered = form.supply, np.sort(workable(costs, form.least, form.most), axis=1)
     normal = ordered / form.scale
-    search = Search(CostTable(normal, supply.terms), supply, Demand.price(1.0, costs.shape[0]))
+    search = Search(CostTable(normal, supply), supply, Demand.price(1.0, costs.shape[0]))
     found = search.optima(search.marginal(1 + costs.shape[1] // 8))
     rank, count, alone = np.arange(costs.shape[1]), found.count[:, None], found.marginal[:, None]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -75,9 +75,10 @@ class Supply:
 
     @property
     def corner(self) -> float:
-        """The ratio of cost to price at which a reply reaches the cap; 0 if none does, or all are at it."""
-        inside = self.turn < self.cap and self.top < 1.0
-        return 1.0 / float(self.curve.steepness(np.array(self.top))[0]) if inside else 0.0
+        """The ratio of cost to price below which a reply is at the cap: 0 if none is, infinite if all are."""
+        if self.turn == self.cap:
+            return math.inf
+        return 1.0 / float(self.curve.steepness(np.array(self.top))[0]) if self.top < 1.0 else 0.0
 
     @property
     def turn_elasticity(self) -> float:

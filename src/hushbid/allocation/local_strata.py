@@ -39,9 +39,8 @@ _JUMP = 4.0
 """A sum of shares whose logarithm falls by more than so many times that of the weight jumps; smoothly it is a half."""
 
 _STEPS = 80
-_ROUNDS = 60
-_BOXES = 256
-"""So many rounds of cuts, and so many open boxes for each list, are tried."""
+_MOST = 500, 500
+"""So many boxes are evaluated at some weight, and so many more for each list."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -99,7 +98,7 @@ class Division:
 
     def __init__(self, strata: Sequence[Lists], units: FloatArray) -> None:
         """Divide an accuracy: ``Σ units[g]/Λ_g ≤ 1``."""
-        self._strata, self._units = strata, units
+        self._strata, self._units, self._evaluated = strata, units, 0
         count = strata[0].free.size
         self._cost = np.full(count, np.inf)
         self.precision = np.full((count, units.size), np.nan)
@@ -120,14 +119,13 @@ class Division:
         reachable = (least < 1.0) | ((least == 1.0) & (supply.cap < np.inf))
         boxes = _Boxes(lists, np.broadcast_to(units, sizes.shape), sizes, np.full(lists.size, weight))
         boxes = boxes.of(reachable & ~enough)
-        for _ in range(_ROUNDS):
+        while True:
             boxes = self._shrunk(boxes)
             if boxes.lists.size == 0:
                 return self
-            if boxes.lists.size > _BOXES * self._cost.size:
-                break
+            if self._evaluated > _MOST[0] + _MOST[1] * lists.size:
+                raise NOT_CLOSED.error()
             boxes = self._cut(boxes)
-        raise NOT_CLOSED.error()
 
     def _shrunk(self, boxes: _Boxes) -> _Boxes:
         """Shrink boxes to what can add up to 1, and leave out those that cannot; those that are points are solved."""
@@ -161,6 +159,7 @@ class Division:
 
     def _at(self, boxes: _Boxes, weight: FloatArray) -> _Points:
         """The optima of boxes at weights."""
+        self._evaluated += weight.size
         points = _Points.unknown(weight.size, self._units.size)
         points.weight[:] = weight
         for g, (one, unit) in enumerate(zip(self._strata, self._units.tolist(), strict=True)):
@@ -234,15 +233,16 @@ class Division:
         return found
 
     def _next(self, low: _Points, high: _Points, at: IndexArray, step: int) -> FloatArray:
-        """The next weights: by secant, and every other time where the bounds' tangents meet; in between by ratio."""
+        """The next weights: by secant, or at jumps and every other time where the bounds' tangents meet."""
         near, far = low.weight[at], high.weight[at]
         above, below = np.log(low.total[at]), np.log(high.total[at])
         # one side is not known yet: shares fall like a small power of the weight, or ever less
-        least = min(0.05 * 2.0**step, 60.0)
+        least = min(1e-3 * 4.0**step, 60.0)
         outward = np.where(np.isnan(far), near * np.exp(np.clip(6.0 * above, least, 60.0)), 0.0)
         outward = np.where(np.isnan(near), far * np.exp(np.clip(6.0 * below, -60.0, -least)), outward)
         secant = near * np.exp(np.log(far / near) * above / (above - below))
-        ahead = secant if step % 2 == 0 else _tie(low, high, at)
+        jump = (above - below > _JUMP * np.log(far / near)) | (step % 2 == 1)
+        ahead = np.where(jump, _tie(low, high, at), secant)
         between = np.where((near < ahead) & (ahead < far), ahead, np.sqrt(near) * np.sqrt(far))
         between = np.sqrt(near) * np.sqrt(far) if step % 6 == 5 else between
         return np.where(outward > 0.0, outward, between)

@@ -4,25 +4,24 @@ Locally the active people are the cheapest, and among equals the earlier in prec
 questions about one person's cost share the merit order of everybody: take that person out, put them in elsewhere. Sums
 over the first so many then differ by one term out and one in.
 
-The sums themselves are functions of the price. For many people they are read off a polynomial in the logarithm of the
-price, exact to rounding (`PrefixSums`): payments ask at hundreds of prices for each of thousands of people, all within
-a few per cent of each other, and adding up thousands of terms for each would take a hundred times as long.
+The sums themselves are functions of the price (`PrefixSums`). Those at the cap are the first, and a sum of costs. Of
+many others the sums are read off a polynomial in the logarithm of the price, exact to rounding: payments ask at
+hundreds of prices for each of thousands of people, all within a few per cent of each other, and adding up thousands of
+terms for each would take a hundred times as long.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, Protocol, TypeAlias
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
+from hushbid.allocation.local_problem import Supply
 from hushbid.allocation.problem import as_keys
 from hushbid.common.arrays import FloatArray, IndexArray
-
-Terms: TypeAlias = Callable[[FloatArray], FloatArray]
-"""What one person adds to three sums, as three rows, for the ratio of their cost to the price."""
 
 _DENSE = 1 << 20
 _TABLE_FROM = 128
@@ -157,19 +156,18 @@ class Deviations:
         sums = self._sums.at(others + without, price)
         for sign, who, cost in ((-1.0, without, self._own[which]), (1.0, active, self.moved[which])):
             if who.any():
-                sums += np.where(who, sign, 0.0) * self._sums.terms(np.where(who, cost, price) / price)
+                sums += np.where(who, sign, 0.0) * self._sums.supply.terms(np.where(who, cost, price) / price)
         return sums
 
 
 class PrefixSums:
     """Three sums over the first so many of a merit order, at many prices."""
 
-    def __init__(self, costs: FloatArray, terms: Terms, *, steepest: float, corner: float) -> None:
-        """Add up ``terms``, which turn at the ratio ``corner`` (where the cap ends) and at ``steepest``."""
-        self.costs, self.terms = costs, terms
-        self._steepest, self._corner = steepest, corner
+    def __init__(self, costs: FloatArray, supply: Supply) -> None:
+        self.costs, self.supply = costs, supply
         self._middle, self._half = 0.0, 0.0
-        self._tables: dict[int, tuple[FloatArray, int, int]] = {}
+        self._tables: dict[int, tuple[FloatArray, int] | None] = {}
+        self._totals: FloatArray = np.append(0.0, costs.cumsum(dtype=np.longdouble).astype(np.float64))
 
     def tabulate(self, count: int, price: float) -> None:
         """Read sums over about ``count`` people off tables near this price, if they are many."""
@@ -177,55 +175,62 @@ class PrefixSums:
             self._middle, self._half = math.log(price), _REACH / count
 
     def at(self, counts: IndexArray, prices: FloatArray) -> FloatArray:
-        """The sums over the first ``counts[j]`` at ``prices[j]``, in three rows."""
-        if prices.size == 1:
-            return self._direct(self.costs[: int(counts[0])], prices)
+        """The sums over the first ``counts[j]`` at ``prices[j]``, in three rows; once for those that are the same."""
+        first = where = np.arange(prices.size)
+        if prices.size > 1:
+            _, first, where = np.unique(prices + 1j * counts, return_index=True, return_inverse=True)
+        counts, prices = counts[first], prices[first]
+        # the first are at the cap, where they fall short of nothing and do not move
+        start, end = np.minimum(self._at_cap(prices), counts), counts.copy()
         sums = np.zeros((3, prices.size))
-        for count in np.unique(counts).tolist():
-            which = np.flatnonzero(counts == count)
-            if count >= _TABLE_FROM and self._is_smooth(count):
-                offset = (np.log(prices[which]) - self._middle) / self._half
-                near = np.abs(offset) <= 1.0
-                if near.any():
-                    sums[:, which[near]] = self._read(count, offset[near], prices[which[near]])
-                which = which[~near]
-            sums[:, which] = self._direct(self.costs[:count], prices[which])
-        return sums
+        capped = np.flatnonzero(start)
+        sums[1, capped] = self._totals[start[capped]] / prices[capped] * self.supply.cap
+        if self._half > 0.0:
+            offset = (np.log(prices) - self._middle) / self._half
+            near = (np.abs(offset) <= 1.0) & (counts - start >= _TABLE_FROM)
+            for count in np.unique(counts[near]).tolist():
+                table, which = self._table(count), np.flatnonzero(near & (counts == count))
+                if table is not None:
+                    sums[:, which] += chebyshev.chebval(offset[which], table[0])
+                    end[which] = np.maximum(table[1], start[which])
+        return (sums + self._one_by_one(start, end, prices))[:, where.ravel()]
 
-    def _is_smooth(self, count: int) -> bool:
-        """Whether there is a table, in which nobody comes near the inflection."""
-        return self._half > 0.0 and float(self.costs[count - 1]) < _CLEAR * self._steepest * math.exp(
-            self._middle - self._half
-        )
+    def _at_cap(self, prices: FloatArray) -> IndexArray:
+        """How many people's replies to each price are at the cap."""
+        corner = self.supply.corner
+        return self.costs.searchsorted(corner * prices) if corner > 0.0 else np.zeros(prices.size, dtype=np.intp)
 
-    def _read(self, count: int, offset: FloatArray, prices: FloatArray) -> FloatArray:
-        """The sums off a table; those who reach the cap or leave it inside the table are added one by one."""
+    def _table(self, count: int) -> tuple[FloatArray, int] | None:
+        """Polynomials for the sums over those up to ``count`` who are never at the cap, and who the first of them is.
+
+        None where somebody comes near the inflection.
+        """
         if count not in self._tables:
-            self._tables[count] = self._table(count)
-        columns, first, last = self._tables[count]
-        sums = self._direct(self.costs[first:last], prices)
-        sums += chebyshev.chebval(offset, columns)
-        return sums
+            self._tables[count] = self._made(count)
+        return self._tables[count]
 
-    def _table(self, count: int) -> tuple[FloatArray, int, int]:
-        ends = self._corner * np.exp(self._middle + self._half * np.array([-1.0, 1.0]))
-        first, last = np.minimum(self.costs.searchsorted(ends), count).tolist()
+    def _made(self, count: int) -> tuple[FloatArray, int] | None:
+        steepest, dearest = self.supply.curve.steepest, float(self.costs[count - 1])
+        first = int(self._at_cap(np.exp([self._middle + self._half]))[0])
+        if first >= count or dearest >= _CLEAR * steepest * math.exp(self._middle - self._half):
+            return None
         # terms are analytic up to the inflection: as many nodes as leave only rounding
-        distance = math.log(self._steepest * math.exp(self._middle) / float(self.costs[count - 1])) / self._half
+        distance = math.log(steepest * math.exp(self._middle) / dearest) / self._half
         nodes = chebyshev.chebpts1(math.ceil(40.0 / math.log(distance + math.sqrt(distance * distance - 1.0))) + 2)
-        smooth = np.concatenate([self.costs[:first], self.costs[last:count]])
-        values = self._direct(smooth, np.exp(self._middle + self._half * nodes))
-        return np.asarray(chebyshev.chebfit(nodes, values.T, nodes.size - 1), dtype=float), first, last
+        ends = np.full(nodes.size, first), np.full(nodes.size, count)
+        values = self._one_by_one(*ends, np.exp(self._middle + self._half * nodes))
+        return np.asarray(chebyshev.chebfit(nodes, values.T, nodes.size - 1), dtype=float), first
 
-    def _direct(self, costs: FloatArray, prices: FloatArray) -> FloatArray:
-        """Add up, once for each price that occurs, in blocks that fit in memory."""
-        if costs.size == 0 or prices.size == 0:
-            return np.zeros((3, prices.size))
-        if prices.size == 1:
-            return np.asarray(self.terms(costs / prices[0]).sum(axis=1)[:, None])
-        distinct, where = np.unique(prices, return_inverse=True)
-        step, found = max(_DENSE // costs.size, 1), np.empty((3, distinct.size))
-        for start in range(0, distinct.size, step):
-            part = distinct[start : start + step]
-            found[:, start : start + step] = self.terms(costs[None, :] / part[:, None]).sum(axis=2)
-        return found[:, where]
+    def _one_by_one(self, start: IndexArray, end: IndexArray, prices: FloatArray) -> FloatArray:
+        """Add up those from ``start[j]`` to ``end[j]``, in blocks that fit in memory."""
+        found, length = np.zeros((3, prices.size)), end - start
+        some = np.flatnonzero(length)
+        ends = length[some].cumsum()
+        cuts = np.searchsorted(ends, np.arange(_DENSE, int(ends[-1]) if ends.size else 0, _DENSE))
+        for part in np.split(some, np.unique(cuts)):
+            if part.size:
+                first = length[part].cumsum() - length[part]
+                places = np.arange(int(length[part].sum())) + np.repeat(start[part] - first, length[part])
+                terms = self.supply.terms(self.costs[places] / np.repeat(prices[part], length[part]))
+                found[:, part] = np.add.reduceat(terms, first, axis=1)
+        return found

@@ -13,14 +13,16 @@ from functools import cached_property
 import numpy as np
 
 from hushbid.allocation.budget_by_frontier import BudgetPairs
-from hushbid.allocation.capped import Found, free_losses, optimum
-from hushbid.allocation.caps import (
+from hushbid.allocation.capped import (
+    Found,
     affordable,
     beside,
     dearest,
     first_guess,
+    free_losses,
     most_accurate,
     normal_caps,
+    optimum,
     population,
     zero_cost_people,
 )

@@ -20,8 +20,7 @@ import math
 import numpy as np
 
 from hushbid.allocation.branch_and_bound import interval_bounds
-from hushbid.allocation.capped import Found
-from hushbid.allocation.caps import beside
+from hushbid.allocation.capped import Found, beside
 from hushbid.allocation.frontier import Points, at
 from hushbid.allocation.pool import People
 from hushbid.allocation.populations import Populations

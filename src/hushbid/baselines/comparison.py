@@ -179,11 +179,13 @@ def compare(
     bids: ArrayLike | None = None,
     *,
     people: int | None = None,
-    rng: np.random.Generator | None = None,
+    rng: np.random.Generator | int | None = None,
     populations: int = 20,
     baselines: Sequence[type[Baseline]] | None = None,
 ) -> Comparison:
     """Our mechanism and its baselines on given ``bids``, or on ``populations`` of ``people`` drawn from the prior.
+
+    ``rng`` is a generator or a seed.
 
     Unless ``baselines`` names some, they are all of `BASELINES` and those of one's own that are registered.
 
@@ -248,7 +250,7 @@ class _Measured:
 
 
 def _drawn(
-    market: Market, bids: ArrayLike | None, people: int | None, rng: np.random.Generator | None, populations: int
+    market: Market, bids: ArrayLike | None, people: int | None, rng: np.random.Generator | int | None, populations: int
 ) -> tuple[Population, list[FloatArray]]:
     """The people, and what they bid, once or in so many populations drawn from their priors."""
     if bids is not None:
@@ -261,7 +263,8 @@ def _drawn(
         raise InputError(f"without bids, people and rng are needed, got no {missing}.", field=missing)
     repetitions = as_count(populations, "populations", least=2)
     population = market.for_people(as_count(people, "people", least=1))
-    return population, [population.sample(rng) for _ in range(repetitions)]
+    generator = np.random.default_rng(rng) if isinstance(rng, int) else rng
+    return population, [population.sample(generator) for _ in range(repetitions)]
 
 
 def _measure(baseline: Baseline, populations: list[FloatArray]) -> _Measured:

@@ -18,13 +18,12 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.campaign.conducting import Bought, Found, asked_of, complete, delivered_in
+from hushbid.campaign.conducting import Bought, Found, complete
 from hushbid.campaign.deciding import Decided, Everybody, Step, decide_about, read_everybody
 from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, rows_of
-from hushbid.campaign.releasing import Place, drawn_from, refuse_unsaid_late
-from hushbid.campaign.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
+from hushbid.campaign.releasing import Place, delivered_in, drawn_from, refuse_unsaid_late
+from hushbid.campaign.results import DecidedByStratum, Purchase, PurchaseByStratum, campaign_estimate, payment_columns
 from hushbid.campaign.spending import forecast, refuse_above_spending_limit
-from hushbid.campaign.strata_together import DecidedByStratum
 from hushbid.campaign.terms import Campaign, of_stratum, read_campaign, refuse_terms
 from hushbid.campaign.writing import Names
 from hushbid.common.arrays import IndexArray
@@ -262,7 +261,7 @@ def _found(
 
 def _refuse_bad_data(campaign: Campaign, people: People, parts: Sequence[_Part], found: Delivered) -> None:
     """Name the rows of the file, not of a stratum; nothing is ever drawn from this plan."""
-    market, asked = parts[0].decided.market, asked_of(campaign)
+    market, asked = parts[0].decided.market, campaign
     losses = np.zeros(len(people))
     for part in parts:
         losses[part.rows] = part.everybody.outcome.privacy_loss
@@ -283,7 +282,7 @@ def _found_in(part: _Part, delivered: Delivered, place: Place) -> Found:
     mine = data[part.rows] if isinstance(data, np.ndarray) else [data[row] for row in part.rows.tolist()]
     plan, people = plan_of(part.everybody.outcome), part.everybody.people
     try:
-        return Found(answer=drawn_from(plan, mine, asked_of(part.campaign), people, place))
+        return Found(answer=drawn_from(plan, mine, part.campaign, people, place))
     except NothingDelivered as problem:
         return Found(missing=str(problem))
     except HushbidError as problem:

@@ -11,17 +11,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from hushbid.campaign.deciding import LARGEST_HERE, Decided, Step, decide, record_of
-from hushbid.campaign.people import Delivered, People, Reading, read_answers, read_data
-from hushbid.campaign.releasing import Asked, Place, answer_from, stamps_of
+from hushbid.campaign.people import Delivered, Reading
+from hushbid.campaign.releasing import Place, answer_from, delivered_in, stamps_of
 from hushbid.campaign.results import Purchase
-from hushbid.campaign.terms import Campaign, DataSource
+from hushbid.campaign.terms import Campaign
 from hushbid.campaign.writing import Names, notes_of, page_of, stage_on_engine, write_documents, write_tables
 from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
 from hushbid.common.tables import is_table
 from hushbid.disclosure import Answer
 from hushbid.disclosure.ledger.once import named
 from hushbid.errors import InputError, MissingExtra
-from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
 from hushbid.record.folder import require_table_library
 from hushbid.report import AuditLine
@@ -107,7 +106,7 @@ def complete(
     """Attack a purchase, record it, and let its files wait for their names, the last of them last."""
     decided, everybody, answer = bought.decided, bought.decided.everybody, found.answer
     # everywhere the same is said of safeguards that were overridden
-    stamps = stamps_of(decided, asked_of(campaign), answer)
+    stamps = stamps_of(decided, campaign, answer)
     step("auditing")
     audits: tuple[AuditLine, ...] = ()
     if audit and everybody is not None and decided.figures.active and campaign.data is not None:
@@ -207,7 +206,7 @@ def _answer(campaign: Campaign, bought: Bought, place: Place) -> Found:
     if everybody is None:
         assert bought.priced is not None
         return Found(answer=_answer_from_sums(campaign, bought.priced, source.names, place))
-    people, asked = everybody.people, asked_of(campaign)
+    people, asked = everybody.people, campaign
     # ids are hashed beside: that is Python's work, and reading data mostly is not
     with ThreadPoolExecutor(max_workers=1) as beside:
         names = None if people.ids is None or asked.synthetic else beside.submit(named, people.ids)
@@ -220,25 +219,6 @@ def _answer(campaign: Campaign, bought: Bought, place: Place) -> Found:
     return Found(answer=answer, strangers=found.strangers, notes=found.notes)
 
 
-def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
-    """What the file of data holds: answers to a survey, or one datum or message of each person."""
-    if market.survey is not None and source.answers:
-        return read_answers(source.file, people, id_column=source.id, columns=source.names, questions=market.survey)
-    return read_data(source.file, people, id_column=source.id, value=source.names[0], kind=source.kind)
-
-
-def asked_of(campaign: Campaign) -> Asked:
-    """What a campaign asks, and what it accepts by name."""
-    return Asked(
-        question=campaign.question,
-        wave=campaign.wave,
-        synthetic=campaign.synthetic,
-        simulated=campaign.data is not None and campaign.data.kind == "simulated_values",
-        accept_infinite_loss=campaign.accept_infinite_loss,
-        late=None if campaign.data is None else campaign.data.late,
-    )
-
-
 def _answer_from_sums(campaign: Campaign, priced: "Priced", columns: tuple[str, ...], place: Place) -> Answer:
     from hushbid.engine import releasing as on_sums
 
@@ -246,7 +226,7 @@ def _answer_from_sums(campaign: Campaign, priced: "Priced", columns: tuple[str, 
     if campaign.synthetic:
         return on_sums.release_synthetic(priced, columns, question=question, wave=wave, ledger=ledger)
     place.refuse_former()
-    asked, people = asked_of(campaign), priced.summary.people
+    asked, people = campaign, priced.summary.people
     return on_sums.answer(
         priced,
         columns,

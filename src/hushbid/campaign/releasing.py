@@ -8,7 +8,7 @@ notes is written and read here.
 import math
 from collections.abc import Sequence
 from concurrent.futures import Future
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -17,9 +17,12 @@ import numpy as np
 from hushbid.campaign.deciding import Decided, Step
 from hushbid.campaign.notices import as_stamp, late_notice, release_notes, wave_notices
 from hushbid.campaign.people import Delivered, Kind, People, read_answers, read_data, rows_of
+from hushbid.campaign.spec import BidsTable
 from hushbid.campaign.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
+from hushbid.campaign.terms import Campaign, DataSource, data_source
 from hushbid.common.arrays import FloatArray, id_texts, rows_text
 from hushbid.common.documents import parsed
+from hushbid.common.money import NO_CURRENCY
 from hushbid.common.staging import Staging, refuse_existing
 from hushbid.disclosure import Answer, release_once, release_synthetic
 from hushbid.disclosure.ledger.once import Named
@@ -27,8 +30,10 @@ from hushbid.disclosure.ledger.question import LAST_WAVE, as_question
 from hushbid.disclosure.ledger.store import ledger_folder, refuse_former
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.errors import AlreadyReleased, InputError, RecordError
+from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
+from hushbid.priors.pilot import PriorSource
 from hushbid.record import Record, read
 from hushbid.record.folder import present
 
@@ -37,29 +42,6 @@ _SYNTHETIC = "made up: nobody in this campaign was promised anything, and its es
 _QUESTION, _WAVE = "question: ", "wave: "
 
 _FORMER_FOLDER = "claims"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
-    """What is asked, and what was accepted by name."""
-
-    question: str
-    """As it stands in a sentence."""
-
-    wave: int
-    """Which time the same people are asked the same."""
-
-    synthetic: bool
-    """Whether nobody was promised anything, so that the estimate may be drawn again and again."""
-
-    simulated: bool
-    """Whether, in the local setting, people's noise is added here, to made-up values."""
-
-    accept_infinite_loss: bool
-    """Whether losing all privacy was accepted by name."""
-
-    late: Literal["paid", "unpaid"] | None
-    """What is paid for data that came after the estimate was drawn; None if nobody said."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +65,7 @@ class Place:
         if self.folder is not None:
             refuse_former(self.folder / _FORMER_FOLDER)
 
-    def refuse_other_estimate(self, asked: Asked, bids: FloatArray, ids: Sequence[str] | None) -> None:
+    def refuse_other_estimate(self, asked: Campaign, bids: FloatArray, ids: Sequence[str] | None) -> None:
         """Refuse to replace a record of an estimate that the ledger, perhaps a new one, does not know."""
         try:
             there = None if self.record is None else present(self.record)
@@ -98,7 +80,7 @@ class Place:
         if same and (as_question(question), wave) == (as_question(asked.question), asked.wave):
             raise self._unknown(there, asked)
 
-    def refuse_other_summary(self, asked: Asked, people: int) -> None:
+    def refuse_other_summary(self, asked: Campaign, people: int) -> None:
         """The same where a summary takes the place of a record."""
         try:
             found = {} if self.summary is None else parsed(self.summary.read_bytes())
@@ -111,7 +93,7 @@ class Place:
         if stated == (as_question(asked.question), asked.wave, people):
             raise self._unknown(self.summary, asked)
 
-    def _unknown(self, path: Path | None, asked: Asked) -> AlreadyReleased:
+    def _unknown(self, path: Path | None, asked: Campaign) -> AlreadyReleased:
         return AlreadyReleased(
             f"{path} holds an estimate of these people (question {asked.question!r}, wave {asked.wave}) that the"
             f" release ledger {ledger_folder(self.ledger)} does not know. Drawing again would double the privacy loss."
@@ -123,7 +105,7 @@ class Place:
 def answer_from(
     plan: ReleasePlan,
     data: object,
-    asked: Asked,
+    asked: Campaign,
     people: People,
     place: Place,
     *,
@@ -142,7 +124,7 @@ def answer_from(
 def drawn_from(
     plan: ReleasePlan,
     data: object,
-    asked: Asked,
+    asked: Campaign,
     people: People,
     place: Place,
     names: Future[Named] | None = None,
@@ -192,7 +174,7 @@ def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field
 # -- what is stamped and noted -----------------------------------------------------------------------------------------
 
 
-def stamps_of(decided: Decided, asked: Asked | None = None, answer: Answer | None = None) -> list[str]:
+def stamps_of(decided: Decided, asked: Campaign | None = None, answer: Answer | None = None) -> list[str]:
     """What is to be said, wherever a purchase is recorded or told of, about safeguards that were overridden."""
     stamps = []
     if asked is not None and asked.synthetic:
@@ -254,7 +236,7 @@ class Released:
     answer: Answer
     """The estimate and how it came about."""
 
-    asked: Asked
+    asked: Campaign
     """What was asked."""
 
     record: Record
@@ -312,24 +294,18 @@ def release_recorded(
     step("reading the record")
     record = read(path)
     question, wave = asked_by(record, question, wave)
-    asked = Asked(
-        question=question,
-        wave=wave,
-        synthetic=is_synthetic(record),
-        simulated=simulated_values,
-        accept_infinite_loss=accept_infinite_loss,
-        late=late,
-    )
+    asked = _campaign_of(record, data, id_column, value_column, simulated_values=simulated_values, late=late)
+    asked = replace(asked, question=question, wave=wave, accept_infinite_loss=accept_infinite_loss)
     if not force:
         refuse_existing([record.place(out)])
     if record.release is not None:
         answer = Answer(release=record.release, before=True, late=(), waves_before=0)
         return Released(answer=answer, asked=asked, record=record, path=None, level=level)
-    kind = _kind(record, simulated_values)
     ids = None if record.ids is None else id_texts(record.ids)
     people = People(source=str(path), ids=ids, id_column=ids or [], bids=record.outcome.bids, groups=None)
     step("reading the data")
-    found = _delivered(record, data, people, id_column, value_column, kind)
+    assert asked.data is not None
+    found = delivered_in(asked.data, people, record.outcome.market)
     step("drawing")
     place = Place(ledger=ledger, folder=path.parent, record=out)
     answer = answer_from(plan_of(record.outcome), found.data, asked, people, place)
@@ -341,38 +317,38 @@ def release_recorded(
     return Released(answer=answer, asked=asked, record=whole, path=path, level=level, data_notes=found.notes)
 
 
-def _delivered(
-    record: Record,
-    data: Any,
-    people: People,
-    id_column: str,
-    value_column: str | None,
-    kind: Kind,
-) -> Delivered:
-    """What the file of data holds; of a survey, messages, or a column for each question, called as the question is."""
-    questions = record.outcome.market.survey
-    if questions is None or kind == "messages":
-        value = value_column or ("message" if kind == "messages" else "value")
-        return read_data(data, people, id_column=id_column, value=value, kind=kind)
-    if value_column is not None:
-        told = "value_column must be left out for a survey: each question's column is called as the question is."
-        raise InputError(told, field="value_column")
-    columns = [one.name for one in questions]
-    return read_answers(data, people, id_column=id_column, columns=columns, questions=questions)
-
-
-def _kind(record: Record, simulated_values: bool) -> Kind:
-    """What the data of a record's people are."""
-    local = record.outcome.market.strategy.sends_messages
-    if simulated_values and not local:
+def _campaign_of(
+    record: Record, data: Any, id_column: str, value_column: str | None, *, simulated_values: bool, late: Any
+) -> Campaign:
+    """Return what is left of a record's campaign: what is asked, and where the data are."""
+    market = record.outcome.market
+    if simulated_values and not market.strategy.sends_messages:
         raise InputError(
             "simulated_values is for the local setting; in the central one the data are values.",
             field="simulated_values",
         )
-    return "simulated_values" if simulated_values else "messages" if local else "values"
+    kind: Kind | None = "simulated_values" if simulated_values else None
+    if market.survey is not None and value_column is not None and not (market.strategy.sends_messages and kind is None):
+        told = "value_column must be left out for a survey: each question's column is called as the question is."
+        raise InputError(told, field="value_column")
+    return Campaign(
+        synthetic=is_synthetic(record),
+        prior=PriorSource(priors={}),
+        market={},
+        currency=NO_CURRENCY,
+        bids=BidsTable(),
+        data=data_source(market, data, id=id_column, value=value_column, kind=kind, late=late),
+    )
 
 
-def _stamps_of_release(record: Record, asked: Asked, answer: Answer) -> list[str]:
+def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
+    """Return what the file of data holds: answers to a survey, or one datum or message of each person."""
+    if market.survey is not None and source.answers:
+        return read_answers(source.file, people, id_column=source.id, columns=source.names, questions=market.survey)
+    return read_data(source.file, people, id_column=source.id, value=source.names[0], kind=source.kind)
+
+
+def _stamps_of_release(record: Record, asked: Campaign, answer: Answer) -> list[str]:
     """What is stamped beside what the record of the decisions says already."""
     stamps = [] if asked.synthetic else wave_stamps(asked.wave, answer.waves_before)
     if np.isinf(record.outcome.privacy_loss).any():

@@ -1,6 +1,7 @@
 """What a purchase came to: for programs, for people, and as a summary in a file."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
@@ -9,13 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.campaign.deciding import LARGEST_HERE, Decided, Everybody
+from hushbid.campaign.deciding import LARGEST_HERE, Decided, Everybody, decided_text
 from hushbid.campaign.notices import stratum_notice
-from hushbid.campaign.strata_together import DecidedByStratum
 from hushbid.campaign.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.campaign.terms import Campaign
 from hushbid.common import numbers
-from hushbid.common.money import amounts_due, in_units
+from hushbid.common.money import Currency, amounts_due, in_units
 from hushbid.common.tables import Library, Raw, frame_of
 from hushbid.disclosure import Answer, Release
 from hushbid.disclosure.cards import estimates_table
@@ -28,6 +28,9 @@ from hushbid.record import Record
 from hushbid.report import AuditLine
 from hushbid.report.suppression import too_few
 
+_COUNTED = ("people", "dropped_rows", "bought_from", "total_payment_minor", "people_who_pay")
+_SUMMED = ("objective", "lower_bound", "cap_cost")
+_LARGEST = ("largest_privacy_loss", "incentive_error")
 _DELIVERED = ("not asked", "yes", "no", "late")
 _NOT_ASKED, _YES, _NO, _LATE = range(len(_DELIVERED))
 
@@ -197,6 +200,54 @@ class Purchase:
         if self.decided.everybody is not None:
             return fewest_bought_from(self.decided.everybody.outcome, self.decided.market)
         return self.decided.figures.active if self.release is None else self.release.fewest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class DecidedByStratum:
+    """The decisions of all strata, each a market: their counts, costs and bounds add up, their errors do not."""
+
+    parts: Mapping[str, Decided]
+    """What was decided in each stratum, by its name."""
+
+    currency: Currency
+    """What payments are made in."""
+
+    reading_notes: tuple[str, ...]
+    """Sentences about how the bids were read, where that was a choice: their encoding, decimal commas."""
+
+    @property
+    def some_part(self) -> Decided:
+        """One of the strata: setting, questions and currency are the same in all."""
+        return next(iter(self.parts.values()))
+
+    @property
+    def total_minor(self) -> int:
+        """All payments together, in minor units."""
+        return sum(part.total_minor for part in self.parts.values())
+
+    def facts(self) -> dict[str, Any]:
+        """For programs; nothing in it belongs to one person."""
+        found = {name: part.facts() for name, part in self.parts.items()}
+        facts = dict(next(iter(found.values())))
+        for name in ("standard_error", "worst_standard_error", "questions", "flags"):
+            facts.pop(name, None)
+        facts |= {name: sum(one[name] for one in found.values()) for name in _COUNTED}
+        facts |= {name: math.fsum(one[name] for one in found.values()) for name in _SUMMED}
+        facts |= {name: max(one[name] for one in found.values()) for name in _LARGEST}
+        flags = list(dict.fromkeys(flag for one in found.values() for flag in one.get("flags", ())))
+        strata = [{"stratum": name, **_errors(one)} for name, one in found.items()]
+        return facts | ({"flags": flags} if flags else {}) | {"strata": strata}
+
+    def text(self) -> str:
+        """For people."""
+        told = decided_text(self.facts(), self.currency, self.some_part.market).replace(numbers.NBSP, " ")
+        return "\n".join([*self.reading_notes, told])
+
+
+def _errors(facts: Mapping[str, Any]) -> dict[str, Any]:
+    """How many people a stratum has, and what is expected of its estimates."""
+    names = ("people", "bought_from", "questions", "standard_error", "worst_standard_error")
+    return {name: facts[name] for name in names if name in facts}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)

@@ -12,11 +12,12 @@ become numbers, ``promises`` says what is promised and ``release`` is what comes
 notebook. *Central*: ``sum_plan`` says what is added up, ``sums`` adds up in any batches, ``prepare`` leaves only the
 drawing, and ``memory`` is one batch of people who are known. *Local*: ``messages`` are what devices send, ``local``
 makes them, and ``received`` reads and weighs them. ``delivery`` takes a plan and data in either setting, and the
-``ledger`` draws once.
+``ledger`` draws once; ``given_losses`` is all of it for losses that are given.
 """
 
 from hushbid.disclosure.delivery import simulate_plan
 from hushbid.disclosure.error import ErrorModel
+from hushbid.disclosure.given_losses import private_mean
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.ledger.once import Answer, release_once, release_plan, release_synthetic
 from hushbid.disclosure.local import message_kind, privatize, privatize_answers, simulate_privatized
@@ -38,6 +39,7 @@ __all__ = [
     "Release",
     "ReleasePlan",
     "message_kind",
+    "private_mean",
     "privatize",
     "privatize_answers",
     "release_once",

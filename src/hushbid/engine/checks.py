@@ -12,7 +12,7 @@ from hushbid.engine.passes import Census, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Run
 from hushbid.errors import BidError, InputError
 from hushbid.mechanism import Market
-from hushbid.mechanism.combinations import Combination, refuse
+from hushbid.mechanism.combinations import Combination, refuse, state_of
 from hushbid.mechanism.population import groups_of
 
 
@@ -35,10 +35,7 @@ def check_options(
     ):
         if value not in allowed:
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
-    _check_strata(market, stratum, cap=cap, limit=limit)
-    if market.survey is not None and market.strategy.sends_messages:
-        told = "questions in the local setting need engine='memory': engines combine messages with one value each."
-        raise InputError(told, field="questions")
+    _check_strata(market, stratum)
     if market.survey is not None and variance is not None:
         told = f"variance must not name a column ({variance!r}) beside questions, each of which has its own."
         raise InputError(told, field="variance")
@@ -46,7 +43,11 @@ def check_options(
         if isinstance(getattr(market, name), np.ndarray):
             told = f"{name} of the market must be one number here; variances and caps may come from columns."
             raise InputError(told, field=name)
-    refuse(_with_columns(market, variance=variance, limit=limit, cap=cap))
+    stated = _with_columns(market, variance=variance, limit=limit, cap=cap)
+    refuse(stated)
+    if cap is not None and state_of(stated) == "on average":
+        told = f"cap must not name a column ({cap!r}) with a budget that is met on average: state one max_privacy_loss."
+        raise InputError(told, field="cap")
 
 
 def _with_columns(market: Market, *, variance: str | None, limit: str | None, cap: str | None) -> Combination:
@@ -57,20 +58,13 @@ def _with_columns(market: Market, *, variance: str | None, limit: str | None, ca
     return stated if cap is None else replace(stated, cap="each", cap_name="cap")
 
 
-def _check_strata(market: Market, stratum: str | None, *, cap: str | None, limit: str | None) -> None:
+def _check_strata(market: Market, stratum: str | None) -> None:
     if (market.strata is not None) != (stratum is not None):
         told = "stratum must name the column of strata if, and only if, the market states shares or a contrast of them."
         raise InputError(told, field="stratum")
     if market.strata:
         told = "strata of the market must be empty here: the column that stratum names says who is in which."
         raise InputError(told, field="strata")
-    if market.strata is None or market.strategy.sends_messages:
-        return
-    refuse(_with_columns(market, variance=None, limit=limit, cap=cap))
-    given = {"cap": cap, "limit": limit, "max_privacy_loss": market.max_privacy_loss}
-    for name in (name for name, stated in given.items() if stated is not None):
-        told = f"{name} with strata needs engine='memory': the best purchase under caps is not found from sums there."
-        raise InputError(told, field=name)
 
 
 def people_of(

@@ -1,8 +1,8 @@
 """Which columns of a table hold what people delivered, and how a batch of them is read.
 
-One number, or one message, has a column. A survey has one for each question, and they are read as numbers, as
-`hushbid.disclosure.answers` writes them: yes is 1, an answer of a choice its place, and whoever left a question open
-has dropped out of the whole, so their row is all NaN.
+One number has a column, and so has one message, whatever it answers. A survey has one for each question, and they are
+read as numbers, as `hushbid.disclosure.answers` writes them: yes is 1, an answer of a choice its place. People who
+left a question open have dropped out of the whole, so their row is all NaN.
 """
 
 import math
@@ -60,7 +60,8 @@ class DataColumns:
 
 def data_columns(table: Priced | CountedTable, data: DataNames) -> DataColumns:
     """Return the columns that were named; refused if the table lacks one, or has not one for each question."""
-    survey, there = table.market.survey, table._engine.names
+    messages, there = table.market.strategy.sends_messages, table._engine.names
+    survey = None if messages else table.market.survey  # a message answers all questions
     if data is None and survey is not None:
         data = [one.name for one in survey]
     names = () if data is None else (data,) if isinstance(data, str) else tuple(data)
@@ -72,7 +73,7 @@ def data_columns(table: Priced | CountedTable, data: DataNames) -> DataColumns:
         if name not in there:
             told = f"There is no column {name!r}; the columns are {', '.join(map(repr, there))}."
             raise InputError(told, field=name)
-    return DataColumns(names=names, questions=survey or (), messages=table.market.strategy.sends_messages)
+    return DataColumns(names=names, questions=survey or (), messages=messages)
 
 
 def _answered(column: Any, name: str, question: Question, start: int | None) -> FloatArray:

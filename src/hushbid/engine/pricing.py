@@ -30,7 +30,6 @@ from hushbid.mechanism.figures import cap_cost
 from hushbid.mechanism.impossible import refuse_without_sellers
 from hushbid.mechanism.many import MANY, WINDOW, purchase_of
 from hushbid.mechanism.rounding import refuse_rounding
-from hushbid.mechanism.setting import LOCAL
 from hushbid.mechanism.strata import refuse_empty
 from hushbid.mechanism.summed import locate, solve
 from hushbid.mechanism.survey import QuestionError
@@ -334,6 +333,7 @@ def _counted(market: Market, people: People, census: Census) -> Population:
         counts if market.strata is not None else None,
         roster=_roster(market, census),
         counted=tuple(tuple(one.sizes.get(code, 0) for code in range(len(people.priors))) for one in parts),
+        limits=people.limit is not None,
     )
     if people.variance is None:
         return counted
@@ -358,7 +358,7 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
         return price_nobody(run, population), _summary_of_nobody(population, census)
     if population.hard_budget is not None:  # everybody shares in it
         return _shared_out(run, population, population.hard_budget, census, gather)
-    if population.setting is LOCAL:  # the cheapest few √n
+    if population.setting.sends_messages:  # the cheapest few √n
         cuts, most = cheapest_few_of_strata(population, census)
         return _gathered(run, population, census, cuts, most)
     least_cap = min(population.largest_cap, census.lowest_limit)

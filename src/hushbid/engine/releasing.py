@@ -11,19 +11,20 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from hushbid.allocation import HardBudget
 from hushbid.common.arrays import BoolArray, IndexArray, id_texts
-from hushbid.disclosure import Answer, Release, ReleasePlan
+from hushbid.disclosure import Answer, Release, ReleasePlan, message_kind
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.delivery import prepare_release, without_rows
 from hushbid.disclosure.grid import exponent_of
 from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
 from hushbid.disclosure.ledger.question import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.messages import PrivatizedValue
+from hushbid.disclosure.messages import Message, PrivatizedValue
 from hushbid.disclosure.prepare import PreparedSums, prepare
 from hushbid.disclosure.promises import ONE_NUMBER, one_number, strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
@@ -176,22 +177,16 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     assert isinstance(kernel, LookupKernel)
     messages = priced._engine.reduce(MessagesKernel(kernel, data), Messages({})).texts
     active = np.flatnonzero(kernel.loss > 0.0)
-    losses, spread = kernel.loss[active], float(market.stated_variance)
-    strata = priced._population.strata
+    losses, strata = kernel.loss[active], priced._population.strata
+    asked: dict[str, Any] = {"bounds": market.bounds, "variance": float(market.stated_variance)}
+    if market.survey is not None:
+        asked = {"questions": market.survey, "layout": market.layout}
     if strata is not None:
         strata = replace(strata, codes=kernel.strata[active])
 
     def plan_called(name: str) -> ReleasePlan:
         # of the active only: the others have no message
-        return ReleasePlan.of(
-            losses,
-            setting="local",
-            bounds=market.bounds,
-            variance=spread,
-            key=name,
-            relation=_relation(priced),
-            strata=strata,
-        )
+        return ReleasePlan.of(losses, setting="local", **asked, key=name, relation=_relation(priced), strata=strata)
 
     sent = [messages.get(place) for place in active.tolist()]
     prepare_release(plan_called("checked"), sent)
@@ -248,6 +243,9 @@ class AskKernel:
     variance: float
     """Everybody's, where the table has no column of it."""
 
+    kind: type[Message]
+    """What people send in the local setting."""
+
     @property
     def columns(self) -> list[str]:
         """What it reads."""
@@ -274,18 +272,18 @@ class AskKernel:
         texts = batch.column(self.data.names[0])
         return Forms(
             rows=[
-                _message_form(texts[row].as_py()) if wanted else None
+                _message_form(texts[row].as_py(), self.kind) if wanted else None
                 for row, wanted in zip(good.tolist(), asked.tolist(), strict=True)
             ]
         )
 
 
-def _message_form(text: object) -> bytes | None:
+def _message_form(text: object, kind: type[Message]) -> bytes | None:
     """A message; one that cannot be read as it stands, to be refused where its row is known."""
     if not text:
         return None
     try:
-        return message_form(PrivatizedValue.from_json(str(text)))
+        return message_form(kind.from_json(str(text)))
     except InputError:
         return str(text).encode()
 
@@ -296,7 +294,8 @@ def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> 
     market, layout = priced.market, priced.market.layout
     strata, relation = priced._population.strata, _relation(priced)
     spread = float(np.max(np.asarray(market.stated_variance)))
-    kernel = AskKernel(priced._kernel, data, spread)
+    kind = message_kind(market.survey) if market.survey else PrivatizedValue
+    kernel = AskKernel(priced._kernel, data, spread, kind)
     return Ask(
         question=question,
         wave=as_wave(wave),

@@ -451,7 +451,7 @@ class _Integrals:
         lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
         for group in population.groups:
             rows = _bought_of(group, self.bought, self.bids.size)
-            for some in self._kinds(rows):
+            for some in self._kinds(group.prior, rows):
                 places = slice(None) if some is self.bought else np.searchsorted(self.bought, some)
                 found = self._rents(group.prior, some, self.price[places], tolerance)
                 # the enclosure, wider by what losses are rounded by
@@ -463,26 +463,33 @@ class _Integrals:
 
     def _rents(self, prior: Prior, rows: IndexArray, price: FloatArray, tolerance: float) -> Rents:
         bids = self.bids[rows]
-        if self._differ_by_bids and rows.size > MANY:
+        if self._differ_by_bids(prior) and rows.size > self._many:
             return rents_of_alike(self.rule, prior, rows, bids, paid_besides=price, tolerance=tolerance)
         return rents(self.rule, prior, rows, bids, alike=self._alike(rows), paid_besides=price, tolerance=tolerance)
 
     @property
-    def _differ_by_bids(self) -> bool:
-        """Whether people of one group and stratum differ by nothing that matters but their bids."""
+    def _many(self) -> int:
+        """More people than this are priced by a curve; locally sooner, as strata divide an accuracy for each pair."""
+        return MANY if not self.population.identity_decides else MANY >> 3
+
+    def _differ_by_bids(self, prior: Prior) -> bool:
+        """Whether people of one group and stratum differ by nothing that matters but their bids.
+
+        Identity decides between equal virtual costs, which matters to a rent where a range of bids has the same one.
+        """
         population = self.population
-        return not population.identity_decides and not any(
+        return not (population.identity_decides and prior.flat_parts) and not any(
             isinstance(value, np.ndarray) for value in (population.own_error, population.cap)
         )
 
-    def _kinds(self, rows: IndexArray) -> list[IndexArray]:
+    def _kinds(self, prior: Prior, rows: IndexArray) -> list[IndexArray]:
         """People of one group by stratum, if those of a stratum are many; all together otherwise."""
         strata = self.population.strata
-        if strata is None or not self._differ_by_bids or rows.size <= MANY:
+        if strata is None or not self._differ_by_bids(prior) or rows.size <= self._many:
             return [rows]
         parts = [rows[which] for which in rows_by_stratum(strata.codes[rows], strata.count)]
-        few = [part for part in parts if part.size <= MANY]
-        return [*(part for part in parts if part.size > MANY), *([np.sort(np.concatenate(few))] if few else [])]
+        few = [part for part in parts if part.size <= self._many]
+        return [*(part for part in parts if part.size > self._many), *([np.sort(np.concatenate(few))] if few else [])]
 
     def _alike(self, rows: IndexArray) -> FloatArray | IndexArray | None:
         """Who faces the same rule at the same bid: not where identity, variance, cap or stratum matters."""

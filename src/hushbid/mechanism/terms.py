@@ -383,16 +383,18 @@ class Terms:
         *,
         roster: int | None = None,
         counted: tuple[tuple[int, ...], ...] = (),
+        limits: bool = False,
     ) -> Population:
         """The market for ``n`` people who are counted, but not listed: groups have priors, and no rows.
 
         With strata, which then have no labels, so many people are ``in_strata``. ``counted`` says how many of each
-        group are in each stratum, and ``roster`` how many people were asked, if no population is stated.
+        group are in each stratum, and ``roster`` how many people were asked, if no population is stated; ``limits`` is
+        as in `for_people`.
         """
         if self._strata is not None and (in_strata is None or self._strata.codes.size):
             raise InputError("strata must have no labels where people are counted, but not listed.", field="strata")
         asked = self if self._strata is not None else self.with_roster(roster)
-        return self._planned(asked._population(n, groups_of(self.prior, None), in_strata, counted))
+        return self._planned(asked._population(n, groups_of(self.prior, None), in_strata, counted), limits=limits)
 
     def require_roster(self, *, limits: bool = False) -> None:
         """Refuse a budget that is met on average if nobody has stated for how many people a price is planned."""

@@ -2,9 +2,9 @@
 
 The files, in reading order: ``verifying`` puts the checks of a record together, ``findings`` is what they say,
 ``stated_numbers`` what they look at, ``not_derived`` what they leave out. ``check_questions``, ``check_decision``
-(with ``check_optimality``), ``check_payments`` (with ``check_rents``), ``check_release`` and ``check_answers`` hold the
-checks. The optimum is
-evaluated a second way, sharing nothing with the solvers: ``central_by_exclusion``, ``central_by_level``, under caps
+(with ``check_optimality`` and ``kkt``), ``check_payments`` (with ``check_rents``), ``check_release`` and
+``check_answers`` hold the checks. The optimum is evaluated a second way, sharing nothing with the solvers:
+``central_by_exclusion``, ``central_by_level``, under caps
 ``central_under_caps`` (with ``caps_from_nearby``; its sums are in ``crowd_under_caps``), in the local setting
 ``local_by_count`` (with ``local_curve``, ``local_supply`` and ``local_last``), for strata ``contrast_by_threshold``
 (``strata_apart`` has their weights, and the local ones), and for a hard budget ``menu_by_quadrature``.

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from hushbid.verification.central_by_exclusion import CentralRule
 from hushbid.verification.central_by_level import LevelRule
 from hushbid.verification.central_under_caps import CappedRule
 from hushbid.verification.contrast_by_threshold import ContrastRule
+from hushbid.verification.kkt import Conditions, Purchase
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE
 from hushbid.verification.menu_by_quadrature import MenuCase, MenuFound, SharedRule, shared_menu
@@ -284,10 +285,33 @@ class Facts:
             curve=COIN if self.by_coin else LAPLACE,
         )
 
+    @property
+    def purchase(self) -> Purchase:
+        """Return what was bought, as the conditions of an optimum look at it."""
+        return Purchase(self.costs, self.variance, self.caps, self.codes, self.sizes, self.losses)
+
+    @property
+    def zero_cost_purchase(self) -> Purchase:
+        """Return the same where those of zero cost alone meet an error: as if they, and nobody else, asked for 1."""
+        return replace(self.purchase, costs=np.where(self.costs == 0.0, 1.0, math.inf))
+
+    def multipliers(self) -> tuple[float, float]:
+        """Return what the error and the expense are worth at the stated purchase; central, see `kkt`."""
+        bought = self.purchase
+        if isinstance(self.goal, Price):
+            return self.error_weight, 1.0
+        if isinstance(self.goal, Accuracy) and bought.expense == 0.0:
+            return Conditions(self.zero_cost_purchase).multipliers()
+        if isinstance(self.goal, Budget) and bought.expense < self.goal.available * (1.0 - CLOSE):
+            return 1.0, 0.0
+        return Conditions(bought).multipliers()
+
     def rule_of_expense(self) -> Rule:
         """The most accurate purchase for what the recorded losses cost."""
-        paid = self.bought & (self.costs > 0.0)
-        return CappedRule(self.costs, self.variance, self.caps, expense=float(self.costs[paid] @ self.losses[paid]))
+        expense = self.purchase.expense
+        if self.strata is not None:
+            return ContrastRule(self.costs, self.variance, self.strata, expense=expense)
+        return CappedRule(self.costs, self.variance, self.caps, expense=expense)
 
     def _under_caps(self, error_weight: float) -> Rule:
         """The optimum under caps."""

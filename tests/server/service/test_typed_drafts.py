@@ -1,11 +1,14 @@
 """Drafts as they are typed, complete or not; and people taken off a draft's list."""
 
 import pytest
+from sqlalchemy import insert
 
 from hushbid.errors import Conflict, NotAllowed, NotFound
 from hushbid.server.model.access import LinkInvalid
 from hushbid.server.model.entities import DraftIncomplete
 from hushbid.server.service import Service
+from hushbid.server.store.database import Transaction
+from hushbid.server.store.schema import privacy_account
 from hushbid.verification.receipts import verify_log
 from tests.server.support import analyst, drafted, open_now, opened, secret_for, settings, user
 
@@ -64,6 +67,28 @@ def test_people_of_a_draft_that_is_no_longer_complete_wait_until_it_is(service: 
     assert service.typed_draft(play.who, play.id) is None, "nothing can be changed any more"
     with pytest.raises(Conflict):
         service.keep_draft(play.who, play.id, {}, language="en", settings=None)
+
+
+def test_a_campaign_that_only_the_privacy_account_remembers_is_not_drafted_again(service: Service) -> None:
+    """Its entries would be overwritten, and nobody's total may fall behind what was promised."""
+    play = opened(service, ["ann@example.org", "bob@example.org"])
+    known = next(one for one in service.privacy_account(play.who).items if one.campaign == play.id)
+
+    def forget(tx: Transaction) -> None:
+        row = {
+            "campaign_id": ONE,
+            "person_id": known.person,
+            "title": "",
+            "kind": "promised",
+            "amount": 1.0,
+            "at": tx.at,
+        }
+        tx.connection.execute(insert(privacy_account), row)
+
+    service.writer.run("restore", forget)
+    with pytest.raises(NotFound):
+        service.keep_draft(play.who, ONE, {"title": "Again"}, language="en", settings=settings())
+    assert service.keep_draft(play.who, TWO, {}, language="en", settings=None).id == TWO
 
 
 # -- taken off the list ------------------------------------------------------------------------------------------------

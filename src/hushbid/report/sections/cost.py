@@ -77,11 +77,6 @@ class CostParts:
     """No truthful purchase has a lower objective."""
 
     @property
-    def rent_share(self) -> float:
-        """The part of everything paid for privacy, rounding included, that is rent."""
-        return self.rent / (self.compensation + self.rent + (self.rounding or 0.0))
-
-    @property
     def gap(self) -> float:
         """How far the objective is above its bound, as a share of the bound."""
         return relative_gap(self.objective, self.lower_bound)

@@ -25,7 +25,7 @@ _FORM_LIMIT = 512 * 1024
 _LARGER = {  # by the end of the path: lists of people, a pilot's file with a draft's form, and that form
     "/participants": UPLOAD_LIMIT,
     "/pilot": 3 * 1024 * 1024,
-    **dict.fromkeys(("/campaigns/new", "/edit", "/keep", "/campaigns/preview", "/login"), _FORM_LIMIT),
+    **dict.fromkeys(("/edit", "/keep", "/campaigns/preview", "/login"), _FORM_LIMIT),
 }
 _HERE = ("localhost", "127.0.0.1", "::1")
 _HOST = re.compile(r"([\w.-]+|\[[0-9a-f:.%]+\])(:[0-9]{1,5})?", re.ASCII | re.IGNORECASE)

@@ -63,7 +63,9 @@ def keep(
     if seen is None:
         columns["saved_at"] = tx.at
     if found is None:
-        if not _DRAFT_ID.fullmatch(campaign_id):
+        # after a restore the privacy account may know a campaign that the database has forgotten: its name stays taken
+        taken = campaign_id in privacy_account.campaigns_known(tx.connection)
+        if taken or not _DRAFT_ID.fullmatch(campaign_id):
             raise NotFound("There is no such campaign.")
         return _store(tx, who, campaign_id, {}, **columns)
     rules.require_state(found, CampaignState.DRAFT, to="change the settings")
