@@ -19,7 +19,7 @@ In reading order:
 - `summed`, `many`: the purchase from very many people, in memory and on engines: solved from sums, priced by curves
 - `in_memory`: very many people in memory, who are one batch; and the few of them who can matter
 - `shared_menu`: the decision under a hard budget: one menu that people share in
-- `menu_level`, `menu_rents`: up to which virtual cost that menu buys, and what it pays beside the price
+- `menu_offers`, `menu_rents`: what that menu offers at each virtual cost, and what it pays beside the price
 - `figures`: what a decision comes to for everybody together, in memory and on engines
 - `schedule`: privacy loss and payment as functions of a bid
 - `simulation`, `worst_case`: what would happen, and the most it can cost
