@@ -115,7 +115,7 @@ async def _played(ann: _Caller) -> dict[str, bytes]:
         if value is not None and (await person("GET", "/participation"))["promised"]:
             await person("PUT", "/participation/delivery", {"value": value, "nonce": f"{row:032x}"})
     await ann("POST", f"{place}/release")
-    await _wait(ann, place, "released")
+    await _wait(ann, place, "released", and_has="key_destroyed_at")  # in the log before what follows
     await ann("POST", f"{place}/payments")
     await ann("POST", f"{place}/close")
     found = {
@@ -139,12 +139,12 @@ async def _seated(ann: _Caller, row: int, invitation: dict[str, Any]) -> _Caller
     return ann.other(secret)
 
 
-async def _wait(ann: _Caller, place: str, state: str) -> None:
+async def _wait(ann: _Caller, place: str, state: str, *, and_has: str = "state") -> None:
     for _ in range(20_000):
-        found = (await ann("GET", place))["state"]
-        if found == state:
+        found = await ann("GET", place)
+        if found["state"] == state and found[and_has]:
             return
-    raise AssertionError(f"The campaign is {found}, not {state}.")
+    raise AssertionError(f"The campaign is {found['state']}, not {state}, or lacks {and_has}.")
 
 
 @contextmanager

@@ -310,6 +310,6 @@ def test_each_group_gets_a_prior_of_its_own_and_one_file_holds_them(tmp_path: Pa
     assert (refused.exit_code, "in which 1 of the people took part" in refused.stderr) == (2, True)
     assert hushbid("price", bids, *known, "--accept-pilot-overlap", "--json").exit_code == 0
     nested = hushbid("price", bids, "--prior", f"old={out}", "--prior", "young=uniform:1,2", "--buyer-weight", 1)
-    assert (nested.exit_code, "must name one prior" in nested.stderr) == (2, True)
+    assert (nested.exit_code, "must be one prior" in nested.stderr) == (2, True)
     drawing = hushbid("fit-prior", pilot, "--group-column", "age", "--picture", tmp_path / "x.svg")
     assert (drawing.exit_code, "--picture draws one prior" in drawing.stderr) == (2, True)

@@ -340,7 +340,8 @@ def _met_between(populations: Populations, target: Target, start: Points) -> Poi
     with np.errstate(all="ignore"):
         for _ in range(_BRACKETS):
             some = populations.take(unsolved)
-            here = at(some, sigma[unsolved])
+            # in many strata rounds go to and fro, so everybody is sorted at once
+            here = at(some, sigma[unsolved], points.take(unsolved) if populations.sizes.size == 1 else None)
             missed = _missed(here, target)
             points.put(unsolved, here)
             passed = missed >= 0.0
