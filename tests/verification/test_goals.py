@@ -221,6 +221,14 @@ def test_a_hard_budget_with_strata_and_locally_holds_and_a_larger_loss_is_notice
     assert "optimality" in verify(Record.of(dataclasses.replace(outcome, privacy_loss=losses)), people=1).failed
 
 
+def test_a_water_level_that_false_position_meets_exactly_is_found() -> None:
+    """Under uniform prices the expected cost is linear in the level, so the first step ends next to the root."""
+    strata = {"strata": ["a", "b"] * 6, "shares": {"a": 0.3, "b": 0.7}}
+    market = Market(prior=Uniform(1, 2), goal=HardBudget(30.0, 0.01), **strata)
+    outcome = market.acquire(market.for_people(12).sample(np.random.default_rng(3)))
+    assert verify(Record.of(outcome), people=1).ok
+
+
 def test_under_a_shared_menu_another_cost_of_one_person_moves_her_loss_alone() -> None:
     facts = Facts.of(record_of(*SHARED))
     outcome, rule = facts.outcome, facts.rule()

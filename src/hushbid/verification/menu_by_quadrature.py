@@ -298,7 +298,9 @@ def _crossing(function: Callable[[float], float], wanted: float, most: float) ->
     if not below < 0.0 <= above:
         return low if below >= 0.0 else high
     for step in range(400):
-        middle = 0.5 * (low + high) if step % 3 == 2 else high - above * (high - low) / (above - below)
+        middle = high - above * (high - low) / (above - below)
+        if step % 3 == 2 or not low < middle < high:  # false position may rest on an end that is all but the root
+            middle = 0.5 * (low + high)
         if not low < middle < high or high - low <= 1e-14 * high:
             break
         value = function(middle) - wanted
