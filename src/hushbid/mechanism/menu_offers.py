@@ -12,9 +12,9 @@ never more than the cap, where there is one for all. The strata's numbers are in
     local     √P_g·Σ over g of E[q] ∝ |ℓ_g|,               ``ℓ_g²/Λ_g²`` is the price of precision in stratum g,
 
 and what all of them cost on average, rents included, ``Σ E[ψ·ε₀(ψ)]``, is the budget. If caps keep that below the
-budget, everybody is offered their cap. What a stratum's offer costs is its part of the budget. Where that would buy
-from hardly anybody, the number is raised until three sellers are expected in the stratum, or 95 % of its people if they
-are fewer.
+budget, everybody is offered their cap. What a stratum's offer costs is its part of the budget. With several strata, and
+locally, where that would buy from hardly anybody, the number is raised until three sellers are expected in the stratum,
+or 95 % of its people if they are fewer.
 
 **Expectations** are integrals without a density. The unit of loss that is bought at virtual costs up to ``x`` has the
 price ``p(x)``, the largest bid with that virtual cost, and is sold with probability ``F(p)``. By the envelope theorem
@@ -366,7 +366,9 @@ class MenuTerms:
         return top / float(self.offer(1.0).cost_of(np.array([self.most]))[0])
 
     def enough(self, stratum: int) -> float:
-        """Return the number from which on some sellers are to be expected in a stratum."""
+        """Return the number from which on some sellers are to be expected in a stratum; 0 for one central mean."""
+        if self.curve is None and len(self.strata) == 1:
+            return 0.0
         kinds = self.strata[stratum][1]
         wanted = min(_SELLERS, _MOST_OF_FEW * sum(people for _, people, _ in kinds))
 

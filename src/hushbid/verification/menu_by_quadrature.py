@@ -242,7 +242,9 @@ class _Planning:
         return max(tops) + self.most if self.curve is None else max(tops) / self.offer(1.0).bend
 
     def enough(self, stratum: int) -> float:
-        """The number at which some sellers are expected."""
+        """The number at which some sellers are expected; none are asked for where there is one central mean."""
+        if self.curve is None and len(self.strata) == 1:
+            return 0.0
         kinds = [(prior, rows.size) for prior, rows in self.strata[stratum] if rows.size]
         wanted = min(_SELLERS, _OF_FEW * sum(size for _, size in kinds))
 
@@ -341,6 +343,7 @@ def _mean(prior: Prior, offer: Offer, *, paid: bool) -> float:
 class _Ranks:
     """``ψ`` as a function of the rank: a polynomial on each of small intervals."""
 
+    prior: Prior
     edges: FloatArray
     polynomials: FloatArray
     tops: FloatArray
@@ -377,7 +380,7 @@ class _Ranks:
         order = np.argsort(starts, kind="stable")
         whole = np.concatenate([one for _, _, one in done])[order]
         polynomials = (whole @ _FIT.T).T
-        return _Ranks(np.append(starts[order], edges[-1]), polynomials, polynomials.sum(axis=0))
+        return _Ranks(prior, np.append(starts[order], edges[-1]), polynomials, polynomials.sum(axis=0))
 
     def rank(self, cost: float) -> float:
         """The rank up to which people have at most this virtual cost."""
@@ -394,8 +397,7 @@ class _Ranks:
     def integral(self, function: Callable[[FloatArray], FloatArray], bend: float, end: float) -> float:
         """The integral of a function of ``ψ`` up to a virtual cost, with a kink at another."""
         last = self.rank(end)
-        if last >= self.edges[-1] and self.edges[-1] < 1.0 and end > 1.5 * self.tops[-1]:
-            raise WorkExceeded("a menu that buys from people so dear that hardly anybody is.")
+        beyond = self._far_tail(function, bend, end) if last >= self.edges[-1] and self.edges[-1] < 1.0 else 0.0
         cuts = np.append(self.edges[self.edges < last], last)
         edges = np.unique(np.append(cuts, min(self.rank(bend), last) if bend > 0.0 else 0.0))
         half, cell = 0.5 * np.diff(edges), self.edges.searchsorted(edges[:-1], side="right") - 1
@@ -404,7 +406,20 @@ class _Ranks:
         place = (2.0 * points - left - right) / (right - left)
         costs = np.polynomial.legendre.legval(place.T, self.polynomials[:, cell], tensor=False).T
         values = function(np.asarray(costs, dtype=np.float64).ravel()).reshape(points.shape)
-        return float((half[:, None] * values * _WEIGHTS).sum())
+        return beyond + float((half[:, None] * values * _WEIGHTS).sum())
+
+    def _far_tail(self, function: Callable[[FloatArray], FloatArray], bend: float, end: float) -> float:
+        """The same from the last rank on, over bids and by their density: ranks have no digits there."""
+        first, last = float(self.prior.quantile(self.edges[-1])), _end(self.prior, end)
+        if not first < last:
+            return 0.0
+        kink = np.clip(_end(self.prior, bend) if bend > self.tops[-1] else first, first, last)
+        edges = np.unique(np.append(np.geomspace(first, last, 33), [first, kink, last]))
+        edges = edges[(edges >= first) & (edges <= last)]
+        density = self.prior.pdf
+        return math.fsum(
+            _areas(lambda z: np.asarray(density(z)) * function(np.asarray(self.prior.virtual_cost(z))), edges)
+        )
 
 
 # -- what an offer pays ------------------------------------------------------------------------------------------------
