@@ -210,7 +210,7 @@ def test_the_page_about_paying_people_is_played(shared: Live) -> None:
     with AnalystClient(shared.url, token=shared.analyst) as analyst:
         names: dict[str, Any] = {"analyst": analyst, "campaign": play.id}
         exec(script, names)
-    [ann, bob] = rows_in(names["told"])
+    [ann, bob] = rows_in(names["owed"])
     assert (ann["email"], bob["email"]) == ("ann@example.org", "")
     assert re.findall(r"`(\w+)`", page.split("| column |")[1].split("\n\n")[0])[:9] == list(ann)[:9]
     assert [row["label"] for row in rows_in(names["letters"])] == ["bob@example.org"]
