@@ -49,7 +49,6 @@ DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
 @pytest.mark.parametrize(
     ("call", "told"),
     [
-        ((*PRICE, "--hard-budget", 5, "--setting", "local"), "state a budget, a --standard-error or a --buyer-weight"),
         ((*PRICE, "--budget", 5, "--setting", "local"), "--population must be stated with a budget that is met"),
         ((*PRICE, "--standard-error", 0.01), "--standard-error must be above"),
         ((*PRICE, "--budget", 5, "--variance", 26), "--variance must not exceed a quarter of the squared width"),
@@ -71,10 +70,6 @@ DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
         (("fit-prior", "bids.csv", "--range", "1,1.1"), "--range must lie around"),
         ((*DEVICE, "--privacy-loss", "inf", "--at-most", "inf"), "pass --accept-infinite-loss"),
         (("new", *MARKET, "--budget", 5, "--force", "--setting", "local"), "population must be stated with a budget"),
-        (
-            ("new", *MARKET, "--hard-budget", 5, "--force", "--setting", "local"),
-            "a --standard-error or a --buyer-weight",
-        ),
     ],
     ids=lambda one: " ".join(map(str, one))[:50] if isinstance(one, tuple) else "",
 )
