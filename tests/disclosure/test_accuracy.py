@@ -8,9 +8,10 @@ import pytest
 
 from hushbid.audit import check_accuracy
 from hushbid.audit.accuracy import standard_error
-from hushbid.disclosure import ReleasePlan, simulate_plan, simulate_privatized
+from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.delivery import planned_error
 from hushbid.disclosure.error import published_half_width
+from hushbid.disclosure.received import sent_by
 from hushbid.errors import InputError
 from hushbid.estimation import best_weights
 from tests.disclosure.support import error_model, weigh
@@ -92,7 +93,7 @@ def test_local_intervals_cover(losses: list[float]) -> None:
     rng, n = np.random.default_rng(6), len(losses)
     weights = best_weights(losses, setting="local", variance=0.25).weights
     data = (rng.random((3000, n)) < 0.5).astype(np.float64)
-    estimates = simulate_privatized(data.ravel(), np.tile(losses, 3000), (0, 1)).reshape(3000, n) @ weights
+    [[estimates]] = sent_by(plan).simulate(data[:, :, np.newaxis])
     model = error_model(weights=weights, variance=plan.variance, noise=weights / np.array(losses))
     for level in (0.8, 0.95):
         coverage = np.mean(np.abs(estimates - 0.5) <= model.half_width(level))

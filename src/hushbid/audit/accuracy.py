@@ -17,7 +17,7 @@ from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.disclosure import ErrorModel, Relation, ReleasePlan
 from hushbid.disclosure.combination import level_of, rows_of
 from hushbid.disclosure.memory import weigh
-from hushbid.disclosure.received import sent_by, signed_weights
+from hushbid.disclosure.received import sent_by
 from hushbid.disclosure.weighing import bounds_of, in_order, relation_of
 from hushbid.errors import InputError
 from hushbid.estimation import WORST_VARIANCE, is_central
@@ -275,7 +275,7 @@ class _Estimator:
             return np.concatenate(found, axis=1).T
 
         weights = np.zeros(plan.people)
-        weights[present] = np.abs(signed_weights(sent))
+        weights[present] = np.abs(sent.signed_weights)
         return cls(weights=weights, errors=sent.errors() if plan.questions else [sent.error()], draw=received)
 
 

@@ -24,7 +24,7 @@ from hushbid.disclosure.grid import exponent_of
 from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
 from hushbid.disclosure.ledger.question import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.messages import Message, PrivatizedValue
+from hushbid.disclosure.messages import Kind, Message
 from hushbid.disclosure.prepare import PreparedSums, prepare
 from hushbid.disclosure.promises import ONE_NUMBER, one_number, strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
@@ -232,7 +232,7 @@ class AskKernel:
     variance: float
     """Everybody's, where the table has no column of it."""
 
-    kind: type[Message]
+    kind: Kind
     """What people send in the local setting."""
 
     @property
@@ -267,12 +267,12 @@ class AskKernel:
         )
 
 
-def _message_form(text: object, kind: type[Message]) -> bytes | None:
+def _message_form(text: object, kind: Kind) -> bytes | None:
     """A message; one that cannot be read as it stands, to be refused where its row is known."""
     if not text:
         return None
     try:
-        return message_form(kind.from_json(str(text)))
+        return message_form(Message.from_json(str(text), kind))
     except InputError:
         return str(text).encode()
 
@@ -283,8 +283,7 @@ def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> 
     market, layout = priced.market, priced.market.layout
     strata, relation = priced._population.strata, _relation(priced)
     spread = float(np.max(np.asarray(market.stated_variance)))
-    kind = message_kind(market.survey) if market.survey else PrivatizedValue
-    kernel = AskKernel(priced._kernel, data, spread, kind)
+    kernel = AskKernel(priced._kernel, data, spread, message_kind(market.survey or ()))
     return Ask(
         question=question,
         wave=as_wave(wave),
