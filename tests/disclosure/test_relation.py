@@ -69,7 +69,7 @@ def test_no_relation_of_the_stated_closeness_has_a_larger_bias_and_the_worst_one
     roster, spread, width = shares.size + others, 0.3, 4.0
     everybody = np.concatenate([shares, np.zeros(others)])
     relation = Relation(spread=spread, roster=roster)
-    bias = bias_of(relation, Unevenness.under(relation, shares, one_stratum(shares.size)), width)
+    squared, bias = bias_of(relation, Unevenness.under(relation, shares, one_stratum(shares.size)), width)
 
     def scaled(shape: np.ndarray) -> np.ndarray:
         centred = shape - shape.mean()
@@ -78,13 +78,13 @@ def test_no_relation_of_the_stated_closeness_has_a_larger_bias_and_the_worst_one
 
     rng = np.random.default_rng(seed)
     worst = abs(everybody @ scaled(everybody - 1.0 / roster))
-    assert worst == pytest.approx(math.sqrt(bias.squared), abs=1e-7)
+    assert worst == pytest.approx(math.sqrt(squared), abs=1e-7)
     for shape in rng.standard_normal((20, roster)):
         assert abs(everybody @ scaled(shape)) <= worst + 1e-9
     # within the range, whatever the relation: data at one end for the heavy, at the other for the light
     ends = np.where(everybody > 1.0 / roster, width, 0.0)
     largest = abs(everybody @ ends - ends.mean())
-    assert bias.largest == pytest.approx(min(math.sqrt(bias.squared), largest), abs=1e-7)
+    assert bias == pytest.approx(min(math.sqrt(squared), largest), abs=1e-7)
 
 
 def test_one_seller_of_ten_with_everything_related_states_an_error_of_two_and_a_half() -> None:

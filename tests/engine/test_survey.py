@@ -72,10 +72,10 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
     asked = asked_of(there, data_columns(there, None), question="work", wave=1)
     forms = answer_forms(TABLE, (plan.promised > 0) & ~OPEN, plan.questions)
     expected = tallied(person_digests([str(k) for k in range(N)]), plan.promised, plan.variance, forms)
-    assert (asked.tally.people, asked.tally.data, asked.tally.answers) == (
+    assert (asked.tally.people, asked.tally.whole.data, asked.tally.whole.answers) == (
         expected.people,
-        expected.data,
-        expected.answers,
+        expected.whole.data,
+        expected.whole.answers,
     )
     columns = [(one.data, one.answers, one.varies) for one in expected.columns]
     assert [(one.data, one.answers, one.varies) for one in asked.tally.columns] == columns

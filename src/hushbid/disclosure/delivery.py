@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hushbid.common.arrays import BoolArray, FloatArray, as_column, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, rows_text
 from hushbid.disclosure import memory
-from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.answers import as_answers, as_column
 from hushbid.disclosure.combination import Blend, rows_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights

@@ -18,9 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, IntArray, as_bounds, as_column
+from hushbid.common.arrays import FloatArray, IntArray, as_bounds
 from hushbid.disclosure import noise
-from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.answers import as_answers, as_column
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.ledger.files import drawn_once, stored
 from hushbid.disclosure.messages import LARGEST_GRID_BITS, Kind, Message, as_ratio, cut_off, message_kind
