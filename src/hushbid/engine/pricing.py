@@ -119,7 +119,7 @@ class TallyKernel:
 
     def __call__(self, batch: Batch, start: int | None) -> int:
         rows = self.kernel.people.read(batch)
-        steps = np.floor(self.kernel.decide(batch, rows)[2] / self.step)
+        steps = np.floor(self.kernel.details(batch, rows).payment / self.step)
         if not np.abs(steps).max(initial=0.0) < 2.0**62:
             raise MarketError("A payment is too large to be added up.")
         return exact_total(steps.astype(np.int64))
@@ -412,12 +412,8 @@ def _shared_out(
     run: Run, population: Population, goal: HardBudget, census: Census, gather: int
 ) -> tuple[Decider, Summary]:
     """A hard budget: by sums if people are many, if it is one central mean and neither limits nor variances differ."""
-    if population.strata is not None and not population.setting.sends_messages:
-        raise MarketError(
-            "An engine does not price a central hard budget with strata: read the table into memory and use"
-            " Market.acquire, or state another goal."
-        )
-    if not population.setting.sends_messages and census.people > gather and run.people.variance is None:
+    one_mean = population.strata is None and not population.setting.sends_messages
+    if one_mean and census.people > gather and run.people.variance is None:
         found = solve_menu(run, population, goal, census)
         if found is not None:
             return found.kernel, _summary_of_menu(run, population, census, found)
