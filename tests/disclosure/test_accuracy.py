@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hushbid.audit import check_accuracy
+from hushbid.audit import check_questions
 from hushbid.audit.accuracy import standard_error
 from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.delivery import planned_error
@@ -29,13 +29,13 @@ PLANS = {
 @pytest.mark.parametrize("drop_out", [0.0, 0.4])
 @pytest.mark.parametrize("name", PLANS)
 def test_simulated_error_and_coverage_are_as_stated(name: str, drop_out: float) -> None:
-    check = check_accuracy(PLANS[name], rng=np.random.default_rng(11), repetitions=2000, drop_out=drop_out)
+    check = check_questions(PLANS[name], rng=np.random.default_rng(11), repetitions=2000, drop_out=drop_out)[0]
     assert not check.rejected, str(check)
     assert str(check).startswith("Not rejected: simulated MSE")
 
 
 def test_the_check_rejects_wrong_formulas_and_poor_coverage() -> None:
-    check = check_accuracy(PLANS["a few, unequal"], rng=np.random.default_rng(1), repetitions=3000)
+    check = check_questions(PLANS["a few, unequal"], rng=np.random.default_rng(1), repetitions=3000)[0]
     for factor in (0.6, 1.5):
         assert replace(check, formula_mse=check.formula_mse * factor).rejected
     assert replace(check, coverage=0.92).rejected
@@ -58,7 +58,7 @@ def test_few_repetitions_without_a_large_noise_do_not_reject_what_is_right() -> 
 
 
 def test_the_coverage_of_few_intervals_is_judged_by_the_exact_distribution_of_misses() -> None:
-    check = check_accuracy(PLANS["a few, unequal"], rng=np.random.default_rng(1), repetitions=100)
+    check = check_questions(PLANS["a few, unequal"], rng=np.random.default_rng(1), repetitions=100)[0]
     right = replace(check, simulated_mse=check.formula_mse)
     assert not replace(right, coverage=0.83).rejected  # once in a hundred thousand checks
     assert replace(right, coverage=0.8).rejected  # once in ten million
@@ -67,11 +67,11 @@ def test_the_coverage_of_few_intervals_is_judged_by_the_exact_distribution_of_mi
 
 def test_the_check_refuses_variances_that_no_data_have() -> None:
     with pytest.raises(InputError, match="variance"):
-        check_accuracy(
+        check_questions(
             ReleasePlan.of([1.0], setting="central", bounds=(0, 1), variance=0.3), rng=np.random.default_rng()
-        )
+        )[0]
     with pytest.raises(InputError, match="repetitions"):
-        check_accuracy(PLANS["one person"], rng=np.random.default_rng(), repetitions=2)
+        check_questions(PLANS["one person"], rng=np.random.default_rng(), repetitions=2)[0]
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.03])

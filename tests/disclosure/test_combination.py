@@ -11,7 +11,7 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from hushbid.audit import check_accuracy, check_privacy, check_questions
+from hushbid.audit import check_privacy, check_questions
 from hushbid.disclosure import (
     Relation,
     Release,
@@ -219,7 +219,7 @@ def test_estimates_are_unbiased_for_strata_with_means_of_their_own() -> None:
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_errors_and_intervals_hold_under_a_relation_in_simulation(setting: Setting) -> None:
     plan = made("simulated", setting=setting, relation=Relation(spread=0.2, roster=30, strata=(8, 12, 10)))
-    found = check_accuracy(plan, rng=np.random.default_rng(7), repetitions=1000, drop_out=0.2)
+    found = check_questions(plan, rng=np.random.default_rng(7), repetitions=1000, drop_out=0.2)[0]
     assert not found.rejected
     assert found.worst is not None
     assert found.worst.formula_mse > found.formula_mse

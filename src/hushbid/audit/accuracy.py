@@ -136,21 +136,6 @@ class AccuracyCheck(_Simulated):
         )
 
 
-def check_accuracy(
-    plan: ReleasePlan,
-    *,
-    rng: np.random.Generator,
-    repetitions: int = 2000,
-    level: float = 0.95,
-    drop_out: float = 0.0,
-) -> AccuracyCheck:
-    """Simulate the plan of one number, or of a survey's only question, and compare, as `check_questions` does."""
-    if len(plan.asked) != 1:
-        raise InputError(f"plan must be about one question, got {len(plan.asked)}: use check_questions.", field="plan")
-    [found] = check_questions(plan, rng=rng, repetitions=repetitions, level=level, drop_out=drop_out)
-    return found
-
-
 def check_questions(
     plan: ReleasePlan,
     *,
