@@ -103,13 +103,13 @@ class Sent:
 
     def error(self, rounding: float = 0.0) -> ErrorModel:
         """How far the estimate may lie from the mean; of a survey, as a whole."""
-        return self._weighing(rounding).error(self.plan.width, self.plan.relation)
+        return self._weighing(rounding, self.plan.width).error(self.plan.width, self.plan.relation)
 
     def errors(self, rounding: float = 0.0) -> list[ErrorModel]:
         """How far each question's values may lie from the truth."""
         if self.plan.response:
-            return [self.error(rounding)]
-        plan, layout, whole = self.plan, self.plan.shared, self._weighing(rounding)
+            return [self._weighing(rounding, 1.0).error(1.0, None)]
+        plan, layout, whole = self.plan, self.plan.shared, self._weighing(rounding, self.plan.width)
         return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
 
     def rounding(self, messages: Sequence[Message]) -> float:
@@ -155,14 +155,17 @@ class Sent:
         """``coth(ε/2)``: how far the two answers of each person are apart, made unbiased."""
         return np.asarray(1.0 / np.tanh(0.5 * self.plan.delivered[self.rows]))
 
-    def _weighing(self, rounding: float) -> Weighing:
-        """Of messages with noise; an answer by coin is one without, from a range as wide as its steps."""
+    def _weighing(self, rounding: float, width: float) -> Weighing:
+        """Of messages with noise; an answer by coin is one without, from a range as wide as its steps.
+
+        The ``width`` of a coin's range is that of the plan, or 1 for the question itself.
+        """
         plan, rows, weights, variance = self.plan, self.rows, self.weights, self.plan.variance[self.rows]
         with np.errstate(over="ignore"):
             scales = weights / plan.delivered[rows]
         if plan.response:
             weights, scales = weights * self._steps, np.zeros(1)
-            variance = np.full(rows.size, WORST_VARIANCE * plan.width**2)
+            variance = np.full(rows.size, WORST_VARIANCE * width**2)
         return Weighing.of(
             weights,
             variance=variance,

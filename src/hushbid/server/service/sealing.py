@@ -134,9 +134,9 @@ def checked_message(settings: CampaignSettings, promised: float, given: object) 
     if not message:
         raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
     # as the release of this one message alone would read it
-    asked: dict[str, Any] = {"bounds": settings.one_range}
-    if settings.questions:
-        asked = {"questions": settings.questions, "layout": settings.layout}
+    asked: dict[str, Any] = {"questions": settings.questions, "layout": settings.layout}
+    if not settings.questions:
+        asked = {"bounds": settings.one_range}
     plan = ReleasePlan.of([promised], setting="local", key="one", **asked)
     try:
         [found] = read_messages(plan, [dict(message)])
