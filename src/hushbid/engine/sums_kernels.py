@@ -2,8 +2,6 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
@@ -14,51 +12,42 @@ from hushbid.engine.people import Rows
 
 
 @dataclass(frozen=True, slots=True)
-class SumsKernel:
-    """From a batch to its sums."""
+class DataKernel:
+    """What reads decisions and data together."""
 
     kernel: Decider
     data: DataColumns
-    plan: SumPlan
 
     @property
     def columns(self) -> list[str]:
         """What it reads."""
         return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
 
-    def __call__(self, batch: Batch, start: int | None) -> Sums:
-        rows = self.kernel.people.read(batch)
-        losses = _used_losses(self.kernel, batch, rows, self.plan)
-        return Sums.of(losses, _read(self.data, batch, start, rows), rows.strata, self.plan, rows.variance)
+    def used(self, batch: Batch, start: int | None) -> tuple[Rows, FloatArray, FloatArray]:
+        """The good rows, what the estimate uses of their losses, and what they delivered, people × columns."""
+        rows, table = self.kernel.people.read(batch), self.data.read(batch, start)
+        return rows, self.kernel.details(batch, rows).used, table if rows.good is None else table[rows.good]
 
 
 @dataclass(frozen=True, slots=True)
-class AboveKernel:
+class SumsKernel(DataKernel):
+    """From a batch to its sums."""
+
+    plan: SumPlan
+
+    def __call__(self, batch: Batch, start: int | None) -> Sums:
+        rows, losses, table = self.used(batch, start)
+        return Sums.of(losses, table, rows.strata, self.plan, rows.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class AboveKernel(DataKernel):
     """From a batch to those in it who weigh more than an equal share of their stratum."""
 
-    kernel: Decider
-    data: DataColumns
     plan: SumPlan
     totals: tuple[int, ...]
     """What the weights of those who delivered add up to in each stratum."""
 
-    @property
-    def columns(self) -> list[str]:
-        """What it reads."""
-        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
-
     def __call__(self, batch: Batch, start: int | None) -> Above:
-        rows = self.kernel.people.read(batch)
-        losses, table = _used_losses(self.kernel, batch, rows, self.plan), _read(self.data, batch, start, rows)
+        rows, losses, table = self.used(batch, start)
         return Above.of(losses, table, rows.strata, self.plan, self.totals)
-
-
-def _used_losses(kernel: Decider, batch: Batch, rows: Rows, plan: SumPlan) -> FloatArray:
-    """What the estimate uses of the losses of the good rows: no more of anybody's than of the others."""
-    return np.minimum(kernel.decide(batch, rows)[0], plan.largest_loss)
-
-
-def _read(data: DataColumns, batch: Batch, start: int | None, rows: Rows) -> FloatArray:
-    """What the people of the good rows delivered, people × columns."""
-    table = data.read(batch, start)
-    return table if rows.good is None else table[rows.good]
