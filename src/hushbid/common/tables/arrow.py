@@ -1,12 +1,12 @@
 """Columns that Arrow brings: of Parquet files, of data frames, and of large CSV files."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.common.tables.columns import HOLD_LABELS, NUMERALS, THOUSANDS, Texts, without_mark
+from hushbid.common.tables.columns import HOLD_LABELS, NUMERALS, THOUSANDS, Column, Texts, without_mark
 from hushbid.errors import MissingExtra
 
 _KINDS = (
@@ -29,7 +29,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ArrowColumn:
+class ArrowColumn(Column):
     """An Arrow array in memory."""
 
     content: Any
@@ -43,13 +43,16 @@ class ArrowColumn:
 
     @property
     def kind(self) -> str:
+        """The word for what it holds."""
         return NUMERALS if self.numerals else arrow_kind(pyarrow().types, self.content.type)
 
     @property
     def raw(self) -> Any:
+        """As it was given, but for the marks of `harmless` in a CSV file."""
         return self.labels()[0] if self._has_marks else self.content
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
+        """Numbers by Arrow; cell by cell where it finds something that is none."""
         pa = pyarrow()
         if self._has_thousands:
             return self.texts().numbers()
@@ -63,6 +66,7 @@ class ArrowColumn:
 
     @property
     def has_commas(self) -> bool:
+        """As `Texts.has_commas`."""
         return self.comma and self.texts().has_commas
 
     def texts(self) -> Texts:
@@ -70,10 +74,12 @@ class ArrowColumn:
         return Texts(["" if cell is None else cell for cell in self.content.to_pylist()], self.comma)
 
     def cells(self) -> list[Any]:
+        """Python's own objects, None where one is missing."""
         found: list[Any] = self.content.to_pylist()
         return found if self.kind != "floats" else [None if cell != cell else cell for cell in found]
 
     def labels(self) -> tuple[list[Any], BoolArray]:
+        """Python's own objects, without the marks of `harmless`."""
         found = self.content.to_pylist()
         if self._has_marks:
             found = [without_mark(cell) if cell is not None and cell[:1] == "'" else cell for cell in found]
@@ -99,7 +105,8 @@ class ArrowColumn:
         return compute.all(compute.match_substring_regex(pointed, THOUSANDS), min_count=1).as_py() is True
 
     def only(self, rows: IndexArray) -> "ArrowColumn":
-        return ArrowColumn(self.content.take(array_of(rows)), self.numerals, self.comma)
+        """Some of the rows."""
+        return replace(self, content=self.content.take(array_of(rows)))
 
 
 def arrow_column(content: Any) -> ArrowColumn:
