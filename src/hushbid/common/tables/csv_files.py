@@ -17,7 +17,7 @@ import orjson
 from hushbid.common.arrays import first_row, rows_text
 from hushbid.common.tables.arrow import ArrowColumn, pyarrow
 from hushbid.common.tables.columns import MARKED, Column, Raw, Texts, harmless, without_mark
-from hushbid.common.tables.table import Table, rows_note
+from hushbid.common.tables.table import Table, refuse_missing, refuse_twins, rows_note
 from hushbid.errors import InputError
 
 FAST_FROM = 4 << 20
@@ -54,24 +54,6 @@ def names_in_csv(file: BinaryIO, source: str) -> list[str]:
     elif len(head) == _HEAD:
         head = head[: head.rfind(b"\n") + 1] or head + file.read()
     return _header(_decoded(head, source)[0], source, [])[0]
-
-
-def refuse_missing(source: str, names: list[str], needed: list[str]) -> None:
-    """Say at once which columns there are not."""
-    missing = [name for name in needed if name not in names]
-    if missing:
-        raise InputError(
-            f"{source} must have the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}; it has"
-            f" {', '.join(map(repr, names[:20])) or 'none'}{' and more' * (len(names) > 20)}.",
-            field=missing[0],
-        )
-
-
-def refuse_twins(source: str, names: list[str]) -> None:
-    """Say if two columns have one name."""
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{source} has two columns called {twice!r}.")
 
 
 def _decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
