@@ -1,7 +1,7 @@
 """What a campaign would come to, before anybody bids: with the goal as stated, with others, with more protection.
 
 The figures with the goal as stated are simulated with payments. All that is compared with it are means over the same
-draws, of which only virtual payments are needed (`hushbid.mechanism.virtual_figures`). If price and datum are related
+draws, of which only virtual payments are needed (`hushbid.mechanism.simulation`). If price and datum are related
 with strength g, whatever was allowed for, the error of the weights w is at most ``MSE + g²·V̄·(N·Σw² − 1)``.
 """
 
@@ -18,13 +18,25 @@ from hushbid.allocation.goals import name_of
 from hushbid.common.arrays import FloatArray, as_count, as_number
 from hushbid.common.numbers import figure, people, table
 from hushbid.common.tables import Library, frame_of_rows
+from hushbid.display import pretty
 from hushbid.errors import InputError, MarketError, Unreachable
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.protection import RELATIONS, Protection, protected
 from hushbid.mechanism.setting import CENTRAL
 from hushbid.mechanism.shared_menu import people_paid_in_coins
-from hushbid.mechanism.simulation import Estimate, Progress, Simulation, simulate, standard_error
-from hushbid.mechanism.virtual_figures import FEWEST, campaigns, drawn
+from hushbid.mechanism.simulation import (
+    FEWEST,
+    Estimate,
+    Progress,
+    Simulation,
+    campaigns,
+    drawn,
+    simulate,
+    standard_error,
+)
+from hushbid.mechanism.summary import plan_card
+from hushbid.mechanism.survey import QuestionError, goal_for_questions, mean_figures, question_errors
+from hushbid.mechanism.terms import Terms
 
 _FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 """The points of the frontier: this much money, or these parts of it."""
@@ -54,8 +66,11 @@ class FrontierPoint:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Planned:
+class Plan:
     """What campaigns of so many people come to."""
+
+    market: Terms
+    """The market."""
 
     n: int
     """How many people take part."""
@@ -76,6 +91,9 @@ class Planned:
     frontier: tuple[FrontierPoint, ...]
     """Error against money: the goal as stated, and with more and less."""
 
+    question_errors: tuple[QuestionError, ...]
+    """The errors of a survey's questions, on average over campaigns; empty without questions."""
+
     def summary(self) -> str:
         """The plan in words and two tables."""
         found, rarely = self.simulation, self.simulation.quantile("total_payment").value
@@ -88,7 +106,17 @@ class Planned:
         """The plan with a sentence of one's own about the spending, in which money and goals are written so."""
         found = self.simulation
         error, worst = (math.sqrt(found.expected(name).value) for name in ("mse", "worst_mse"))
-        lines = [] if self.needed is None else [f"So many people are needed: {self.needed}."]
+        lines = []
+        if self.question_errors:
+            whose = (
+                "what was stated" if isinstance(self.market.goal, Accuracy) else "their ranges, weighed by importance"
+            )
+            lines += [
+                f"Standard errors of the questions: {'; '.join(one.words for one in self.question_errors)}.",
+                f"All other errors are those of all questions together, relative to {whose}.",
+            ]
+        if self.needed is not None:
+            lines.append(f"So many people are needed: {self.needed}.")
         related = "" if error == worst else f", {figure(worst)} at worst"
         lines += [
             f"{people(self.n)}: a standard error of {figure(error)} if price and datum are unrelated{related}; bought"
@@ -133,6 +161,11 @@ class Planned:
             rows.append((figure(one.max_correlation), *reached, *errors))
         return table(rows)
 
+    def _repr_html_(self) -> str:
+        return plan_card(self)
+
+    _repr_pretty_ = pretty
+
 
 def buyer_weight_for(payment: float, *, from_standard_error: float, to_standard_error: float) -> float:
     """The buyer weight of somebody who would pay ``payment`` to bring the standard error down so far.
@@ -152,7 +185,7 @@ def buyer_weight_for(payment: float, *, from_standard_error: float, to_standard_
 
 
 def plan(
-    for_people: Callable[[int], Population],
+    market: Terms,
     n: int | None = None,
     *,
     target_standard_error: float | None = None,
@@ -160,35 +193,61 @@ def plan(
     rng: np.random.Generator,
     repetitions: int | None = None,
     relations: tuple[float, ...] = RELATIONS,
-    most: int | None = None,
     progress: Progress | None = None,
-) -> Planned:
-    """What a market comes to that can be had for any number of people, up to ``most``; see `Market.plan`."""
-    times = _times(repetitions)
+) -> Plan:
+    """What campaigns of a market come to; see `Market.plan`."""
+    if n is None and market.strata is not None:
+        raise InputError("n must be given for a market with strata: it is the number of labels.", field="n")
+    for name in ("variance", "user_weight", "prior"):
+        if n is None and (isinstance(getattr(market, name), np.ndarray) or (name == "prior" and market.grouped)):
+            raise InputError(f"n must be given for a market with one {name} per person.", field="n")
     if not isinstance(rng, np.random.Generator):
         raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.", field="rng")
-    needed = None
+    for_questions = int(rng.integers(2**62)) if market.survey is not None else 0
+    times, needed = _times(repetitions), None
     if n is None or target_standard_error is not None or target_payment is not None:
         if n is not None:
             raise InputError(f"n must not be given with a target, which asks for it, got {n}.", field="n")
-        goal = for_people(2).goal  # a market may refuse a single person
+        goal = market.for_people(2).goal  # a market may refuse a single person
         search = _Search.of(goal, target_standard_error, target_payment, times, rng, progress)
-        needed = search.number(for_people, int(min(most or _MOST_PEOPLE, people_paid_in_coins(goal))))
+        needed = search.number(market.for_people, int(min(market.roster or _MOST_PEOPLE, people_paid_in_coins(goal))))
         n = int(needed.value)
-    population = for_people(n)
+    population = market.for_people(n)
     seed = int(rng.integers(2**62))
     rough = replace(population, tolerance=max(population.tolerance, _ROUGHLY))
     simulation = simulate(rough, times(n), rng=rng, progress=progress)
     draws = min(_COMPARED, times(n))
-    return Planned(
+    protection = () if population.cares or population.setting.response else relations
+    frontier = (
+        replace(one, goal=goal_for_questions(market.survey, market.stated_goal, one.goal))
+        for one in _frontier(rough, seed, draws)
+    )
+    return Plan(
+        market=market,
         n=n,
         needed=needed,
         simulation=simulation,
         relations=relations,
-        protection=()
-        if population.cares or population.setting.response
-        else tuple(protected(rough, lambda one: list(drawn(one, seed, draws)), each, relations) for each in relations),
-        frontier=tuple(_frontier(rough, seed, draws)),
+        protection=tuple(
+            protected(rough, lambda one: list(drawn(one, seed, draws)), each, relations) for each in protection
+        ),
+        frontier=tuple(frontier),
+        question_errors=_question_errors(market, population, for_questions),
+    )
+
+
+def _question_errors(market: Terms, population: Population, seed: int) -> tuple[QuestionError, ...]:
+    """What errors a survey's questions have on average over campaigns."""
+    if market.survey is None or market.layout is None:
+        return ()
+    noise, squares = mean_figures(population, drawn(population, seed, FEWEST))
+    return question_errors(
+        market.survey,
+        market.layout,
+        noise=noise,
+        squares=squares,
+        population=population,
+        relation=market.max_correlation,
     )
 
 
