@@ -25,6 +25,7 @@ In reading order:
 - `simulation`, `worst_case`: what would happen, and the most it can cost
 - `largest_loss`: the most that anybody can lose where no cap can be stated
 - `protection`: what protection against related prices and data costs, and what it saves
+- `people_needed`: how many people meet a target
 - `planning`: what campaigns come to, what protection costs, error against money, and how many people it takes
 """
 

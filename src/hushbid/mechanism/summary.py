@@ -1,4 +1,4 @@
-"""Markets, outcomes and plans in words and as a notebook shows them; no individual's numbers.
+"""Markets and outcomes in words and as a notebook shows them; no individual's numbers.
 
 Of an outcome, a notebook leaves sums and errors out that fewer than `FEWEST_PEOPLE` are behind, as reports do: a
 notebook is sent to others more easily than an outcome.
@@ -6,12 +6,11 @@ notebook is sent to others more easily than an outcome.
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from hushbid.allocation import Budget, HardBudget, Price
-from hushbid.common.numbers import as_sentence, at_most, count, number, people, percent
+from hushbid.common.numbers import as_sentence, at_most, count, number, people
 from hushbid.disclosure.error import FEW, FEW_IN_STRATUM, FEWEST_PEOPLE
 from hushbid.display import WITHHELD, Table, card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, is_less_exact
@@ -19,9 +18,6 @@ from hushbid.mechanism.survey import QuestionError
 from hushbid.mechanism.terms import Terms
 from hushbid.priors.forms import prior_words
 from hushbid.questions import Choice, Number, Question
-
-if TYPE_CHECKING:
-    from hushbid.mechanism.planning import Plan
 
 _PER_PERSON = "one for each person"
 _MOST_ROWS = 50
@@ -162,7 +158,7 @@ def outcome_card(outcome: Decision, market: Terms, questions: Sequence[QuestionE
         ("Total payment", WITHHELD if hidden else number(outcome.total_payment, 6)),
         ("A misreport gains", WITHHELD if hidden else f"at most {number(at_most(outcome.incentive_error))}"),
     ]
-    errors = [(one.question.name, WITHHELD if small_stratum else _error(one)) for one in questions]
+    errors = [(one.question.name, WITHHELD if small_stratum else error_alone(one)) for one in questions]
     if not errors:
         error = WITHHELD if small_stratum else error_words(outcome, market)
         facts.insert(5, ("Expected error (root mean square)", error))
@@ -181,42 +177,6 @@ def outcome_card(outcome: Decision, market: Terms, questions: Sequence[QuestionE
     )
 
 
-def plan_card(plan: "Plan") -> str:
-    """What campaigns come to; nobody has bid yet."""
-    found = plan.simulation
-    paid = found.expected("total_payment")
-    error, worst = (math.sqrt(found.expected(name).value) for name in ("mse", "worst_mse"))
-    facts = [
-        ("Goal", plan.market.stated_goal.words),
-        ("People", count(plan.n) if plan.needed is None else f"{plan.needed} are needed"),
-        ("Standard error", number(error, 4) if error == worst else f"{number(error, 4)}, {number(worst, 4)} at worst"),
-        ("Bought from", f"{percent(float(found.share_bought.mean()))} of them"),
-        ("Privacy loss of each", f"at most {number(float(found.largest_loss.mean()))} on average over campaigns"),
-        ("Total payment", f"{number(paid.value, 4)} ({number(paid.low, 4)} to {number(paid.high, 4)}) expected"),
-        ("in one campaign of 20 above", number(found.quantile("total_payment").value, 4)),
-        ("never above", number(found.worst_payment_bound, 4)),
-    ]
-    errors = Table(
-        caption="Standard errors of the questions; the others are of all together, relative",
-        head=("question", "standard error"),
-        rows=tuple((one.question.name, _error(one)) for one in plan.question_errors),
-    )
-    protection = Table(
-        caption="Protection against a relation of price and datum: worst error if it is so strong",
-        head=("protected up to", "bought from", "paid", *(number(one) for one in plan.relations)),
-        rows=tuple(
-            (*map(number, (one.max_correlation, one.bought_from, one.payment)), *map(number, one.standard_errors))
-            for one in plan.protection
-        ),
-    )
-    frontier = Table(
-        caption="Error against money, and what to state for it",
-        head=("standard error", "paid", "goal"),
-        rows=tuple((number(one.standard_error, 4), number(one.payment, 4), str(one.goal)) for one in plan.frontier),
-    )
-    return card("Plan", facts=facts, tables=[errors, protection, frontier])
-
-
 def fewest_bought_from(outcome: Decision, market: Terms) -> int:
     """From how many people is bought; where there are strata, in that with the fewest, but for those with nobody."""
     if market._strata is None or outcome.active == 0:
@@ -224,7 +184,7 @@ def fewest_bought_from(outcome: Decision, market: Terms) -> int:
     return int(np.unique(market._strata.codes[outcome.privacy_loss > 0.0], return_counts=True)[1].min())
 
 
-def _error(one: QuestionError) -> str:
+def error_alone(one: QuestionError) -> str:
     """Without the question's name, which stands beside it."""
     return one.words.removeprefix(f"{one.question.name}: ")
 
