@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -104,9 +104,7 @@ class Transport:
     def __enter__(self) -> "Transport":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
     def _patiently(self, method: str, path: str, parts: Mapping[str, Any]) -> tuple[Any, int]:

@@ -183,7 +183,6 @@ class UseCases:
     page_of_jobs = Read(
         views_of.page_of_jobs, _staff("GET /campaigns/{campaign}/jobs", "List background work", query=_PAGE)
     )
-    job = Read(views_of.read_job)
     events = Read(views_of.list_events)
     page_of_events = Read(
         views_of.page_of_events,
