@@ -10,7 +10,7 @@ import pytest
 
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.server.service import Service
-from hushbid.server.service.use_case import Asked, IdempotencyKey
+from hushbid.server.service.use_case import Call, IdempotencyKey
 from tests.server.crashing import process_of
 from tests.server.support import Installation, analyst, drafted, on_both_stores, opened, secret_for, settings
 
@@ -30,7 +30,7 @@ def request(*, who: str = "u1", asked: bytes = b"request") -> IdempotencyKey:
     return IdempotencyKey(who=who, key=KEY, asked=asked, encode=encode)
 
 
-def ask(service: Service, use_case: Asked[P, Any], *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
+def ask(service: Service, use_case: Call[P, Any], *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
     return use_case.once(request(), *args, **kwargs)
 
 
