@@ -3,7 +3,6 @@
 import json
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ParamSpec
 
 import pytest
@@ -67,17 +66,19 @@ def test_what_was_refused_is_not_stored(service: Service) -> None:
     assert ask(service, service.open, play.who, play.id)[1] is False
 
 
-def test_a_request_that_is_refused_because_it_was_just_carried_out_gets_its_answer(service: Service) -> None:
+def test_a_request_that_is_refused_because_it_was_just_carried_out_gets_its_answer(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One request arrives twice at once, and the second finds the campaign open before it finds the answer."""
-    play = drafted(service, 2)
+    play, run = drafted(service, 2), service.writer.run
 
-    opening = service.open
-
-    def after_another(*args: Any) -> Any:
+    def after_another(name: str, operation: Callable[..., Any]) -> Any:
+        monkeypatch.setattr(service.writer, "run", run)
         assert ask(service, service.open, play.who, play.id)[1] is False
-        return opening.prepare(*args)
+        return run(name, operation)
 
-    content, repeated = ask(service, replace(opening, prepare=after_another), play.who, play.id)
+    monkeypatch.setattr(service.writer, "run", after_another)
+    content, repeated = ask(service, service.open, play.who, play.id)
     [job] = service.jobs(play.who, play.id)
     assert (json.loads(content), repeated) == ([job.id], True)
 

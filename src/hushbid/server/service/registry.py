@@ -188,6 +188,7 @@ class UseCases:
         views_of.page_of_jobs, _staff("GET /campaigns/{campaign}/jobs", "List background work", query=_PAGE)
     )
     events = reads(views_of.list_events)
+    whole_log = reads(views_of.whole_log)
     page_of_events = reads(
         views_of.page_of_events,
         _staff("GET /campaigns/{campaign}/events", "Read the log", query=_PAGE, answers=Page[bodies.Event]),

@@ -109,6 +109,13 @@ def list_events(
     return tuple(events.listed(connection, campaign_id, after=after, limit=_checked_limit(limit)))
 
 
+def whole_log(connection: Connection, who: Principal, campaign_id: str) -> tuple[Event, ...]:
+    """A campaign's whole log."""
+    rules.require_staff(who)
+    campaigns.get(connection, campaign_id)
+    return tuple(events.listed(connection, campaign_id, after=0, limit=None))
+
+
 def page_of_events(
     connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
 ) -> Page[dict[str, Any]]:

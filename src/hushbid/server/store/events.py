@@ -48,7 +48,7 @@ def head_at(connection: Connection, campaign_id: str, number: int) -> Head:
     return Head(**connection.execute(query).one()._mapping)
 
 
-def listed(connection: Connection, campaign_id: str, *, after: int, limit: int) -> list[Event]:
+def listed(connection: Connection, campaign_id: str, *, after: int, limit: int | None) -> list[Event]:
     """Events in order, after a number."""
     query = select(events).where(events.c.campaign_id == campaign_id, events.c.number > after)
     return [_event(row) for row in connection.execute(query.order_by(events.c.number).limit(limit))]
