@@ -143,6 +143,7 @@ async def _standing(visit: PageRequest, *, notice: str | None = None, status: in
         "visit_stages": SINGLE_VISIT_STAGES,
         "asked": answering.empty(visit, view),
         "survey": _survey(view),
+        "paying": None,
         "step": step,
         "price": None if view.bid is None else view.bid * step,
         "estimates": shown_estimates(visit.texts, visit.write, view.estimate, view.bounds, view.unit),
