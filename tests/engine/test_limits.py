@@ -15,7 +15,7 @@ from hushbid.engine.pricing import count
 from hushbid.errors import BidError, InputError, MarketError, Unreachable
 from hushbid.mechanism import Market
 from hushbid.priors import Grouped, Prior, Uniform
-from tests.engine.conftest import KINDS, Kind
+from tests.engine.conftest import ENGINES, Kind
 from tests.engine.test_price import GROUPS, assert_same, table
 
 N = 500
@@ -42,7 +42,7 @@ def decided(goal: str) -> Any:
     return replace(MARKET, goal=GOALS[goal]).acquire(BIDS, limits=LIMITS)
 
 
-PAIRS = [(kind, goal) for kind in KINDS for goal in GOALS if kind != "spark" or goal == "accuracy"]
+PAIRS = [(kind, goal) for kind in ENGINES for goal in GOALS if kind != "spark" or goal == "accuracy"]
 
 
 @pytest.mark.parametrize(("kind", "goal"), PAIRS, indirect=["kind"])
