@@ -16,8 +16,7 @@ from hushbid.common.money import Currency
 from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.ledger.files import _sealed
-from hushbid.disclosure.ledger.forms import answer_forms
-from hushbid.disclosure.ledger.question import person_digests, tallied
+from hushbid.disclosure.ledger.question import answer_forms, person_digests, tallied
 from hushbid.engine import price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due

@@ -13,8 +13,7 @@ from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
 from hushbid.common.money import Currency
 from hushbid.disclosure import privatize_answers
 from hushbid.disclosure import release_synthetic as drawn_in_memory
-from hushbid.disclosure.ledger.forms import answer_forms
-from hushbid.disclosure.ledger.question import person_digests, tallied
+from hushbid.disclosure.ledger.question import answer_forms, person_digests, tallied
 from hushbid.disclosure.memory import weigh
 from hushbid.disclosure.sums import Sums
 from hushbid.engine import Priced, price, release

@@ -14,7 +14,7 @@ from hushbid.disclosure.answers import as_answers, as_column
 from hushbid.disclosure.combination import Blend, rows_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
-from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
+from hushbid.disclosure.ledger.question import Forms, answer_forms, message_form
 from hushbid.disclosure.local import draw_message
 from hushbid.disclosure.messages import Message
 from hushbid.disclosure.promises import ReleasePlan, layout_of_plan

@@ -191,8 +191,8 @@ def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Release:
     for place, group in enumerate(plan.shared.groups):
         cells = zip(*(one[place] for one in answers), strict=True)
         shares = [math.fsum(weight * one for weight, one in zip(signed, cell, strict=True)) for cell in cells]
-        ranges = cell_bounds(group, plan.asked)
-        values.append([to_data_units(Fraction(share), one, level) for share, one in zip(shares, ranges, strict=True)])
+        ratios = zip(map(float.as_integer_ratio, shares), cell_bounds(group, plan.asked), strict=True)
+        values.append([to_data_units(above, below, bounds, level) for (above, below), bounds in ratios])
     found: tuple[QuestionAnswer, ...] = ()
     if plan.questions:
         by_question = in_order(plan.shared.groups, values)

@@ -21,7 +21,7 @@ from hushbid.disclosure import Release
 from hushbid.disclosure.grid import ALL_EXACT, MAPPED, PromiseCheck, check_promises, integer_weights
 from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, pyarrow
-from hushbid.engine.arrow import ArrowEngine
+from hushbid.engine.backends.arrow import ArrowEngine
 from hushbid.engine.decisions import Decider, Details, columns_of
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns
 from hushbid.engine.ids import count_distinct

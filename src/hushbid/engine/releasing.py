@@ -15,14 +15,23 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.common.arrays import BoolArray, IndexArray, id_texts
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan, message_kind
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.delivery import prepare_release, without_rows
 from hushbid.disclosure.grid import exponent_of
-from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
-from hushbid.disclosure.ledger.question import Ask, Tally, as_question, as_wave, person_digests, tallied
+from hushbid.disclosure.ledger.question import (
+    Ask,
+    Forms,
+    Tally,
+    answer_forms,
+    as_question,
+    as_wave,
+    message_form,
+    person_digests,
+    tallied,
+)
 from hushbid.disclosure.messages import Kind, Message
 from hushbid.disclosure.prepare import PreparedSums, prepare
 from hushbid.disclosure.promises import ONE_NUMBER, one_number, strata_terms, survey_terms
@@ -31,10 +40,10 @@ from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
 from hushbid.disclosure.weighing import Weighing
 from hushbid.engine.adapter import Batch
-from hushbid.engine.decisions import LookupKernel
+from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns
+from hushbid.engine.people import Rows
 from hushbid.engine.pricing import Priced
-from hushbid.engine.sums_kernels import AboveKernel, DataKernel, SumsKernel
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
 from hushbid.mechanism import Market
 
@@ -184,6 +193,51 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     sent = [messages.get(place) for place in active.tolist()]
     prepare_release(plan_called("checked"), sent)
     return lambda name: without_rows(prepare_release(plan_called(name), sent).draw())
+
+
+# -- what people delivered --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DataKernel:
+    """What reads decisions and data together."""
+
+    kernel: Decider
+    data: DataColumns
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
+
+    def used(self, batch: Batch, start: int | None) -> tuple[Rows, FloatArray, FloatArray]:
+        """The good rows, what the estimate uses of their losses, and what they delivered, people × columns."""
+        rows, table = self.kernel.people.read(batch), self.data.read(batch, start)
+        return rows, self.kernel.details(batch, rows).used, table if rows.good is None else table[rows.good]
+
+
+@dataclass(frozen=True, slots=True)
+class SumsKernel(DataKernel):
+    """From a batch to its sums."""
+
+    plan: SumPlan
+
+    def __call__(self, batch: Batch, start: int | None) -> Sums:
+        rows, losses, table = self.used(batch, start)
+        return Sums.of(losses, table, rows.strata, self.plan, rows.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class AboveKernel(DataKernel):
+    """From a batch to those in it who weigh more than an equal share of their stratum."""
+
+    plan: SumPlan
+    totals: tuple[int, ...]
+    """What the weights of those who delivered add up to in each stratum."""
+
+    def __call__(self, batch: Batch, start: int | None) -> Above:
+        rows, losses, table = self.used(batch, start)
+        return Above.of(losses, table, rows.strata, self.plan, self.totals)
 
 
 # -- messages ----------------------------------------------------------------------------------------------------------

@@ -13,8 +13,7 @@ import numpy as np
 from hushbid.allocation.local_problem import Supply
 from hushbid.allocation.problem import normal_scale
 from hushbid.common.arrays import HashArray
-from hushbid.engine.decisions import Details, Idle, LookupKernel
-from hushbid.engine.gathering import Gathered, GatherKernel
+from hushbid.engine.decisions import Details, Gathered, GatherKernel, Idle, LookupKernel
 from hushbid.engine.passes import Census
 from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom

@@ -15,8 +15,7 @@ import pytest
 import hushbid
 from hushbid.disclosure import ReleasePlan, release_once, release_synthetic
 from hushbid.disclosure.ledger import marks, once
-from hushbid.disclosure.ledger.forms import answer_forms
-from hushbid.disclosure.ledger.question import ColumnTally, Forms, Tally, person_digests, tallied
+from hushbid.disclosure.ledger.question import ColumnTally, Forms, Tally, answer_forms, person_digests, tallied
 from hushbid.errors import AlreadyReleased, InputError, ReleaseError, Unwritable
 from hushbid.questions import Choice, Number, Question, YesNo
 

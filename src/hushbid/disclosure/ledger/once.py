@@ -19,10 +19,10 @@ import numpy as np
 from hushbid.common.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
 from hushbid.disclosure.delivery import Prepared, prepare_release, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.ledger.files import drawn_once, stored
-from hushbid.disclosure.ledger.forms import Forms
 from hushbid.disclosure.ledger.marks import Keyed, Marks, refuse_alike
 from hushbid.disclosure.ledger.question import (
     Ask,
+    Forms,
     as_question,
     as_wave,
     canonical_order,
