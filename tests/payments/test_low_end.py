@@ -20,7 +20,7 @@ from hushbid import (
     allocate,
     from_scipy,
 )
-from tests.extent import by_turns
+from tests.extent import ALL_CASES
 
 PRIORS = {
     "uniform": Uniform(0, 1),
@@ -46,7 +46,14 @@ PRIORS = {
 
 
 OTHERS = {"dear": (0.3, 0.6), "cheap": (0.01, 0.05)}
-COMBINATIONS = by_turns(PRIORS, [(setting, others) for others in OTHERS for setting in ("central", "local")])
+COMBINATIONS = [
+    pytest.param(name, setting, OTHERS[others], id=f"{name}-{setting}-others {others}")
+    for place, name in enumerate(PRIORS)
+    for side, setting in enumerate(("central", "local"))
+    for turn, others in enumerate(OTHERS)
+    if ALL_CASES or (place % 2 == side and place // 2 % 2 == turn)
+]
+"""Every prior in one setting, with one kind of others; in all ways where every combination is asked for."""
 
 
 def optimum(prior, setting, bids, row, z):
@@ -82,10 +89,10 @@ def integral_of_loss(prior, setting, bids, row):
 
 
 @pytest.mark.filterwarnings("ignore::scipy.integrate.IntegrationWarning")
-@pytest.mark.parametrize(("name", "how"), COMBINATIONS, ids=str)
-def test_a_bid_at_the_low_end_is_paid_the_brute_force_integral_under_both_outside_options(name, how):
-    prior, (setting, others) = PRIORS[name], how
-    bids = np.append(prior.quantile(OTHERS[others]), prior.support[0])
+@pytest.mark.parametrize(("name", "setting", "others"), COMBINATIONS)
+def test_a_bid_at_the_low_end_is_paid_the_brute_force_integral_under_both_outside_options(name, setting, others):
+    prior = PRIORS[name]
+    bids = np.append(prior.quantile(others), prior.support[0])
     rent = integral_of_loss(prior, setting, bids, 2)
     everybody = optimum(prior, setting, bids, 2, bids[2])
     costs = np.asarray(prior.virtual_cost(bids))
