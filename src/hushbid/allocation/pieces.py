@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.branch_and_bound import Figures
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.targets import Target
 from hushbid.common.arrays import FloatArray, IndexArray
@@ -162,12 +161,12 @@ class Pieces:
         """``M`` after each key."""
         return self.base + self.slope
 
-    def figures(self, at: FloatArray) -> Figures:
-        """Return error, expense and step at ``T``."""
+    def figures(self, at: FloatArray) -> FloatArray:
+        """Return ``T``, error, expense and step at ``T``, in rows."""
         j = np.maximum(self.key.searchsorted(at, side="right") - 1, 0)
         mean = self.base + self.slope[j]
         step = np.sqrt(0.5 * (self.paid[j] + mean * (at - self.key[j])))
-        return Figures(at, mean / at + self.floor[j], 2.0 * step, step)
+        return np.stack([at, mean / at + self.floor[j], 2.0 * step, step])
 
     def candidates(self, target: Target) -> IndexArray:
         """Return the pieces that hold a local minimum, or may.

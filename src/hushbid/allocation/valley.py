@@ -19,12 +19,11 @@ import math
 
 import numpy as np
 
-from hushbid.allocation.branch_and_bound import interval_bounds
 from hushbid.allocation.capped import Found, beside
 from hushbid.allocation.frontier import Points, at
 from hushbid.allocation.pool import People
 from hushbid.allocation.populations import Populations
-from hushbid.allocation.price_search import figures, ladder
+from hushbid.allocation.price_search import figures, interval_bounds, ladder
 from hushbid.allocation.sweep import Sweep
 from hushbid.common.arrays import BoolArray, FloatArray
 
@@ -94,7 +93,7 @@ def _range_below(found: Found, worst: float) -> tuple[Points, Points] | None:
     for _ in range(2):
         points = at(found.populations, sigma, beside(found.points, sigma.size))
         known = figures(points)
-        bounds = interval_bounds(known.take(np.arange(sigma.size - 1)), known.take(np.arange(1, sigma.size)))
+        bounds = interval_bounds(known[:, :-1], known[:, 1:])
         low = np.flatnonzero(bounds <= worst)
         if low.size == 0:
             return None
