@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from hushbid.allocation.budget_by_frontier import BudgetPairs
 from hushbid.allocation.capped import (
     Found,
     affordable,
@@ -64,7 +63,6 @@ class PairsByFrontier:
         self._losses, self._least = most_accurate(problem, self._rows)
         self._now = self._present()
         self._boxes: list[Populations] | None = None
-        self._budget = BudgetPairs(problem, self) if problem.form.target.kind == "budget" else None
 
     def _present(self) -> Found | None:
         """The present optimum if anything is paid; None where there is none."""
@@ -95,8 +93,6 @@ class PairsByFrontier:
 
     def answers(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
         """Return the optimum if people of a stratum had these costs; values count from the present one."""
-        if self._budget is not None:
-            return self._budget.answers(stratum, rows, costs)
         if self._problem.form.target.kind == "price":
             return self._for_price(stratum, rows, costs)
         return self._for_accuracy(stratum, rows, costs)

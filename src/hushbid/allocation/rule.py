@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from hushbid.allocation.budget_by_frontier import BudgetPairs
 from hushbid.allocation.central_problem import CentralProblem, NormalForm
 from hushbid.allocation.pairs_by_frontier import PairsByFrontier
 from hushbid.allocation.pairs_by_pieces import PairsByPieces
@@ -26,9 +27,11 @@ def allocation_rule(problem: CentralProblem) -> "AllocationRule":
     """Return the rule of a central problem; refused where a loss may rise with the cost."""
     if not problem.capped:
         return AllocationRule(problem.form, problem.codes, problem.caps, PairsByPieces(problem))
-    if problem.form.target.kind == "budget" and problem.form.sizes.size > 1:
+    if problem.form.target.kind != "budget":
+        return AllocationRule(problem.form, problem.codes, problem.caps, PairsByFrontier(problem))
+    if problem.form.sizes.size > 1:
         raise CAPPED_STRATA_BUDGET.error()
-    return AllocationRule(problem.form, problem.codes, problem.caps, PairsByFrontier(problem))
+    return AllocationRule(problem.form, problem.codes, problem.caps, BudgetPairs(problem))
 
 
 class AllocationRule:
