@@ -23,28 +23,20 @@ from hushbid.allocation.reply_rules import Answers
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
-_ENDLESS = 1e150
-"""Stands for an infinite loss, which is the most accurate where nobody has a cap."""
+_ENDLESS = 1e150  # stands for an infinite loss, which is the most accurate where nobody has a cap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Limits:
     """For each of some people what the most accurate losses are, and cost, with and without them."""
 
-    own: FloatArray
-    """Their loss, if they are there."""
-
-    spent: FloatArray
-    """What the others' losses cost then."""
-
-    error: FloatArray
-    """The error then."""
-
+    own: FloatArray  # their loss, if they are there
+    spent: FloatArray  # what the others' losses cost then
+    error: FloatArray  # the error then
     spent_without: FloatArray
     """What the others' losses cost if they are not there, at least; exactly if that is no more than the budget."""
 
-    error_without: FloatArray
-    """The error then, if it is needed."""
+    error_without: FloatArray  # the error then, if it is needed
 
 
 class BudgetPairs(PairsByFrontier):

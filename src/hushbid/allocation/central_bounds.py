@@ -138,15 +138,9 @@ class _Line:
     """The inequality of Cauchy and Schwarz at some levels and a step."""
 
     sigma: float
-    square: float
-    """``X°``."""
-
-    level: float
-    """``Σ ℓ_g λ_g``."""
-
-    levels: FloatArray
-    """Of everybody at their cap; with ``base`` what is left of it, and their caps."""
-
+    square: float  # X°
+    level: float  # Σ ℓ_g λ_g
+    levels: FloatArray  # of everybody at their cap; with base what is left of it, and their caps
     base: FloatArray
     caps: FloatArray
 

@@ -36,12 +36,8 @@ from hushbid.allocation.valley import single_minimum_up_to
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
-_SEARCHED = 256
-"""So many pairs are searched together."""
-
-_LOOKED_AT = 64
-"""Of more people most are summed once for boxes around the present point."""
-
+_SEARCHED = 256  # so many pairs are searched together
+_LOOKED_AT = 64  # of more people most are summed once for boxes around the present point
 _DIGITS = 2.0**-60
 _ROUNDS = 40
 

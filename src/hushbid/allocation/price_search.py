@@ -29,13 +29,9 @@ from hushbid.common.arrays import FloatArray, IndexArray
 
 TOLERANCE = 1e-11
 _ROUNDS = 200
-_FIRST_STEP = 16.0
-"""The interval from 0 to a place is divided at this share of it."""
-
+_FIRST_STEP = 16.0  # the interval from 0 to a place is divided at this share of it
 _NEAREST = 2e-6
-_LEAST = 1e-9
-"""Where zero-cost people could do it alone the search begins at this share of the ``σ`` found first."""
-
+_LEAST = 1e-9  # where zero-cost people could do it alone the search begins at this share of the σ found first
 Evaluate = Callable[[IndexArray, FloatArray], FloatArray]
 """What gives ``T``, ``N``, ``C`` and ``σ``, in rows, at some places of the paths of some populations."""
 
@@ -44,14 +40,9 @@ Evaluate = Callable[[IndexArray, FloatArray], FloatArray]
 class Bounded:
     """What was found for each population."""
 
-    bound: FloatArray
-    """No point of the path between the ends has a smaller ``N + C``."""
-
-    value: FloatArray
-    """The smallest that was seen, or what was known before."""
-
-    at: FloatArray
-    """Where it was seen; not a number where what was known before is as good."""
+    bound: FloatArray  # no point of the path between the ends has a smaller N + C
+    value: FloatArray  # the smallest that was seen, or what was known before
+    at: FloatArray  # where it was seen; not a number where what was known before is as good
 
 
 def least_along_paths(
@@ -117,12 +108,9 @@ class Optimum:
 
     points: Points
     value: FloatArray
-    bound: FloatArray
-    """No purchase of the population with any payment is below this."""
-
+    bound: FloatArray  # no purchase of the population with any payment is below this
     low: FloatArray
-    high: FloatArray
-    """Between which ``σ`` was searched."""
+    high: FloatArray  # between which σ was searched
 
 
 def figures(points: Points) -> FloatArray:

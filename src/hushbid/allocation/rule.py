@@ -19,8 +19,7 @@ from hushbid.allocation.reply_rules import Answers, Replies, Solver
 from hushbid.allocation.unsolved import CAPPED_STRATA_BUDGET
 from hushbid.common.arrays import FloatArray, IndexArray
 
-_CHUNK = 1 << 13
-"""So many pairs are worked on together: they stay in the processor's cache."""
+_CHUNK = 1 << 13  # so many pairs are worked on together: they stay in the processor's cache
 
 
 def allocation_rule(problem: CentralProblem) -> "AllocationRule":

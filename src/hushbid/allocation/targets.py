@@ -26,9 +26,7 @@ _LEAST_AT = 4.0 ** (-1.0 / 3.0) * (1.0 + 1e-9)
 """Where ``s⁴ − s`` is least, and a little to the right, so that its slope is positive."""
 
 _WIDTH = 1.0 - 4.0 ** (-1.0 / 3.0)
-_DEEPEST = 0.75 * 4.0 ** (-1.0 / 3.0)
-"""``−(s⁴ − s)`` there: with a larger ``q`` there is no root."""
-
+_DEEPEST = 0.75 * 4.0 ** (-1.0 / 3.0)  # −(s⁴ − s) there: with a larger q there is no root
 _BEND = math.sqrt(_DEEPEST / 6.0) * 4.0 ** (1.0 / 3.0) - _WIDTH
 """By how much a root near the least leaves it faster than in proportion."""
 
@@ -69,17 +67,10 @@ class _Aim:
       ``T`` is a quotient the terms that cancel are left out
     """
 
-    number: float
-    """The price of an error (1), the squared error or the budget."""
-
-    error_factor: float
-    """What a unit of squared error adds to the objective, in the caller's units."""
-
-    expense_factor: float
-    """What a unit of expense adds to it."""
-
-    unimodal: ClassVar[bool] = True
-    """Whether the objective has one local minimum along the path, whatever the costs."""
+    number: float  # the price of an error (1), the squared error or the budget
+    error_factor: float  # what a unit of squared error adds to the objective, in the caller's units
+    expense_factor: float  # what a unit of expense adds to it
+    unimodal: ClassVar[bool] = True  # whether the objective has one local minimum along the path, whatever the costs
 
     def objective(self, mse: float, expense: float) -> float:
         """Return what is minimised, in the caller's units."""
@@ -181,9 +172,7 @@ class PriceTarget(_Aim):
 class AccuracyTarget(_Aim):
     """The least ``C`` with ``N`` at most the number."""
 
-    squared_error: float
-    """What was stated, in the caller's units."""
-
+    squared_error: float  # what was stated, in the caller's units
     kind: ClassVar[Literal["accuracy"]] = "accuracy"
 
     def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:

@@ -30,8 +30,7 @@ from hushbid.common.arrays import BoolArray, FloatArray
 _FINE = 48
 _STEPS = 16
 _MARGINS = 0.01, 0.04, 0.12, 0.25, 0.5
-_FAR = 0.3
-"""A move that changes the value by a larger share is always searched."""
+_FAR = 0.3  # a move that changes the value by a larger share is always searched
 
 
 def single_minimum_up_to(found: Found) -> float:
