@@ -11,7 +11,7 @@ In reading order:
 - `cut`: who can be left out of very many, before anything is sorted
 - `pool`, `populations`: sums over people at a water level and a step, under caps, also with one of them moved
 - `sweep`: a point of the path under caps by sorting; `frontier`: by a few rounds from a point nearby, for many at once
-- `branch_and_bound`, `price_search`: the best point for a price, with proof
+- `price_search`: the best point for a price, with proof
 - `capped`: what caps allow, and the optimum under them
 - `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
 - `central`: the central optimum as an allocation, in closed form where no cap binds

@@ -18,44 +18,19 @@ Elsewhere = tuple[IndexArray, FloatArray, FloatArray, FloatArray]
 class Sums:
     """The sums of a guess, for each deviation."""
 
-    piece: IndexArray
-    """Where ``T`` lies among all keys."""
-
-    count: IndexArray
-    """How many of the stratum, as it is, are below the level."""
-
-    present: BoolArray
-    """Whether the person is, at the new cost."""
-
-    others: FloatArray
-    """``U_o``."""
-
-    away: FloatArray
-    """``d``, 0 where the person is not present or nobody else is active in the stratum."""
-
-    mean_at: FloatArray
-    """``M`` if the person cost ``m_o``."""
-
-    spread_without: FloatArray
-    """``Q`` without the person."""
-
-    floor_without: FloatArray
-    """``c`` of the other strata."""
-
-    total: FloatArray
-    """``U``."""
-
-    centre: FloatArray
-    """``m``, counted from the base of the stratum."""
-
-    mean: FloatArray
-    """``M``."""
-
-    spread: FloatArray
-    """``Q``."""
-
-    floor: FloatArray
-    """``c``."""
+    piece: IndexArray  # where T lies among all keys
+    count: IndexArray  # how many of the stratum, as it is, are below the level
+    present: BoolArray  # whether the person is, at the new cost
+    others: FloatArray  # U_o
+    away: FloatArray  # d, 0 where the person is not present or nobody else is active in the stratum
+    mean_at: FloatArray  # M if the person cost m_o
+    spread_without: FloatArray  # Q without the person
+    floor_without: FloatArray  # c of the other strata
+    total: FloatArray  # U
+    centre: FloatArray  # m, counted from the base of the stratum
+    mean: FloatArray  # M
+    spread: FloatArray  # Q
+    floor: FloatArray  # c
 
     def take(self, which: Any) -> "Sums":
         """Return some of the deviations' sums."""

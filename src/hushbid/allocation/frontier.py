@@ -27,9 +27,7 @@ from hushbid.allocation.targets import Target
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _ROUNDS = 6
-_FINAL_ROUNDS = 3
-"""So many rounds settle a point that is near the target."""
-
+_FINAL_ROUNDS = 3  # so many rounds settle a point that is near the target
 _NEAR = 0.02
 _SETTLED = 2e-14
 _BRACKETS = 200
@@ -110,11 +108,8 @@ class _Piece:
     sizes: FloatArray
     inside: BoolArray
     mass: FloatArray
-    lean: FloatArray
-    """``E/U`` of each stratum with people inside: how its level falls with ``σ``."""
-
-    corner: BoolArray
-    """Populations with a stratum in which nobody is inside."""
+    lean: FloatArray  # E/U of each stratum with people inside: how its level falls with σ
+    corner: BoolArray  # populations with a stratum in which nobody is inside
 
     @classmethod
     def of(cls, points: Points, sizes: FloatArray) -> "_Piece":

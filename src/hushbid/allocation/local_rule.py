@@ -29,16 +29,11 @@ from hushbid.estimation import Strata
 class _Stratum:
     """The people of one stratum, and the problem that is theirs."""
 
-    members: IndexArray = field(repr=False)
-    """Their rows, ascending."""
-
-    weight: float
-    """The stratum's weight in the combination of means."""
-
+    members: IndexArray = field(repr=False)  # their rows, ascending
+    weight: float  # the stratum's weight in the combination of means
     problem: Problem
     form: NormalForm
-    most: Demand
-    """No more than this is asked of them."""
+    most: Demand  # no more than this is asked of them
 
     @cached_property
     def market(self) -> LocalMarket:

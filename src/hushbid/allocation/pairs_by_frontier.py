@@ -12,7 +12,6 @@ from functools import cached_property
 
 import numpy as np
 
-from hushbid.allocation.budget_by_frontier import BudgetPairs
 from hushbid.allocation.capped import (
     Found,
     affordable,
@@ -37,12 +36,8 @@ from hushbid.allocation.valley import single_minimum_up_to
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
-_SEARCHED = 256
-"""So many pairs are searched together."""
-
-_LOOKED_AT = 64
-"""Of more people most are summed once for boxes around the present point."""
-
+_SEARCHED = 256  # so many pairs are searched together
+_LOOKED_AT = 64  # of more people most are summed once for boxes around the present point
 _DIGITS = 2.0**-60
 _ROUNDS = 40
 
@@ -64,7 +59,6 @@ class PairsByFrontier:
         self._losses, self._least = most_accurate(problem, self._rows)
         self._now = self._present()
         self._boxes: list[Populations] | None = None
-        self._budget = BudgetPairs(problem, self) if problem.form.target.kind == "budget" else None
 
     def _present(self) -> Found | None:
         """The present optimum if anything is paid; None where there is none."""
@@ -95,8 +89,6 @@ class PairsByFrontier:
 
     def answers(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
         """Return the optimum if people of a stratum had these costs; values count from the present one."""
-        if self._budget is not None:
-            return self._budget.answers(stratum, rows, costs)
         if self._problem.form.target.kind == "price":
             return self._for_price(stratum, rows, costs)
         return self._for_accuracy(stratum, rows, costs)

@@ -12,8 +12,7 @@ from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 _CELLS = 1 << 18
 """So many pairs of a population and a person are looked at together: they stay in the processor's cache."""
 
-_LOOKED_AT = 128
-"""Up to so many people are looked at one by one: sums by search would not be faster."""
+_LOOKED_AT = 128  # up to so many people are looked at one by one: sums by search would not be faster
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,15 +20,10 @@ class Populations:
     """People in strata, or many such populations that differ by where one person of one stratum has moved."""
 
     people: People
-    sizes: FloatArray
-    """``ℓ_g``, positive: each stratum gives this share."""
-
-    stratum: int = 0
-    """Whose person moves."""
-
+    sizes: FloatArray  # ℓ_g, positive: each stratum gives this share
+    stratum: int = 0  # whose person moves
     moves: Moves | None = None
-    box: Box | None = None
-    """Where sums are asked for, if not everywhere."""
+    box: Box | None = None  # where sums are asked for, if not everywhere
 
     def moved(self, stratum: int, moves: Moves) -> "Populations":
         """Return one population for each of these moves of people of a stratum."""
