@@ -18,8 +18,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations
+from hushbid.allocation.targets import Sums
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 

@@ -15,9 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.deviation_sums import Elsewhere, Sums
 from hushbid.allocation.pieces import Pieces, Stratum
-from hushbid.allocation.targets import Target
+from hushbid.allocation.targets import Elsewhere, Sums, Target
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 ROUNDS = 100  # after so many guesses only those are left that go to and fro between neighbours by rounding

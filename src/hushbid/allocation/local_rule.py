@@ -52,21 +52,6 @@ class _Stratum:
         return self.market.lists(np.where(self.members[place] == rows, place, -1), costs)
 
 
-def allocate_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> Allocation:
-    """Solve the local problem under one cap for all."""
-    return LocalRule(problem, max_loss, strata).allocation()
-
-
-def least_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> float:
-    """What no local allocation's objective can be below, found without solving."""
-    return LocalRule(problem, max_loss, strata).lower_bound()
-
-
-def local_allocation_rule(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> "LocalRule":
-    """The allocation rule that belongs to `allocate_local`."""
-    return LocalRule(problem, max_loss, strata).prepare()
-
-
 class LocalRule:
     """The local optimum as a function of one person's cost, everybody else's fixed."""
 

@@ -20,11 +20,10 @@ import numpy as np
 from hushbid.allocation.budget_integral import budget_values
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
 from hushbid.allocation.reply_rules import Answers
-from hushbid.allocation.targets import Target
+from hushbid.allocation.targets import Sums, Target
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 

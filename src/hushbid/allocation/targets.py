@@ -12,14 +12,13 @@ On a piece of the path ``W = M·T − Q`` and ``τ̄ = M + c·T``, so each has i
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hushbid.allocation.deviation_sums import Sums
-from hushbid.common.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _ROUNDED = 1e-9
 _LEAST_AT = 4.0 ** (-1.0 / 3.0) * (1.0 + 1e-9)
@@ -29,6 +28,61 @@ _WIDTH = 1.0 - 4.0 ** (-1.0 / 3.0)
 _DEEPEST = 0.75 * 4.0 ** (-1.0 / 3.0)  # −(s⁴ − s) there: with a larger q there is no root
 _BEND = math.sqrt(_DEEPEST / 6.0) * 4.0 ** (1.0 / 3.0) - _WIDTH
 """By how much a root near the least leaves it faster than in proportion."""
+
+
+Elsewhere = tuple[IndexArray, FloatArray, FloatArray, FloatArray]
+"""The piece that ``T`` lies in, and ``M``, ``Q`` and ``c`` of the other strata there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """The sums of a population in which one person's cost is replaced; see :mod:`hushbid.allocation.deviations`."""
+
+    piece: IndexArray  # where T lies among all keys
+    count: IndexArray  # how many of the stratum, as it is, are below the level
+    present: BoolArray  # whether the person is, at the new cost
+    others: FloatArray  # U_o
+    away: FloatArray  # d, 0 where the person is not present or nobody else is active in the stratum
+    mean_at: FloatArray  # M if the person cost m_o
+    spread_without: FloatArray  # Q without the person
+    floor_without: FloatArray  # c of the other strata
+    total: FloatArray  # U
+    centre: FloatArray  # m, counted from the base of the stratum
+    mean: FloatArray  # M
+    spread: FloatArray  # Q
+    floor: FloatArray  # c
+
+    def take(self, which: Any) -> "Sums":
+        """Return some of the deviations' sums."""
+        return Sums(*(getattr(self, name)[which] for name in self.__slots__))
+
+    def put(self, which: IndexArray, new: "Sums") -> None:
+        """Write over some of the deviations' sums."""
+        for name in self.__slots__:
+            getattr(self, name)[which] = getattr(new, name)
+
+    def beside(self, elsewhere: Elsewhere) -> "Sums":
+        """Return the same with the sums of the other strata, where these have none of them."""
+        piece, mean, spread, floor = elsewhere
+        return replace(
+            self,
+            piece=piece,
+            mean_at=self.mean_at + mean,
+            spread_without=self.spread_without + spread,
+            floor_without=self.floor_without + floor,
+            mean=self.mean + mean,
+            spread=self.spread + spread,
+            floor=self.floor + floor,
+        )
+
+    def same(self, other: "Sums") -> BoolArray:
+        """Return whether both guesses have the same people active."""
+        same: BoolArray = (self.piece == other.piece) & (self.count == other.count) & (self.present == other.present)
+        return same
+
+    def level(self, size: float, at: FloatArray) -> FloatArray:
+        """Return the water level of the stratum at ``T`` if exactly these people are active."""
+        return np.asarray(self.centre + size * at / self.total)
 
 
 @dataclass(frozen=True, slots=True)
