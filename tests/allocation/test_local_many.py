@@ -10,22 +10,12 @@ from hushbid.allocation import Price, allocate
 from hushbid.allocation.local_many import local_expenses
 
 
-@pytest.mark.parametrize(
-    ("people", "cap", "response"),
-    [
-        (1, 1.0, False),
-        (1, math.inf, True),
-        (2, 3.0, False),
-        (2, 1.0, True),
-        (7, math.inf, False),
-        (7, 0.05, True),
-        (40, 1.0, False),
-        (40, 3.0, True),
-    ],
-)
+@pytest.mark.parametrize("response", [False, True])
+@pytest.mark.parametrize("cap", [0.05, 1.0, 3.0, math.inf])
+@pytest.mark.parametrize("people", [1, 2, 7, 40])
 def test_each_market_costs_what_it_costs_alone(people: int, cap: float, response: bool) -> None:
     rng = np.random.default_rng([people, response])
-    costs = np.exp(rng.normal(0.0, 1.5, (30, people)))
+    costs = np.exp(rng.normal(0.0, 1.5, (20, people)))
     costs[::7] = np.round(costs[::7], 1) + 0.1  # ties
     costs[::9, 1:] = math.inf
     for price in (1e-3, 0.3, 30.0, 1e6):

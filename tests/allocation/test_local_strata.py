@@ -117,7 +117,7 @@ def divided(seed: int, how_many: int, most: int) -> Iterator[Divided]:
 
 def test_no_descent_from_many_starts_finds_a_cheaper_division_of_an_accuracy_and_the_bound_holds() -> None:
     rng = np.random.default_rng(1)
-    for one in divided(seed=2, how_many=8 * TIMES, most=6):
+    for one in divided(seed=2, how_many=12 * TIMES, most=6):
         found = allocate(one.costs, **one.terms)
         supplied = np.where(found.privacy_loss > 0.0, precision_of(found.privacy_loss, one.variance, one.response), 0.0)
         assert one.error(supplied) == pytest.approx(1.0, rel=1e-11)
@@ -135,7 +135,7 @@ def test_no_descent_from_many_starts_finds_a_cheaper_division_of_an_accuracy_and
 
 def test_the_rule_for_a_divided_accuracy_agrees_with_solving_again_and_never_rises() -> None:
     rng = np.random.default_rng(3)
-    for one in divided(seed=4, how_many=8 * TIMES, most=12):
+    for one in divided(seed=4, how_many=5 * TIMES, most=12):
         rule, row = replies(one.costs, **one.terms), int(rng.integers(one.costs.size))
         grid = np.append(np.geomspace(0.05, 20.0, 9 if TIMES == 1 else 24) * one.costs[row], math.inf)
         got = rule.at(np.full(grid.size, row), grid)
@@ -198,9 +198,9 @@ def test_a_division_that_takes_too_many_steps_is_refused(monkeypatch: pytest.Mon
         allocate(one.costs, **one.terms)
 
 
-@pytest.mark.parametrize("scale", [1e-100, 1e100])
+@pytest.mark.parametrize("scale", [1e-100, 1e-20, 1e20, 1e100])
 def test_a_division_does_not_depend_on_the_unit_of_money(scale: float) -> None:
-    for one in divided(seed=7, how_many=8, most=8):
+    for one in divided(seed=7, how_many=3, most=8):
         found, scaled = (allocate(one.costs * by, **one.terms) for by in (1.0, scale))
         assert scaled.objective == pytest.approx(found.objective * scale, rel=1e-11)
         assert scaled.privacy_loss == pytest.approx(found.privacy_loss, rel=1e-6)
