@@ -12,6 +12,7 @@ from hushbid.errors import InputError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism.largest_loss import largest_loss
 from hushbid.priors import Beta, Exponential, Prior, Uniform
 from hushbid.questions import Number, YesNo
+from tests.extent import each
 
 PRIOR = Uniform(1, 3)
 YES_NO: dict[str, Any] = {"setting": "local", "questions": [YesNo(name="smokes")]}
@@ -30,7 +31,7 @@ def losses(market: Market, bids: list[float]) -> FloatArray:
         return np.zeros(1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("stated", "people"),
     [
         ({**YES_NO, "goal": Price(3.0)}, 3),

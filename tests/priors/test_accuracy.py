@@ -10,6 +10,7 @@ import pytest
 from mpmath import mpf
 
 from hushbid.priors import Beta, Exponential, Gamma, LogNormal, Mixture, TruncatedNormal, Uniform
+from tests.extent import each
 
 ACCURACY = 1e-9
 LARGEST, SMALLEST = mpf(1.79e308), mpf(2.3e-308)
@@ -226,8 +227,8 @@ def test_expectation_of_a_truncated_normal_is_accurate(mean, sd, low, high):
     assert TruncatedNormal(mean, sd, low, high).expectation == pytest.approx(float(exact), rel=1e-10)
 
 
-@pytest.mark.parametrize("level", [1e-300, 1e-20, 1e-3, 0.3, 0.5, 0.9, 1 - 1e-6, 1 - 2.0**-50])
-@pytest.mark.parametrize(
+@each("level", [1e-300, 1e-20, 1e-3, 0.3, 0.5, 0.9, 1 - 1e-6, 1 - 2.0**-50])
+@each(
     "prior",
     [
         TruncatedNormal(1, 0.5, 0, 3),
@@ -256,7 +257,7 @@ def test_quantile_of_a_truncated_normal_is_accurate(prior, level):
         assert abs(found - mpf(level)) <= 1e-10 * min(mpf(level), 1 - mpf(level)) + 4 * slack
 
 
-@pytest.mark.parametrize(
+@each(
     "prior",
     [
         Gamma(0.3, 1),
@@ -283,7 +284,7 @@ def test_quantile_and_cdf_are_inverse(prior):
     assert np.sum(named) > 100
 
 
-@pytest.mark.parametrize(
+@each(
     "prior",
     [
         Uniform(1, 3),

@@ -27,6 +27,7 @@ from hushbid.priors import (
     parse_prior,
     prior_from_dict,
 )
+from tests.extent import each
 
 CONTINUOUS = [
     Uniform(1, 2),
@@ -243,7 +244,7 @@ def test_deep_tails_give_no_warning_and_no_nan():
         assert not np.any(np.isnan(prior.pdf(c)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: Uniform(-1, 2), "low must be a finite number of at least 0, got low=-1"),
