@@ -30,10 +30,10 @@ def by_turns(these: Iterable[A], those: Sequence[B]) -> list[tuple[A, B]]:
     ]
 
 
-def each(names: str | Sequence[str], cases: Iterable[Any], ids: object = None) -> Callable[[Callable[..., None]], Any]:
+def each(names: str | Sequence[str], cases: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
     """Like ``pytest.mark.parametrize``, but all cases are one test, which lists those that fail.
 
-    For many quick cases: each test of pytest's own costs more than they do. ``ids`` is for pytest alone.
+    For many quick cases: each test of pytest's own costs more than they do.
     """
     asked = names.replace(" ", "").split(",") if isinstance(names, str) else list(names)
     given = [_values(one, len(asked)) for one in cases]

@@ -37,7 +37,7 @@ from tests.extent import each
 KAPPA = 1.5 * 4 ** (1 / 3)
 
 SMALL = markets(14)
-every_market = pytest.mark.parametrize("market", SMALL, ids=lambda market: market.name)
+every_market = each("market", SMALL)
 every_goal = pytest.mark.parametrize("goal", [Price(4.0), Accuracy(0.9), Budget(2.0)], ids=lambda goal: goal.kind)
 
 

@@ -31,7 +31,7 @@ def problem_of(market: CentralMarket) -> CentralProblem:
     return CentralProblem.of(stated, strata, np.full(market.costs.size, np.inf))
 
 
-@each("market", MARKETS, ids=lambda one: one.name)
+@each("market", MARKETS)
 def test_the_closed_form_is_what_the_general_path_finds(market: CentralMarket) -> None:
     problem = problem_of(market)
     try:

@@ -291,7 +291,7 @@ SAME_NUMBERS: list[Any] = [
 
 
 @each("setting", SETTINGS)
-@each("given", SAME_NUMBERS, ids=lambda given: f"{type(given).__module__}.{type(given).__name__}")
+@each("given", SAME_NUMBERS)
 def test_lists_tuples_frames_columns_and_integers_mean_the_same(setting: str, given: Any) -> None:
     expected = allocate(np.array(list(given), dtype=float), setting=setting, error_weight=30.0)
     found = allocate(given, setting=setting, error_weight=30.0)
@@ -353,7 +353,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 
 
 @each("setting", SETTINGS)
-@each(("arguments", "message"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+@each(("arguments", "message"), [case[1:] for case in REFUSED])
 def test_what_is_refused_is_refused_in_one_sentence(setting: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
         allocate(**{"virtual_costs": [1.0, 2.0], "setting": setting, **arguments})

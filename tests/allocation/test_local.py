@@ -32,7 +32,7 @@ from tests.extent import TIMES, each
 KINDS = [
     (goal, curve, capped) for goal in ("price", "accuracy") for curve in ("laplace", "response") for capped in (0, 1)
 ]
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=["-".join(map(str, kind)) for kind in KINDS])
+every_kind = each("kind", KINDS)
 
 
 def precision_of(losses: FloatArray, variance: float, response: bool) -> FloatArray:
@@ -266,7 +266,7 @@ def test_a_loss_never_rises_with_the_own_cost_and_is_the_slope_of_the_value(kind
 
 
 @each("cap", [math.inf, 2.9, 1.0])
-@each("goal", [Price(4e5), Accuracy(0.5 / math.sqrt(300.2))], ids=["price", "accuracy"])
+@each("goal", [Price(4e5), Accuracy(0.5 / math.sqrt(300.2))])
 def test_sums_off_a_table_are_those_of_everybody_one_by_one(goal: Goal, cap: float) -> None:
     costs = 1.0 + np.random.default_rng(4).random(5000)
     market = Market(costs, 0.25, goal, False, cap)
@@ -291,7 +291,7 @@ def test_sums_off_a_table_are_those_of_everybody_one_by_one(goal: Goal, cap: flo
 
 
 @each("people", [3000, 200_000])
-@each("goal", [Price(2e5), Accuracy(0.5 / math.sqrt(800.3))], ids=["price", "accuracy"])
+@each("goal", [Price(2e5), Accuracy(0.5 / math.sqrt(800.3))])
 @each("response", [False, True])
 def test_many_people_are_bought_from_up_to_their_worth_and_certified(people: int, goal: Goal, response: bool) -> None:
     costs = 1.0 + np.random.default_rng(2).random(people)

@@ -90,7 +90,7 @@ GOALS = [Price(3.0), Accuracy(0.5), Budget(2.0), HardBudget(2.0)]
 
 
 @each("relation", [0.0, 0.2])
-@each("goal", GOALS, ids=lambda goal: goal.kind)
+@each("goal", GOALS)
 def test_nothing_is_found_under_any_goal(goal, relation):
     prior = Empirical([1.0, 1.2, 1.5, 1.9]) if relation > 0.0 else Uniform(1, 2)
     market = Market(prior=prior, goal=goal, max_correlation=relation, population=6)

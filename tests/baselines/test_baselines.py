@@ -238,7 +238,7 @@ def test_the_common_audit_finds_that_overstating_pays_where_prices_are_taken_at_
     assert found.largest_gain > 0.1
 
 
-@each("baseline", TRUTHFUL, ids=named)
+@each("baseline", TRUTHFUL)
 @each("setting", SETTINGS)
 def test_nobody_loses_by_joining_where_a_baseline_claims_so(baseline: type[Baseline], setting: str) -> None:
     mechanism = baseline.best(replace(PAPER, setting=setting).for_people(6))
@@ -258,7 +258,7 @@ def test_without_privacy_no_bid_changes_anything() -> None:
     assert first.privacy_loss.tolist() == second.privacy_loss.tolist()
 
 
-@each("baseline", [PostedPrice, FixedAccuracy, UniformLoss], ids=named)
+@each("baseline", [PostedPrice, FixedAccuracy, UniformLoss])
 @each("setting", SETTINGS)
 def test_every_rent_is_the_integral_that_the_common_payment_code_finds(baseline: type[Baseline], setting: str) -> None:
     mechanism = baseline.best(replace(BUYER, setting=setting).for_people(5))
@@ -414,7 +414,7 @@ def test_if_nothing_is_bought_there_is_no_accuracy_to_compare() -> None:
 
 
 @each("relation", [0.0, 0.1])
-@each("goal", [Budget(10.0), Accuracy(0.15), HardBudget(10.0)], ids=lambda goal: goal.kind)
+@each("goal", [Budget(10.0), Accuracy(0.15), HardBudget(10.0)])
 def test_baselines_are_compared_at_the_markets_goal_for_the_same_money_and_the_same_error(goal, relation) -> None:
     market = Market(prior=Uniform(1, 2), goal=goal, max_correlation=relation)
     found = compare(market, np.linspace(1, 2, 40), baselines=(PostedPrice, FixedAccuracy, NoPrivacy))

@@ -321,7 +321,6 @@ def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
         ({"data": columns()["value"]}, "people and data must be a path, .* got ndarray"),
         ({"data": pl.LazyFrame(columns())}, "people and data must be a path, .* got LazyFrame"),
     ],
-    ids=["market", "reading", "folder", "made up", "id", "data", "lazy data"],
 )
 def test_an_argument_of_another_kind_is_refused_by_its_name(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told) as refused:

@@ -136,7 +136,7 @@ def test_a_campaign_on_a_server_gives_what_it_gave(tmp_path: Path) -> None:
         same(" ".join(found[name].split()), " ".join(content.split()), name)
 
 
-@each("receipt", sorted(FOLDER.glob("receipt-*.json")), ids=lambda path: path.stem)
+@each("receipt", sorted(FOLDER.glob("receipt-*.json")))
 def test_a_receipt_is_read_and_verified_as_it_is(receipt: Path) -> None:
     key = json.loads((FOLDER / "keys.json").read_bytes())["keys"][0]
     known = {"keys": FOLDER / "keys.json", "log": FOLDER / "log.jsonl", "record": FOLDER / "record.json"}

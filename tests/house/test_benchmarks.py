@@ -13,7 +13,7 @@ from hushbid.disclosure.ledger.store import account
 from tests.extent import each
 
 
-@each("path", sorted(run.HERE.glob("bench_*.py")), ids=lambda path: path.stem)
+@each("path", sorted(run.HERE.glob("bench_*.py")))
 def test_every_benchmark_file_has_a_run_function(path: Path) -> None:
     assert callable(import_module(f"benchmarks.{path.stem}").run)
 

@@ -43,7 +43,6 @@ def losses(market: Market, bids: list[float]) -> FloatArray:
         ({**NUMBER, "goal": Accuracy(1.9)}, 6),
         ({**SEVERAL, "goal": Accuracy((4.0, 0.4))}, 5),
     ],
-    ids=str,
 )
 def test_nobody_loses_more_among_all_bids_of_a_grid(stated: dict[str, Any], people: int) -> None:
     """One cheap person, and others who are cheap, dear, dearest, or above the support and so as good as away."""

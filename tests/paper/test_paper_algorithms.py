@@ -147,7 +147,7 @@ def test_a_baseline_answers_in_the_order_of_its_input_and_its_weights_sum_to_one
     assert straight.weights.sum() == pytest.approx(1)
 
 
-@each("baseline", [algorithm_1, algorithm_2], ids=lambda baseline: baseline.__name__)
+@each("baseline", [algorithm_1, algorithm_2])
 @each(
     ("virtual_costs", "options", "message"),
     [

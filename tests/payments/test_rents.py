@@ -79,7 +79,7 @@ def brute_force_rent(market, bids, row, *, apart=0.01, points=300):
         z, loss = np.insert(z, wide + 1, middle), np.insert(loss, wide + 1, loss_at(market, bids, row, middle))
 
 
-@each("vector", VECTORS["payments"], ids=range(len(VECTORS["payments"])))
+@each("vector", VECTORS["payments"])
 def test_payments_equal_the_reference_answers(vector):
     prior = Uniform(vector["prior"]["low"], vector["prior"]["high"])
     market = Market(

@@ -237,7 +237,6 @@ def test_expectation_of_a_truncated_normal_is_accurate(mean, sd, low, high):
         TruncatedNormal(0, 1, 0, np.inf),
         TruncatedNormal(-7, 2, 0, np.inf),
     ],
-    ids=str,
 )
 def test_quantile_of_a_truncated_normal_is_accurate(prior, level):
     with mp.workdps(400):
@@ -272,7 +271,6 @@ def test_quantile_of_a_truncated_normal_is_accurate(prior, level):
         Exponential(3),
         Mixture([Beta(2.5, 2.5), Gamma(30, 2)], [1, 2]),
     ],
-    ids=str,
 )
 def test_quantile_and_cdf_are_inverse(prior):
     levels = np.concatenate([np.logspace(-200, -2, 40), np.linspace(0.01, 0.99, 99)])
@@ -297,7 +295,6 @@ def test_quantile_and_cdf_are_inverse(prior):
         TruncatedNormal(5, 1e9, 1, 2),
         Mixture([Gamma(2, 1), Beta(2, 3)], [1, 3]),
     ],
-    ids=str,
 )
 def test_density_and_expectation_agree_with_the_distribution_function(prior):
     levels = np.linspace(0.02, 0.98, 33)

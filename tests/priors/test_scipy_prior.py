@@ -40,7 +40,7 @@ FROZEN = [
 ]
 
 
-@each("frozen", FROZEN, ids=lambda frozen: frozen.dist.name)
+@each("frozen", FROZEN)
 def test_any_continuous_distribution_on_the_half_line_is_a_prior(frozen):
     prior = from_scipy(frozen)
     levels = np.linspace(0, 1, 801)
@@ -56,7 +56,7 @@ def test_any_continuous_distribution_on_the_half_line_is_a_prior(frozen):
     assert prior.support == pytest.approx(frozen.support())
 
 
-@each("frozen", FROZEN, ids=lambda frozen: frozen.dist.name)
+@each("frozen", FROZEN)
 def test_forms_read_back_by_name_shapes_location_and_scale(frozen):
     prior = from_scipy(frozen)
     assert prior_from_dict(prior.to_dict()) == prior
@@ -83,7 +83,6 @@ def test_the_bottom_of_the_support_is_smooth_where_scipy_has_no_digits_left(froz
         (stats.beta(2, 3, loc=1, scale=4), Beta(2, 3, 1, 5)),
         (stats.truncnorm(-2, 4, loc=1, scale=0.5), TruncatedNormal(1, 0.5, 0, 3)),
     ],
-    ids=lambda value: str(value) if not hasattr(value, "dist") else value.dist.name,
 )
 def test_a_distribution_we_know_in_closed_form_becomes_that_family(frozen, prior):
     assert from_scipy(frozen) == prior

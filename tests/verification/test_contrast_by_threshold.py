@@ -34,7 +34,7 @@ def rule(goal: Goal, costs: np.ndarray, variance: np.ndarray, strata: Strata) ->
     return ContrastRule(costs, variance, strata, expense=goal.number)
 
 
-@each("goal", GOALS, ids=lambda goal: goal.kind)
+@each("goal", GOALS)
 @each("seed", range(6))
 def test_it_finds_what_the_solver_finds_and_so_it_does_when_somebody_moves(seed: int, goal: Goal) -> None:
     costs, variance, strata = instance(seed)
