@@ -14,6 +14,7 @@ from hushbid.allocation.problem import as_problem
 from hushbid.allocation.rule import AllocationRule, allocation_rule
 from hushbid.errors import MarketError
 from tests.allocation.markets import CentralMarket, markets
+from tests.extent import each
 
 MARKETS = [one for one in markets(15) if not one.name.startswith(("extreme", "zero in every", "some zero", "ulps"))]
 """Not those in which zero-cost people add no noise, nor those beyond the digits of the general path."""
@@ -31,7 +32,7 @@ def problem_of(market: CentralMarket) -> CentralProblem:
     return CentralProblem.of(stated, strata, np.full(market.costs.size, np.inf))
 
 
-@pytest.mark.parametrize("market", MARKETS, ids=lambda one: one.name)
+@each("market", MARKETS)
 def test_the_closed_form_is_what_the_general_path_finds(market: CentralMarket) -> None:
     problem = problem_of(market)
     try:

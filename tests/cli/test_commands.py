@@ -18,6 +18,7 @@ from hushbid.cli import COMMANDS, compare, main
 from hushbid.cli.common import command as make_command
 from hushbid.cli.privatize import _file_name
 from hushbid.errors import InputError
+from tests.extent import each
 
 
 def test_every_listed_command_exists_and_explains_itself() -> None:
@@ -262,7 +263,7 @@ def test_completing_a_command_loads_nothing_heavy() -> None:
     assert not {"numpy", "scipy", "pyarrow"} & set(told.split())
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "Caf\u00e9 study",

@@ -17,6 +17,7 @@ from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
 from hushbid.priors import Grouped, LogNormal, Uniform
 from tests.disclosure.support import weigh
+from tests.extent import each
 
 PEOPLE = 60
 BIDS = Uniform(1, 2).sample(PEOPLE, rng=np.random.default_rng(4))
@@ -38,7 +39,7 @@ COSTS = [  # people bought from, paid, largest loss, worst error if the relation
 ]
 
 
-@pytest.mark.parametrize(("protected", "bought", "paid", "largest", "errors"), COSTS)
+@each(("protected", "bought", "paid", "largest", "errors"), COSTS)
 def test_the_table_of_what_protection_costs_is_found_again(
     protected: float, bought: int, paid: float, largest: float, errors: tuple[float, ...]
 ) -> None:
