@@ -17,12 +17,13 @@ from hushbid.priors import Uniform
 from hushbid.server.bot_campaigns import PATIENCE, SETTINGS, Played, play_campaign, play_links
 from hushbid.server.bots import MIXTURE, STRATEGIES, people
 from tests.client.stand_in import URL, StandIn
+from tests.server.support import with_fields
 
 
 def play(server: StandIn, n: int = 40, strategy: str = "mixed", **settings: Any) -> Played:
     network = httpx.MockTransport(server)
     with AnalystClient(URL, token="t", network=network, sleep=lambda seconds: None) as analyst:
-        return play_campaign(analyst, {**SETTINGS, **settings}, n=n, strategy=strategy, network=network)
+        return play_campaign(analyst, with_fields(SETTINGS, **settings), n=n, strategy=strategy, network=network)
 
 
 @pytest.mark.parametrize("setting", ["central", "local"])

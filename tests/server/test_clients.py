@@ -24,7 +24,7 @@ from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
-from tests.server.support import PASSWORD, Installation, each_setting_on_a_store, user
+from tests.server.support import PASSWORD, Installation, each_setting_on_a_store, user, with_fields
 
 SMALL: dict[str, Any] = {
     "title": "Sleep",
@@ -33,7 +33,7 @@ SMALL: dict[str, Any] = {
     "bounds": [0, 10],
     "buyer_weight": 50.0,
     "max_privacy_loss": 1.0,
-    "participation_fee": 150,
+    "participation_fee": 1.5,
     "minimum_people": 2,
 }
 KEPT = MessageMemory()
@@ -113,7 +113,7 @@ def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_bid_without_one(
 def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_changed(
     setting: str, analyst: AnalystClient
 ) -> None:
-    played = play_campaign(analyst, {**SETTINGS, "setting": setting}, n=40, strategy="mixed", seed=3)
+    played = play_campaign(analyst, with_fields(SETTINGS, setting=setting), n=40, strategy="mixed", seed=3)
     facts = played.to_dict()
     assert facts["problems"] == []
     assert (played.state, facts["receipts"]) == ("released", 40)
@@ -139,7 +139,7 @@ def test_a_campaign_of_spoilsports_ends_well_too(strategy: str, analyst: Analyst
 
 
 def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
-    grouped = {**SETTINGS, "prior": {"groups": {"day": "uniform:1,2", "night": "uniform:2,4"}}}
+    grouped = with_fields(SETTINGS, prior={"day": "uniform:1,2", "night": "uniform:2,4"})
     played = play_campaign(analyst, grouped, n=12, strategy="truthful")
     assert played.tally.problems == []
     assert analyst.campaign(played.campaign).content["people"]
@@ -486,7 +486,7 @@ def test_a_client_outlives_a_restart_of_the_server(installation: Installation) -
 def test_the_page_about_scripting_uses_settings_and_methods_that_exist() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "script-a-campaign.md").read_text(encoding="utf-8")
     [told] = re.findall(r"analyst\.draft\(\s*(\{.*?\})\s*\)", page, flags=re.DOTALL)
-    assert CampaignSettings.from_dict(ast.literal_eval(told)).setting == "local"
+    assert CampaignSettings.read(ast.literal_eval(told)).market.setting == "local"
     for client, kind in (("analyst", AnalystClient), ("me", ParticipantClient)):
         named = set(re.findall(rf"\b{client}\.(\w+)\(", page))
         assert len(named) > 3

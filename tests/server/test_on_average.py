@@ -21,7 +21,7 @@ PANEL: dict[str, Any] = {
     "prior": typical_prior(0.5, 2.0).to_text(),
     "bounds": [0, 10],
     "strata": {"shares": {"old": 0.6, "young": 0.4}},
-    "budget": 60_00,
+    "budget": 60,
     "max_privacy_loss": 2.0,
     "minimum_people": 5,
 }
@@ -33,7 +33,7 @@ PLAYED = {
         **{name: value for name, value in PANEL.items() if name != "strata"},
         "setting": "local",
         "prior": "uniform:1,2",
-        "budget": 20_00,
+        "budget": 20,
     },
 }
 

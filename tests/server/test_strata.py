@@ -26,7 +26,7 @@ WANTED: dict[str, Any] = {
     "max_privacy_loss": 2.0,
     "max_correlation": 0.1,
     "minimum_people": 5,
-    "participation_fee": 100,
+    "participation_fee": 1,
     "public_estimate": True,
 }
 PEOPLE = [{"id": f"person {k}", "stratum": "old" if k < 5 else "young"} for k in range(8)]

@@ -35,7 +35,7 @@ SURVEY: dict[str, Any] = {
     "questions": QUESTIONS,
     "buyer_weight": 400.0,
     "max_privacy_loss": 2.0,
-    "participation_fee": 150,
+    "participation_fee": 1.5,
     "minimum_people": 5,
     "public_estimate": True,
 }

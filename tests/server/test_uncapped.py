@@ -23,7 +23,7 @@ YES_NO: dict[str, Any] = {
     "setting": "local",
     "buyer_weight": 200.0,
     "minimum_people": 5,
-    "participation_fee": 100,
+    "participation_fee": 1,
     "public_estimate": True,
 }
 ACCURATE = {**YES_NO, "buyer_weight": None, "standard_error": [0.3]}
@@ -136,7 +136,7 @@ def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient) -> None:
         ({**YES_NO, "prior": "uniform:1e-9,1", "buyer_weight": 1e40}, "buyer_weight", "from 1e-06 to 100, got"),
         ({**ACCURATE, "prior": "beta:2,2,1,3"}, "prior", "has none"),
         ({**LOCAL, "max_correlation": 0.1}, "max_correlation", "under a relation"),
-        ({**LOCAL, "standard_error": None, "budget": 20_00}, "max_privacy_loss", "must be stated"),
+        ({**LOCAL, "standard_error": None, "budget": 20}, "max_privacy_loss", "must be stated"),
     ],
     ids=lambda given: str(given)[:40],
 )

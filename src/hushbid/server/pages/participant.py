@@ -15,8 +15,8 @@ from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.server.http.auth import CSRF_HEADER
 from hushbid.server.http.downloads import download
 from hushbid.server.http.schemas import Body, answer
+from hushbid.server.model.answers import Answers
 from hushbid.server.model.states import CampaignState, ParticipantState
-from hushbid.server.model.terms import Answers
 from hushbid.server.model.views import MenuView, ParticipationView
 from hushbid.server.pages import answering, choice, consent, pictures
 from hushbid.server.pages.answering import SINGLE_VISIT_STAGES, answers_page, given_in

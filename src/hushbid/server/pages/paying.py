@@ -35,7 +35,7 @@ async def payments(request: Request, campaign: str) -> Response:
         rows=rows,
         account=account,
         unpaid=sum(row.due > 0 for row in rows),
-        rounding=account.rounding / 10**view.whole.decimals,
+        rounding=account.rounding / 10**view.whole.currency.decimals,
         problem=told and visit.texts.coded(told),
         tab="payments",
         money=visit.money_of(view.whole),

@@ -195,8 +195,8 @@ def _check_stratum(settings: CampaignSettings, stratum: str | None, row: int) ->
     if (stratum is None) != (settings.strata is None):
         told = f"A stratum must be given exactly if the campaign has strata; row {row} is wrong."
         raise InputError(told, field="people", row=row)
-    if settings.strata is not None and stratum not in settings.strata.names:
-        told = f"The stratum in row {row} is not one of {', '.join(settings.strata.names)}."
+    if settings.strata is not None and stratum not in settings.weights:
+        told = f"The stratum in row {row} is not one of {', '.join(settings.weights)}."
         raise InputError(told, field="people", row=row)
 
 

@@ -10,11 +10,11 @@ from sqlalchemy import Connection
 from hushbid.errors import InputError, NotFound
 from hushbid.receipts.log import Event
 from hushbid.server.model import rules
+from hushbid.server.model.answers import plain_groups, plain_questions
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.payment_views import PaymentRow
 from hushbid.server.model.payout import reference_of
 from hushbid.server.model.states import CampaignState
-from hushbid.server.model.terms import plain_groups, plain_questions
 from hushbid.server.model.views import (
     AccountRow,
     AgreementView,
@@ -199,8 +199,8 @@ def payment_row(campaign: Campaign, participant: Participant) -> PaymentRow:
         fee=rules.fee_owed(campaign, participant),
         paid=participant.paid,
         due=rules.due(campaign, participant),
-        currency=campaign.settings.currency,
-        decimals=campaign.settings.decimals,
+        currency=campaign.settings.currency.code,
+        decimals=campaign.settings.currency.decimals,
         paid_at=participant.paid_at,
         reference=reference_of(campaign.id, participant.id),
     )
@@ -224,32 +224,32 @@ def participation_view(
         participant=participant.id,
         title=settings.title,
         question=settings.question,
-        description=settings.description,
-        unit=settings.unit,
-        setting=settings.setting,
-        bounds=settings.bounds,
-        questions=plain_questions(settings.questions),
+        description=settings.server.description,
+        unit=settings.unit or "",
+        setting=settings.market.setting,
+        bounds=settings.market.bounds,
+        questions=plain_questions(settings.asked),
         noise_groups=plain_groups(settings.layout),
-        currency=settings.currency,
-        decimals=settings.decimals,
-        participation_fee=settings.participation_fee,
-        fee_after_withdrawal=settings.fee_after_withdrawal,
+        currency=settings.currency.code,
+        decimals=settings.currency.decimals,
+        participation_fee=settings.fee_minor,
+        fee_after_withdrawal=settings.server.fee_after_withdrawal,
         max_privacy_loss=settings.largest_loss,
-        retention_days=settings.retention_days,
-        single_visit=settings.single_visit,
-        payout=settings.payout,
-        payout_days=settings.payout_days,
+        retention_days=settings.server.retention_days,
+        single_visit=settings.server.single_visit,
+        payout=settings.server.payout,
+        payout_days=settings.server.payout_days,
         smallest_bid=prior.smallest_bid,
         largest_bought=prior.support[1] if math.isfinite(prior.support[1]) else None,
-        bid_by=settings.bid_by,
-        deliver_by=settings.deliver_by,
+        bid_by=settings.server.bid_by,
+        deliver_by=settings.server.deliver_by,
         campaign_state=campaign.state,
         state=participant.state,
         group=participant.group_name,
         stratum=participant.stratum,
-        strata=None if settings.strata is None else settings.strata.to_dict(),
+        strata=settings.combination,
         bid=participant.bid,
-        takes_limits=settings.limits is True,
+        takes_limits=settings.takes_limits,
         limit=participant.loss_limit,
         promised=participant.promised if decided else None,  # stored some at a time before it stands
         payment=participant.payment if decided else None,
@@ -290,16 +290,16 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
         raise NotFound("There is no such campaign.")
     head = events.last(connection, campaign.id)
     # the analyst decides beforehand whether the estimate is public
-    shown = campaign.settings.public_estimate and campaign.released_at is not None
+    shown = campaign.settings.server.public_estimate and campaign.released_at is not None
     return PublicView(
         campaign=campaign.id,
         title=campaign.settings.title,
         question=campaign.settings.question,
-        unit=campaign.settings.unit,
-        setting=campaign.settings.setting,
-        bounds=campaign.settings.bounds,
-        questions=plain_questions(campaign.settings.questions),
-        strata=None if campaign.settings.strata is None else campaign.settings.strata.to_dict(),
+        unit=campaign.settings.unit or "",
+        setting=campaign.settings.market.setting,
+        bounds=campaign.settings.market.bounds,
+        questions=plain_questions(campaign.settings.asked),
+        strata=campaign.settings.combination,
         state=campaign.state,
         people=participants.count(connection, campaign.id),
         root=campaign.root,

@@ -384,4 +384,4 @@ def hashed(token: str) -> str:
 
 @lru_cache(maxsize=256)
 def _settings_of(text: str) -> CampaignSettings:
-    return CampaignSettings.from_dict(plain_values(text))
+    return CampaignSettings.read(plain_values(text))
