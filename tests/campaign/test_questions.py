@@ -236,7 +236,7 @@ def test_on_an_engine_a_survey_is_bought_recorded_and_told_as_in_memory(tmp_path
 def test_where_an_engine_keeps_everybody_a_survey_is_told_by_its_sums(
     tmp_path: Path, bought: Purchase, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushbid.campaign.conducting.LARGEST_HERE", 10)
+    monkeypatch.setattr("hushbid.campaign.deciding.LARGEST_HERE", 10)
     table = columns()
     who = int(np.argmax(bought.record.outcome.privacy_loss)) if bought.record else 0
     table["works"][who] = ""
