@@ -14,6 +14,7 @@ from hushbid.campaign.spec import fields_of
 from hushbid.disclosure import privatize
 from hushbid.errors import Conflict
 from hushbid.priors import Prior
+from hushbid.questions import Choice, Number, YesNo
 from hushbid.server.failpoints import Crash, no_crash
 from hushbid.server.installation import DataDir
 from hushbid.server.model.settings import CampaignSettings
@@ -115,8 +116,13 @@ def stated(**changes: Any) -> dict[str, Any]:
         given["prior"] = {
             name: one.to_text() if isinstance(one, Prior) else one for name, one in given["prior"].items()
         }
-    if given.get("questions"):
-        asked = [one if isinstance(one, dict) else one.to_dict() for one in given["questions"]]
+    asked = given.get("questions")
+    if (
+        isinstance(asked, list | tuple)
+        and asked
+        and all(isinstance(one, dict | Number | YesNo | Choice) for one in asked)
+    ):
+        asked = [one if isinstance(one, dict) else one.to_dict() for one in asked]
         asked = [{name: value for name, value in one.items() if value not in (None, "")} for one in asked]
         errors = given.pop("standard_error", None) or [None] * len(asked)
         pairs = zip(asked, errors, strict=True)
@@ -135,6 +141,8 @@ def with_fields(values: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
         for table in tables:
             place = place.setdefault(table, {})
         place[leaf] = value
+        if value is None:
+            del place[leaf]
     return found
 
 

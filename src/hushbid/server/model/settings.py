@@ -400,11 +400,16 @@ def _cleaned(values: Mapping[str, Any]) -> dict[str, Any]:
         if isinstance(value, str):
             return unicodedata.normalize("NFC", value).strip()
         if isinstance(value, Mapping):
-            return {name: clean(one) for name, one in value.items() if one is not None}
+            return {_encoded(name): clean(one) for name, one in value.items() if one is not None}
         return [clean(one) for one in value] if isinstance(value, list | tuple) else value
 
     found: dict[str, Any] = clean(values)
     return found
+
+
+def _encoded(name: object) -> str:
+    """Return the name of a field as UTF-8 can hold it."""
+    return str(name).encode(errors="replace").decode()
 
 
 def _read_prior(stated: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
