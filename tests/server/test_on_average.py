@@ -93,4 +93,4 @@ def test_limits_that_put_the_accuracy_out_of_reach_cancel_the_campaign_and_say_s
 def test_groups_cannot_be_joined_with_a_price_that_is_planned_for_a_roster(analyst: AnalystClient) -> None:
     with pytest.raises(InputError, match="must be known before anyone bids") as problem:
         analyst.draft(with_fields(PANEL, prior={"a": "uniform:1,2", "b": "uniform:1,3"}))
-    assert problem.value.field == "prior"
+    assert problem.value.field == "market.prior"

@@ -99,10 +99,12 @@ def _analyst(url: str, token_file: Path | None, user: str | None) -> Any:
 def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
     from hushbid.client.files import stated_in
     from hushbid.server.bot_campaigns import SETTINGS
+    from hushbid.server.model.settings import CampaignSettings
 
     found = SETTINGS if file is None else stated_in(file)
-    market = found.get("market", {})
-    return dict(found) if setting is None else {**found, "market": {**market, "setting": setting}}
+    if setting is not None:
+        found = {**found, "market": {**found.get("market", {}), "setting": setting}}
+    return CampaignSettings.read(found).to_dict()
 
 
 def _estimates(release: dict[str, Any]) -> list[str]:
