@@ -157,7 +157,7 @@ def whole_survey(analyst: AnalystClient, setting: str, folder: Path) -> None:
     assert sum(shift["shares"].values()) == pytest.approx(1.0, abs=1e-6)
     assert all({"half_width", "delivered_half_width"} <= set(one) for one in found["answers"])
     public = analyst.public(campaign.id)
-    asked = analyst.campaign(campaign.id).content["settings"]["questions"]
+    asked = analyst.campaign(campaign.id)["settings"]["questions"]
     assert [one["name"] for one in public["questions"]] == [one["name"] for one in asked]
     assert all("half_width" in one and "delivered_half_width" not in one for one in public["release"]["answers"])
     checked(campaign, folder)
@@ -328,7 +328,7 @@ def test_one_question_is_a_survey_too(analyst: AnalystClient) -> None:
 def test_a_standard_error_for_each_question_is_a_goal_and_the_preview_names_them(analyst: AnalystClient) -> None:
     stated = with_fields(SURVEY, buyer_weight=None, questions=with_errors(2.0, 0.3, 0.4))
     campaign = analyst.draft(stated)
-    assert [one["standard_error"] for one in campaign.content["settings"]["questions"]] == [2.0, 0.3, 0.4]
+    assert [one["standard_error"] for one in campaign["settings"]["questions"]] == [2.0, 0.3, 0.4]
     found = analyst.preview(campaign.id, people=40)
     assert found["standard_error"] is None
     reached = {one["name"]: one["worst_standard_error"] for one in found["questions"]}

@@ -20,15 +20,14 @@ from typing import Any, Literal
 from hushbid.common.documents import content_hash, time_text
 from hushbid.errors import InputError
 from hushbid.receipts.receipt import in_texts
-from hushbid.server.model.answers import plain_questions
 from hushbid.server.model.settings import LANGUAGES, CampaignSettings
 
 FORMAT, VERSION = "hushbid-consent", 2
 _AS_THEY_ARE = (
-    *("description", "fee_after_withdrawal", "retention_days", "public_estimate", "single_visit", "observer"),
-    *("statement", "payout", "payout_days"),
+    *("title", "question", "description", "unit", "setting", "currency", "decimals", "participation_fee"),
+    *("fee_after_withdrawal", "limits", "retention_days", "public_estimate", "single_visit", "observer", "statement"),
+    *("payout", "payout_days", "strata"),
 )
-"""Fields of the server's table."""
 
 
 Shape = Literal["facts", "sees", "steps", "list", "questions", "plain", "contrast", "act"]
@@ -82,20 +81,11 @@ def stated_of(settings: CampaignSettings, *, stratum: str | None, language: str)
     text, written_in = ("", language) if own is None else own
     consent = {**settings.server.consent.model_dump(exclude_defaults=True), "text": text, "text_language": written_in}
     consent.pop("texts", None)
-    stated: dict[str, Any] = {name: getattr(settings.server, name) for name in _AS_THEY_ARE}
+    stated: dict[str, Any] = {name: getattr(settings.shown, name) for name in _AS_THEY_ARE}
     stated |= {
-        "title": settings.title,
-        "question": settings.question,
-        "unit": settings.unit or "",
-        "setting": settings.market.setting,
-        "currency": settings.currency.code,
-        "decimals": settings.currency.decimals,
-        "participation_fee": settings.fee_minor,
-        "limits": settings.takes_limits,
         "largest_loss": settings.largest_loss,
+        "questions": list(settings.shown.questions),
         "bounds": None if settings.market.bounds is None else list(settings.market.bounds),
-        "questions": list(plain_questions(settings.asked)),
-        "strata": settings.combination,
         "stratum": stratum,
         "bid_by": None if settings.server.bid_by is None else time_text(settings.server.bid_by),
         "deliver_by": None if settings.server.deliver_by is None else time_text(settings.server.deliver_by),

@@ -16,6 +16,7 @@ from dataclasses import replace
 from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
+from types import SimpleNamespace
 from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
@@ -33,7 +34,7 @@ from hushbid.mechanism.largest_loss import follows_from_terms, largest_loss
 from hushbid.priors import Grouped, Prior
 from hushbid.priors.pilot import prior_source
 from hushbid.questions import Layout, Question
-from hushbid.server.model.answers import require_deliverable
+from hushbid.server.model.answers import plain_groups, plain_questions, require_deliverable
 from hushbid.server.model.checks import LONGEST, checked_text
 
 MOST_PEOPLE = 100_000
@@ -298,6 +299,25 @@ class CampaignSettings(CampaignSpec):
     def empty_strata(self, column: Sequence[str | None]) -> list[str]:
         """Return the strata in which nobody is."""
         return [name for name in self.weights if name not in set(column)]
+
+    @cached_property
+    def shown(self) -> SimpleNamespace:
+        """Return what people and views are shown of the settings, by the names used there; money in minor units."""
+        return SimpleNamespace(
+            **{**dict(self.server), "participation_fee": self.fee_minor, "limits": self.takes_limits},
+            title=self.title,
+            question=self.question,
+            unit=self.unit or "",
+            setting=self.market.setting,
+            bounds=self.market.bounds,
+            currency=self.currency.code,
+            decimals=self.currency.decimals,
+            max_privacy_loss=self.largest_loss,
+            takes_limits=self.takes_limits,
+            questions=plain_questions(self.asked),
+            noise_groups=plain_groups(self.layout),
+            strata=self.combination,
+        )
 
     # -- the market ----------------------------------------------------------------------------------------------------
 
