@@ -164,9 +164,8 @@ async def ask_to_copy(turn: CampaignTurn) -> Response:
     """Ask what the copy of a campaign shall be called; and say why it was not made, if it was not."""
     texts, refused = turn.visit.texts, turn.visit.request.query_params.get("told", "")
     told = {"again": "field.once", "minimum_people": "refused_step.minimum_people"}.get(refused)
-    wrong = (
-        texts("Please give a title of 1 to {most} characters.", most=LONGEST["title"]) if refused == "title" else None
-    )
+    most = LONGEST["title"]
+    wrong = texts("Please give a title of 1 to {most} characters.", most=most) if refused == "title" else None
     return turn.page(
         "staff/copy.html",
         title_problem=wrong,
