@@ -143,6 +143,7 @@ def exact_reference() -> tuple[pa.Table, Priced, float]:
     return people, priced, priced.total_payment()
 
 
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_sums_are_the_same_to_the_last_bit_on_every_engine_and_in_every_partitioning(kind: Kind) -> None:
     people, reference, total = exact_reference()
     for _ in range(1 if kind.name == "spark" else 2):

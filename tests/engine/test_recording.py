@@ -19,7 +19,7 @@ from hushbid.disclosure import Release, privatize
 from hushbid.disclosure.memory import weigh
 from hushbid.engine import Priced, price, release
 from hushbid.engine.payouts import Paid, checked, decisions
-from hushbid.engine.recording import Recorded, not_recorded, write_record
+from hushbid.engine.recording import not_recorded, write_record
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism.releasing import plan_of
@@ -63,7 +63,9 @@ def recorded(priced: Priced, place: Path, drawn: Release | None, data: Any, grou
     frame = decisions(priced, EUROS)
     priced.write(frame, place / "decisions.parquet")
     paid: Paid = checked(place / "decisions.parquet", priced)
-    told = Recorded(
+    digest = write_record(
+        priced,
+        place / "record",
         currency=EUROS,
         total_minor=paid.total_minor,
         group=group,
@@ -72,7 +74,6 @@ def recorded(priced: Priced, place: Path, drawn: Release | None, data: Any, grou
         stamps=["a stamp"],
         notes=["a note"],
     )
-    digest = write_record(priced, place / "record", told)
     found = read(place / "record")
     assert found.hash == digest
     return found
