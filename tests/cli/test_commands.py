@@ -288,6 +288,9 @@ def test_a_plan_tells_a_campaign_its_protection_and_the_frontier_and_asks_for_on
 
     found = json.loads(told("--people", "30", "--json"))
     assert found["goal"] == {"kind": "budget", "amount": 20.0, "coin": 0.01, "reserve": None}
+    spent = found["total_payment"]
+    assert spent["expected"] == pytest.approx(20, rel=0.05)
+    assert spent["expected"] <= spent["in_95_of_100"] <= spent["at_worst"]
     assert found["people_needed"] is None
     assert [row["max_correlation"] for row in found["protection"]] == found["relations"]
     assert len(found["frontier"]) == 5
