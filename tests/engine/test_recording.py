@@ -28,6 +28,7 @@ from hushbid.questions import Choice, Number, YesNo
 from hushbid.record import Record, folder, read
 from hushbid.verification.verifying import verify
 from tests.engine.conftest import Kind
+from tests.extent import by_turns
 
 N = 300
 EUROS = Currency("EUR", 2)
@@ -115,8 +116,7 @@ def market(**options: Any) -> Market:
     return Market(**{"prior": Uniform(1, 2), "variance": 0.25, "user_weight": 0.0, **options})
 
 
-@pytest.mark.parametrize("ways", [{}, SUMMED], ids=["one by one", "by sums"])
-@pytest.mark.parametrize("name", MARKETS)
+@pytest.mark.parametrize(("name", "ways"), by_turns(MARKETS, [{}, SUMMED]), ids=str)
 def test_every_goal_is_recorded_as_in_memory_and_holds(name: str, ways: dict[str, Any], tmp_path: Path) -> None:
     stated, columns = market(**MARKETS[name]), people()
     priced = price(as_table(columns), stated, **ways)
