@@ -13,7 +13,7 @@ import pytest
 from click.testing import CliRunner
 
 import hushbid
-from hushbid.campaign import Purchase, Reading, conducting, results, run_campaign
+from hushbid.campaign import Purchase, Reading, deciding, run_campaign
 from hushbid.campaign.releasing import release_recorded
 from hushbid.cli import main
 from hushbid.common import money
@@ -129,8 +129,7 @@ def test_late_data_are_told_from_changed_ones_on_an_engine_too(file: Path) -> No
 @pytest.fixture
 def kept(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let these people be so many that they stay with an engine, and that their record is a folder."""
-    for module in (conducting, results):
-        monkeypatch.setattr(module, "LARGEST_HERE", N - 1)
+    monkeypatch.setattr(deciding, "LARGEST_HERE", N - 1)
     monkeypatch.setattr(folder, "LARGEST_FILE", N - 1)
 
 
@@ -213,8 +212,7 @@ def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as small:
-        for module in (conducting, results):
-            small.setattr(module, "LARGEST_HERE", N - 1)
+        small.setattr(deciding, "LARGEST_HERE", N - 1)
         drawn = on_engine(file, pa.table(columns()))
         again = on_engine(file, pa.table(columns()), force=True)
     assert drawn.release is not None
@@ -229,8 +227,7 @@ def test_what_an_engine_drew_from_sums_is_not_drawn_again_in_memory(
 def test_a_new_ledger_does_not_draw_again_what_a_summary_holds(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in (conducting, results):
-        monkeypatch.setattr(module, "LARGEST_HERE", N - 1)
+    monkeypatch.setattr(deciding, "LARGEST_HERE", N - 1)
     drawn = on_engine(file, pa.table(columns()))
     summary = (tmp_path / "sleep" / "summary.json").read_bytes()
     for forgotten in (once._drawn, once._asked):

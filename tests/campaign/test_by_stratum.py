@@ -111,7 +111,7 @@ def test_every_stratum_is_an_ordinary_purchase_with_files_that_are_verified(tmp_
         owed = sum(int(row["payment_minor"]) for row in rows(place / "payments.csv"))
         assert int(table[name]["payment_minor"]) == owed
         paid += owed
-    assert whole.decided.total_minor == paid > 0
+    assert whole.decided_facts()["total_payment_minor"] == paid > 0
     assert "Estimate of mean sleep, north: " in whole.text()
     facts = whole.facts()
     assert [one["stratum"] for one in facts["strata"]] == list(whole.parts)
@@ -173,7 +173,7 @@ def test_what_is_wrong_in_one_stratum_is_refused_before_anything_is_drawn_or_wri
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("hushbid.campaign.by_stratum._MOST", 40)
-    monkeypatch.setattr("hushbid.campaign.by_stratum.drawn_from", None)
+    monkeypatch.setattr("hushbid.campaign.by_stratum.release", None)
     with pytest.raises(error, match=told):
         bought(campaign(tmp_path, **replaced), columns(**changes))
     assert [path.name for path in tmp_path.iterdir()] == ["sleep.toml"]
@@ -320,7 +320,7 @@ def test_the_decision_of_a_stratum_is_that_of_a_market_of_its_people(tmp_path: P
         alone = market.acquire(columns()["bid"][mine])
         assert part.decided.everybody is not None
         assert part.decided.everybody.outcome.to_dict() == alone.to_dict()
-    facts = found.decided.facts()
+    facts = found.decided_facts()
     parts = [part.decided.facts() for part in found.parts.values()]
     for name in ("people", "bought_from", "total_payment_minor", "objective", "lower_bound"):
         assert facts[name] == pytest.approx(sum(one[name] for one in parts), rel=1e-12)

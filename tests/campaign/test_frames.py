@@ -85,7 +85,7 @@ def test_bids_and_data_in_different_tables_find_each_other_by_id() -> None:
     shuffled = pl.DataFrame({"id": people["id"], "value": people["value"]})[::-1][3:]
     stranger = pl.DataFrame({"id": ["nobody"], "value": [1.0]})
     found = bought(pd.DataFrame(people), data=pl.concat([shuffled, stranger]), synthetic=True)
-    assert found.strangers == 1
+    assert found.released.strangers == 1
     assert found.to_frame()["delivered"].tolist()[-3:] != ["yes", "yes", "yes"]
     assert found.to_frame()["delivered"].isin(["no"]).sum() == found.release.absent  # type: ignore[union-attr]
 

@@ -19,7 +19,7 @@ from tests.brief import brief_reports
 
 HEAVY = (
     *("hushbid.audit", "hushbid.baselines", "hushbid.record", "hushbid.report"),
-    *("hushbid.campaign.buying", "hushbid.priors.fitting", "hushbid.campaign.pricing"),
+    *("hushbid.campaign.buying", "hushbid.priors.fitting"),
     *("opendp.prelude", "pyarrow.parquet", "scipy.integrate", "scipy.optimize", "scipy.special", "scipy.stats"),
 )
 LONGEST = 300

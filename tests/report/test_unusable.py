@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hushbid import Budget, Market, Outcome, Release, Uniform, release
-from hushbid.campaign.releasing import estimate_text
+from hushbid.campaign.telling import estimate_text
 from hushbid.report import build_report, render_report
 
 

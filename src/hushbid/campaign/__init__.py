@@ -4,16 +4,26 @@
     purchase = run_campaign("sleep.toml")                           # files that it names
     purchase = run_campaign("sleep.toml", bids=polars.scan_parquet("people.parquet"))
 
-The files, in the order in which a purchase goes through them: ``spec`` is what a campaign is, every field once,
-``reading`` compares with it what a file, options or Python state and names every problem at once, ``terms`` makes of
-it a campaign that can be run, ``drafting`` writes such a file with a comment for each field, ``people`` reads who bid
-and what they delivered, ``deciding`` runs the market in memory and rounds the money, ``on_engine`` does so where the
-people are, ``spending`` refuses to pay more than a spending limit, ``releasing`` draws the one estimate, also from a
-record, and ``telling`` says what it came to, ``conducting`` is the whole way: read, decide, release, record, report,
-``buying`` the two ways to start it; ``by_stratum`` goes it for each stratum; ``results`` are what it came to, and
-``writing`` puts them into files. ``notices`` are what a page says above everything. ``reporting`` makes the report
-page again from a record. ``pricing`` stops after the decisions. ``sides`` reads one of two campaigns that are
-compared, and ``comparing`` sets both side by side.
+The chain of a purchase is `Campaign` (what is wanted) → `Decision` (what each person is paid for which loss) →
+`Released` (the one estimate) → `Purchase`. The files:
+
+- `spec`: what a campaign is, every field once
+- `reading`: what a file, options or Python state, compared with it; every problem at once
+- `terms`: a campaign that can be run
+- `drafting`: a campaign file with a comment for each field
+- `people`: who bid and what they delivered, read
+- `deciding`: the market is run in memory, and money rounded
+- `on_engine`: the same where the people are
+- `spending`: what a campaign costs before anyone has bid, and the spending limit
+- `releasing`: the one estimate, drawn once; also from a record
+- `notices`: what pages say above everything, and how records note it
+- `telling`: figures and sentences about decisions and estimates
+- `results`: what a purchase came to
+- `writing`: its files
+- `buying`: the whole way
+- `by_stratum`: the whole way for each stratum
+- `reporting`: the report page again, from a record
+- `comparing`: two campaigns side by side
 """
 
 from typing import TYPE_CHECKING, Any

@@ -1,39 +1,35 @@
-"""The two ways to say what is wanted: `buy` takes people and a market, `run_campaign` a campaign file.
+"""The whole way of one purchase, however it is stated: read, decide, release, record, report.
 
-Both go the same way from there, that of `hushbid.campaign.conducting`.
+`buy` takes people and a market, `run_campaign` a campaign file. `price_people` stops after the decisions.
+
+Everything is computed before anything takes its name, and then appears together. The one exception is the estimate: it
+is drawn once and kept in the release ledger, under what is asked of whom, before it is shown, so that whatever happens
+afterwards, and whatever options and folders are given, asking again gives the same one.
 """
 
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from hushbid.campaign.conducting import conduct
-from hushbid.campaign.deciding import Step
+from hushbid.campaign import deciding
+from hushbid.campaign.deciding import Decision, Step, decide
 from hushbid.campaign.people import AT_ONCE, Kind, Reading
+from hushbid.campaign.releasing import Place, Released, release, stamps_of
 from hushbid.campaign.results import Purchase
 from hushbid.campaign.spec import BidsTable
 from hushbid.campaign.terms import Campaign, data_source, fields_of, prior_of, read_campaign, with_coin
+from hushbid.campaign.writing import Names, complete, record_of
 from hushbid.common.arrays import as_count, as_number
 from hushbid.common.money import NO_CURRENCY, Currency
-from hushbid.common.tables import read_again
+from hushbid.common.staging import STREAM, Staging, refuse_clashes, refuse_existing
+from hushbid.common.tables import is_table, read_again, table_writer
 from hushbid.disclosure.ledger.store import ledger_folder
-from hushbid.errors import InputError
+from hushbid.errors import InputError, MissingExtra
 from hushbid.mechanism import Market
-
-
-def _silent(told: str) -> None:
-    """Nobody is told what is done next."""
-
-
-def steps_of(reading: Reading) -> int:
-    """How many steps `run_campaign` tells of, at most."""
-    if reading.engine == "memory":
-        return 6
-    from hushbid.campaign.on_engine import PASSES
-
-    return 4 + PASSES
+from hushbid.record import folder as record_folder
 
 
 def buy(
@@ -106,18 +102,15 @@ def buy(
     >>> bought.to_frame("pandas")[["id", "payment", "currency"]].values.tolist()
     [['ann', 2.73, 'EUR'], ['bob', 2.13, 'EUR'], ['cem', 0.0, 'EUR']]
     """
-    given: dict[str, object] = {"market": market, "reading": reading, "folder": folder, "ledger": ledger}
-    given |= {"title": title, "question": question, "id": id, "bid": bid, "group": group, "limit": limit}
-    given |= {"synthetic": synthetic, "accept_infinite_loss": accept_infinite_loss, "force": force}
-    given |= {"accept_rounding": accept_rounding}
-    _refuse_other_kinds(given)
+    _refuse_other_kinds(locals())
     shared = data is None or data is people
     people = read_again(people)
     source = people if shared else read_again(data)
+    has_data = not (data is None and value is None)
     if spending_limit is not None and not as_number(spending_limit, "spending_limit") > 0.0:
         raise InputError(f"spending_limit must be above 0, got {spending_limit!r}.", field="spending_limit")
     as_count(wave, "wave", least=1)
-    if question is None and not synthetic and not (data is None and value is None):
+    if question is None and not synthetic and has_data:
         raise InputError("question must say what is asked, since an estimate is drawn once for it.", field="question")
     coins = NO_CURRENCY if currency is None else Currency.of(currency)
     wanted = Campaign(
@@ -130,22 +123,12 @@ def buy(
         currency=coins,
         spending_limit=spending_limit,
         bids=BidsTable.model_construct(file=people, id=id, bid=bid, group=group, limit=limit),
-        data=None
-        if data is None and value is None
-        else data_source(market, source, id=id, value=value, kind=kind, late=late),
+        data=data_source(market, source, id=id, value=value, kind=kind, late=late) if has_data else None,
         folder=None if folder is None else Path(folder),
         accept_infinite_loss=accept_infinite_loss,
         accept_rounding=accept_rounding,
     )
-    return conduct(
-        wanted,
-        reading,
-        ledger=None if ledger is None else ledger_folder(ledger),
-        audit=False,
-        force=force,
-        estimate_needed=True,
-        step=_silent,
-    )
+    return run_campaign(wanted, reading=reading, audit=False, ledger=ledger, force=force)
 
 
 _TEXT, _TRUTH = (str, "a text"), (bool | np.bool_, "True or False")
@@ -160,12 +143,24 @@ _KINDS: dict[str, tuple[Any, str]] = {
 }
 
 
+_PASSES = 10
+"""Steps in which an engine decides, at most."""
+
+
+def steps_of(reading: Reading, others: int = 4) -> int:
+    """Return how many steps a purchase tells of, at most, with so many besides reading and deciding."""
+    return others + (2 if reading.engine == "memory" else _PASSES)
+
+
 def _refuse_other_kinds(given: dict[str, object]) -> None:
-    """Arguments of other kinds, of which only the kind is told: one may be the people, in the wrong place."""
-    for name, value in given.items():
-        kind, words = _KINDS[name]
-        if not isinstance(value, kind):
-            raise InputError(f"{name} must be {words}, got {type(value).__name__}.", field=name)
+    """Refuse arguments of other kinds, of which only the kind is told: one may be the people, in the wrong place."""
+    for name, (kind, words) in _KINDS.items():
+        if not isinstance(given[name], kind):
+            raise InputError(f"{name} must be {words}, got {type(given[name]).__name__}.", field=name)
+
+
+def _silent(told: str) -> None:
+    """Do not say what is done next."""
 
 
 def run_campaign(
@@ -187,8 +182,8 @@ def run_campaign(
     campaign
         A campaign, or its file.
     bids, data
-        Stand in for the files that a campaign file names: whatever `buy` takes as people and data. If only ``bids``
-        are given, the data are a column of theirs.
+        Take the place of the files that a campaign file names: whatever `buy` takes as people and data. If only
+        ``bids`` are given, the data are a column of theirs.
     reading
         Who reads the people, and what becomes of rows that cannot be priced.
     audit
@@ -202,15 +197,121 @@ def run_campaign(
     step
         Told what is done next.
     """
-    wanted = campaign
-    if not isinstance(wanted, Campaign):
-        wanted = read_campaign(Path(wanted), bids=read_again(bids), data=data)
-    return conduct(
-        wanted,
-        reading,
-        ledger=None if ledger is None else ledger_folder(ledger),
-        audit=audit,
-        force=force,
-        estimate_needed=estimate_needed,
-        step=step,
-    )
+    if not isinstance(campaign, Campaign):
+        campaign = read_campaign(Path(campaign), bids=read_again(bids), data=data)
+    # refuse at once what cannot be done or would be lost
+    if campaign.each:
+        raise InputError(
+            f"{campaign.called}: strata.each asks for an estimate for each stratum: run_by_stratum() buys them, and"
+            " hushbid run.",
+            field="strata.each",
+        )
+    if not is_table(campaign.bids.file) and reading.engine == "memory":
+        reading = replace(reading, engine="auto")  # it stays where it is, and says itself which engine reads it
+    refuse_clashes(campaign.outputs, campaign.inputs)
+    if reading.engine != "memory":
+        _refuse_other_table(campaign)
+    names = None if campaign.folder is None else Names.of(campaign, campaign.folder, reading)
+    if names is not None and not force:
+        refuse_existing([*names.last])
+    place = Place(ledger=None if ledger is None else ledger_folder(ledger))
+    if names is not None:
+        place = replace(place, folder=campaign.folder, record=names.record, summary=names.summary)
+    # from here on files wait under temporary names and appear together
+    with Staging(force=force, folder=campaign.folder) as files:
+        decision = _decide(campaign, reading, files, names, step)
+        record_folder.require_table_library(decision.figures.people)
+        step("releasing")
+        released = Released()
+        if campaign.data is not None and decision.figures.active:
+            try:
+                released = _release(campaign, decision, place)
+            except MissingExtra as problem:
+                if estimate_needed:
+                    raise
+                released = Released(missing=str(problem))
+        return complete(files, names, campaign, decision, released, audit=audit, step=step)
+
+
+def _decide(campaign: Campaign, reading: Reading, files: Staging, names: Names | None, step: Step) -> Decision:
+    if reading.engine == "memory":
+        return decide(campaign, reading, step)
+    from hushbid.campaign.on_engine import decide_on_engine
+
+    out = None if names is None else names.decisions
+    data = None if campaign.data is None else campaign.data.names
+    most_here = deciding.LARGEST_HERE
+    return decide_on_engine(campaign, reading, files, step, out=out, most_here=most_here, data=data)
+
+
+def _release(campaign: Campaign, decision: Decision, place: Place) -> Released:
+    everybody = decision.everybody
+    if everybody is not None:
+        return release(
+            campaign,
+            everybody.people,
+            everybody.outcome,
+            place,
+            delivered=decision.delivered,
+            from_engine=everybody.from_engine,
+            late_field="late" if campaign.path is None else "data.late",
+        )
+    from hushbid.campaign.on_engine import answer_from_sums
+
+    def refuse_other() -> None:
+        place.refuse_other_summary(campaign, decision.figures.people)
+
+    if not campaign.synthetic:
+        place.refuse_former()
+    assert decision.priced is not None
+    return Released(answer=answer_from_sums(campaign, decision.priced, place.ledger, refuse_other))
+
+
+def _refuse_other_table(campaign: Campaign) -> None:
+    """Refuse data in another table than the bids: an engine does not join."""
+    data = campaign.data
+    if data is not None and not _same_table(data.file, campaign.bids.file):
+        columns = f"a column {data.names[0]!r}" if not data.answers else "a column for each question"
+        raise InputError(
+            f"{campaign.called}: on an engine data.file must be the table of bids.file, with"
+            f" {columns} of data; join the two first, or use engine='memory'.",
+            field="data.file",
+        )
+    if data is not None and data.kind == "simulated_values":
+        raise InputError(f"{campaign.called}: data.kind 'simulated_values' needs engine='memory'.", field="data.kind")
+
+
+def _same_table(one: Any, other: Any) -> bool:
+    if isinstance(one, str | Path) and isinstance(other, str | Path):
+        return Path(one).resolve() == Path(other).resolve()
+    return one is other
+
+
+def price_people(
+    campaign: Campaign, reading: Reading, *, out: str, record: Path | None, force: bool, step: Step, ids_needed: bool
+) -> Decision:
+    """Decide how much privacy to buy from whom, write it to ``out``, unless that is a stream, and the record.
+
+    Unless ``ids_needed``, bids may be without the column of ids.
+    """
+    with Staging(force=force) as files:
+        if reading.engine == "memory":
+            decision = decide(campaign, reading, step, ids_needed=ids_needed)
+            step("writing")
+        else:
+            from hushbid.campaign.on_engine import decide_on_engine, refuse_existing_out
+
+            if not force:
+                refuse_existing_out(out, reading.engine)
+            most_here = 0 if record is None else record_folder.LARGEST_FILE
+            decision = decide_on_engine(campaign, reading, files, step, out=out, most_here=most_here)
+        everybody, stamps = decision.everybody, stamps_of(decision)
+        if everybody is not None and out != STREAM and "://" not in out:
+            files.add(out, table_writer(out, everybody.columns()))
+        if record is not None and everybody is not None:
+            record_of(everybody, decision.origin, stamps=stamps).stage(files, record)
+        elif record is not None:
+            from hushbid.campaign.on_engine import stage_record
+
+            stage_record(files, record, campaign, decision, None, stamps=stamps, notes=())
+    return decision

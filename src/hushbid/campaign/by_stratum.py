@@ -11,30 +11,28 @@ files appear together.
 """
 
 import unicodedata
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hushbid.campaign.conducting import Bought, Found, complete
-from hushbid.campaign.deciding import Decided, Everybody, Step, decide_about, read_everybody
+from hushbid.campaign.deciding import Decision, Everybody, Step, decide_about, read_everybody
 from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, rows_of
-from hushbid.campaign.releasing import Place, delivered_in, drawn_from, refuse_unsaid_late
-from hushbid.campaign.results import DecidedByStratum, Purchase, PurchaseByStratum, campaign_estimate, payment_columns
+from hushbid.campaign.releasing import Place, Released, delivered_in, refuse_unsaid_late, release
+from hushbid.campaign.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
 from hushbid.campaign.spending import forecast, refuse_above_spending_limit
 from hushbid.campaign.terms import Campaign, of_stratum, read_campaign, refuse_terms
-from hushbid.campaign.writing import Names
+from hushbid.campaign.writing import Names, complete
 from hushbid.common.arrays import IndexArray
 from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
 from hushbid.common.tables import Raw, is_table, table_writer
 from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.delivery import prepare_release
 from hushbid.disclosure.ledger.store import ledger_folder
-from hushbid.errors import HushbidError, InputError, MarketError, NobodyToBuyFrom, NothingDelivered
-from hushbid.mechanism import Market
-from hushbid.mechanism.releasing import plan_of
+from hushbid.errors import HushbidError, InputError, NobodyToBuyFrom, NothingDelivered
 
 _MOST = 1000
 """More strata than this are rather a column of something else."""
@@ -64,7 +62,7 @@ def run_by_stratum(
 ) -> PurchaseByStratum:
     """Run a campaign with an estimate for each stratum, and write each into a folder of its own.
 
-    The arguments are those of `buy`; people are read into memory.
+    The arguments are those of `run_campaign`; people are read into memory.
     """
     wanted = campaign if isinstance(campaign, Campaign) else read_campaign(Path(campaign), bids=bids, data=data)
     if wanted.strata is None or not wanted.strata.each or wanted.folder is None:
@@ -83,31 +81,17 @@ def run_by_stratum(
         refuse_clashes([table, *(path for part in parts for path in part.campaign.outputs)], wanted.inputs)
         step("releasing")
         delivered = _delivered(wanted, people, parts)
-        found = _found(wanted, people, parts, delivered, None if ledger is None else ledger_folder(ledger))
+        released = _released(wanted, people, parts, delivered, None if ledger is None else ledger_folder(ledger))
         step("recording, attacking and writing")
-        bought = {
-            part.name: complete(
-                files,
-                Names.of(part.campaign, part.folder, reading),
-                part.campaign,
-                Bought(decided=part.decided),
-                one,
-                audit=audit,
-                step=lambda told: None,
+        bought = {}
+        for part, one in zip(parts, released, strict=True):
+            names = Names.of(part.campaign, part.folder, reading)
+            bought[part.name] = complete(
+                files, names, part.campaign, part.decision, one, audit=audit, step=lambda told: None
             )
-            for part, one in zip(parts, found, strict=True)
-        }
         files.add(table, table_writer(table, _side_by_side(bought)))
-    return PurchaseByStratum(
-        campaign=wanted,
-        decided=DecidedByStratum(
-            parts={part.name: part.decided for part in parts}, currency=wanted.currency, reading_notes=people.notes
-        ),
-        parts=bought,
-        strangers=0 if delivered is None else delivered.strangers,
-        data_notes=() if delivered is None else delivered.notes,
-        table=table,
-    )
+    of_all = Released() if delivered is None else Released(strangers=delivered.strangers, notes=delivered.notes)
+    return PurchaseByStratum(campaign=wanted, parts=bought, reading_notes=people.notes, released=of_all, table=table)
 
 
 # -- each stratum as a campaign ----------------------------------------------------------------------------------------
@@ -115,81 +99,74 @@ def run_by_stratum(
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class _Part:
-    """One stratum as a campaign of its own."""
+    """One stratum as a campaign."""
 
     name: str
-    folder: Path
     campaign: Campaign
-    decided: Decided
+    decision: Decision
     rows: IndexArray
-    """Whose it is, among everybody."""
+    """Which rows are its people, among everybody."""
+
+    @property
+    def folder(self) -> Path:
+        assert self.campaign.folder is not None
+        return self.campaign.folder
 
     @property
     def everybody(self) -> Everybody:
         """What was decided about each of its people."""
-        assert self.decided.everybody is not None
-        return self.decided.everybody
+        assert self.decision.everybody is not None
+        return self.decision.everybody
 
 
 def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
     """Decide about each stratum; refused if one cannot be bought in, or if all together cost too much."""
     assert campaign.strata is not None
-    labels = np.array(people.strata)
-    names = sorted(set(people.strata or ()))
+    labels, names = np.array(people.strata), sorted(set(people.strata or ()))
     folders = folders_of(names)
     refuse_terms(campaign.strata, campaign.market, names)
-    _refuse_lost_strata(people, names)
-    parts = []
-    for name in names:
-        rows, alone = np.flatnonzero(labels == name), _campaign_of(campaign, name, folder / folders[name], len(names))
-        decided = _decided(alone, name, people.only(rows, name))
-        parts.append(_Part(name=name, folder=folder / folders[name], campaign=alone, decided=decided, rows=rows))
-    refuse_above_spending_limit(
-        sum(part.decided.total_minor for part in parts),
-        campaign.currency,
-        campaign.spending_limit,
-        lambda: forecast([(part.decided.market, part.rows.size) for part in parts], campaign.currency),
-    )
-    return parts
-
-
-def _refuse_lost_strata(people: People, names: Sequence[str]) -> None:
-    """No stratum may go without a word because its rows were left out."""
-    lost = sorted(set(people.roster_by_stratum or ()) - set(names))
-    if lost:
+    if lost := sorted(set(people.roster_by_stratum or ()) - set(names)):  # rows that were left out
         raise InputError(
             f"{people.source}: the mean of stratum {lost[0]!r} cannot be estimated: no row of it can be priced.",
             field="strata",
         )
-
-
-def _campaign_of(campaign: Campaign, name: str, folder: Path, count: int) -> Campaign:
-    """The campaign of one stratum."""
-    assert campaign.strata is not None
-    return replace(
-        campaign,
-        title=f"{campaign.title}, {name}",
-        question=f"{campaign.question}, {name}",
-        folder=folder,
-        part_of=(campaign.title, count),
-        market=of_stratum(campaign.strata, campaign.market, name),
-        strata=None,
-        spending_limit=None,  # it was of all together
-    )
-
-
-def _decided(campaign: Campaign, name: str, people: People) -> Decided:
-    """What is decided in one stratum; a problem is named with it."""
-    try:
-        _, everybody = decide_about(people, campaign)
-    except (InputError, MarketError) as problem:
-        raise type(problem)(f"Stratum {name!r}: {problem}", field=problem.field, row=problem.row) from None
-    if everybody.outcome.active == 0:
-        raise NobodyToBuyFrom(
-            f"The mean of stratum {name!r} cannot be estimated: nobody in it bid within the prior's support."
+    parts = []
+    for name in names:
+        alone = replace(
+            campaign,
+            title=f"{campaign.title}, {name}",
+            question=f"{campaign.question}, {name}",
+            folder=folder / folders[name],
+            part_of=(campaign.title, len(names)),
+            market=of_stratum(campaign.strata, campaign.market, name),
+            strata=None,
+            spending_limit=None,  # it was of all together
         )
-    origin = campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
-    return Decided.of(everybody, campaign.currency, origin)
+        rows = np.flatnonzero(labels == name)
+        mine = people.only(rows, name)
+        with _naming(name):
+            decision = decide_about(mine, alone, {})
+        if not decision.figures.active:
+            raise NobodyToBuyFrom(
+                f"The mean of stratum {name!r} cannot be estimated: nobody in it bid within the prior's support."
+            )
+        origin = campaign.prior.origin(mine.ids, accepted=campaign.accept_pilot_overlap)
+        parts.append(_Part(name=name, campaign=alone, decision=replace(decision, origin=origin), rows=rows))
+    refuse_above_spending_limit(
+        sum(part.decision.total_minor for part in parts),
+        campaign,
+        lambda: forecast([(part.decision.market, part.rows.size) for part in parts], campaign.currency),
+    )
+    return parts
+
+
+@contextmanager
+def _naming(stratum: str) -> Iterator[None]:
+    """Name the stratum in a problem."""
+    try:
+        yield
+    except HushbidError as problem:
+        raise type(problem)(f"Stratum {stratum!r}: {problem}", field=problem.field, row=problem.row) from problem
 
 
 def folders_of(strata: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
@@ -233,60 +210,49 @@ def _escaped(character: str) -> str:
 
 
 def _delivered(campaign: Campaign, people: People, parts: Sequence[_Part]) -> Delivered | None:
-    """Everybody's data, if there are any; refused, before anything is drawn, if they cannot be used."""
+    """Return everybody's data, if there are any; before anything is drawn, refuse them by the rows of the file."""
     if campaign.data is None:
         return None
-    found = delivered_in(campaign.data, people, parts[0].decided.market)
-    _refuse_bad_data(campaign, people, parts, found)
+    market, losses = parts[0].decision.market, np.zeros(len(people))
+    found = delivered_in(campaign.data, people, market)
+    for part in parts:
+        losses[part.rows] = part.everybody.outcome.privacy_loss
+    asked: dict[str, Any] = {"bounds": market.bounds}
+    if market.survey is not None:
+        asked = {"questions": market.survey, "layout": market.layout}
+    plan = ReleasePlan.of(losses, setting=market.setting, **asked)  # from which nothing is ever drawn
+    with rows_of(people.source, people.lines):
+        prepare_release(plan, found.data, campaign.accept_infinite_loss, simulated=campaign.simulated)
     return found
 
 
-def _found(
+def _released(
     campaign: Campaign, people: People, parts: Sequence[_Part], delivered: Delivered | None, ledger: Path | None
-) -> list[Found]:
-    """The estimate of each stratum."""
-    if delivered is None or campaign.data is None:
-        return [Found() for _ in parts]
-    places = [Place(ledger=ledger, folder=campaign.folder, record=part.folder / "record.json") for part in parts]
-    found = [_found_in(part, delivered, place) for part, place in zip(parts, places, strict=True)]
+) -> list[Released]:
+    """Draw the estimate of each stratum."""
+    if delivered is None:
+        return [Released() for _ in parts]
+    found = [_released_in(part, delivered, ledger) for part in parts]
     late = [
         int(part.rows[row])
         for part, one in zip(parts, found, strict=True)
-        if one.answer is not None
-        for row in one.answer.late
+        for row in (() if one.answer is None else one.answer.late)
     ]
-    refuse_unsaid_late(sorted(late), len(people), campaign.data.late, "data.late")
+    refuse_unsaid_late(sorted(late), len(people), campaign.late, "data.late")
     return found
 
 
-def _refuse_bad_data(campaign: Campaign, people: People, parts: Sequence[_Part], found: Delivered) -> None:
-    """Name the rows of the file, not of a stratum; nothing is ever drawn from this plan."""
-    market, asked = parts[0].decided.market, campaign
-    losses = np.zeros(len(people))
-    for part in parts:
-        losses[part.rows] = part.everybody.outcome.privacy_loss
-    plan = ReleasePlan.of(losses, setting=market.setting, **_asked_in(market))
-    with rows_of(people.source, people.lines):
-        prepare_release(plan, found.data, asked.accept_infinite_loss, simulated=asked.simulated)
-
-
-def _asked_in(market: Market) -> dict[str, Any]:
-    if market.survey is not None:
-        return {"questions": market.survey, "layout": market.layout}
-    return {"bounds": market.bounds}
-
-
-def _found_in(part: _Part, delivered: Delivered, place: Place) -> Found:
-    """The estimate of one stratum; none if nobody in it delivered, which does not keep the others from theirs."""
-    data = delivered.data
+def _released_in(part: _Part, delivered: Delivered, ledger: Path | None) -> Released:
+    """Draw an estimate; there is none if nobody in it delivered, which does not keep the others from theirs."""
+    data, whose = delivered.data, part.everybody
     mine = data[part.rows] if isinstance(data, np.ndarray) else [data[row] for row in part.rows.tolist()]
-    plan, people = plan_of(part.everybody.outcome), part.everybody.people
-    try:
-        return Found(answer=drawn_from(plan, mine, part.campaign, people, place))
-    except NothingDelivered as problem:
-        return Found(missing=str(problem))
-    except HushbidError as problem:
-        raise type(problem)(f"Stratum {part.name!r}: {problem}", field=problem.field) from problem
+    place = Place(ledger=ledger, folder=part.folder.parent, record=part.folder / "record.json")
+    here = Delivered(data=mine, strangers=0)
+    with _naming(part.name):
+        try:
+            return release(part.campaign, whose.people, whose.outcome, place, delivered=here, late_field=None)
+        except NothingDelivered as problem:
+            return Released(missing=str(problem))
 
 
 # -- side by side ------------------------------------------------------------------------------------------------------
@@ -300,17 +266,17 @@ def _side_by_side(bought: Mapping[str, Purchase]) -> dict[str, Raw]:
 
 
 def _rows(name: str, one: Purchase) -> list[dict[str, Any]]:
-    decided = one.decided
+    decision = one.decided
     head = {
         "stratum": name,
         "folder": "" if one.campaign.folder is None else one.campaign.folder.name,
-        "people": decided.figures.people,
-        "bought_from": decided.figures.active,
+        "people": decision.figures.people,
+        "bought_from": decision.figures.active,
         "payment_minor": _owed(one),
-        "currency": decided.currency.code,
+        "currency": decision.currency.code,
     }
     if one.campaign.data is None:
-        facts = decided.facts()
+        facts = decision.facts()
         return [
             {**head, "question": asked["name"], **_numbers(asked)} if "name" in asked else {**head, **_numbers(asked)}
             for asked in facts.get("questions", [facts])

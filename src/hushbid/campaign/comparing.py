@@ -1,7 +1,8 @@
 """Two campaigns side by side: what each costs, how accurate and how private it is, and from whom it buys.
 
-No estimate is drawn and nothing is written (see `hushbid.campaign.sides`), so looking at two ways to buy does not use
-up the one estimate.
+Each is a campaign file, a record, or a folder that holds a record. A file is decided about in memory; a record says
+what was decided. Both then have the same figures, and the same settings under the names that a campaign file has for
+them. No estimate is drawn and nothing is written, so looking at two ways to buy does not use up the one estimate.
 
 Figures are compared only where they are of one kind: payments in one currency, errors of one question. Whether the
 people are the same is found out by their ids; if they are not, what differs may be due to them, and that is said.
@@ -11,18 +12,30 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from hushbid.allocation import Accuracy
+from hushbid.allocation.goals import name_of
+from hushbid.campaign.deciding import Decision, Everybody, decide
 from hushbid.campaign.drafting import toml_value
-from hushbid.campaign.sides import Side, side_of
+from hushbid.campaign.people import AT_ONCE
+from hushbid.campaign.releasing import people_of
+from hushbid.campaign.terms import read_campaign
 from hushbid.common import numbers
+from hushbid.common.money import NO_CURRENCY, Currency
 from hushbid.common.numbers import at_most, count, figure, number
-from hushbid.errors import InputError
+from hushbid.common.staging import STREAM
+from hushbid.errors import HushbidError, InputError
+from hushbid.mechanism import Market
+from hushbid.mechanism.population import groups_of
 from hushbid.priors import Prior
+from hushbid.questions import Choice
+from hushbid.record import Record
+from hushbid.record.folder import DOCUMENT, present
 
 _ESTIMATED = re.compile(
     r"question|unit|market\.bounds|strata\.(shares|contrast)|questions\.\d+(\.(kind|name|bounds|answers|unit))?"
@@ -34,7 +47,51 @@ _QUESTION = re.compile(r"(questions\.\d+)\.")
 _MOST_NUMBERS = 8
 """A longer list is not shown."""
 
+_KINDS = f"a campaign file (.toml), a record (.json) or a folder that holds {DOCUMENT}"
+
 Step = Callable[[str], object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
+class Side:
+    """One of two campaigns."""
+
+    called: str
+    """What it is called on the command line."""
+
+    everybody: Everybody
+    """What is decided about each person."""
+
+    facts: Mapping[str, Any]
+    """What is decided, in figures about everybody together."""
+
+    currency: Currency
+    """What payments are made in."""
+
+    settings: Mapping[str, Any]
+    """What its market states, by the names of a campaign file; a prior stands as it is."""
+
+    besides: Mapping[str, Any] | None
+    """What the file states besides the market; None for a record, which does not hold it."""
+
+    above_spending_limit: float | None
+    """The spending limit that its payments are above; None if they are not."""
+
+    @property
+    def losses(self) -> Any:
+        """Everybody's privacy loss."""
+        return self.everybody.outcome.privacy_loss
+
+    @property
+    def labels(self) -> list[str] | None:
+        """Everybody's stratum or group, if there are any."""
+        strata = self.everybody.outcome.market.strata
+        return self.everybody.people.groups if strata is None else list(strata)
+
+    @property
+    def errors(self) -> dict[str, tuple[float, float]]:
+        """The standard error of each estimate if price and datum are unrelated, and at worst."""
+        return dict(_errors(self.facts, ""))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
@@ -85,8 +142,8 @@ class SideBySide:
     def differences(self) -> dict[str, tuple[Any, Any]]:
         """What is not stated alike; of two records, or a record and a file, only what both can say."""
         one, other = dict(self.a.settings), dict(self.b.settings)
-        if self.a.beside is not None and self.b.beside is not None:
-            one, other = {**self.a.beside, **one}, {**self.b.beside, **other}
+        if self.a.besides is not None and self.b.besides is not None:
+            one, other = {**self.a.besides, **one}, {**self.b.besides, **other}
         one, other = _whole_questions(one, other), _whole_questions(other, one)
         names = dict.fromkeys([*one, *other])
         return {name: (one.get(name), other.get(name)) for name in names if one.get(name) != other.get(name)}
@@ -202,6 +259,99 @@ def side_by_side(a: Path, b: Path, *, step: Step = lambda told: None) -> SideByS
         step(f"reading {path.name}")
         sides.append(side_of(path))
     return SideBySide(a=sides[0], b=sides[1])
+
+
+def side_of(path: Path) -> Side:
+    """The campaign of a file, a record, or a folder that holds one."""
+    if path.suffix == ".toml" and not path.is_dir():
+        return _of_file(path)
+    if path.is_dir():
+        found = path if (path / DOCUMENT).exists() else present(path / DOCUMENT)
+        if not found.exists():
+            raise InputError(f"{path} holds no {DOCUMENT}: compare takes {_KINDS}.", field="files")
+        return _of_record(found, str(path))
+    if path.suffix == ".json":
+        return _of_record(path, str(path))
+    raise InputError(f"{path} must be {_KINDS}.", field="files")
+
+
+def _of_file(path: Path) -> Side:
+    campaign = read_campaign(path, data={})  # whether there are data makes no difference here
+    if campaign.bids.file == STREAM:
+        told = f"{path}: bids.file must be a file to be compared, not standard input."
+        raise InputError(told, field="bids.file")
+    try:
+        decision = decide(replace(campaign, spending_limit=None), AT_ONCE, lambda told: None)
+    except HushbidError as problem:
+        raise type(problem)(f"{path}: {problem}", field=problem.field, row=problem.row) from problem
+    limit = campaign.spending_limit
+    besides = {
+        "title": campaign.title,
+        "question": campaign.question,
+        "unit": campaign.unit,
+        "wave": campaign.wave,
+        "synthetic": campaign.synthetic,
+        "bids.file": str(Path(str(campaign.bids.file)).resolve()),
+        "bids.limit": campaign.bids.limit,
+        "money.spending_limit": limit,
+    }
+    above = limit is not None and decision.total_minor / campaign.currency.per_unit > limit
+    return _side(str(path), decision, besides, above_spending_limit=limit if above else None)
+
+
+def _of_record(path: Path, called: str) -> Side:
+    record = Record.read(path)
+    people, outcome, currency = people_of(record, str(path)), record.outcome, NO_CURRENCY
+    everybody = Everybody.of(people, outcome, currency)
+    if record.money is not None:
+        currency = Currency(record.money.currency, record.money.decimals)
+        everybody = Everybody(people=people, outcome=outcome, money=record.money)
+    return _side(called, Decision.of(everybody, currency, {}), None, above_spending_limit=None)
+
+
+def _side(
+    called: str, decision: Decision, besides: Mapping[str, Any] | None, *, above_spending_limit: float | None
+) -> Side:
+    assert decision.everybody is not None
+    market = decision.everybody.outcome.market
+    currency = None if decision.currency == NO_CURRENCY else decision.currency.code
+    return Side(
+        called=called,
+        everybody=decision.everybody,
+        facts=decision.facts(),
+        currency=decision.currency,
+        settings={**dict(_settings(market)), "money.currency": currency},
+        besides=besides,
+        above_spending_limit=above_spending_limit,
+    )
+
+
+def _settings(market: Market) -> Iterator[tuple[str, Any]]:
+    """What a market states, by the names that it has in a campaign file."""
+    priors = {one.name: one.prior for one in groups_of(market.prior, None)}
+    yield from ((f"market.prior.{name}" if name else "market.prior", prior) for name, prior in priors.items())
+    goal = market.stated_goal
+    several = isinstance(goal, Accuracy) and len(goal.targets) > 1
+    yield f"market.{name_of(goal)}", list(goal.targets) if isinstance(goal, Accuracy) and several else goal.number
+    plain = market.to_dict()
+    for row, question in enumerate(plain.pop("questions", None) or (), start=1):
+        yield from ((f"questions.{row}.{name}", value) for name, value in question.items())
+    for name in ("prior", "goal", "strata", "tolerance"):
+        plain.pop(name, None)
+    of_strata = ("shares", "contrast", *(["population"] if market.strata is not None else []))
+    for name, value in plain.items():
+        yield f"{'strata' if name in of_strata else 'market'}.{name}", value
+
+
+def _errors(facts: Mapping[str, Any], label: str) -> Iterator[tuple[str, tuple[float, float]]]:
+    """The errors of all estimates, by what is put behind the words "standard error"."""
+    for one in facts.get("strata", ()):
+        yield from _errors(one, f"{label}, {one['stratum']}")
+    for one in facts.get("questions", ()):
+        share = ", every share" * (one["kind"] == Choice.kind)
+        yield f" of {one['name']}{share}{label}", (one["standard_error"], one["worst_standard_error"])
+    if "standard_error" in facts:
+        yield label or " of the estimate", (facts["standard_error"], facts["worst_standard_error"])
 
 
 # -- figures -----------------------------------------------------------------------------------------------------------

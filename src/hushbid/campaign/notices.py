@@ -1,4 +1,4 @@
-"""What a page says above everything: sentences of ours, how a record notes them as data, and how they are read again.
+"""What a page says above everything, what a record notes and stamps of it, and how these are read again.
 
 A note of ours is a name, a colon and its values, ``waves before: 3``; each stands there at most once, before the
 notices that the campaign words itself. So a page can be written from a record in any language.
@@ -7,6 +7,8 @@ notices that the campaign words itself. So a page can be written from a record i
 import re
 from typing import Literal
 
+from hushbid.disclosure.ledger.question import LAST_WAVE, as_question
+from hushbid.errors import InputError
 from hushbid.languages import Sentence, noted, noted_plural
 from hushbid.record import Record
 
@@ -18,6 +20,8 @@ SYNTHETIC = Sentence(
 )
 SIMULATED = Sentence(noted("The data are simulated: noise was added by the platform, not by people's own devices."))
 
+SYNTHETIC_STAMP = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
+_QUESTION, _WAVE = "question: ", "wave: "
 _NOTE = re.compile(
     r"(prior): \{.*|(campaign|question): .*|(campaign file sha256): [0-9a-f]{64}|(wave|waves before): (\d{1,9})"
     r"|(late data): (\d{1,9}) (paid|unpaid)|(stratum): one of (\d{1,9}) of (.*)",
@@ -132,3 +136,39 @@ def _of_release(notes: dict[str, tuple[str, ...]]) -> list[Sentence]:
         number, paid = notes["late data"]
         found.append(late_notice(int(number), "paid" if paid == "paid" else "unpaid"))
     return found
+
+
+# -- what a record says of the question -------------------------------------------------------------------------------
+
+
+def wave_stamps(wave: int, before: int) -> list[str]:
+    """What a record says of a question that was asked before; nothing if it was not."""
+    return [as_stamp(notice) for notice in wave_notices(wave, before)]
+
+
+def is_synthetic(record: Record) -> bool:
+    """Whether a record says that nobody in it was promised anything."""
+    return SYNTHETIC_STAMP in record.stamps
+
+
+def asked_notes(question: str, wave: int) -> list[str]:
+    """How a record says what is asked, for a release from it; `asked_by` reads it."""
+    return [f"{_QUESTION}{question}", f"{_WAVE}{wave}"]
+
+
+def asked_by(record: Record, question: str | None, wave: int | None) -> tuple[str, int]:
+    """What is asked, and in which wave: as the record says, or else as given."""
+    stated, number = _note(record, _QUESTION), _note(record, _WAVE) or ""
+    if stated is not None and question is not None and as_question(stated) != as_question(question):
+        told = f"question must be that of the record, {stated!r}, or be left out, got {question!r}."
+        raise InputError(told, field="question")
+    if number.isdecimal() and len(number) > len(str(LAST_WAVE)):
+        raise InputError(f"The record's wave must be a whole number from 1 to {LAST_WAVE}.")
+    if number.isdecimal() and wave is not None and int(number) != wave:
+        raise InputError(f"wave must be that of the record, {number}, or be left out, got {wave}.", field="wave")
+    return stated or question or "the mean", int(number) if number.isdecimal() else wave or 1
+
+
+def _note(record: Record, start: str) -> str | None:
+    """The first note that begins so; notices of the campaign's own come after ours."""
+    return next((note.removeprefix(start) for note in record.notes if note.startswith(start)), None)

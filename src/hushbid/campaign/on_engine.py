@@ -1,65 +1,87 @@
 """Decisions about people in tables that need not fit in memory, made and written by an engine.
 
 An engine reads Parquet, files or folders, frames and clusters, and writes Parquet. What is written is counted and
-checked under a temporary name, and only then takes its own. Up to `hushbid.campaign.deciding.LARGEST_HERE` people can
-be taken here instead: the engine then only reads them, and decisions, record and report are made as in memory.
+checked under a temporary name, and only then takes its own. Up to so many people can be taken into memory instead: the
+engine then only reads them, and decisions, record and report are made as in memory.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from hushbid.campaign.deciding import Decided, Everybody, Step, decide_about, prior_note
+from hushbid.campaign.deciding import Decision, Step, decide_about, prior_note
 from hushbid.campaign.people import Delivered, People, Reading, rows_of
 from hushbid.campaign.spending import refuse_above_spending_limit
 from hushbid.campaign.terms import Campaign
 from hushbid.common.arrays import id_texts
 from hushbid.common.money import with_rounding
 from hushbid.common.staging import Staging
-from hushbid.disclosure import Release
+from hushbid.disclosure import Answer
+from hushbid.engine import releasing as on_sums
 from hushbid.engine.delivered import DataNames, data_columns
 from hushbid.engine.everybody import everybody
-from hushbid.engine.payouts import Paid, checked, decisions
+from hushbid.engine.opening import is_url, refuse_existing_address
+from hushbid.engine.payouts import checked, decisions, due
 from hushbid.engine.pricing import CountedTable, Priced, count
 from hushbid.engine.recording import Recorded, not_recorded, write_record
 from hushbid.errors import InputError
 from hushbid.record.folder import place_of_folder
 
-PASSES = 10
-"""Steps of the progress bar, at most: six to decide, one each for ids, pilot, writing and counting."""
+
+def decide_on_engine(
+    campaign: Campaign,
+    reading: Reading,
+    files: Staging,
+    step: Step,
+    *,
+    out: str | Path | None,
+    most_here: int,
+    data: DataNames = None,
+) -> Decision:
+    """Decide about everybody: here, with columns of data, up to ``most_here`` people; else the engine writes ``out``.
+
+    An address, on another file system, is written by the engine either way. Refused above the spending limit.
+    """
+    table, origin = _counted(campaign, reading, step)
+    here = _decided_here(table, campaign, origin, data) if table.people <= most_here else None
+    if here is not None and not (out is not None and is_url(out)):
+        return here
+    if out is None:
+        told = f"folder must be given: decisions about more than {most_here:,} people are written by the engine."
+        raise InputError(told, field="folder")
+    with rows_of(campaign.source):
+        priced = table.price()
+    frame = decisions(priced, campaign.currency, synthetic=campaign.synthetic)
+    step("pricing and writing")
+    with _written(priced, frame, out, files) as made:
+        step("checking what was written")
+        paid = checked(made, priced)
+        _refuse_above_spending_limit(paid.total_minor, campaign)
+    summary, currency = priced.summary, campaign.currency
+    return here or Decision(
+        market=priced.market,
+        figures=summary,
+        dropped=summary.dropped,
+        currency=currency,
+        total_minor=paid.total_minor,
+        paying=paid.paying,
+        incentive_error=with_rounding(summary.incentive_error, currency.decimals),
+        origin=origin,
+        everybody=None,
+        priced=priced,
+        passes=summary.passes,
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class OnEngine:
-    """A table that an engine has counted, before anything is decided."""
-
-    table: CountedTable
-    origin: Mapping[str, Any]
-    """Where the prior comes from."""
-
-    campaign: Campaign
-
-    def decided(self, priced: Priced, paid: Paid) -> Decided:
-        """Return what the engine decided; what each person has stays with it."""
-        summary, currency = priced.summary, self.campaign.currency
-        return Decided(
-            market=priced.market,
-            figures=summary,
-            dropped=summary.dropped,
-            currency=currency,
-            total_minor=paid.total_minor,
-            paying=paid.paying,
-            incentive_error=with_rounding(summary.incentive_error, currency.decimals),
-            origin=self.origin,
-            everybody=None,
-            question_errors=priced.question_errors(),
-            passes=summary.passes,
-        )
+def refuse_existing_out(out: str, engine: str) -> None:
+    """Say, before everybody is priced, if there is something already where Spark shall write."""
+    if is_url(out):
+        refuse_existing_address(out, engine)
 
 
-def count_on_engine(campaign: Campaign, reading: Reading, step: Step) -> OnEngine:
+def _counted(campaign: Campaign, reading: Reading, step: Step) -> tuple[CountedTable, Mapping[str, Any]]:
     """Count everybody where the table is, and look for people of the pilot."""
     market = campaign.market_for(None)
     if reading.on_bad_rows == "drop" and market.max_correlation > 0.0 and market.population is None:
@@ -68,11 +90,10 @@ def count_on_engine(campaign: Campaign, reading: Reading, step: Step) -> OnEngin
             " about must not depend on who can be priced.",
             field="population",
         )
-    group = campaign.bids.group if campaign.prior.is_grouped else None
     columns = {
         "bid": campaign.bids.bid,
         "id": campaign.bids.id,
-        "group": group,
+        "group": campaign.bids.group if campaign.prior.is_grouped else None,
         "stratum": campaign.stratum,
         "limit": campaign.bids.limit,
     }
@@ -87,36 +108,15 @@ def count_on_engine(campaign: Campaign, reading: Reading, step: Step) -> OnEngin
             accept_rounding=campaign.accept_rounding,
             progress=lambda told: step(told.what),
         )
-    counted = None
+    found = None
     if campaign.prior.pilots:
         step("looking for people of the pilot")
-        counted = table.overlap(campaign.prior.pilots.values())
-    origin = campaign.prior.origin(None, accepted=campaign.accept_pilot_overlap, counted=counted)
-    return OnEngine(table=table, origin=origin, campaign=campaign)
+        found = table.overlap(campaign.prior.pilots.values())
+    return table, campaign.prior.origin(None, accepted=campaign.accept_pilot_overlap, counted=found)
 
 
-def price_on_engine(found: OnEngine) -> Priced:
-    """Decide about everybody where the table is."""
-    with rows_of(found.campaign.source):
-        return found.table.price()
-
-
-# -- everybody here ----------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Here:
-    """Everybody of a table, taken here and decided about in memory."""
-
-    decided: Decided
-    everybody: Everybody
-    delivered: Delivered | None
-    """The data, if columns of them were named."""
-
-
-def decide_here(found: OnEngine, data: DataNames = None) -> Here:
-    """Take everybody of a table here, with columns of data, and decide about each; refused above the spending limit."""
-    table, campaign = found.table, found.campaign
+def _decided_here(table: CountedTable, campaign: Campaign, origin: Mapping[str, Any], data: DataNames) -> Decision:
+    """Take everybody of a table into memory, with columns of data, and decide about each."""
     with rows_of(campaign.source):
         columns = None if data is None else data_columns(table, data)
         taken = everybody(table, group=campaign.bids.group, data=columns)
@@ -138,90 +138,76 @@ def decide_here(found: OnEngine, data: DataNames = None) -> Here:
         dropped=table.dropped,
         id_name=campaign.bids.id,
     )
-    _, each = decide_about(people, campaign, from_engine=True)
-    decided = Decided.of(each, campaign.currency, found.origin)
-    decided = replace(decided, market=table.market, passes=table.passes)  # without everybody's labels
-    _refuse_above_spending_limit(decided.total_minor, campaign)
     delivered = None if data is None else Delivered(data=taken.data, strangers=0)
-    return Here(decided=decided, everybody=each, delivered=delivered)
+    known = {"market": table.market, "passes": table.passes, "delivered": delivered}  # a market without all labels
+    decision = decide_about(people, campaign, origin, from_engine=True, **known)
+    _refuse_above_spending_limit(decision.total_minor, campaign)
+    return decision
 
 
-# -- writing -----------------------------------------------------------------------------------------------------------
+@contextmanager
+def _written(priced: Priced, frame: Any, out: str | Path, files: Staging) -> Iterator[str | Path]:
+    """Write decisions among the files that appear together, or to an address, which only Spark does."""
+    if not is_url(out):
+        yield files.make(out, lambda place: priced.write(frame, place))
+        return
+    from hushbid.engine.backends.spark import moved
 
-
-def write_decisions(
-    priced: Priced, files: Staging, path: Path, campaign: Campaign, step: Step, *, synthetic: bool = False
-) -> Paid:
-    """Write decisions among the files that appear together; refused above the spending limit."""
-    frame = decisions(priced, campaign.currency, synthetic=synthetic)
-    step("pricing and writing")
-    made = files.make(path, lambda place: priced.write(frame, place))
-    return _counted(made, priced, campaign, step)
-
-
-def write_to_address(priced: Priced, url: str, campaign: Campaign, step: Step, *, force: bool) -> Paid:
-    """Write decisions to another file system, which only Spark does; refused above the spending limit."""
-    from hushbid.engine.spark import moved
-
-    frame = decisions(priced, campaign.currency)
-    step("pricing and writing")
-    with moved(url, force=force) as temporary:
+    with moved(str(out), force=files.force) as temporary:
         priced.write(frame, temporary)
-        return _counted(temporary, priced, campaign, step)
+        yield temporary
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Staged:
-    """A record that waits for its name."""
-
-    path: Path | None = None
-    """Where it will be; None if there is none."""
-
-    hash: str | None = None
-    reason: str = ""
-    """Why there is none."""
+def write_payments(files: Staging, path: Path, campaign: Campaign, priced: Priced, answer: Answer) -> None:
+    """Let the engine write what is to be paid, now that data were delivered or not."""
+    assert campaign.data is not None
+    # as in memory: without drop-outs the payments are those that were decided
+    mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
+    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, synthetic=campaign.synthetic)
+    checked(files.make(path, lambda place: priced.write(frame, place)), priced)
 
 
 def stage_record(
     files: Staging,
     path: Path,
-    priced: Priced,
-    decided: Decided,
+    campaign: Campaign,
+    decision: Decision,
+    answer: Answer | None,
     *,
-    group: str | None,
-    data: DataNames = None,
-    release: Release | None = None,
     stamps: Sequence[str],
-    notes: Sequence[str] = (),
-) -> Staged:
-    """Stage the record of people who stay with the engine."""
-    reason = not_recorded(priced, release)
-    if reason:
-        return Staged(reason=reason)
-    found = list[str]()
+    notes: Sequence[str],
+) -> tuple[Path | None, str | None, str]:
+    """Stage the record of people who stay with the engine: where it will be and its hash, or why there is none."""
+    assert decision.priced is not None
+    release = None if answer is None else answer.release
+    if reason := not_recorded(decision.priced, release):
+        return None, None, reason
     recorded = Recorded(
-        currency=decided.currency,
-        total_minor=decided.total_minor,
-        group=group,
-        data=data,
+        currency=decision.currency,
+        total_minor=decision.total_minor,
+        group=campaign.bids.group,
+        data=None if campaign.data is None else campaign.data.names,
         release=release,
         stamps=stamps,
-        notes=[prior_note(decided.origin), *notes],
+        notes=[prior_note(decision.origin), *notes],
     )
-    place = place_of_folder(path)
-    files.make(place, lambda folder: found.append(write_record(priced, folder, recorded)))
+    place, hashes, priced = place_of_folder(path), list[str](), decision.priced
+    files.make(place, lambda folder: hashes.append(write_record(priced, folder, recorded)))
     if path != place:
         files.remove(path)
-    return Staged(path=place, hash=found[0])
+    return place, hashes[0], ""
 
 
-def _counted(place: str | Path, priced: Priced, campaign: Campaign, step: Step) -> Paid:
-    step("checking what was written")
-    paid = checked(place, priced)
-    _refuse_above_spending_limit(paid.total_minor, campaign)
-    return paid
+def answer_from_sums(
+    campaign: Campaign, priced: Priced, ledger: Path | None, before_first: Callable[[], None]
+) -> Answer:
+    """Draw the estimate from the sums of the engine's passes, once."""
+    assert campaign.data is not None
+    asked: dict[str, Any] = {"question": campaign.question, "wave": campaign.wave, "ledger": ledger}
+    if campaign.synthetic:
+        return on_sums.release_synthetic(priced, campaign.data.names, **asked)
+    return on_sums.answer(priced, campaign.data.names, **asked, before_first=before_first)
 
 
 def _refuse_above_spending_limit(total_minor: int, campaign: Campaign) -> None:
-    usual = "What such a campaign costs is told by hushbid plan."
-    refuse_above_spending_limit(total_minor, campaign.currency, campaign.spending_limit, lambda: usual)
+    refuse_above_spending_limit(total_minor, campaign, lambda: "What such a campaign costs is told by hushbid plan.")

@@ -9,7 +9,7 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated, Any, TypeGuard, TypeVar, cast, get_origin
 
@@ -89,7 +89,7 @@ class Stated:
             for place, (line, told) in other.places.items()
             if place.partition(".")[0] == name
         }
-        return _changed(self, values={**self.values, name: other.values[name]}, places=places)
+        return replace(self, values={**self.values, name: other.values[name]}, places=places)
 
     def with_options(self, stated: Mapping[str, Any], options: Mapping[str, str]) -> "Stated":
         """Let options, by the full names of their fields, take the place of what the file says.
@@ -110,7 +110,7 @@ class Stated:
                 inner[key] = value
             if name in options:
                 places[name] = (_LAST, options[name])
-        return _changed(self, values=values, places=places, options=options)
+        return replace(self, values=values, places=places, options=options)
 
     def place_of(self, name: str) -> tuple[int, str]:
         """Return where a field is stated, or the nearest table around it; the option that would state it."""
@@ -122,11 +122,6 @@ class Stated:
                 return _LAST, self.options[around]
             around = around.rpartition(".")[0]
         return 0, ""
-
-
-def _changed(stated: Stated, **changes: Any) -> Stated:
-    same = {name: getattr(stated, name) for name in ("values", "source", "home", "path", "places", "options")}
-    return Stated(**{**same, **changes})
 
 
 class Problems:
@@ -255,12 +250,9 @@ def _value_of(info: FieldInfo, value: Any) -> Any:
 
 def _problem(one: Any, values: Mapping[str, Any], model: type[Table]) -> tuple[str, str]:
     """Return the full name of the field of one of pydantic's errors, and a sentence of our own about it."""
-    names, value, table, info = (
-        list[str](),
-        cast(Any, values),
-        cast(type[Table] | None, model),
-        cast(FieldInfo | None, None),
-    )
+    names, value = list[str](), cast(Any, values)
+    table: type[Table] | None = model
+    info: FieldInfo | None = None
     for part in one["loc"]:
         if isinstance(part, int) and isinstance(value, list) and table is not None:
             names.append(str(part + 1))

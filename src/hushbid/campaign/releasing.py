@@ -1,36 +1,42 @@
-"""The one estimate: what is asked of whom, drawn once, and what is said of it.
+"""The one estimate: what is asked of whom, drawn once, and what is stamped of it.
 
-A purchase draws it right after its decisions (`answer_from`), ``hushbid release`` from a record of them
-(`release_recorded`). What was made up or accepted by name is stamped, and what a record says of the question in its
-notes is written and read here.
+A purchase draws it right after its decisions (`release`), ``hushbid release`` from a record of them
+(`release_recorded`).
 """
 
 import math
 from collections.abc import Sequence
-from concurrent.futures import Future
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 
-from hushbid.campaign.deciding import Decided, Step
-from hushbid.campaign.notices import as_stamp, late_notice, release_notes, wave_notices
+from hushbid.campaign.deciding import Decision, Step
+from hushbid.campaign.notices import (
+    SYNTHETIC_STAMP,
+    as_stamp,
+    asked_by,
+    is_synthetic,
+    late_notice,
+    release_notes,
+    wave_stamps,
+)
 from hushbid.campaign.people import Delivered, Kind, People, read_answers, read_data, rows_of
 from hushbid.campaign.spec import BidsTable
 from hushbid.campaign.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.campaign.terms import Campaign, DataSource, data_source
-from hushbid.common.arrays import FloatArray, id_texts, rows_text
+from hushbid.common.arrays import id_texts, rows_text
 from hushbid.common.documents import parsed
 from hushbid.common.money import NO_CURRENCY
 from hushbid.common.staging import Staging, refuse_existing
 from hushbid.disclosure import Answer, release_once, release_synthetic
-from hushbid.disclosure.ledger.once import Named
-from hushbid.disclosure.ledger.question import LAST_WAVE, as_question
+from hushbid.disclosure.ledger.once import named
+from hushbid.disclosure.ledger.question import as_question
 from hushbid.disclosure.ledger.store import ledger_folder, refuse_former
-from hushbid.disclosure.promises import ReleasePlan
 from hushbid.errors import AlreadyReleased, InputError, RecordError
-from hushbid.mechanism import Market
+from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism.releasing import plan_of
 from hushbid.mechanism.rounding import ROUNDING_ACCEPTED, takes_too_much
 from hushbid.priors.pilot import PriorSource
@@ -38,9 +44,6 @@ from hushbid.record import Record, read
 from hushbid.record.folder import present
 
 _INFINITE = "infinite privacy loss accepted"
-_SYNTHETIC = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
-_QUESTION, _WAVE = "question: ", "wave: "
-
 _FORMER_FOLDER = "claims"
 
 
@@ -61,11 +64,11 @@ class Place:
     """What takes the place of a record where an engine decided about very many people."""
 
     def refuse_former(self) -> None:
-        """Refuse results beside which an earlier version kept its claims."""
+        """Refuse results next to which an earlier version kept its claims."""
         if self.folder is not None:
             refuse_former(self.folder / _FORMER_FOLDER)
 
-    def refuse_other_estimate(self, asked: Campaign, bids: FloatArray, ids: Sequence[str] | None) -> None:
+    def refuse_other_estimate(self, asked: Campaign, people: People) -> None:
         """Refuse to replace a record of an estimate that the ledger, perhaps a new one, does not know."""
         try:
             there = None if self.record is None else present(self.record)
@@ -74,11 +77,9 @@ class Place:
             return
         if found is None or found.release is None or is_synthetic(found):
             return
-        question, wave = asked_by(found, None, None)
-        same = ids is not None and found.ids is not None and set(ids) == set(id_texts(found.ids))
-        same = same or np.array_equal(np.sort(bids), np.sort(found.outcome.bids))
-        if same and (as_question(question), wave) == (as_question(asked.question), asked.wave):
-            raise self._unknown(there, asked)
+        same = people.ids is not None and found.ids is not None and set(people.ids) == set(id_texts(found.ids))
+        if same or np.array_equal(np.sort(people.bids), np.sort(found.outcome.bids)):
+            self._refuse_same(there, asked, *asked_by(found, None, None))
 
     def refuse_other_summary(self, asked: Campaign, people: int) -> None:
         """The same where a summary takes the place of a record."""
@@ -89,76 +90,89 @@ class Place:
         release, decided = found.get("release"), found.get("decided")
         if not isinstance(release, dict) or not isinstance(decided, dict) or release.get("synthetic") is True:
             return
-        stated = (as_question(str(found.get("question")) or UNSAID), release.get("wave"), decided.get("people"))
-        if stated == (as_question(asked.question), asked.wave, people):
-            raise self._unknown(self.summary, asked)
+        if decided.get("people") == people:
+            self._refuse_same(self.summary, asked, str(found.get("question")) or UNSAID, release.get("wave"))
 
-    def _unknown(self, path: Path | None, asked: Campaign) -> AlreadyReleased:
-        return AlreadyReleased(
-            f"{path} holds an estimate of these people (question {asked.question!r}, wave {asked.wave}) that the"
-            f" release ledger {ledger_folder(self.ledger)} does not know. Drawing again would double the privacy loss."
-            " Use the ledger that it was drawn with (--ledger, or HUSHBID_LEDGER), or collect new data as wave"
-            f" {asked.wave + 1}."
-        )
+    def _refuse_same(self, path: Path | None, asked: Campaign, question: str, wave: object) -> None:
+        if (as_question(question), wave) == (as_question(asked.question), asked.wave):
+            raise AlreadyReleased(
+                f"{path} holds an estimate of these people (question {asked.question!r}, wave {asked.wave}) that the"
+                f" release ledger {ledger_folder(self.ledger)} does not know. Drawing again would double the privacy"
+                " loss. Use the ledger that it was drawn with (--ledger, or HUSHBID_LEDGER), or collect new data as"
+                f" wave {asked.wave + 1}."
+            )
 
 
-def answer_from(
-    plan: ReleasePlan,
-    data: object,
-    asked: Campaign,
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Released:
+    """The estimate, if there is one, and what is to be said about the data."""
+
+    answer: Answer | None = None
+    """The estimate and how it came about."""
+
+    strangers: int = 0
+    """How many people in the data did not bid."""
+
+    missing: str = ""
+    """Why there is no estimate although there are data."""
+
+    notes: tuple[str, ...] = ()
+    """How the data were read, where that was a choice: their encoding, decimal commas."""
+
+
+def release(
+    campaign: Campaign,
     people: People,
+    outcome: Outcome,
     place: Place,
     *,
-    names: Future[Named] | None = None,
-    late_field: str = "late",
-) -> Answer:
-    """Return the estimate, drawn once; if data came late, ``late_field`` has to say what is paid for them.
+    delivered: Delivered | None = None,
+    from_engine: bool = False,
+    late_field: str | None,
+) -> Released:
+    """Draw the estimate, once, and keep it in the release ledger before it is shown.
 
-    ``names`` are the people's ids, if they are being hashed already.
+    If data came late, ``late_field`` has to say what is paid for them, unless it is None.
     """
-    answer = drawn_from(plan, data, asked, people, place, names)
-    refuse_unsaid_late(answer.late, len(people), asked.late, late_field)
-    return answer
+    assert campaign.data is not None
+    # ids are hashed in a thread: that is Python's work, and reading data mostly is not
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        names = None if people.ids is None or campaign.synthetic else thread.submit(named, people.ids)
+        found = delivered or delivered_in(campaign.data, people, outcome.market)
+        asked: dict[str, Any] = {
+            "question": campaign.question,
+            "wave": campaign.wave,
+            "ledger": place.ledger,
+            "accept_infinite_loss": campaign.accept_infinite_loss,
+            "simulated": campaign.simulated,
+        }
+        plan = plan_of(outcome, from_engine=from_engine)
+        with rows_of(people.source, people.lines):
+            if campaign.synthetic:
+                answer = release_synthetic(plan, found.data, ids=people.ids, **asked)
+            else:
+                place.refuse_former()
+                answer = release_once(
+                    plan,
+                    found.data,
+                    ids=None if names is None else names.result(),
+                    before_first=lambda: place.refuse_other_estimate(campaign, people),
+                    **asked,
+                )
+    if late_field is not None:
+        refuse_unsaid_late(answer.late, len(people), campaign.late, late_field)
+    return Released(answer=answer, strangers=found.strangers, notes=found.notes)
 
 
-def drawn_from(
-    plan: ReleasePlan,
-    data: object,
-    asked: Campaign,
-    people: People,
-    place: Place,
-    names: Future[Named] | None = None,
-) -> Answer:
-    """Draw the estimate, once, and keep it in the release ledger before it is shown."""
-    accepted, simulated = asked.accept_infinite_loss, asked.simulated
-    with rows_of(people.source, people.lines):
-        if asked.synthetic:
-            return release_synthetic(
-                plan,
-                data,
-                question=asked.question,
-                wave=asked.wave,
-                ids=people.ids,
-                ledger=place.ledger,
-                accept_infinite_loss=accepted,
-                simulated=simulated,
-            )
-        place.refuse_former()
-        return release_once(
-            plan,
-            data,
-            question=asked.question,
-            wave=asked.wave,
-            ids=people.ids if names is None else names.result(),
-            ledger=place.ledger,
-            accept_infinite_loss=accepted,
-            simulated=simulated,
-            before_first=lambda: place.refuse_other_estimate(asked, people.bids, people.ids),
-        )
+def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
+    """Return what the file of data holds: answers to a survey, or one datum or message of each person."""
+    if market.survey is not None and source.answers:
+        return read_answers(source.file, people, id_column=source.id, columns=source.names, questions=market.survey)
+    return read_data(source.file, people, id_column=source.id, value=source.names[0], kind=source.kind)
 
 
 def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field: str) -> None:
-    """Somebody has to say what is paid for data that came too late."""
+    """Refuse data that came too late unless it is said what is paid for them."""
     if not late or said is not None:
         return
     which = np.zeros(people, dtype=np.bool_)
@@ -171,106 +185,65 @@ def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field
     )
 
 
-# -- what is stamped and noted -----------------------------------------------------------------------------------------
-
-
-def stamps_of(decided: Decided, asked: Campaign | None = None, answer: Answer | None = None) -> list[str]:
-    """What is to be said, wherever a purchase is recorded or told of, about safeguards that were overridden."""
+def stamps_of(decision: Decision, asked: Campaign | None = None, answer: Answer | None = None) -> list[str]:
+    """Return what is said, wherever a purchase is recorded, about safeguards that were overridden."""
     stamps = []
     if asked is not None and asked.synthetic:
-        stamps.append(_SYNTHETIC)
+        stamps.append(SYNTHETIC_STAMP)
     elif asked is not None and answer is not None:
         stamps += wave_stamps(asked.wave, answer.waves_before)
-    known = decided.origin.get("overlap")
-    if known:
+    if known := decision.origin.get("overlap"):
         stamps.append(f"prior fitted on participants: {known} of those who bid were in the pilot")
-    if takes_too_much(decided.market.goal):
+    if takes_too_much(decision.market.goal):
         stamps.append(ROUNDING_ACCEPTED)
-    if answer is not None and math.isinf(decided.figures.largest_privacy_loss):
+    if answer is not None and math.isinf(decision.figures.largest_privacy_loss):
         stamps.append(_INFINITE)
-    if decided.everybody is not None:
-        stamps += decided.everybody.outcome.flags
-    return stamps
-
-
-def wave_stamps(wave: int, before: int) -> list[str]:
-    """What a record says of a question that was asked before; nothing if it was not."""
-    return [as_stamp(notice) for notice in wave_notices(wave, before)]
-
-
-def is_synthetic(record: Record) -> bool:
-    """Whether a record says that nobody in it was promised anything."""
-    return _SYNTHETIC in record.stamps
-
-
-def asked_notes(question: str, wave: int) -> list[str]:
-    """How a record says what is asked, for a release from it; `asked_by` reads it."""
-    return [f"{_QUESTION}{question}", f"{_WAVE}{wave}"]
-
-
-def asked_by(record: Record, question: str | None, wave: int | None) -> tuple[str, int]:
-    """What is asked, and in which wave: as the record says, or else as given."""
-    stated, number = _note(record, _QUESTION), _note(record, _WAVE) or ""
-    if stated is not None and question is not None and as_question(stated) != as_question(question):
-        told = f"question must be that of the record, {stated!r}, or be left out, got {question!r}."
-        raise InputError(told, field="question")
-    if number.isdecimal() and len(number) > len(str(LAST_WAVE)):
-        raise InputError(f"The record's wave must be a whole number from 1 to {LAST_WAVE}.")
-    if number.isdecimal() and wave is not None and int(number) != wave:
-        raise InputError(f"wave must be that of the record, {number}, or be left out, got {wave}.", field="wave")
-    return stated or question or UNSAID, int(number) if number.isdecimal() else wave or 1
-
-
-def _note(record: Record, start: str) -> str | None:
-    """The first note that begins so; notices of the campaign's own come after ours."""
-    return next((note.removeprefix(start) for note in record.notes if note.startswith(start)), None)
+    return stamps + list(() if decision.everybody is None else decision.everybody.outcome.flags)
 
 
 # -- from a record -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Released:
+class ReleasedRecord:
     """What a release from a record came to."""
 
     answer: Answer
-    """The estimate and how it came about."""
-
-    asked: Campaign
+    campaign: Campaign
     """What was asked."""
 
     record: Record
     """The record with the estimate in it."""
 
-    path: Path | None
+    path: Path | None = None
     """Where it was written; None if the record that was read held the estimate already."""
 
-    level: float
-    """How sure the interval is to be."""
-
-    data_notes: tuple[str, ...] = ()
-    """Sentences about how the data were read, where that was a choice: their encoding, decimal commas."""
+    notes: tuple[str, ...] = ()
+    """How the data were read, where that was a choice: their encoding, decimal commas."""
 
     def facts(self) -> dict[str, Any]:
-        """For programs; nothing in it belongs to one person."""
-        facts, answer = estimate_facts(self.answer.release, self.level), self.answer
+        """Return figures for programs, none of which belongs to one person."""
+        facts, answer = estimate_facts(self.answer.release, self.campaign.level), self.answer
         facts |= {"drawn_before": answer.before, "late": len(answer.late)}
-        facts |= {"stamps": list(self.record.stamps), "record": self.path, "reading_notes": list(self.data_notes)}
-        facts["synthetic"] = facts["public"]["synthetic"] = self.asked.synthetic
+        facts |= {"stamps": list(self.record.stamps), "record": self.path, "reading_notes": list(self.notes)}
+        facts["synthetic"] = facts["public"]["synthetic"] = self.campaign.synthetic
         return facts
 
     def text(self) -> str:
-        """For people."""
-        lines = [*self.data_notes, estimate_text(self.answer.release, self.level, self.asked.question)]
-        lines += moved_text(self.answer.release)
-        if self.answer.before:
-            lines.append(BEFORE)
-        if self.answer.late:
-            lines.append(f"{late_text(self.answer)}, and they are {self.asked.late}.")
+        """Return the same in sentences."""
+        release, late = self.answer.release, self.answer.late
+        lines = [*self.notes, estimate_text(release, self.campaign.level, self.campaign.question)]
+        lines += [*moved_text(release), *[BEFORE] * self.answer.before]
+        lines += [f"{late_text(self.answer)}, and they are {self.campaign.late}."] * bool(late)
         lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
-        if self.path is not None:
-            lines.append(f"Written: {self.path}.")
-        return "\n".join(lines)
+        return "\n".join(lines if self.path is None else [*lines, f"Written: {self.path}."])
+
+
+def people_of(record: Record, source: str) -> People:
+    """Return who bid, as a record has them."""
+    ids = None if record.ids is None else id_texts(record.ids)
+    groups = None if record.groups is None else list(record.groups)
+    return People(source=source, ids=ids, id_column=ids or [], bids=record.outcome.bids, groups=groups)
 
 
 def release_recorded(
@@ -289,38 +262,43 @@ def release_recorded(
     ledger: Path | None = None,
     force: bool = False,
     step: Step = lambda told: None,
-) -> Released:
+) -> ReleasedRecord:
     """Draw the estimate that a record paid for, once, and write a record that holds it to ``out``."""
     step("reading the record")
     record = read(path)
     question, wave = asked_by(record, question, wave)
-    asked = _campaign_of(record, data, id_column, value_column, simulated_values=simulated_values, late=late)
-    asked = replace(asked, question=question, wave=wave, accept_infinite_loss=accept_infinite_loss)
+    asked = replace(
+        _campaign_of(record, data, id_column, value_column, simulated_values=simulated_values, late=late),
+        question=question,
+        wave=wave,
+        accept_infinite_loss=accept_infinite_loss,
+        level=level,
+    )
     if not force:
         refuse_existing([record.place(out)])
     if record.release is not None:
         answer = Answer(release=record.release, before=True, late=(), waves_before=0)
-        return Released(answer=answer, asked=asked, record=record, path=None, level=level)
-    ids = None if record.ids is None else id_texts(record.ids)
-    people = People(source=str(path), ids=ids, id_column=ids or [], bids=record.outcome.bids, groups=None)
-    step("reading the data")
-    assert asked.data is not None
-    found = delivered_in(asked.data, people, record.outcome.market)
-    step("drawing")
+        return ReleasedRecord(answer=answer, campaign=asked, record=record)
+    step("reading the data and drawing")
     place = Place(ledger=ledger, folder=path.parent, record=out)
-    answer = answer_from(plan_of(record.outcome), found.data, asked, people, place)
+    found = release(asked, people_of(record, str(path)), record.outcome, place, late_field="late")
+    assert found.answer is not None
+    answer = found.answer
     step("writing")
-    notes = release_notes(asked.wave, answer.waves_before, len(answer.late), asked.late, synthetic=asked.synthetic)
-    whole = record.with_release(answer.release, stamps=_stamps_of_release(record, asked, answer), notes=notes)
+    notes = release_notes(wave, answer.waves_before, len(answer.late), late, synthetic=asked.synthetic)
+    stamps = [] if asked.synthetic else wave_stamps(wave, answer.waves_before)
+    stamps += [_INFINITE] * bool(np.isinf(record.outcome.privacy_loss).any())
+    stamps += [as_stamp(late_notice(len(answer.late), late))] if answer.late and late is not None else []
+    whole = record.with_release(answer.release, stamps=stamps, notes=notes)
     with Staging(force=force) as files:
-        path = whole.stage(files, out)
-    return Released(answer=answer, asked=asked, record=whole, path=path, level=level, data_notes=found.notes)
+        written = whole.stage(files, out)
+    return ReleasedRecord(answer=answer, campaign=asked, record=whole, path=written, notes=found.notes)
 
 
 def _campaign_of(
     record: Record, data: Any, id_column: str, value_column: str | None, *, simulated_values: bool, late: Any
 ) -> Campaign:
-    """Return what is left of a record's campaign: what is asked, and where the data are."""
+    """Return what is left of a record's campaign: where the data are, and whether they are synthetic."""
     market = record.outcome.market
     if simulated_values and not market.strategy.sends_messages:
         raise InputError(
@@ -339,20 +317,3 @@ def _campaign_of(
         bids=BidsTable(),
         data=data_source(market, data, id=id_column, value=value_column, kind=kind, late=late),
     )
-
-
-def delivered_in(source: DataSource, people: People, market: Market) -> Delivered:
-    """Return what the file of data holds: answers to a survey, or one datum or message of each person."""
-    if market.survey is not None and source.answers:
-        return read_answers(source.file, people, id_column=source.id, columns=source.names, questions=market.survey)
-    return read_data(source.file, people, id_column=source.id, value=source.names[0], kind=source.kind)
-
-
-def _stamps_of_release(record: Record, asked: Campaign, answer: Answer) -> list[str]:
-    """What is stamped beside what the record of the decisions says already."""
-    stamps = [] if asked.synthetic else wave_stamps(asked.wave, answer.waves_before)
-    if np.isinf(record.outcome.privacy_loss).any():
-        stamps.append(_INFINITE)
-    if answer.late and asked.late is not None:
-        stamps.append(as_stamp(late_notice(len(answer.late), asked.late)))
-    return stamps

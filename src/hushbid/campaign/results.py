@@ -3,19 +3,21 @@
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from hushbid.campaign.deciding import LARGEST_HERE, Decided, Everybody, decided_text
+from hushbid.campaign import deciding
+from hushbid.campaign.deciding import Decision, Everybody
 from hushbid.campaign.notices import stratum_notice
-from hushbid.campaign.telling import BEFORE, estimate_facts, estimate_text, late_text, moved_text
+from hushbid.campaign.releasing import Released
+from hushbid.campaign.telling import BEFORE, decision_text, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.campaign.terms import Campaign
 from hushbid.common import numbers
-from hushbid.common.money import Currency, amounts_due, in_units
+from hushbid.common.money import amounts_due, in_units
 from hushbid.common.tables import Library, Raw, frame_of
 from hushbid.disclosure import Answer, Release
 from hushbid.disclosure.cards import estimates_table
@@ -23,7 +25,7 @@ from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.display import WITHHELD, Table, card, pretty
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.mechanism.cards import fewest_bought_from
+from hushbid.mechanism.summary import fewest_bought_from
 from hushbid.record import Record
 from hushbid.report import AuditLine
 from hushbid.report.suppression import too_few
@@ -42,35 +44,26 @@ class Purchase:
     campaign: Campaign
     """What was wanted."""
 
-    decided: Decided
+    decided: Decision
     """What was decided, and the money it comes to."""
 
-    answer: Answer | None
-    """The estimate and how it came about; None if there is none."""
+    released: Released = field(default_factory=Released)
+    """The estimate, if there is one."""
 
-    record: Record | None
+    record: Record | None = None
     """None if an engine kept so many people's figures to itself: it is in the folder only."""
 
-    record_hash: str | None
+    record_hash: str | None = None
     """The hash of the record; None if there is none."""
 
-    unrecorded: str
+    unrecorded: str = ""
     """Why there is no record, in a sentence; empty if there is one."""
 
-    stamps: tuple[str, ...]
+    stamps: tuple[str, ...] = ()
     """What record and summary say of safeguards that were overridden."""
 
-    strangers: int
-    """People in the data who did not bid."""
-
-    missing: str
-    """Why there is no estimate although there are data; empty if there is one."""
-
-    audits: tuple[AuditLine, ...]
-    files: tuple[Path, ...]
-
-    data_notes: tuple[str, ...] = ()
-    """Sentences about how the data were read, where that was a choice: their encoding, decimal commas."""
+    audits: tuple[AuditLine, ...] = ()
+    files: tuple[Path, ...] = ()
 
     def __repr__(self) -> str:
         figures, released = self.decided.figures, self.answer is not None
@@ -78,6 +71,11 @@ class Purchase:
             f"Purchase(title={self.campaign.title!r}, people={figures.people}, active={figures.active},"
             f" released={released}, files={len(self.files)})"
         )
+
+    @property
+    def answer(self) -> Answer | None:
+        """The estimate and how it came about; None if there is none."""
+        return self.released.answer
 
     @property
     def release(self) -> Release | None:
@@ -100,7 +98,7 @@ class Purchase:
         return 0 if self.answer is None else len(self.answer.late)
 
     def to_frame(self, library: Library | None = None) -> Any:
-        """What was decided about everybody, one row per person in the order of the bids, with her id. Confidential.
+        """Return what was decided about everybody, a row per person in the order of the bids, with ids. Confidential.
 
         Of ``library``; unless one is named, of the library that people came in, else of the first that is installed:
         pandas, Polars, pyarrow.
@@ -114,7 +112,7 @@ class Purchase:
         return frame_of(columns, library or self.campaign.library)
 
     def facts(self) -> dict[str, Any]:
-        """For programs; nothing in it belongs to one person."""
+        """Return figures for programs, none of which belongs to one person."""
         facts: dict[str, Any] = {"campaign": self.campaign.title, **self.decided.facts()}
         if self.answer is not None:
             facts["estimate"] = campaign_estimate(self.campaign, self.answer)
@@ -126,46 +124,33 @@ class Purchase:
             facts["audits_failed"] = self.failed
         if self.record_hash is not None:
             facts["record_hash"] = self.record_hash
-        facts["reading_notes"] = list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes]))
-        facts["files"] = [str(path) for path in self.files]
-        return facts
+        return facts | _ending(self.decided.reading_notes, self.released.notes, self.files)
 
     def text(self) -> str:
-        """For people."""
-        campaign = self.campaign
-        lines = [*(note for note in self.data_notes if note not in self.decided.reading_notes), self.decided.text()]
-        lines += self.told()
-        if campaign.folder is not None:
-            names = ", ".join(path.name for path in self.files)
-            lines.append(f"Written to {campaign.folder}: {names}.")
-        if campaign.data is None and campaign.path is not None:
-            lines.append(_next_step(campaign.path, campaign.title, self.decided.market, self.on_engine))
-        return "\n".join(lines)
+        """Return the same in sentences."""
+        lines = [*_new_notes(self.released.notes, self.decided.reading_notes), self.decided.text(), *self.told()]
+        if self.campaign.folder is not None:
+            lines.append(f"Written to {self.campaign.folder}: {', '.join(path.name for path in self.files)}.")
+        return "\n".join([*lines, *_next_step(self.campaign, self.decided.market, self.on_engine)])
 
     def told(self) -> list[str]:
-        """What is said of the estimate, and of what should not be overlooked, a line each."""
+        """Return what is said of the estimate, and of what should not be overlooked, a line each."""
         campaign, answer, lines = self.campaign, self.answer, list[str]()
         if answer is not None:
             lines.append(estimate_text(answer.release, campaign.level, campaign.question, campaign.unit))
-            lines += moved_text(answer.release)
-            if answer.before:
-                lines.append(BEFORE)
-            if self.late and campaign.data is not None:
-                lines.append(
-                    f"{late_text(answer)}, they are {campaign.data.late}, and the table of payments names them."
-                )
-        if self.missing:
-            lines.append(f"No estimate: {self.missing}")
-        if self.strangers:
-            lines.append(strangers_text(self.strangers))
+            lines += [*moved_text(answer.release), *[BEFORE] * answer.before]
+            if self.late:
+                lines.append(f"{late_text(answer)}, they are {campaign.late}, and the table of payments names them.")
+        if self.released.missing:
+            lines.append(f"No estimate: {self.released.missing}")
+        lines += strangers_text(self.released.strangers)
         if self.failed:
             lines.append(f"WARNING: {self.failed} audit{'s' * (self.failed > 1)} failed; see the report.")
         where = "summary" if self.on_engine else "record"
         lines += [f"STAMPED in the {where}: {stamp}." for stamp in self.stamps]
-        if self.unrecorded:
-            lines.append(self.unrecorded)
+        lines += [self.unrecorded] * bool(self.unrecorded)
         if self.record is None and self.decided.everybody is None:
-            lines.append(f"No report and no audits: an engine has them for at most {LARGEST_HERE:,} people.")
+            lines.append(f"No report and no audits: an engine has them for at most {deciding.LARGEST_HERE:,} people.")
         return [one for told in lines for one in told.splitlines()]
 
     def _repr_html_(self) -> str:
@@ -188,7 +173,7 @@ class Purchase:
         if self.release is not None:
             tables.append(estimates_table(self.release.public(), campaign.question, campaign.unit))
         notes = [FEW] if few else [FEW_IN_STRATUM] if few_in_stratum else []
-        notes += [f"No estimate: {self.missing}"] if self.missing else []
+        notes += [f"No estimate: {self.released.missing}"] if self.released.missing else []
         notes += [f"{self.failed} of {len(self.audits)} audits failed; see the report."] if self.failed else []
         notes += [f"Stamped: {stamp}." for stamp in self.stamps]
         return card(f"Purchase: {campaign.title}", facts=facts, tables=tables, notes=notes, failed=self.failed > 0)
@@ -203,71 +188,20 @@ class Purchase:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class DecidedByStratum:
-    """The decisions of all strata, each a market: their counts, costs and bounds add up, their errors do not."""
-
-    parts: Mapping[str, Decided]
-    """What was decided in each stratum, by its name."""
-
-    currency: Currency
-    """What payments are made in."""
-
-    reading_notes: tuple[str, ...]
-    """Sentences about how the bids were read, where that was a choice: their encoding, decimal commas."""
-
-    @property
-    def some_part(self) -> Decided:
-        """One of the strata: setting, questions and currency are the same in all."""
-        return next(iter(self.parts.values()))
-
-    @property
-    def total_minor(self) -> int:
-        """All payments together, in minor units."""
-        return sum(part.total_minor for part in self.parts.values())
-
-    def facts(self) -> dict[str, Any]:
-        """For programs; nothing in it belongs to one person."""
-        found = {name: part.facts() for name, part in self.parts.items()}
-        facts = dict(next(iter(found.values())))
-        for name in ("standard_error", "worst_standard_error", "questions", "flags"):
-            facts.pop(name, None)
-        facts |= {name: sum(one[name] for one in found.values()) for name in _COUNTED}
-        facts |= {name: math.fsum(one[name] for one in found.values()) for name in _SUMMED}
-        facts |= {name: max(one[name] for one in found.values()) for name in _LARGEST}
-        flags = list(dict.fromkeys(flag for one in found.values() for flag in one.get("flags", ())))
-        strata = [{"stratum": name, **_errors(one)} for name, one in found.items()]
-        return facts | ({"flags": flags} if flags else {}) | {"strata": strata}
-
-    def text(self) -> str:
-        """For people."""
-        told = decided_text(self.facts(), self.currency, self.some_part.market).replace(numbers.NBSP, " ")
-        return "\n".join([*self.reading_notes, told])
-
-
-def _errors(facts: Mapping[str, Any]) -> dict[str, Any]:
-    """How many people a stratum has, and what is expected of its estimates."""
-    names = ("people", "bought_from", "questions", "standard_error", "worst_standard_error")
-    return {name: facts[name] for name in names if name in facts}
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class PurchaseByStratum:
     """What a campaign with an estimate for each stratum came to."""
 
     campaign: Campaign
     """What was wanted."""
 
-    decided: DecidedByStratum
-    """What was decided in all strata together."""
-
     parts: Mapping[str, Purchase]
     """The purchase of each stratum, by its name."""
 
-    strangers: int
-    """People in the data who did not bid."""
+    reading_notes: tuple[str, ...]
+    """How the bids were read, where that was a choice."""
 
-    data_notes: tuple[str, ...]
-    """Sentences about how the data were read, where that was a choice."""
+    released: Released
+    """What is to be said about the data of all."""
 
     table: Path
     """Where the strata stand side by side."""
@@ -285,52 +219,73 @@ class PurchaseByStratum:
         """Everything that was written."""
         return (*(path for part in self.parts.values() for path in part.files), self.table)
 
+    def decided_facts(self) -> dict[str, Any]:
+        """Return what was decided in all strata together: counts, costs and bounds add up, errors do not."""
+        found = {name: part.decided.facts() for name, part in self.parts.items()}
+        facts = dict(next(iter(found.values())))
+        for name in ("standard_error", "worst_standard_error", "questions", "flags"):
+            facts.pop(name, None)
+        facts |= {name: sum(one[name] for one in found.values()) for name in _COUNTED}
+        facts |= {name: math.fsum(one[name] for one in found.values()) for name in _SUMMED}
+        facts |= {name: max(one[name] for one in found.values()) for name in _LARGEST}
+        flags = list(dict.fromkeys(flag for one in found.values() for flag in one.get("flags", ())))
+        kept = ("people", "bought_from", "questions", "standard_error", "worst_standard_error")
+        strata = [
+            {"stratum": label, **{name: one[name] for name in kept if name in one}} for label, one in found.items()
+        ]
+        return facts | ({"flags": flags} if flags else {}) | {"strata": strata}
+
     def facts(self) -> dict[str, Any]:
-        """For programs: of everybody, and of each stratum what a purchase says of itself."""
+        """Return figures for programs of everybody, and of each stratum what a purchase says of itself."""
         return {
             "campaign": self.campaign.title,
-            **self.decided.facts(),
+            **self.decided_facts(),
             "strata": [{"stratum": name, **part.facts()} for name, part in self.parts.items()],
             "synthetic": self.campaign.synthetic,
             "audits_failed": self.failed,
-            "reading_notes": list(dict.fromkeys([*self.decided.reading_notes, *self.data_notes])),
-            "files": [str(path) for path in self.files],
+            **_ending(self.reading_notes, self.released.notes, self.files),
         }
 
     def text(self) -> str:
-        """For people."""
-        campaign = self.campaign
-        lines = [*(note for note in self.data_notes if note not in self.decided.reading_notes), self.decided.text()]
+        """Return the same in sentences."""
+        market = next(iter(self.parts.values())).decided.market  # setting and questions are the same in all
+        lines = [*_new_notes(self.released.notes, self.reading_notes), *self.reading_notes]
+        lines.append(decision_text(self.decided_facts(), self.campaign.currency, market))
         for name, part in self.parts.items():
             if told := part.told():
                 lines += [f"{name}:", *(f"  {line}" for line in told)]
-        if self.strangers:
-            lines.append(strangers_text(self.strangers))
-        lines.append(f"Written to {campaign.folder}: {self.table.name}, and a folder for each stratum.")
-        if campaign.data is None and campaign.path is not None:
-            lines.append(_next_step(campaign.path, campaign.title, self.decided.some_part.market, on_engine=False))
-        return "\n".join(lines)
+        lines += strangers_text(self.released.strangers)
+        lines.append(f"Written to {self.campaign.folder}: {self.table.name}, and a folder for each stratum.")
+        return "\n".join([*lines, *_next_step(self.campaign, market, on_engine=False)])
 
 
-def strangers_text(count: int) -> str:
-    """How many people in the data did not bid, in a sentence."""
-    return f"{numbers.people(count)} in the data did not bid; their data were not used."
+def _ending(bids: Sequence[str], data: Sequence[str], files: Sequence[Path]) -> dict[str, Any]:
+    return {"reading_notes": list(dict.fromkeys([*bids, *data])), "files": [str(path) for path in files]}
 
 
-def summary(campaign: Campaign, decided: Decided, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:
+def _new_notes(data: Sequence[str], bids: Sequence[str]) -> list[str]:
+    return [note for note in data if note not in bids]
+
+
+def strangers_text(count: int) -> list[str]:
+    """Say how many people in the data did not bid; nothing if all did."""
+    return [f"{numbers.people(count)} in the data did not bid; their data were not used."] * bool(count)
+
+
+def summary(campaign: Campaign, decision: Decision, answer: Answer | None, stamps: Sequence[str]) -> dict[str, Any]:
     """The figures that are not about one person, in a file."""
     return {
         "format": "hushbid summary",
         "version": 2,
         "campaign": campaign.title,
-        "market": decided.market.to_dict(),
-        "prior": dict(decided.origin),
-        "decided": decided.facts(),
+        "market": decision.market.to_dict(),
+        "prior": dict(decision.origin),
+        "decided": decision.facts(),
         "release": None if answer is None else campaign_estimate(campaign, answer),
         "question": campaign.question,
         "stamps": list(stamps),
-        "notices": [*_part_of(campaign), *campaign.notices],
-        "report": {"written": decided.everybody is not None, "most_people": LARGEST_HERE},
+        "notices": [*([str(stratum_notice(*campaign.part_of))] if campaign.part_of else []), *campaign.notices],
+        "report": {"written": decision.everybody is not None, "most_people": deciding.LARGEST_HERE},
         "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
     }
 
@@ -342,24 +297,27 @@ def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
     return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.synthetic}}
 
 
-def _next_step(path: Path, name: str, market: Market, on_engine: bool) -> str:
+def _next_step(campaign: Campaign, market: Market, on_engine: bool) -> list[str]:
+    """What comes next where a file says nothing of data yet."""
+    if campaign.data is not None or campaign.path is None:
+        return []
+    add = "add [data] to the campaign file and run it again."
     if on_engine:
         columns = "a column" if market.survey is None else "a column for each question"
-        return (
+        return [
             f"Next: collect the data, put them into {columns} of the same table, add [data] with that file to the"
             " campaign file and run it again."
-        )
-    if market.strategy.sends_messages:
-        asked = f"--questions {path.name}"
-        if market.survey is None:
-            low, high = market.bounds
-            asked = f"--bounds {numbers.typed(low)},{numbers.typed(high)}"
-        return (
-            "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
-            f" {json.dumps(name)} --privacy-loss HERS --at-most AGREED {asked}. Then add"
-            " [data] with their messages to the campaign file and run it again."
-        )
-    return "Next: collect the data, add [data] to the campaign file and run it again."
+        ]
+    if not market.strategy.sends_messages:
+        return [f"Next: collect the data, {add}"]
+    asked = f"--questions {campaign.path.name}"
+    if market.survey is None:
+        asked = f"--bounds {','.join(map(numbers.typed, market.bounds))}"
+    return [
+        "Next: tell each person her privacy loss. On her own machine she runs hushbid privatize --campaign"
+        f" {json.dumps(campaign.title)} --privacy-loss HERS --at-most AGREED {asked}. Then add"
+        " [data] with their messages to the campaign file and run it again."
+    ]
 
 
 def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool) -> dict[str, Raw]:
@@ -385,8 +343,3 @@ def payment_columns(everybody: Everybody, answer: Answer, *, late_is_paid: bool)
         "currency": [money.currency] * len(everybody.people),
         "delivered": np.array(_DELIVERED, dtype=object)[delivered].tolist(),
     }
-
-
-def _part_of(campaign: Campaign) -> list[str]:
-    """That a campaign is one stratum of another, in words."""
-    return [] if campaign.part_of is None else [str(stratum_notice(*campaign.part_of))]

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.allocation import Budget, Goal
+from hushbid.campaign.terms import Campaign
 from hushbid.common.money import Currency
 from hushbid.errors import LimitExceeded
 from hushbid.mechanism import Market, Simulation
@@ -16,22 +17,18 @@ _SIMULATED_BIDS = 2_000_000
 _FORECAST_TOLERANCE = 1e-3
 
 
-def refuse_above_spending_limit(
-    total_minor: int, currency: Currency, spending_limit: float | None, usual: Callable[[], str]
-) -> None:
+def refuse_above_spending_limit(total_minor: int, campaign: Campaign, usual: Callable[[], str]) -> None:
     """Refuse to spend more than allowed, and say what is usual."""
-    if spending_limit is not None and total_minor / currency.per_unit > spending_limit:
+    limit, currency = campaign.spending_limit, campaign.currency
+    if limit is not None and total_minor / currency.per_unit > limit:
         raise LimitExceeded(
-            f"The payments come to {currency.text(total_minor)}, above the spending limit of"
-            f" {currency.text_of(spending_limit)}: nothing was bought and nothing was written. {usual()}"
+            f"The payments come to {currency.text(total_minor)}, above the spending limit of {currency.text_of(limit)}:"
+            f" nothing was bought and nothing was written. {usual()}"
         )
 
 
 def forecast(markets: Sequence[tuple[Market, int]], currency: Currency) -> str:
-    """What campaigns in these markets cost together, each with so many people, in a sentence.
-
-    Expected, in 95 of 100 cases and at worst.
-    """
+    """Say what campaigns in these markets cost together, each with so many people: on average, rarely and at worst."""
     people = sum(count for _, count in markets)
     times, rng = max(20, min(200, _SIMULATED_BIDS // people)), np.random.default_rng(1)
     found = [_simulated(market, count, times, rng) for market, count in markets]

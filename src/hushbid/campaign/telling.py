@@ -1,19 +1,25 @@
-"""What is said of an estimate: its figures for programs, and sentences for people."""
+"""What is said of decisions and estimates: figures for programs, and sentences for people."""
 
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
+from hushbid.allocation import HardBudget
 from hushbid.common import numbers
+from hushbid.common.money import Currency, money_at_most
 from hushbid.common.numbers import (
     at_most,
     cut_to,
     decimals_for,
     estimate_figures,
+    figure,
     fixed,
     interval,
     is_unusable,
     level_text,
 )
 from hushbid.disclosure import Answer, ErrorModel, QuestionAnswer, Release
+from hushbid.mechanism import Market
 from hushbid.questions import Choice, Number
 
 UNSAID = "the mean"
@@ -97,15 +103,23 @@ def estimate_text(release: Release, level: float, question: str = "the mean", un
         )
     if release.strata is not None and question == UNSAID:
         question = release.strata.words
-    half_width = release.error.half_width(level)
-    value, lower, upper = interval(release.one_estimate, half_width, release.range)
-    _, near, far = interval(release.one_estimate, release.error.normal_half_width(level), release.range)
-    first = _UNUSABLE if is_unusable(release.one_estimate, half_width, release.range) else ""
-    sentence = (
-        f"Estimate of {question}: {first}{value}{' ' * bool(unit)}{unit}, {level_text(level)} interval {lower} to"
-        f" {upper}; by normal approximation {near} to {far}."
-    )
+    half_width, between = release.error.half_width(level), release.range
+    found = interval(release.one_estimate, half_width, between)
+    normal = interval(release.one_estimate, release.error.normal_half_width(level), between)
+    first = _UNUSABLE if is_unusable(release.one_estimate, half_width, between) else ""
+    sentence = _sentence(question, first, found, normal, level, unit)
     return sentence + f" {gone}" * (release.absent > 0) + f"\n{shares}" * bool(shares)
+
+
+def _sentence(
+    what: str, first: str, found: tuple[str, str, str], normal: tuple[str, ...], level: float, unit: str, each: str = ""
+) -> str:
+    """An estimate in a sentence; ``unit`` stands behind the value, ``each`` also behind the ends of intervals."""
+    (value, lower, upper), (near, far), unit = found, normal[-2:], f" {unit}" if unit else ""
+    return (
+        f"Estimate of {what}: {first}{value}{unit}, {level_text(level)} interval {lower} to {upper}{each}; by normal"
+        f" approximation {near} to {far}{each}."
+    )
 
 
 def _answer_text(answer: QuestionAnswer, level: float) -> str:
@@ -115,30 +129,21 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     half_width, scale = error.half_width(level), 1.0 if isinstance(question, Number) else 100.0
     between = (scale * answer.range[0], scale * answer.range[1])
     told = [interval(scale * value, scale * half_width, between) for value in answer.values]
-    normal = [interval(scale * value, scale * error.normal_half_width(level), between)[1:] for value in answer.values]
+    normal = [interval(scale * value, scale * error.normal_half_width(level), between) for value in answer.values]
     first = _UNUSABLE if any(is_unusable(value, half_width, answer.range) for value in answer.values) else ""
     if scale > 1.0:  # the nearest shares that can be; intervals are around what was drawn
         shown = answer.projected if answer.is_share else [cut_to(one, one, answer.range)[0] for one in answer.values]
         decimals = decimals_for(scale * half_width)
-        ends = [(lower, upper) for _, lower, upper in told]
-        told = [(fixed(scale * share, decimals), *pair) for share, pair in zip(shown, ends, strict=True)]
-    if isinstance(question, Choice):
-        each = "; ".join(
-            f"{name} {value} % ({lower} to {upper} %; by normal approximation {near} to {far} %)"
-            for name, (value, lower, upper), (near, far) in zip(question.answers, told, normal, strict=True)
-        )
-        return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {first}{each}."
-    [(value, lower, upper)], [(near, far)] = told, normal
-    if not isinstance(question, Number):
-        return (
-            f"Estimate of the share of yes to {question.name}{of_what}: {first}{value} %, {level_text(level)} interval"
-            f" {lower} to {upper} %; by normal approximation {near} to {far} %."
-        )
-    unit = f" {question.unit}" if question.unit else ""
-    return (
-        f"Estimate of {question.name}{of_what}: {first}{value}{unit}, {level_text(level)} interval {lower} to {upper};"
-        f" by normal approximation {near} to {far}."
+        told = [(fixed(scale * share, decimals), *one[1:]) for share, one in zip(shown, told, strict=True)]
+    if isinstance(question, Number):
+        return _sentence(f"{question.name}{of_what}", first, told[0], normal[0], level, question.unit)
+    if not isinstance(question, Choice):
+        return _sentence(f"the share of yes to {question.name}{of_what}", first, told[0], normal[0], level, "%", " %")
+    each = "; ".join(
+        f"{name} {value} % ({lower} to {upper} %; by normal approximation {near} to {far} %)"
+        for name, (value, lower, upper), (_, near, far) in zip(question.answers, told, normal, strict=True)
     )
+    return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {first}{each}."
 
 
 def moved_text(release: Release) -> list[str]:
@@ -152,3 +157,63 @@ def moved_text(release: Release) -> list[str]:
 def late_text(answer: Answer) -> str:
     """How many delivered too late: the beginning of a sentence that says what they are paid."""
     return f"{numbers.people(len(answer.late))} delivered after it was drawn: their data were not used"
+
+
+# -- decisions ---------------------------------------------------------------------------------------------------------
+
+
+def decision_text(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:
+    """What was decided, in sentences."""
+    return "\n".join(_decision_lines(facts, currency, market)).replace(numbers.NBSP, " ")
+
+
+def _decision_lines(facts: Mapping[str, Any], currency: Currency, market: Market) -> Iterator[str]:
+    count, bought = facts["people"], facts["bought_from"]
+    if dropped := facts["dropped_rows"]:
+        yield f"Left out because they cannot be priced: {dropped:,} row{'s' * (dropped > 1)}."
+    if bought == 0:
+        where = "low enough" if isinstance(market.goal, HardBudget) else "within the prior's support"
+        yield f"Nothing was bought: none of {count:,} people bid {where}. Nobody is paid."
+        return
+    yield (
+        f"Bought from {bought:,} of {count:,} people ({facts['setting']} setting); nobody loses more than ε ="
+        f" {figure(facts['largest_privacy_loss'])}."
+    )
+    minor = facts["total_payment_minor"]
+    paid = f"They are paid {currency.text(minor)}" if minor >= 0 else f"On balance people pay {currency.text(-minor)}"
+    gain = money_at_most(facts["incentive_error"], currency)
+    yield f"{paid} in all, rounded in their favour; no misreport gains more than {gain}."
+    yield from _expected(facts)
+    if reserve := facts.get("rounding_reserve"):
+        yield f"{currency.text_of(reserve)} of the budget were kept for rounding payments up."
+    yield from map(numbers.as_sentence, facts.get("flags", ()))
+    if payers := facts["people_who_pay"]:
+        yield f"{numbers.people(payers)} owe money: they value the estimate more than their data cost them."
+    if facts["cap_cost"] > 0.0:
+        yield _cap_in_words(facts, currency, market)
+    if math.isinf(facts["largest_privacy_loss"]):
+        yield "Somebody named no price and would lose all privacy: set max_privacy_loss."
+
+
+def _expected(facts: Mapping[str, Any]) -> Iterator[str]:
+    """How accurate the estimate is expected to be; of a survey, of every question; of strata, of each."""
+    for one in facts.get("strata", ()):
+        for line in _expected(one):
+            yield f"{one['stratum']}, {one['bought_from']:,} of {one['people']:,} people: {line[0].lower()}{line[1:]}"
+    for one in facts.get("questions", () if "strata" in facts else (facts,)):
+        share = ", every share" * (one.get("kind") == Choice.kind)
+        error, worst = one["standard_error"], one["worst_standard_error"]
+        at_worst = "" if worst == error else f", at worst {figure(worst)} if price and datum are related"
+        yield f"Expected standard error of {one.get('name', 'the estimate')}{share}: {figure(error)}{at_worst}."
+
+
+def _cap_in_words(facts: Mapping[str, Any], currency: Currency, market: Market) -> str:
+    """What caps and limits cost: money, or accuracy where the money is given."""
+    what, it = ("People's limits on privacy loss cost", "them")
+    if market.max_privacy_loss is not None:
+        what, it = "The cap on privacy loss costs", "it"
+    if market.stated_goal.costs_money:
+        return f"{what} {currency.text_of(facts['cap_cost'])} against the optimum without {it}."
+    without = math.sqrt(max(facts["worst_standard_error"] ** 2 - facts["cap_cost"], 0.0))
+    related = " at worst" if market.max_correlation > 0.0 else ""
+    return f"{what} accuracy: without, the standard error would be {figure(without)}{related}."

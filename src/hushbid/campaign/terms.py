@@ -259,6 +259,7 @@ def market_terms(spec: CampaignSpec, currency: Currency) -> dict[str, Any]:
         "max_privacy_loss": market.max_privacy_loss,
         "max_correlation": market.max_correlation,
         "population": market.population,
+        "expected_share": market.expected_share,
         "tolerance": market.tolerance,
     }
 
@@ -362,8 +363,7 @@ def _data(spec: CampaignSpec, stated: Stated, given: Any, bids: BidsTable, probl
     table = spec.data
     if table is None:
         return None
-    setting = getattr(getattr(spec, "market", None), "setting", "central")
-    kinds: tuple[Kind, ...] = ("messages", "simulated_values") if setting == "local" else ("values",)
+    kinds = _kinds(getattr(getattr(spec, "market", None), "setting", "central") == "local")
     kind = table.kind or kinds[0]
     if kind not in kinds:
         allowed = " or ".join(f'"{one}"' for one in kinds)
@@ -372,16 +372,21 @@ def _data(spec: CampaignSpec, stated: Stated, given: Any, bids: BidsTable, probl
     answers = "questions" in stated.values and kind != "messages"
     if answers and table.value is not None:
         problems.add("data.value", "cannot be stated together with questions, each of which has a column.")
-    names: tuple[str, ...] = (table.value or ("message" if kind == "messages" else "value"),)
-    if answers:
-        names = tuple(one.column or one.name for one in spec.questions)
+    names = tuple(one.column or one.name for one in spec.questions) if answers else (table.value or _VALUES[kind],)
     file = _file("data", table.file, given, stated, problems)
     source = DataSource(file=file, id=table.id or bids.id, names=names, answers=answers, kind=kind, late=table.late)
-    wanted = {f"questions.{place}": name for place, name in enumerate(names, start=1)}
-    _check_columns(
-        "data.file", file, {"data.id": source.id, **(wanted if answers else {"data.value": names[0]})}, problems
-    )
+    columns = {f"questions.{row}": name for row, name in enumerate(names, 1)} if answers else {"data.value": names[0]}
+    _check_columns("data.file", file, {"data.id": source.id, **columns}, problems)
     return source
+
+
+_VALUES: dict[Kind, str] = {"values": "value", "messages": "message", "simulated_values": "value"}
+"""What the column of data is called unless it is named."""
+
+
+def _kinds(sends_messages: bool) -> tuple[Kind, ...]:
+    """What data may be; the first is usual."""
+    return ("messages", "simulated_values") if sends_messages else ("values",)
 
 
 def _file(table: str, name: str | None, given: Any, stated: Stated, problems: Problems) -> Any:
@@ -489,22 +494,22 @@ def data_source(
     market: Market, file: Any, *, id: str, value: str | Sequence[str] | None, kind: Kind | None, late: Any
 ) -> DataSource:
     """Return where the data are, as the arguments of `hushbid.buy` say; ``value`` may be left to its usual name."""
-    usual: Kind = "messages" if market.strategy.sends_messages else "values"
-    allowed = ("messages", "simulated_values") if market.strategy.sends_messages else ("values",)
+    allowed = _kinds(market.strategy.sends_messages)
     if kind is not None and kind not in allowed:
         told = f"kind must be {' or '.join(map(repr, allowed))} in the {market.setting} setting, got {kind!r}."
         raise InputError(told, field="kind")
     if late not in (None, "paid", "unpaid"):
         raise InputError(f"late must be 'paid' or 'unpaid', got {late!r}.", field="late")
-    chosen = kind or usual
-    if market.survey is not None and chosen != "messages":
+    chosen = kind or allowed[0]
+    answers = market.survey is not None and chosen != "messages"
+    if answers and market.survey is not None:
         named = [one.name for one in market.survey] if value is None else value
-        columns = tuple(named) if isinstance(named, Iterable) and not isinstance(named, str) else ()
-        if len(columns) != len(market.survey):
+        names = tuple(named) if isinstance(named, Iterable) and not isinstance(named, str) else ()
+        if len(names) != len(market.survey):
             told = f"value must name one column for each question ({len(market.survey)}), got {value!r}."
             raise InputError(told, field="value")
-        return DataSource(file=file, id=id, names=columns, answers=True, kind=chosen, late=late)
-    if value is not None and not isinstance(value, str):
+    elif value is not None and not isinstance(value, str):
         raise InputError(f"value must name one column, got {value!r}.", field="value")
-    names = (value or ("message" if chosen == "messages" else "value"),)
-    return DataSource(file=file, id=id, names=names, answers=False, kind=chosen, late=late)
+    else:
+        names = (value or _VALUES[chosen],)
+    return DataSource(file=file, id=id, names=names, answers=answers, kind=chosen, late=late)

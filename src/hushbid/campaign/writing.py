@@ -5,18 +5,26 @@ Every file is staged; the last of them, which tells that all are there, last.
 
 import hashlib
 import json
-from collections.abc import Mapping
-from concurrent.futures import Future
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from hushbid.campaign.deciding import Decided, Everybody
-from hushbid.campaign.notices import SIMULATED, SYNTHETIC, release_notes, stratum_note, stratum_notice, wave_notices
+from hushbid.campaign.deciding import Decision, Everybody, Step, prior_note
+from hushbid.campaign.notices import (
+    SIMULATED,
+    SYNTHETIC,
+    asked_notes,
+    release_notes,
+    stratum_note,
+    stratum_notice,
+    wave_notices,
+)
 from hushbid.campaign.people import Reading
-from hushbid.campaign.releasing import asked_notes
-from hushbid.campaign.results import campaign_estimate, payment_columns, summary
+from hushbid.campaign.releasing import Released, stamps_of
+from hushbid.campaign.results import Purchase, campaign_estimate, payment_columns, summary
 from hushbid.campaign.terms import Campaign
 from hushbid.common.documents import plain
 from hushbid.common.staging import Staging, Write
@@ -26,10 +34,7 @@ from hushbid.languages import Sentence
 from hushbid.record import Record
 from hushbid.record.folder import place_of_folder
 from hushbid.report import AuditLine, Report, build_report, render_report
-
-if TYPE_CHECKING:
-    from hushbid.campaign.on_engine import Staged
-    from hushbid.engine import Priced
+from hushbid.report.sections.audits import lines_of
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +51,7 @@ class Names:
 
     @classmethod
     def of(cls, campaign: Campaign, folder: Path, reading: Reading) -> "Names":
-        """In the campaign's folder; an engine writes Parquet."""
+        """Name files in the campaign's folder; an engine writes Parquet."""
         on_engine = reading.engine != "memory"
         end = "parquet" if on_engine else campaign.decisions_format
         figures = folder / ("summary.json" if campaign.data else "decided.json")
@@ -65,92 +70,107 @@ class Names:
         return (self.record, place_of_folder(self.record)) if self.summary is None else (self.summary,)
 
 
-def write_tables(
+def complete(
     files: Staging,
-    names: Names,
+    names: Names | None,
     campaign: Campaign,
-    decided: Decided,
-    priced: "Priced | None",
-    answer: Answer | None,
-) -> list[Path]:
-    """Stage decisions, payments and the estimate; decisions that an engine wrote are staged already."""
-    paths, everybody = [names.decisions], decided.everybody
-    synthetic: dict[str, Raw] = {}
-    if everybody is not None and campaign.synthetic:
-        synthetic = {"synthetic": ["yes"] * len(everybody.people)}
-    if everybody is not None:
-        files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **synthetic}))
-    if answer is not None:
-        paths += [names.payments, names.estimate]
-        if everybody is None:
-            _write_payments_on_engine(files, names.payments, campaign, priced, answer)
-        else:
-            owed = payment_columns(everybody, answer, late_is_paid=campaign.late == "paid")
-            files.add(names.payments, table_writer(names.payments, {**owed, **synthetic}))
-        files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
-    return paths
+    decision: Decision,
+    released: Released,
+    *,
+    audit: bool,
+    step: Step,
+) -> Purchase:
+    """Attack a purchase, record it, and let its files wait for their names, the last of them last."""
+    everybody, answer = decision.everybody, released.answer
+    stamps = stamps_of(decision, campaign, answer)
+    step("auditing")
+    audits: tuple[AuditLine, ...] = ()
+    if audit and everybody is not None and decision.figures.active and campaign.data is not None:
+        from hushbid.audit.suite import audits_of  # late: with all that attacks take it is much to load
 
+        audits = lines_of(audits_of(everybody.outcome), everybody.outcome)
+    step("writing")
+    record, record_hash, unrecorded, page, paths = None, None, "", None, list[Path]()
+    # the report is computed in a thread; tables come first, which Python's lock does not hold up
+    with ThreadPoolExecutor(max_workers=1) as thread:
+        if names is not None and everybody is not None and campaign.data is not None:
+            page = thread.submit(_page, campaign, decision, everybody, answer, audits)
+        if names is not None:
+            paths += _stage_tables(files, names, campaign, decision, answer)
+        step("recording")
+        notes = _notes(campaign, answer)
+        if everybody is not None:
+            record = record_of(everybody, decision.origin, answer, stamps=stamps, notes=notes)
+            record_hash = record.hash
+        elif names is not None:
+            from hushbid.campaign.on_engine import stage_record
 
-def write_documents(
-    files: Staging,
-    names: Names,
-    campaign: Campaign,
-    decided: Decided,
-    answer: Answer | None,
-    record: Record | None,
-    stamps: list[str],
-    page: Future[Report] | None,
-) -> list[Path]:
-    """Stage the report and the record, if there are any, and where an engine decided a summary."""
-    paths = []
-    if record is not None:
-        if page is not None:
-            paths.append(names.report)
-            written = _rendered(page.result(), record, record.place(names.record).name).encode()
-            files.add(names.report, lambda file: file.write(written))
-        paths.append(record.stage(files, names.record))
-    if names.summary is not None:
-        paths.append(names.summary)
-        files.add(names.summary, _json_writer(summary(campaign, decided, answer, stamps)))
-    return paths
-
-
-def stage_on_engine(
-    files: Staging,
-    path: Path,
-    campaign: Campaign,
-    decided: Decided,
-    priced: "Priced",
-    answer: Answer | None,
-    stamps: list[str],
-) -> "Staged":
-    """Stage the record of people whom an engine kept."""
-    from hushbid.campaign.on_engine import stage_record  # engines are loaded where one is asked for
-
-    return stage_record(
-        files,
-        path,
-        priced,
-        decided,
-        group=campaign.bids.group,
-        data=None if campaign.data is None else campaign.data.names,
-        release=None if answer is None else answer.release,
-        stamps=stamps,
-        notes=notes_of(campaign, answer),
+            place, record_hash, unrecorded = stage_record(
+                files, names.record, campaign, decision, answer, stamps=stamps, notes=notes
+            )
+            paths += [] if place is None else [place]
+        if names is not None and record is not None:
+            if page is not None:
+                content = _rendered(page.result(), record, record.place(names.record).name).encode()
+                files.add(names.report, lambda file: file.write(content))
+                paths.append(names.report)
+            paths.append(record.stage(files, names.record))
+        if names is not None and names.summary is not None:
+            files.add(names.summary, _json_writer(summary(campaign, decision, answer, stamps)))
+            paths.append(names.summary)
+    return Purchase(
+        campaign=campaign,
+        decided=decision,
+        released=released,
+        record=record,
+        record_hash=record_hash,
+        unrecorded=unrecorded,
+        stamps=tuple(stamps),
+        audits=audits,
+        files=tuple(paths),
     )
 
 
-def _write_payments_on_engine(
-    files: Staging, path: Path, campaign: Campaign, priced: "Priced | None", answer: Answer
-) -> None:
-    from hushbid.engine.payouts import checked, due
+def record_of(
+    everybody: Everybody,
+    origin: Mapping[str, Any],
+    answer: Answer | None = None,
+    *,
+    stamps: Sequence[str],
+    notes: Sequence[str] = (),
+) -> Record:
+    """Return the record of a purchase, with stamps that tell of safeguards that were overridden."""
+    return Record.of(
+        everybody.outcome,
+        None if answer is None else answer.release,
+        ids=everybody.people.ids,
+        groups=everybody.people.groups,
+        money=everybody.money,
+        stamps=stamps,
+        notes=[prior_note(origin), *notes],
+    )
 
-    assert priced is not None
-    assert campaign.data is not None
-    # as in memory: without drop-outs the payments are those that were decided
-    mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
-    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, synthetic=campaign.synthetic)
-    checked(files.make(path, lambda place: priced.write(frame, place)), priced)
+
+def _stage_tables(
+    files: Staging, names: Names, campaign: Campaign, decision: Decision, answer: Answer | None
+) -> list[Path]:
+    """Stage decisions, payments and the estimate; decisions that an engine wrote are staged already."""
+    everybody = decision.everybody
+    synthetic: dict[str, Raw] = {}
+    if everybody is not None:
+        synthetic = {"synthetic": ["yes"] * len(everybody.people)} if campaign.synthetic else {}
+        files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **synthetic}))
+    if answer is None:
+        return [names.decisions]
+    if everybody is not None:
+        owed = payment_columns(everybody, answer, late_is_paid=campaign.late == "paid")
+        files.add(names.payments, table_writer(names.payments, {**owed, **synthetic}))
+    elif decision.priced is not None:
+        from hushbid.campaign.on_engine import write_payments
+
+        write_payments(files, names.payments, campaign, decision.priced, answer)
+    files.add(names.estimate, _json_writer(campaign_estimate(campaign, answer)))
+    return [names.decisions, names.payments, names.estimate]
 
 
 def _json_writer(values: Mapping[str, Any]) -> Write:
@@ -158,9 +178,9 @@ def _json_writer(values: Mapping[str, Any]) -> Write:
     return lambda file: file.write(content.encode())
 
 
-def page_of(
+def _page(
     campaign: Campaign,
-    decided: Decided,
+    decision: Decision,
     everybody: Everybody,
     answer: Answer | None,
     audits: tuple[AuditLine, ...],
@@ -182,7 +202,7 @@ def page_of(
         money=everybody.money,
         groups=everybody.people.groups,
         audits=audits,
-        prior_from_participants=bool(decided.origin.get("overlap")),
+        prior_from_participants=bool(decision.origin.get("overlap")),
         spending_limit=campaign.spending_limit,
         notices=notices,
         date=date.today().isoformat(),
@@ -194,8 +214,8 @@ def _rendered(report: Report, record: Record, name: str) -> str:
     return str(render_report(replace(report, verify=replace(report.verify, record_name=name, record_hash=record.hash))))
 
 
-def notes_of(campaign: Campaign, answer: Answer | None) -> list[str]:
-    """What a record says of a campaign beside its decisions."""
+def _notes(campaign: Campaign, answer: Answer | None) -> list[str]:
+    """What a record says of a campaign besides its decisions."""
     notes = [f"campaign: {campaign.title}", *asked_notes(campaign.question, campaign.wave)]
     if campaign.path is not None and campaign.path.exists():
         notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")

@@ -145,7 +145,7 @@ def _holds_a_demo(out: Path) -> bool:
     """Whether a folder's campaign file is a demo's, and its record, if there is one, of people who do not exist."""
     import tomllib
 
-    from hushbid.campaign.releasing import is_synthetic
+    from hushbid.campaign.notices import is_synthetic
     from hushbid.record import Record
     from hushbid.record.folder import present
 
@@ -258,7 +258,7 @@ def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
         lines.append(f"  How accurate      {told[0]}")
         lines += [f"                    {line}" for line in told[1:]]
     else:
-        lines.append(f"  How accurate      no estimate was drawn. {purchase.missing}")
+        lines.append(f"  How accurate      no estimate was drawn. {purchase.released.missing}")
     if purchase.audits:
         weak = sum(audit.verdict == "weak" for audit in purchase.audits)
         verdict = f"{purchase.failed} FAILED" if purchase.failed else "none found a fault"

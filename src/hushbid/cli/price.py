@@ -14,7 +14,7 @@ from hushbid.cli.plan import refuse_each
 from hushbid.common.staging import STREAM, refuse_clashes, refuse_existing, write_file
 
 if TYPE_CHECKING:
-    from hushbid.campaign.deciding import Decided
+    from hushbid.campaign.deciding import Decision
     from hushbid.campaign.people import Reading
     from hushbid.campaign.terms import Campaign
 
@@ -74,9 +74,9 @@ def _refuse_output(out: str, engine: str) -> None:
         raise click.UsageError("On an engine decisions are written to --out FILE.parquet (with Spark, a folder).")
 
 
-def _decided(campaign: "Campaign", reading: "Reading", given: dict[str, Any], *, ids_needed: bool) -> "Decided":
-    from hushbid.campaign.pricing import price_people, steps_of
+def _decided(campaign: "Campaign", reading: "Reading", given: dict[str, Any], *, ids_needed: bool) -> "Decision":
+    from hushbid.campaign.buying import price_people, steps_of
 
     out, record, force = given["out"], given["record"], given["force"]
-    with Steps(steps_of(reading)) as step:
+    with Steps(steps_of(reading, 1)) as step:
         return price_people(campaign, reading, out=out, record=record, force=force, step=step, ids_needed=ids_needed)

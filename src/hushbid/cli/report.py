@@ -45,10 +45,10 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
     --language de writes it in German; names and notices of the campaign's own stay as they are.
     """
     from hushbid.audit.suite import audits_of
-    from hushbid.campaign.reporting import Unrecorded, question_of, recorded_page
+    from hushbid.campaign.reporting import recorded_page
     from hushbid.common.staging import refuse_clashes, refuse_existing, write_file
     from hushbid.report.language import speaking
-    from hushbid.report.sections.audits import lines_of
+    from hushbid.report.sections.audits import AuditLine, lines_of
 
     place = out or record.with_name("report.html")
     if place.suffix != ".html":
@@ -56,19 +56,24 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
     refuse_clashes([place], [record])
     if not force:
         refuse_existing([place])
+    lines: tuple[AuditLine, ...] = ()
     with Steps(3) as step:
         step("reading the record")
-        found, told = read_record(record), Unrecorded(**given)
-        question_of(found, told)  # what contradicts the record is refused before anything is attacked
-        step("auditing")
-        outcome = found.outcome
-        with speaking(told.language):
-            audits = lines_of(audits_of(outcome, progress=step.part), outcome) if audit and outcome.active else ()
-        step("writing")
-        file = "record.json" if str(record) == "-" else record.name
-        page = recorded_page(found, told, audits=audits, file=file).encode()
+        found = read_record(record)
+
+        def audited() -> tuple[AuditLine, ...]:
+            nonlocal lines
+            step("auditing")
+            if audit and found.outcome.active:
+                with speaking(given["language"]):
+                    lines = lines_of(audits_of(found.outcome, progress=step.part), found.outcome)
+            step("writing")
+            return lines
+
+        name = "record.json" if str(record) == "-" else record.name
+        page = recorded_page(found, audits=audited, file=name, **given).encode()
         write_file(place, lambda file: file.write(page), force=force)
-    failed = sum(line.verdict == "failed" for line in audits)
+    failed = sum(line.verdict == "failed" for line in lines)
     warning = f"\nWARNING: {failed} audit{'s' * (failed > 1)} failed; see the report." if failed else ""
     result = {"record_hash": found.hash, "audits_failed": failed, "file": str(place)}
     tell(result, f"Written: {place}, from the record with the hash {found.hash}.{warning}", as_json=as_json)

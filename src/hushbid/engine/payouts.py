@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hushbid.common.adding import Adds
 from hushbid.common.arrays import IntArray
 from hushbid.common.money import Currency, amounts_due, in_units, rounded_up
 from hushbid.disclosure.sums import exact_total
@@ -42,7 +43,7 @@ class DecisionsKernel:
 
     def __call__(self, batch: Batch) -> list[Any]:
         rows = self.kernel.people.read(batch)
-        loss, weight, payment = self.kernel.decide(batch, rows)
+        loss, weight, payment = self.kernel.details(batch, rows)[:3]
         minor = rounded_up(payment, self.decimals)
         columns = columns_of(rows, loss, weight, minor, in_units(minor, self.decimals))
         return [*columns, _text(self.currency, columns[0]), *[_text("yes", columns[0])] * self.synthetic]
@@ -73,7 +74,7 @@ class DueKernel:
     def __call__(self, batch: Batch) -> list[Any]:
         pa = pyarrow()
         rows = self.kernel.people.read(batch)
-        loss, _, payment = self.kernel.decide(batch, rows)
+        loss, _, payment = self.kernel.details(batch, rows)[:3]
         missing = self.data.missing(batch)
         missing = missing if rows.good is None else missing[rows.good]
         # asked, and nothing came
@@ -85,7 +86,7 @@ class DueKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paid:
+class Paid(Adds):
     """What a written table of decisions or payments comes to."""
 
     rows: int = 0
@@ -95,15 +96,6 @@ class Paid:
 
     bought: int = 0
     """How many people have a positive privacy loss; 0 for a table without losses."""
-
-    def __add__(self, other: "Paid") -> "Paid":
-        """Both tables together."""
-        return Paid(
-            rows=self.rows + other.rows,
-            total_minor=self.total_minor + other.total_minor,
-            paying=self.paying + other.paying,
-            bought=self.bought + other.bought,
-        )
 
 
 @dataclass(frozen=True, slots=True)
