@@ -194,16 +194,11 @@ def _certificate(facts: Facts) -> Check:
 
 
 def _least_objective(facts: Facts) -> float | None:
-    """What no purchase is below, found by other means than the library's; None for a convex goal.
-
-    With strata and caps no second derivation is at hand: the library's own bound is computed again.
-    """
+    """What no purchase is below, found by other means than the library's; None for a convex goal."""
     if not facts.shared and not isinstance(facts.goal, Price):
         return None
-    if facts.strata is not None and facts.capped:
-        return facts.population.lower_bound(facts.costs, facts.losses)
     row = int(np.argmin(facts.costs))
-    rule = facts.rule_of_expense() if facts.shared else facts.rule()
+    rule = facts.central_rule(expense=facts.purchase.expense) if facts.shared else facts.rule()
     _, mse, value = rule.everybody(row, float(facts.costs[row]))
     return (mse * facts.population.unit if facts.shared else value) - facts.offset
 
