@@ -4,7 +4,6 @@ How many are bought from, the prior, the goal, caps and strata decide together h
 of their values is in some row. Without caps or variances of single people no row may take more than `LIMIT` sorts.
 """
 
-import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -12,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.design import pairwise
 from benchmarks.harness import Row, time_ratio
 from hushbid import Accuracy, Budget, Empirical, Grouped, LogNormal, Market, Price, Uniform
 from hushbid.common.arrays import FloatArray
@@ -42,8 +42,8 @@ class Case:
 
     @property
     def possible(self) -> bool:
-        """Whether there is such a purchase: caps with strata need a price."""
-        return self.goal == "price" or self.caps == "none" or self.strata == 1
+        """Whether the goal is met exactly: with caps and strata a budget is met on average, by a planned price."""
+        return self.goal != "budget" or self.caps == "none" or self.strata == 1
 
     @property
     def people(self) -> int:
@@ -68,25 +68,8 @@ CLIFFS = (
 
 def run() -> list[Row]:
     """Measure every case; the worst come first."""
-    return sorted(measured([*CLIFFS, *design()]), key=lambda row: -row.ratio)
-
-
-def design() -> list[Case]:
-    """Return rows in which every possible pair of values appears, chosen greedily."""
-    every = [Case(*values) for values in itertools.product(*FACTORS.values())]
-    every = [case for case in every if case.possible]
-    open_pairs, chosen = set().union(*map(pairs, every)), []
-    while open_pairs:
-        best = max(every, key=lambda case: len(pairs(case) & open_pairs))
-        chosen.append(best)
-        open_pairs -= pairs(best)
-    return chosen
-
-
-def pairs(case: Case) -> set[tuple[tuple[str, Any], tuple[str, Any]]]:
-    """Return the pairs of values in a case."""
-    values = [(name, getattr(case, name)) for name in FACTORS]
-    return set(itertools.combinations(values, 2))
+    rows = [*CLIFFS, *pairwise(Case, FACTORS, lambda case: case.possible)]
+    return sorted(measured(rows), key=lambda row: -row.ratio)
 
 
 def measured(cases: list[Case], *, repeats: int = 2) -> Iterator[Row]:

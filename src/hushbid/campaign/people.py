@@ -12,7 +12,7 @@ import numpy as np
 from hushbid.allocation import tie_keys
 from hushbid.campaign.spec import as_stratum
 from hushbid.common.arrays import BoolArray, FloatArray, HashArray, IndexArray, IntArray
-from hushbid.common.tables import Raw, Table, number_of, places_of, read_table, rows_note
+from hushbid.common.tables import Raw, Table, number_of, read_table, rows_note
 from hushbid.disclosure.answers import words_of
 from hushbid.errors import BidError, DataError, InputError, PriorError
 from hushbid.mechanism import Market
@@ -287,7 +287,8 @@ def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, 
 def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
     """The row of each person in the table, −1 where she is not in it; refused if the table names somebody twice."""
     keys = found.ids(id_column)
-    places = np.arange(len(ids)) if keys == ids else places_of(ids, keys)
+    rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first of several
+    places = np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
     if np.count_nonzero(places >= 0) < found.rows:  # a row that is nobody's: a stranger, or somebody again
         found.keys(id_column)
     return places

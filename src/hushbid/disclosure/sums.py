@@ -8,11 +8,11 @@ memory and engines have the same sums to the last bit:
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.common.adding import Adds, each, joined
 from hushbid.common.arrays import FloatArray, IndexArray, IntArray
 from hushbid.disclosure.combination import rows_by_code
 from hushbid.disclosure.grid import exact_sum, to_grid
@@ -26,13 +26,13 @@ _HALF = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class StratumSums:
+class StratumSums(Adds):
     """Exact integer sums over everybody of a stratum who delivered."""
 
-    groups: tuple[int, ...]
+    groups: tuple[int, ...] = joined(each)
     """``Σ W_ig`` of each group of questions."""
 
-    cells: tuple[tuple[int, ...], ...]
+    cells: tuple[tuple[int, ...], ...] = joined(each)
     """Of each group's cells ``Σ W_ig·X_ij``, or of a choice ``Σ W_ig`` over those who gave the answer."""
 
     weight: int = 0
@@ -44,17 +44,12 @@ class StratumSums:
     spreads: int = 0
     """Of these squares, each times the person's variance relative to the largest one."""
 
-    heaviest: int = 0
+    heaviest: int = joined(max, default=0)
     delivered: int = 0
     dropped_out: int = 0
     clamped: int = 0
-    share: float = 0.0
+    share: float = joined(max, default=0.0)
     """The largest part of a promise that is used."""
-
-    def __add__(self, other: "StratumSums") -> "StratumSums":
-        """Both populations together."""
-        names = [one.name for one in fields(self)]
-        return StratumSums(**{name: _both(name, getattr(self, name), getattr(other, name)) for name in names})
 
     @classmethod
     def none(cls, plan: SumPlan) -> "StratumSums":
@@ -100,14 +95,10 @@ class StratumSums:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sums:
+class Sums(Adds):
     """The sums of each stratum, in the strata's order."""
 
-    strata: tuple[StratumSums, ...]
-
-    def __add__(self, other: "Sums") -> "Sums":
-        """Both populations together."""
-        return Sums(strata=tuple(a + b for a, b in zip(self.strata, other.strata, strict=True)))
+    strata: tuple[StratumSums, ...] = joined(each)
 
     @classmethod
     def none(cls, plan: SumPlan) -> "Sums":
@@ -146,20 +137,14 @@ class Sums:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Above:
+class Above(Adds):
     """Who weighs more than an equal share of their stratum: what they weigh together, and how many they are."""
 
-    delivered: tuple[tuple[int, int], ...]
+    delivered: tuple[tuple[int, int], ...] = joined(each)
     """Among those who delivered, of each stratum."""
 
-    planned: tuple[tuple[int, int], ...]
+    planned: tuple[tuple[int, int], ...] = joined(each)
     """As it was planned."""
-
-    def __add__(self, other: "Above") -> "Above":
-        """Both populations together."""
-        return Above(
-            delivered=_added_pairs(self.delivered, other.delivered), planned=_added_pairs(self.planned, other.planned)
-        )
 
     @classmethod
     def none(cls, plan: SumPlan) -> "Above":
@@ -217,18 +202,3 @@ def _heavy(weights: IntArray, share: int) -> tuple[int, int]:
     """What those above an equal share, rounded down, weigh together, and how many they are."""
     above = weights[weights > share]
     return exact_total(above), above.size
-
-
-def _both(name: str, mine: Any, theirs: Any) -> Any:
-    """One field of two sums: the larger one, or both added up."""
-    if name in ("heaviest", "share"):
-        return max(mine, theirs)
-    if name == "groups":
-        return tuple(map(sum, zip(mine, theirs, strict=True)))
-    if name == "cells":
-        return tuple(tuple(map(sum, zip(a, b, strict=True))) for a, b in zip(mine, theirs, strict=True))
-    return mine + theirs
-
-
-def _added_pairs(ours: tuple[tuple[int, int], ...], others: tuple[tuple[int, int], ...]) -> tuple[tuple[int, int], ...]:
-    return tuple((a + c, b + d) for (a, b), (c, d) in zip(ours, others, strict=True))

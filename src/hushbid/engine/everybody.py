@@ -33,17 +33,6 @@ class Rows:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
-    """Rows that were taken to the driver, batch by batch."""
-
-    parts: tuple[Rows, ...] = ()
-
-    def __add__(self, other: "Taken") -> "Taken":
-        """Both together."""
-        return Taken(self.parts + other.parts)
-
-
-@dataclass(frozen=True, slots=True)
 class TakingKernel:
     """From a batch to its rows."""
 
@@ -57,7 +46,7 @@ class TakingKernel:
         wanted = (*self.people.columns_and_id, self.group, *(() if self.data is None else self.data.names))
         return list(dict.fromkeys(name for name in wanted if name is not None))
 
-    def __call__(self, batch: Batch, start: int | None) -> Taken:
+    def __call__(self, batch: Batch, start: int | None) -> tuple[Rows, ...]:
         rows = self.people.read(batch)
         data = None if self.data is None else _data_of(self.data, batch, start, rows.good)
         if rows.good is not None:
@@ -71,7 +60,7 @@ class TakingKernel:
             limits=rows.limit,
             data=data,
         )
-        return Taken((part,))
+        return (part,)
 
 
 def _data_of(data: DataColumns, batch: Batch, start: int | None, good: BoolArray | None) -> list[Any] | FloatArray:
@@ -115,8 +104,8 @@ def everybody(table: CountedTable, *, group: str | None = None, data: DataColumn
         raise InputError(told, field=group)
     if people.id is None:
         raise InputError("id must name a column: decisions are written beside it.", field="id")
-    taken = table._run.reduce("taking everybody to one place", TakingKernel(people, group, data), Taken())
-    parts, order = list(taken.parts), None
+    parts = list(table._run.reduce("taking everybody to one place", TakingKernel(people, group, data), ()))
+    order = None
     if all(part.start is not None for part in parts):
         parts.sort(key=lambda part: part.start or 0)
     else:

@@ -1,8 +1,9 @@
 """The kernels of the solving passes, and the summaries they add up to."""
 
+import operator
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.windows import Listing, Refine, Refined, Window
+from hushbid.common.adding import Adds, by_key, each, joined
 from hushbid.common.arrays import FloatArray
 from hushbid.engine.adapter import Batch
 from hushbid.engine.people import PROBLEMS, People, Rows, Run
@@ -17,17 +19,21 @@ from hushbid.engine.people import PROBLEMS, People, Rows, Run
 _SHOWN = 5
 
 
+def _first_few(ours: tuple[Any, ...], others: tuple[Any, ...]) -> tuple[Any, ...]:
+    return tuple(sorted(ours + others)[:_SHOWN])
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Census:
+class Census(Adds):
     """What the first pass finds: who is there, what is wrong, and where the costs are."""
 
     rows: int = 0
     """All rows, good and bad."""
 
-    problems: Mapping[int, int] = field(default_factory=dict)
+    problems: Mapping[int, int] = joined(by_key(operator.add), default_factory=dict)
     """How many rows have each problem."""
 
-    examples: tuple[tuple[int, str], ...] = ()
+    examples: tuple[tuple[int, str], ...] = joined(_first_few, default=())
     """The first few bad rows: a number to sort them by, and what to call them."""
 
     infinite: int = 0
@@ -36,54 +42,31 @@ class Census:
     histogram: Histogram = field(default_factory=lambda: Histogram.empty(COARSE))
     """The finite virtual costs."""
 
-    lowest: float = np.inf
+    lowest: float = joined(min, default=np.inf)
     """The smallest virtual cost."""
 
-    lowest_bid: Mapping[int, float] = field(default_factory=dict)
+    lowest_bid: Mapping[int, float] = joined(by_key(min), default_factory=dict)
     """The smallest bid of each group."""
 
-    variance: tuple[float, float] = (np.inf, 0.0)
+    variance: tuple[float, float] = joined(
+        lambda ours, others: (min(ours[0], others[0]), max(ours[1], others[1])), default=(np.inf, 0.0)
+    )
     """The smallest and the largest variance of anybody with a finite cost."""
 
-    widest: float = 0.0
+    widest: float = joined(max, default=0.0)
     """The largest variance of all."""
 
     variances: ExactSums = field(default_factory=lambda: ExactSums({}))
     """All variances added up."""
 
-    sizes: Mapping[int, int] = field(default_factory=dict)
+    sizes: Mapping[int, int] = joined(by_key(operator.add), default_factory=dict)
     """How many of each group can be priced."""
 
-    lowest_limit: float = np.inf
+    lowest_limit: float = joined(min, default=np.inf)
     """The lowest limit or cap of anybody with a finite cost."""
 
-    strata: tuple["Census", ...] = ()
+    strata: tuple["Census", ...] = joined(each, default=())
     """The same of each stratum, where there are strata; problems are only counted together."""
-
-    def __add__(self, other: "Census") -> "Census":
-        """Both populations together."""
-        problems, sizes, bids = dict(self.problems), dict(self.sizes), dict(self.lowest_bid)
-        for code, count in other.problems.items():
-            problems[code] = problems.get(code, 0) + count
-        for code, count in other.sizes.items():
-            sizes[code] = sizes.get(code, 0) + count
-        for group, bid in other.lowest_bid.items():
-            bids[group] = min(bids.get(group, np.inf), bid)
-        return Census(
-            rows=self.rows + other.rows,
-            problems=problems,
-            examples=tuple(sorted(self.examples + other.examples)[:_SHOWN]),
-            infinite=self.infinite + other.infinite,
-            histogram=self.histogram + other.histogram,
-            lowest=min(self.lowest, other.lowest),
-            lowest_bid=bids,
-            variance=(min(self.variance[0], other.variance[0]), max(self.variance[1], other.variance[1])),
-            widest=max(self.widest, other.widest),
-            variances=self.variances + other.variances,
-            sizes=sizes,
-            lowest_limit=min(self.lowest_limit, other.lowest_limit),
-            strata=_by_stratum(self.strata, other.strata),
-        )
 
     @property
     def parts(self) -> tuple["Census", ...]:
@@ -109,12 +92,6 @@ class Census:
     def mean_variance(self) -> float:
         """The mean of all variances."""
         return float(self.variances.about(0.0)[0] / self.variances.count)
-
-
-def _by_stratum(mine: tuple[Census, ...], theirs: tuple[Census, ...]) -> tuple[Census, ...]:
-    if not mine or not theirs:
-        return mine or theirs
-    return tuple(one + other for one, other in zip(mine, theirs, strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,14 +163,10 @@ def _sizes(rows: Rows) -> dict[int, int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class Named(Adds):
     """The first few bad rows by name."""
 
-    texts: tuple[str, ...] = ()
-
-    def __add__(self, other: "Named") -> "Named":
-        """Both populations together."""
-        return Named(tuple(sorted(self.texts + other.texts)[:_SHOWN]))
+    texts: tuple[str, ...] = joined(_first_few, default=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,14 +210,10 @@ class Job(Protocol[Made]):
 
 
 @dataclass(frozen=True, slots=True)
-class Parts(Generic[Part]):
+class Parts(Adds, Generic[Part]):
     """What the costs of each stratum come to."""
 
-    parts: tuple[Part, ...]
-
-    def __add__(self, other: "Parts[Part]") -> "Parts[Part]":
-        """Both populations together."""
-        return Parts(tuple(mine + theirs for mine, theirs in zip(self.parts, other.parts, strict=True)))
+    parts: tuple[Part, ...] = joined(each)
 
 
 @dataclass(frozen=True, slots=True)

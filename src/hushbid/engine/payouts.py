@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from hushbid.common.adding import Adds
 from hushbid.common.arrays import IntArray
 from hushbid.common.money import Currency, amounts_due, in_units, rounded_up
 from hushbid.disclosure.sums import exact_total
@@ -85,7 +86,7 @@ class DueKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Paid:
+class Paid(Adds):
     """What a written table of decisions or payments comes to."""
 
     rows: int = 0
@@ -95,15 +96,6 @@ class Paid:
 
     bought: int = 0
     """How many people have a positive privacy loss; 0 for a table without losses."""
-
-    def __add__(self, other: "Paid") -> "Paid":
-        """Both tables together."""
-        return Paid(
-            rows=self.rows + other.rows,
-            total_minor=self.total_minor + other.total_minor,
-            paying=self.paying + other.paying,
-            bought=self.bought + other.bought,
-        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -83,8 +83,8 @@ class Priced:
         """What everybody is paid together, from one more pass; the same to the last bit on every engine."""
         # payments in whole steps of 2**-50 of the largest: integers add up the same in any order
         step = 2.0 ** (math.frexp(max(self._kernel.largest_payment, 1e-290))[1] - 50)
-        total = self._engine.reduce(TallyKernel(self._kernel, step), Tally(0))
-        return total.steps * step
+        total = self._engine.reduce(TallyKernel(self._kernel, step), 0)
+        return total * step
 
     def question_errors(self) -> tuple[QuestionError, ...]:
         """How far the estimate of each question of a survey may be off; empty without questions."""
@@ -106,16 +106,6 @@ class Priced:
 
 
 @dataclass(frozen=True, slots=True)
-class Tally:
-    """A sum of payments in whole steps."""
-
-    steps: int
-
-    def __add__(self, other: "Tally") -> "Tally":
-        return Tally(self.steps + other.steps)
-
-
-@dataclass(frozen=True, slots=True)
 class TallyKernel:
     """Payments in whole steps, rounded down."""
 
@@ -127,12 +117,12 @@ class TallyKernel:
         """What it reads."""
         return self.kernel.columns
 
-    def __call__(self, batch: Batch, start: int | None) -> Tally:
+    def __call__(self, batch: Batch, start: int | None) -> int:
         rows = self.kernel.people.read(batch)
         steps = np.floor(self.kernel.decide(batch, rows)[2] / self.step)
         if not np.abs(steps).max(initial=0.0) < 2.0**62:
             raise MarketError("A payment is too large to be added up.")
-        return Tally(exact_total(steps.astype(np.int64)))
+        return exact_total(steps.astype(np.int64))
 
 
 def price(

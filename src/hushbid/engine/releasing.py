@@ -8,7 +8,7 @@ entries in the release ledger.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -175,7 +175,7 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     """Messages carry their noise already; nothing is drawn here, but what is combined is combined once."""
     kernel, market = priced._kernel, priced.market
     assert isinstance(kernel, LookupKernel)
-    messages = priced._engine.reduce(MessagesKernel(kernel, data), Messages({})).texts
+    messages = dict(priced._engine.reduce(MessagesKernel(kernel, data), ()))
     active = np.flatnonzero(kernel.loss > 0.0)
     losses, strata = kernel.loss[active], priced._population.strata
     asked: dict[str, Any] = {"bounds": market.bounds, "variance": float(market.stated_variance)}
@@ -197,19 +197,8 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
 
 
 @dataclass(frozen=True, slots=True)
-class Messages:
-    """What people who were priced on the driver sent, by their place there."""
-
-    texts: Mapping[int, str]
-
-    def __add__(self, other: "Messages") -> "Messages":
-        """Both populations together."""
-        return Messages({**self.texts, **other.texts})
-
-
-@dataclass(frozen=True, slots=True)
 class MessagesKernel:
-    """From a batch to the messages in it that are needed."""
+    """From a batch to the messages in it that are needed, each with its sender's place on the driver."""
 
     kernel: LookupKernel
     data: DataColumns
@@ -219,7 +208,7 @@ class MessagesKernel:
         """What it reads."""
         return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
 
-    def __call__(self, batch: Batch, start: int | None) -> Messages:
+    def __call__(self, batch: Batch, start: int | None) -> tuple[tuple[int, str], ...]:
         rows = self.kernel.people.read(batch)
         which, place = self.kernel.found(batch, rows)
         # of those who were bought from
@@ -228,7 +217,7 @@ class MessagesKernel:
         places = which if rows.good is None else np.flatnonzero(rows.good)[which]
         column = batch.column(self.data.names[0])
         texts = [column[row].as_py() for row in places.tolist()]
-        return Messages({at: str(text) for at, text in zip(place.tolist(), texts, strict=True) if text})
+        return tuple((at, str(text)) for at, text in zip(place.tolist(), texts, strict=True) if text)
 
 
 # -- what is asked of whom ---------------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ from hushbid.allocation import Budget, HardBudget
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.histogram import COARSE, Histogram
 from hushbid.allocation.windows import Window
+from hushbid.common.adding import Adds, joined
 from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.engine.adapter import Batch
@@ -85,7 +86,7 @@ class MenuSumsKernel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Promised:
+class Promised(Adds):
     """What shares of the menu come to."""
 
     losses: ExactSums = field(default_factory=lambda: ExactSums({}))
@@ -101,22 +102,13 @@ class Promised:
     histogram: Histogram = field(default_factory=lambda: Histogram.empty(COARSE))
     """The positive losses."""
 
-    largest_loss: float = 0.0
-    largest_payment: float = 0.0
-    error: float = 0.0
+    largest_loss: float = joined(max, default=0.0)
+    largest_payment: float = joined(max, default=0.0)
+    error: float = joined(max, default=0.0)
     """How far a payment may be from exact, whatever anybody bids."""
 
     clipped: int = 0
     """How many would lose more than a limit or a cap allows."""
-
-    def __add__(self, other: "Promised") -> "Promised":
-        """Both populations together."""
-        added = ("losses", "virtual", "payments", "coins", "histogram", "clipped")
-        most = ("largest_loss", "largest_payment", "error")
-        return Promised(
-            **{name: getattr(self, name) + getattr(other, name) for name in added},
-            **{name: max(getattr(self, name), getattr(other, name)) for name in most},
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,6 +4,8 @@ import codecs
 import gzip
 import io
 import math
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +21,7 @@ from click.testing import CliRunner
 from hushbid.campaign.people import read_people
 from hushbid.cli import main
 from hushbid.common.staging import write_file
-from hushbid.common.tables import Table, arrow_texts, columns_of, csv_files, read_table, table_writer
+from hushbid.common.tables import Table, columns_of, csv_files, read_table, table_writer
 from hushbid.errors import InputError, MissingExtra
 
 IDS = ["ann", "=1+1", "+49 30 12", "-x", "@home", "'=quoted", "'", "007", "Zoë", "a\nb", 'c"d', "-5", "\tz"]
@@ -337,22 +339,40 @@ def lines_of(columns: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
+AWKWARD = [0.0, -0.0, 5e-324, 1e-5, 9.999999999999999e-05, 1e-4, 1e10, 1e15, 1e16, 1e22, 1 / 3, -2.5, 7.0, np.inf]
+
+
 @pytest.mark.parametrize(
     "ids", [IDS, ["ann", "bob", "cem"], ["Zoë", "", "x"], ["a,b", "c", "d"], ["a", None, "c"], [1, 2]]
 )
 @pytest.mark.parametrize("of", [list, pa.array, lambda cells: pa.chunked_array([cells[:1], cells[1:]])])
-def test_many_rows_are_written_by_arrow_as_cell_by_cell(
-    ids: list[Any], of: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_rows_are_written_as_cell_by_cell(ids: list[Any], of: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     count = len(ids)
-    columns = {
-        "id": of(ids),
-        "loss": np.linspace(-0.0, 1e-5, count),
-        "minor": np.arange(count) - 1,
-        "currency": ["EUR"] * count,
-        "delivered": ["yes", *["not asked"] * (count - 1)],
-    }
-    plain = lines_of(columns)
-    monkeypatch.setattr(arrow_texts, "MANY", 1)
+    numbers = (AWKWARD * count)[:count]
+    cells = {"loss": numbers, "minor": [*range(-1, count - 1)], "currency": ["EUR"] * count}
+    arrays = {"loss": np.array(numbers), "minor": np.arange(count) - 1, "currency": ["EUR"] * count}
+    plain = lines_of({"id": ids, **cells})
     monkeypatch.setattr(csv_files, "_CHUNK", 2)
-    assert lines_of(columns) == plain
+    assert lines_of({"id": of(ids), **arrays}) == plain
+
+
+def test_every_size_of_number_is_written_as_python_writes_it() -> None:
+    rng = np.random.default_rng(5)
+    numbers = rng.integers(0, 2**64, 20_000, dtype=np.uint64).view(np.float64)
+    numbers = np.concatenate(
+        [AWKWARD, numbers[~np.isnan(numbers)], rng.random(9000) * 10.0 ** rng.integers(-9, 24, 9000)]
+    )
+    written = lines_of({"x": numbers, "y": numbers}).decode().splitlines()[1:]
+    assert written == [f"{one!r},{one!r}" for one in numbers.tolist()]
+
+
+def test_arrow_is_asked_without_pandas() -> None:
+    program = (
+        "import sys, io, numpy as np; from hushbid.common.tables.csv_files import read_csv, write_csv;"
+        "file = io.BytesIO(); ids = [f'p{row}' for row in range(200_000)];"
+        "write_csv(file, {'id': ids, 'x': np.arange(200_000) / 7});"
+        "table = read_csv(file.getvalue(), 's', ['id', 'x'], []);"
+        "assert table.numbers('x')[7] == 1.0 and table.keys('id') == ids;"
+        "assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules and 'scipy' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)

@@ -9,12 +9,12 @@ entry, or NaN in a column of numbers. Any other cell that should hold a number, 
 truth values as well, is refused. Rows are counted from 0, the header not included, and a message about a cell names its
 row and what a spreadsheet calls it, never what it holds.
 
-The files: ``columns`` says what a column may hold, ``arrow`` and ``arrow_texts`` know Arrow's, ``table`` gives numbers,
-texts and ids of columns by name, ``csv_files``, ``workbooks`` and ``parquet`` know the formats, ``reading`` recognises
-what it is given, ``writing`` goes by the name, and ``frames`` makes a data frame of columns.
+The files: ``columns`` says what a column may hold, ``arrow`` knows Arrow's, ``table`` gives numbers, texts and ids of
+columns by name, ``csv_files``, ``workbooks`` and ``parquet`` know the formats, ``reading`` recognises what it is given,
+``writing`` goes by the name, and ``frames`` makes a data frame of columns.
 """
 
-from hushbid.common.tables.arrow import places_of, refused_kind
+from hushbid.common.tables.arrow import refused_kind
 from hushbid.common.tables.columns import Raw, harmless, number_of, word_of
 from hushbid.common.tables.frames import Library, frame_of, frame_of_rows, library_of
 from hushbid.common.tables.reading import columns_of, is_table, read_again, read_table
@@ -34,7 +34,6 @@ __all__ = [
     "is_table",
     "library_of",
     "number_of",
-    "places_of",
     "read_again",
     "read_table",
     "refusal",

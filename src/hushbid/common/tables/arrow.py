@@ -1,28 +1,14 @@
 """Columns that Arrow brings: of Parquet files, of data frames, and of large CSV files."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.common.tables.arrow_texts import (
-    array_of,
-    concatenated,
-    constant,
-    float_strings,
-    integer_strings,
-    large_strings,
-    numbers_of,
-    strings,
-)
-from hushbid.common.tables.columns import HOLD_LABELS, MARKED, NUMERALS, THOUSANDS, Raw, Texts, without_mark
+from hushbid.common.tables.columns import HOLD_LABELS, NUMERALS, THOUSANDS, Texts, without_mark
 from hushbid.errors import MissingExtra
 
-_WORTH_ARROW = 100_000
-_BEGINS_MARKED = np.isin(np.arange(256), [ord(sign) for sign in MARKED])
 _KINDS = (
     ("is_integer", "integers"),
     ("is_floating", "floats"),
@@ -68,7 +54,7 @@ class ArrowColumn:
         if self._has_thousands:
             return self.texts().numbers()
         try:
-            values: FloatArray = numbers_of(self.content.cast(pa.float64(), safe=False), np.float64, np.nan)
+            values = _floats(self.content.cast(pa.float64(), safe=False))
         except pa.ArrowInvalid:  # a text that is no number
             return self.texts().numbers()
         if self.numerals and np.isnan(values).sum() > self.content.null_count:  # Arrow reads nan, which is none
@@ -148,80 +134,23 @@ def refused_kind(types: Any, kind: Any) -> str | None:
     return None if held in HOLD_LABELS else held
 
 
-def places_of(wanted: list[str], among: list[str]) -> IndexArray:
-    """Where each text stands among others, first of all if it does twice, −1 where it does not; many are left to Arrow.
-
-    >>> places_of(["b", "x"], ["a", "b", "b"]).tolist()
-    [1, -1]
-    """
-    if len(wanted) < _WORTH_ARROW or find_spec("pyarrow") is None:
-        rows = {text: row for row, text in reversed(list(enumerate(among)))}
-        return np.array([rows.get(text, -1) for text in wanted], dtype=np.intp)
-    from pyarrow import compute
-
-    found = compute.index_in(large_strings(wanted), value_set=large_strings(among))
-    return numbers_of(found, np.int32, -1).astype(np.intp)
-
-
-# -- lines of a CSV file -----------------------------------------------------------------------------------------------
-
-
-def quick_lines(columns: Sequence[Raw]) -> bytes | None:
-    """The lines of some rows; None if a column holds other things than texts and numbers, or a text needs care."""
-    rows = len(columns[0])
-    try:
-        found = [_strings_of(column) for column in columns]
-        if any(one is None for one in found) or max(map(len, found)) < rows:
-            return None
-        # between cells a comma, and at the end of a row a line break; a text that stands in every row joins them
-        parts, between = [], ""
-        for one, end in zip(found, [*([","] * (len(found) - 1)), "\n"], strict=True):
-            if len(one) < rows:
-                between += one[0].as_py() + end
-            else:
-                parts += [constant(between), one] if between else [one]
-                between = end
-        text = concatenated(*parts, constant(between))
-    except pyarrow().ArrowException:  # more than fits into one array
-        return None
-    # were one of these in a cell, it would need quotes
-    plain = text.count(b"\n") == rows and text.count(b",") == rows * (len(found) - 1)
-    return text if plain and b'"' not in text and b"\r" not in text else None
-
-
-def _strings_of(column: Raw) -> Any:
-    """A column as an Arrow array of its cells, or of one if all are the same; None if it has gaps or may need marks."""
-    if isinstance(column, np.ndarray):
-        writers = {np.dtype(np.float64): float_strings, np.dtype(np.int64): integer_strings}
-        return writers[column.dtype](column) if column.dtype in writers else None
-    if isinstance(column, list):
-        if set(map(type, column)) != {str}:
-            return None
-        distinct = set(column)
-        found = strings([*distinct] if len(distinct) == 1 else column)
-    else:
-        found = _without_chunks(column)
-    return None if found is None or _may_need_marks(found) else found
-
-
-def _without_chunks(column: Any) -> Any:
-    """A column of texts or integers in one piece; None if it holds something else, or has gaps."""
+def array_of(values: IndexArray) -> Any:
+    """NumPy's integers as an Arrow array, by their buffer: Arrow's own conversion would import pandas first."""
     pa = pyarrow()
-    types = pa.types
-    if column.null_count:
-        return None
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
-    fits = types.is_integer(column.type) or types.is_string(column.type) or types.is_large_string(column.type)
-    return column.cast(pa.string()) if fits else None
+    return pa.Array.from_buffers(pa.int64(), values.size, [None, pa.py_buffer(np.ascontiguousarray(values, np.int64))])
 
 
-def _may_need_marks(texts: Any) -> bool:
-    """Whether a text begins with what `harmless` may change, or an empty one stands before such a text."""
-    _, ends, content = texts.buffers()
-    firsts = np.frombuffer(ends, dtype=np.int32)[texts.offset : texts.offset + len(texts)]
-    signs = np.frombuffer(content or b"", dtype=np.uint8)
-    return bool(_BEGINS_MARKED[signs[firsts[firsts < signs.size]]].any())
+def _floats(column: Any) -> FloatArray:
+    """An Arrow array of doubles, perhaps in chunks, as NumPy's, by its buffers; NaN where it has a gap."""
+    parts = [np.zeros(0)]
+    for chunk in getattr(column, "chunks", [column]):
+        _, content = chunk.buffers()
+        part = np.frombuffer(content or b"", dtype=np.float64)[chunk.offset : chunk.offset + len(chunk)]
+        if chunk.null_count:
+            gaps = np.frombuffer(chunk.is_null().cast("int8").buffers()[1], dtype=np.int8)[: len(chunk)]
+            part = np.where(gaps == 1, np.nan, part)
+        parts.append(part)
+    return np.concatenate(parts)
 
 
 def pyarrow(what: str = "Parquet files and data frames need") -> Any:

@@ -149,9 +149,9 @@ class Marks:
         tally, kind = ask.tally, _IDS if ask.by_ids else _DATA
         # a lone person's answers are all there is: they never vary
         columns = [one for one in tally.columns if one.varies or tally.delivered == 1]
-        data = key.fingerprint(kind, tally.data)
+        data = key.fingerprint(kind, tally.whole.data)
         seen = (data, *(key.fingerprint(kind, one.data) for one in columns))
-        totals = (tally.answers, *(one.answers for one in columns)) if answers or not ask.by_ids else ()
+        totals = (tally.whole.answers, *(one.answers for one in columns)) if answers or not ask.by_ids else ()
         people = key.name(_IDS, tally.people.to_bytes(32, "little")) if ask.by_ids else data
         who = key.fingerprint("strata", tally.strata) if ask.strata else ""
         return cls(

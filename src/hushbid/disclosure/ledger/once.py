@@ -299,7 +299,7 @@ def _late(
     """Whose data came after the drawing; if these are not all that is new, the data are other ones."""
     # new data are those of people who had not delivered; without them all must be as it was
     late = tuple(row for row in kept.dropped_out if forms.rows[row] is not None)
-    if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(late)).data):
+    if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(late)).whole.data):
         raise settled.drawn.other_data()
     return late
 

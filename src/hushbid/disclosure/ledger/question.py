@@ -9,6 +9,7 @@ hashes with ids as data are. Nothing here is keyed or stored: `hushbid.disclosur
 """
 
 import hashlib
+import itertools
 import unicodedata
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.common.adding import Adds, each, joined
 from hushbid.common.arrays import BoolArray, FloatArray, HashArray, IndexArray, rounded_sum
 from hushbid.disclosure.ledger.forms import Forms
 from hushbid.disclosure.relation import Relation
@@ -27,38 +29,35 @@ _MODULUS = 1 << 256
 _PERSON, _DATUM, _STRATUM = b"hushbid person", b"hushbid datum", b"hushbid stratum"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnTally:
-    """What people delivered to one question; tallies add up."""
+def _modular(ours: int, others: int) -> int:
+    return (ours + others) % _MODULUS
 
-    data: int = 0
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnTally(Adds):
+    """What people delivered, all of it or to one question; tallies add up."""
+
+    data: int = joined(_modular, default=0)
     """The sum of a hash of each id and datum."""
 
-    answers: int = 0
-    """The sum of a hash of each datum alone; equal to ``data`` without ids. It is looked up, and stored only there."""
+    answers: int = joined(_modular, default=0)
+    """The sum of a hash of each datum alone, to recognise what was drawn before without ids; equal to ``data`` without
+    ids. It is looked up, and stored only there."""
 
-    example: bytes = b""
-    """A hash of one datum; empty where nobody delivered."""
+    examples: frozenset[bytes] = joined(lambda ours, others: frozenset(sorted(ours | others)[:2]), default=frozenset())
+    """Hashes of two different data, or of one if all delivered the same; empty where nobody delivered."""
 
-    varies: bool = False
-    """Whether people delivered different data."""
-
-    def __add__(self, other: "ColumnTally") -> "ColumnTally":
-        """Both together."""
-        both = {self.example, other.example} - {b""}
-        return ColumnTally(
-            data=(self.data + other.data) % _MODULUS,
-            answers=(self.answers + other.answers) % _MODULUS,
-            example=self.example or other.example,
-            varies=self.varies or other.varies or len(both) > 1,
-        )
+    @property
+    def varies(self) -> bool:
+        """Whether people delivered different data."""
+        return len(self.examples) > 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
+class Tally(Adds):
     """Some people, what they were promised, and what they delivered; tallies add up."""
 
-    people: int = 0
+    people: int = joined(_modular, default=0)
     """The sum of a hash of each id; 0 without ids."""
 
     losses: float = 0.0
@@ -73,35 +72,17 @@ class Tally:
     marked_variances: float = 0.0
     """The terms of ``variances``, each times the number that the id decides."""
 
-    data: int = 0
-    """The sum of a hash of each id and datum, over those who were asked and delivered."""
-
-    strata: int = 0
+    strata: int = joined(_modular, default=0)
     """The sum of a hash of each id and stratum; of strata alone without ids, and 0 where there are none."""
 
-    answers: int = 0
-    """As ``data``, of data alone, to recognise what was drawn before without ids; equal to ``data`` without ids."""
+    whole: ColumnTally = ColumnTally()
+    """Of all that each person delivered."""
 
-    columns: tuple[ColumnTally, ...] = ()
+    columns: tuple[ColumnTally, ...] = joined(each, default=())
     """Of each question; empty where nothing was added up yet."""
 
     delivered: int = 0
-    """How many these were."""
-
-    def __add__(self, other: "Tally") -> "Tally":
-        """Both together."""
-        return Tally(
-            people=(self.people + other.people) % _MODULUS,
-            losses=self.losses + other.losses,
-            marked=self.marked + other.marked,
-            variances=self.variances + other.variances,
-            marked_variances=self.marked_variances + other.marked_variances,
-            data=(self.data + other.data) % _MODULUS,
-            strata=(self.strata + other.strata) % _MODULUS,
-            answers=(self.answers + other.answers) % _MODULUS,
-            columns=_added(self.columns, other.columns),
-            delivered=self.delivered + other.delivered,
-        )
+    """How many people were asked and delivered."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -193,9 +174,8 @@ def tallied(
         marked=rounded_sum(sizes * shares),
         variances=rounded_sum(spreads),
         marked_variances=rounded_sum(spreads * shares),
-        data=whole.data,
         strata=0 if strata is None else _total(_digests(_named_codes(names, strata), _STRATUM)),
-        answers=whole.answers,
+        whole=whole,
         columns=tuple(_column(names, column) for column in data.columns) or (whole,),
         delivered=sum(datum is not None for datum in data.rows),
     )
@@ -216,16 +196,8 @@ def _column(names: bytes, data: Sequence[bytes | None]) -> ColumnTally:
     return ColumnTally(
         data=_total(_digests(named, _DATUM)) if names else answers,
         answers=answers,
-        example=_digests([next(iter(counts))], _DATUM).tobytes(),
-        varies=len(counts) > 1,
+        examples=frozenset(_digests([datum], _DATUM).tobytes() for datum in itertools.islice(counts, 2)),
     )
-
-
-def _added(ours: tuple[ColumnTally, ...], others: tuple[ColumnTally, ...]) -> tuple[ColumnTally, ...]:
-    """The columns of two tallies together; one may have nothing yet."""
-    if not (ours and others):
-        return ours or others
-    return tuple(one + other for one, other in zip(ours, others, strict=True))
 
 
 def _named_codes(names: bytes, strata: IndexArray) -> Iterable[bytes]:
