@@ -14,13 +14,13 @@ from hushbid.record import Record
 
 SYNTHETIC = Sentence(
     noted(
-        "This campaign is made up: nobody in it was promised anything. Its estimate is drawn anew at every run, which"
-        " would tell too much about real people."
+        "This campaign is synthetic: nobody in it was promised anything. Its estimate is drawn again at every run,"
+        " which would tell too much about real people."
     )
 )
 SIMULATED = Sentence(noted("The data are simulated: noise was added by the platform, not by people's own devices."))
 
-SYNTHETIC_STAMP = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
+SYNTHETIC_STAMP = "synthetic: nobody in this campaign was promised anything, and its estimate may be one of many draws"
 _QUESTION, _WAVE = "question: ", "wave: "
 _NOTE = re.compile(
     r"(prior): \{.*|(campaign|question): .*|(campaign file sha256): [0-9a-f]{64}|(wave|waves before): (\d{1,9})"

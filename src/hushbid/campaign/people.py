@@ -20,7 +20,7 @@ from hushbid.priors import Prior
 from hushbid.questions import Number, Question
 
 Kind = Literal["values", "messages", "simulated_values"]
-"""What data are; ``simulated_values`` are made up and get their noise here."""
+"""What data are; ``simulated_values`` are synthetic and get their noise here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

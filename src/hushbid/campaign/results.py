@@ -291,7 +291,7 @@ def summary(campaign: Campaign, decision: Decision, answer: Answer | None, stamp
 
 
 def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
-    """The estimate of a campaign: of which wave it is, and whether it is made up."""
+    """The estimate of a campaign: of which wave it is, and whether it is synthetic."""
     facts = estimate_facts(answer.release, campaign.level)
     origin = {"wave": campaign.wave, "waves_before": answer.waves_before, "synthetic": campaign.synthetic}
     return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.synthetic}}

@@ -66,7 +66,7 @@ class Report:
     """When the campaign was carried out, as it is to be shown; may be empty."""
 
     notices: tuple[str, ...]
-    """Sentences that must not be overlooked: that data are made up, that a prior was fitted on participants."""
+    """Sentences that must not be overlooked: that data are synthetic, that a prior was fitted on participants."""
 
     setting: str
     """Where noise is added."""

@@ -326,7 +326,7 @@ def _goal(market: Market) -> Assumption:
         "hard_budget": say("The buyer stated a budget of {amount}, which payments never exceed.", amount=amount),
     }
     wrong = {
-        "accuracy": say("If people who were bought from do not deliver, the error is larger, and is stated anew."),
+        "accuracy": say("If people who were bought from do not deliver, the error is larger, and is stated again."),
         "budget": say("If the prior is wrong, payments come to more or less on average. The truth stays the best bid."),
         "hard_budget": say("If the prior is wrong, more of the budget is left, or the error is larger than need be."),
     }
