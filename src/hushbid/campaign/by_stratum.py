@@ -265,63 +265,50 @@ def _side_by_side(bought: Mapping[str, Purchase]) -> dict[str, Raw]:
     return {column: [row.get(column, "") for row in rows] for column in columns}
 
 
-def _rows(name: str, one: Purchase) -> list[dict[str, Any]]:
-    decision = one.decided
+def _rows(name: str, one: Purchase) -> Iterator[dict[str, Any]]:
+    decision, everybody, answer = one.decided, one.decided.everybody, one.answer
+    assert everybody is not None
+    paid = decision.total_minor if one.campaign.data is None else 0
+    if answer is not None:  # for what they delivered
+        owed = payment_columns(everybody, answer, late_is_paid=one.campaign.late == "paid")
+        paid = int(np.sum(owed["payment_minor"]))
     head = {
         "stratum": name,
         "folder": "" if one.campaign.folder is None else one.campaign.folder.name,
         "people": decision.figures.people,
         "bought_from": decision.figures.active,
-        "payment_minor": _owed(one),
+        "payment_minor": paid,
         "currency": decision.currency.code,
     }
-    if one.campaign.data is None:
+    if answer is not None:
+        facts = campaign_estimate(one.campaign, answer)
+        head["dropped_out"] = facts["dropped_out"]
+        asked = facts.get("answers", [facts])
+    elif one.campaign.data is None:
         facts = decision.facts()
-        return [
-            {**head, "question": asked["name"], **_numbers(asked)} if "name" in asked else {**head, **_numbers(asked)}
-            for asked in facts.get("questions", [facts])
-        ]
-    if one.answer is None:
-        return [head]
-    facts = campaign_estimate(one.campaign, one.answer)
-    head["dropped_out"] = facts["dropped_out"]
-    return [{**head, **row} for row in _estimates(facts)]
+        asked = facts.get("questions", [facts])
+    else:
+        asked = [{}]
+    for question in asked:
+        for answered, found in question.get("shares", {None: question}).items():
+            named = {"question": question.get("name"), "answer": answered}
+            row = {**head, **{key: value for key, value in named.items() if value is not None}}
+            yield {**row, **_estimate(found, {key: question[key] for key in _ERRORS if key in question})}
 
 
-def _owed(one: Purchase) -> int:
-    """What the people of a stratum are paid: as decided, or, where data were asked for, for what they delivered."""
-    everybody = one.decided.everybody
-    if one.campaign.data is None or everybody is None:
-        return one.decided.total_minor
-    if one.answer is None:
-        return 0
-    owed = payment_columns(everybody, one.answer, late_is_paid=one.campaign.late == "paid")
-    return int(np.sum(owed["payment_minor"]))
+_ERRORS = ("standard_error", "worst_standard_error")
 
 
-def _estimates(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The estimates of a stratum, a row each."""
-    if "answers" not in facts:
-        return [_estimate(facts, facts)]
-    return [
-        {"question": asked["name"], **({"answer": answer} if answer is not None else {}), **_estimate(found, asked)}
-        for asked in facts["answers"]
-        for answer, found in asked.get("shares", {None: asked}).items()
-    ]
-
-
-def _estimate(found: Mapping[str, Any], errors: Mapping[str, Any]) -> dict[str, Any]:
-    interval = found["interval"]
+def _estimate(found: Mapping[str, Any], errors: Mapping[str, float]) -> dict[str, Any]:
+    if "interval" not in found:
+        return {**errors}
+    interval, normal = found["interval"], found["normal_interval"]
     return {
         "estimate": found["estimate"],
-        **_numbers(errors),
+        **errors,
         "low": interval["low"],
         "high": interval["high"],
-        "normal_low": found["normal_interval"]["low"],
-        "normal_high": found["normal_interval"]["high"],
+        "normal_low": normal["low"],
+        "normal_high": normal["high"],
         "level": interval["level"],
     }
-
-
-def _numbers(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: facts[name] for name in ("standard_error", "worst_standard_error") if name in facts}

@@ -286,12 +286,16 @@ def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, 
 
 def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
     """The row of each person in the table, −1 where she is not in it; refused if the table names somebody twice."""
-    keys = found.ids(id_column)
-    rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first of several
-    places = np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
-    if np.count_nonzero(places >= 0) < found.rows:  # a row that is nobody's: a stranger, or somebody again
+    places = places_of(ids, found.ids(id_column))
+    if np.count_nonzero(places >= 0) < found.rows:  # a row that is nobody's: a stranger, or a second one
         found.keys(id_column)
     return places
+
+
+def places_of(ids: list[str], keys: list[str]) -> IndexArray:
+    """Return the place of each of the ``ids`` among the ``keys``, of several the first; −1 where it is not there."""
+    rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    return np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
 
 
 @contextmanager

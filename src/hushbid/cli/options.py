@@ -21,8 +21,6 @@ from hushbid.common.staging import STREAM
 from hushbid.errors import InputError, PriorError
 
 if TYPE_CHECKING:
-    from pydantic.fields import FieldInfo
-
     from hushbid.campaign.people import Reading
     from hushbid.campaign.reading import Stated
 
@@ -226,7 +224,7 @@ def _option(name: str, *, in_file: bool) -> Callable[..., Any]:
     return click.option(spelling, key, type=_Value(name), metavar=metavar, help=f"{told}{usual}")
 
 
-def _usual(name: str, info: "FieldInfo") -> str:
+def _usual(name: str, info: Any) -> str:
     """What help says of a field's default, if it has any."""
     usual = _WITHOUT_FILE.get(name.rpartition(".")[2], info.default) if name.startswith("market.") else info.default
     absent = about(info).absent.replace("`", "")
