@@ -130,6 +130,8 @@ def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
             f"{people.source}: the mean of stratum {lost[0]!r} cannot be estimated: no row of it can be priced.",
             field="strata",
         )
+    with rows_of(people.source, people.lines):  # a bid is refused by its row in the file, not in its stratum
+        campaign.prior.prior_for(people.groups).virtual_cost(people.bids)
     parts = []
     for name in names:
         alone = replace(
