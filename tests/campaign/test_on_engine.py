@@ -306,7 +306,7 @@ BAD_CALLS = {
     ),
     "a spending limit, with a forecast": (
         ("--out", "x.parquet", "--spending-limit", "1"),
-        "costs is told by hushbid plan",
+        "hushbid plan forecasts what such a campaign costs",
     ),
     "no ids": (("--out", "x.parquet", "--id-column", "name"), "no column 'name'"),
     "a master for another engine": (("--engine", "polars", "--spark-master", "yarn"), "goes with --engine spark"),

@@ -58,7 +58,7 @@ def run_by_stratum(
     audit: bool = True,
     ledger: str | Path | None = None,
     force: bool = False,
-    step: Step = lambda told: None,
+    step: Step = lambda message: None,
 ) -> PurchaseByStratum:
     """Run a campaign with an estimate for each stratum, and write each into a folder of its own.
 
@@ -87,7 +87,7 @@ def run_by_stratum(
         for part, one in zip(parts, released, strict=True):
             names = Names.of(part.campaign, part.folder, reading)
             bought[part.name] = complete(
-                files, names, part.campaign, part.decision, one, audit=audit, step=lambda told: None
+                files, names, part.campaign, part.decision, one, audit=audit, step=lambda message: None
             )
         files.add(table, table_writer(table, _side_by_side(bought)))
     of_all = Released() if delivered is None else Released(strangers=delivered.strangers, notes=delivered.notes)
@@ -174,8 +174,8 @@ def _naming(stratum: str) -> Iterator[None]:
 def folders_of(strata: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
     """What the folder of each stratum is called; refused where two would be one on some system, or none can be made."""
     if len(strata) > _MOST:
-        told = f"strata.column must hold at most {_MOST} different strata with strata.each, got {len(strata):,}."
-        raise InputError(told, field="strata.column")
+        message = f"strata.column must hold at most {_MOST} different strata with strata.each, got {len(strata):,}."
+        raise InputError(message, field="strata.column")
     found, taken = dict[str, str](), dict[str, str]()
     for name in strata:
         folder = _folder(name)
@@ -193,14 +193,14 @@ def folders_of(strata: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
 def _folder(name: str) -> str:
     """Letters, digits, spaces, - and _ as they are; everything else as in addresses: ``a%2Fb``."""
     if not name.isprintable():
-        told = f"strata must be called by texts without control characters with strata.each, got {name!a}."
-        raise InputError(told, field="strata.column")
+        message = f"strata must be called by texts without control characters with strata.each, got {name!a}."
+        raise InputError(message, field="strata.column")
     folder = "".join(one if one.isalnum() or one in " -_" else _escaped(one) for one in name)
     if unicodedata.normalize("NFKC", folder).upper() in _RESERVED:
         folder = _escaped(folder[0]) + folder[1:]
     if len(folder.encode()) > _LONGEST:
-        told = f"strata must have names of at most {_LONGEST} bytes with strata.each, got {name[:40]!r} and more."
-        raise InputError(told, field="strata.column")
+        message = f"strata must have names of at most {_LONGEST} bytes with strata.each, got {name[:40]!r} and more."
+        raise InputError(message, field="strata.column")
     return folder
 
 

@@ -110,7 +110,7 @@ class SideBySide:
     a: Side
     b: Side
     rows: tuple[IndexArray, IndexArray] | None
-    """The rows, in each, of the people who are in both; None if that cannot be told."""
+    """The rows, in each, of the people who are in both; None if that is not known."""
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -119,12 +119,12 @@ class SideBySide:
 
     @property
     def in_both(self) -> int | None:
-        """How many people are in both; None if that cannot be told."""
+        """How many people are in both; None if that is not known."""
         return None if self.rows is None else self.rows[0].size
 
     @property
     def other_bids(self) -> int | None:
-        """How many people who are in both bid something else in each; None if that cannot be told."""
+        """How many people who are in both bid something else in each; None if that is not known."""
         if self.rows is None:
             return None
         one, other = (side.everybody.people.bids[rows] for side, rows in zip(self.sides, self.rows, strict=True))
@@ -137,7 +137,7 @@ class SideBySide:
 
     @property
     def bought(self) -> Mapping[str, int] | None:
-        """From how many of those in both each buys, and from how many both do; None if that cannot be told."""
+        """From how many of those in both each buys, and from how many both do; None if that is not known."""
         if self.rows is None:
             return None
         one, other = (side.losses[rows] > 0.0 for side, rows in zip(self.sides, self.rows, strict=True))
@@ -201,13 +201,13 @@ class SideBySide:
         sizes = [len(side.everybody.people) for side in self.sides]
         if self.same_people:
             return f"On the same {numbers.people(sizes[0])}."
-        told = f"A has {numbers.people(sizes[0])}, B {count(sizes[1])}; "
+        message = f"A has {numbers.people(sizes[0])}, B {count(sizes[1])}; "
         if self.in_both is None:
-            return f"{told}whether they are the same cannot be told, as one of them has no ids."
-        told += f"{count(self.in_both) if self.in_both else 'none'} are in both"
+            return f"{message}whether they are the same cannot be told, as one of them has no ids."
+        message += f"{count(self.in_both) if self.in_both else 'none'} are in both"
         if self.other_bids:
-            told += f", of whom {count(self.other_bids)} bid something else in each"
-        return f"{told}. What differs may be due to that."
+            message += f", of whom {count(self.other_bids)} bid something else in each"
+        return f"{message}. What differs may be due to that."
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         a, b = self.sides
@@ -244,7 +244,7 @@ class SideBySide:
         return [numbers.table(rows)]
 
 
-def side_by_side(a: Path, b: Path, *, step: Step = lambda told: None) -> SideBySide:
+def side_by_side(a: Path, b: Path, *, step: Step = lambda message: None) -> SideBySide:
     """Read two campaigns, and decide about those that are files; nothing is drawn or written."""
     if a.exists() and b.exists() and a.samefile(b):
         raise InputError(f"A and B must be two campaigns, but {a} and {b} are one.", field="files")
@@ -282,10 +282,10 @@ def side_of(path: Path) -> Side:
 def _of_file(path: Path) -> Side:
     campaign = read_campaign(path, data={})  # whether there are data makes no difference here
     if campaign.bids.file == STREAM:
-        told = f"{path}: bids.file must be a file to be compared, not standard input."
-        raise InputError(told, field="bids.file")
+        message = f"{path}: bids.file must be a file to be compared, not standard input."
+        raise InputError(message, field="bids.file")
     try:
-        decision = decide(replace(campaign, spending_limit=None), AT_ONCE, lambda told: None)
+        decision = decide(replace(campaign, spending_limit=None), AT_ONCE, lambda message: None)
     except HushbidError as problem:
         raise type(problem)(f"{path}: {problem}", field=problem.field, row=problem.row) from problem
     limit = campaign.spending_limit

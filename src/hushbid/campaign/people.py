@@ -39,8 +39,8 @@ class Reading:
     def __post_init__(self) -> None:
         for name, allowed in (("on_bad_rows", ("fail", "drop")), ("check_ids", ("exact", "off"))):
             if getattr(self, name) not in allowed:
-                told = f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {getattr(self, name)!r}."
-                raise InputError(told, field=name)
+                message = f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {getattr(self, name)!r}."
+                raise InputError(message, field=name)
 
 
 AT_ONCE = Reading()
@@ -306,5 +306,5 @@ def rows_of(source: str, lines: IntArray | None = None) -> Iterator[None]:
     except (BidError, DataError, PriorError) as problem:
         sentence = str(problem).rstrip(".")
         whose = ", data of these people" if problem.field == "data" else ""  # they may stand in another file
-        told = f"{source}{whose}: {sentence} ({rows_note(problem.row, lines)})."
-        raise type(problem)(told, field=problem.field, row=problem.row) from problem
+        message = f"{source}{whose}: {sentence} ({rows_note(problem.row, lines)})."
+        raise type(problem)(message, field=problem.field, row=problem.row) from problem

@@ -108,8 +108,8 @@ def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
         except ValueError:
             raise InputError(f"{file} must hold a campaign's settings as a JSON object.") from None
         if not isinstance(found, dict) or "prior" not in found or {"bounds", "questions"}.isdisjoint(found):
-            told = "must hold a campaign's settings as a JSON object, with prior and bounds, or questions"
-            raise InputError(f"{file} {told}.")
+            message = "must hold a campaign's settings as a JSON object, with prior and bounds, or questions"
+            raise InputError(f"{file} {message}.")
     return dict(found) if setting is None else {**found, "setting": setting}
 
 

@@ -113,11 +113,11 @@ def _compare_settings(options: Options, bids: str | None, as_json: bool, given: 
         "baselines": baselines,
     }
     pay = partial(money, currency=currency)
-    told = [
+    message = [
         _text(rows, result, pay, survey="questions" in some.market),
         *(f"Not in the {one} setting: {why}" for one, why in refused.items()),
     ]
-    tell(result, "\n\n".join([*told, *_baselines_texts(baselines, pay)]), as_json=as_json)
+    tell(result, "\n\n".join([*message, *_baselines_texts(baselines, pay)]), as_json=as_json)
 
 
 def _baselines_wanted(given: dict[str, Any]) -> Any:

@@ -250,13 +250,13 @@ def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
         f" {money_at_most(decided.incentive_error, currency)} by not telling the truth",
     ]
     if purchase.release is not None:
-        told = estimate_text(purchase.release, campaign.level, campaign.question, campaign.unit).splitlines()
-        told.append(
+        message = estimate_text(purchase.release, campaign.level, campaign.question, campaign.unit).splitlines()
+        message.append(
             f"(They are synthetic, so we know: of the staff {fixed(truth.of_staff, 3)} work days only, of those who"
             f" were asked {fixed(truth.of_asked, 3)}.)"
         )
-        lines.append(f"  How accurate      {told[0]}")
-        lines += [f"                    {line}" for line in told[1:]]
+        lines.append(f"  How accurate      {message[0]}")
+        lines += [f"                    {line}" for line in message[1:]]
     else:
         lines.append(f"  How accurate      no estimate was drawn. {purchase.released.missing}")
     if purchase.audits:

@@ -211,17 +211,17 @@ def _option(name: str, *, in_file: bool) -> Callable[..., Any]:
     if name in _TABLES:
         return click.option(spelling, key, type=OneFile(), metavar="FILE", help=_TABLES[name])
     info = dict(fields_of(CampaignSpec))[name]
-    told, choices = help_of(info), choices_of(info)
+    message, choices = help_of(info), choices_of(info)
     if info.default is False:
-        return click.option(spelling, key, is_flag=True, help=told)
+        return click.option(spelling, key, is_flag=True, help=message)
     if name == "market.prior":
-        return click.option(spelling, key, multiple=True, metavar="PRIOR", help=f"{told}{_BY_GROUP}")
+        return click.option(spelling, key, multiple=True, metavar="PRIOR", help=f"{message}{_BY_GROUP}")
     usual = "" if in_file else _usual(name, info)
     if choices:
-        return click.option(spelling, key, type=click.Choice(choices), help=f"{told}{usual}")
+        return click.option(spelling, key, type=click.Choice(choices), help=f"{message}{usual}")
     metavar = _METAVARS.get(name) or ("NUMBER" if _is_number(name) else "NAME" if "column" in spelling else "TEXT")
     metavar = "FILE" if name.endswith(".file") else metavar
-    return click.option(spelling, key, type=_Value(name), metavar=metavar, help=f"{told}{usual}")
+    return click.option(spelling, key, type=_Value(name), metavar=metavar, help=f"{message}{usual}")
 
 
 def _usual(name: str, info: Any) -> str:
@@ -263,7 +263,7 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
         return function(reading_of=reading_of, **values)
 
-    for name, choices, told in (
+    for name, choices, message in (
         ("--check-ids", ("exact", "off"), "Make sure that nobody is there twice."),
         (
             "--on-bad-rows",
@@ -280,5 +280,5 @@ def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
         how: dict[str, Any] = {"metavar": "URL"}
         if choices:
             how = {"type": click.Choice(choices), "default": choices[0], "show_default": True}
-        click.option(name, help=told, **how)(wrapped)
+        click.option(name, help=message, **how)(wrapped)
     return wrapped
