@@ -77,6 +77,8 @@ class Market(Terms):
         A cap on everybody's privacy loss; in the central setting also one per person.
     max_correlation, population
         How closely price and datum may be related, from 0 to 1, and how many people the mean is then about.
+    expected_share
+        How likely people of the population are to bid, where a price is planned for them.
     strata, shares, contrast
         Everybody's public stratum, with the strata's shares of the population, or their weights in a combination of
         means.
