@@ -107,7 +107,7 @@ class Report:
     audits: tuple[sections.audits.AuditLine, ...] = field(metadata={"section": sections.audits})
     """Attacks on our own claims, failures first."""
 
-    assumptions: tuple[sections.assumptions.Assumption, ...] = field(metadata={"section": sections.assumptions})
+    assumptions: sections.assumptions.AssumptionFacts = field(metadata={"section": sections.assumptions})
     """What the numbers rest on."""
 
     verify: sections.verify.VerifyFacts = field(metadata={"section": sections.verify})
