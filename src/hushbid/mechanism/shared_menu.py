@@ -219,7 +219,7 @@ class SharedMenu:
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
             most[rows], error[rows] = kind.most, kind.error
         strength = self.strength
-        unit = Rents(lower=lower, upper=upper, estimate=estimate, evaluations=0)
+        unit = Rents(lower=lower, upper=upper, estimate=estimate)
         return Listed(
             loss=strength * loss,
             price=strength * price,
@@ -291,7 +291,7 @@ class SharedMenu:
             rows = clipped[self.who[clipped] == place]
             found = self._clipped_rents(MenuRule(kind.offer, strength, limit), kind, rows, bids)
             lower[rows], upper[rows], estimate[rows] = found.lower, found.upper, found.estimate
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=0)
+        return Rents(lower=lower, upper=upper, estimate=estimate)
 
     def _clipped_rents(self, rule: MenuRule, kind: MenuRents, rows: IndexArray, bids: FloatArray) -> Rents:
         own = bids[rows]
@@ -326,7 +326,6 @@ def _scaled(found: Rents, factor: FloatArray) -> Rents:
         lower=factor * found.lower,
         upper=factor * found.upper,
         estimate=factor * found.estimate,
-        evaluations=found.evaluations,
     )
 
 
