@@ -25,8 +25,7 @@ from hushbid import (
 from hushbid.errors import DivergentPayment, InputError, MarketError, Unreachable
 from hushbid.mechanism import Estimate
 from hushbid.mechanism.impossible import rent_diverges
-from hushbid.mechanism.simulation import mean_of
-from hushbid.mechanism.virtual_figures import virtual_figures
+from hushbid.mechanism.simulation import mean_of, virtual_figures
 from hushbid.mechanism.worst_case import worst_payment
 from tests.extent import ALL_CASES
 
@@ -302,7 +301,7 @@ GOALS = [Price(500.0), Accuracy(0.15), Budget(25.0), HardBudget(25.0)]
 
 
 def test_as_many_campaigns_are_simulated_as_were_asked_for(monkeypatch):
-    monkeypatch.setattr("hushbid.mechanism.virtual_figures._MOST_DRAWS", 400)
+    monkeypatch.setattr("hushbid.mechanism.simulation._MOST_DRAWS", 400)
     for asked, run in {None: 20, 30: 30}.items():
         plan = market().plan(20, rng=generator(1), repetitions=asked, relations=(0.0,))
         assert plan.simulation.repetitions == run, asked
