@@ -42,10 +42,10 @@ class AssumptionFacts:
     """For how many questions a variance was declared."""
 
     variance: float | None
-    """The declared variance, if it is one number; NaN if people differ; None if none was declared."""
+    """The declared variance, if it is one number."""
 
-    deviation: float
-    """The standard deviation that was declared, on average."""
+    deviation: float | None
+    """The standard deviation that was declared, on average; None if none was."""
 
     max_correlation: float
     prior: str
@@ -84,7 +84,7 @@ def facts_of(material: Material) -> AssumptionFacts:
 def facts_about(market: Market, *, prior_from_participants: bool, account_kept: bool = False) -> AssumptionFacts:
     """What has to be believed about a market."""
     goal, survey = market.stated_goal, market.survey or ()
-    declared = np.asarray(np.nan if market.variance is None else market.variance, dtype=float)
+    declared = None if market.variance is None else np.asarray(market.variance, dtype=float)
     weights = np.asarray(market.user_weight, dtype=float)
     return AssumptionFacts(
         setting=market.setting,
@@ -95,8 +95,8 @@ def facts_about(market: Market, *, prior_from_participants: bool, account_kept: 
         kinds=tuple(kind for kind in ("number", "yes_no", "choice") if any(one.kind == kind for one in survey)),
         questions=len(survey),
         declared=sum(isinstance(one, Number) and one.variance is not None for one in survey),
-        variance=None if market.variance is None else float(declared) if declared.ndim == 0 else np.nan,
-        deviation=float(np.sqrt(declared.mean())),
+        variance=None if declared is None or declared.ndim else float(declared),
+        deviation=None if declared is None else float(np.sqrt(declared.mean())),
         max_correlation=market.max_correlation,
         prior=prior_words(market.prior, say=say),
         prior_from_participants=prior_from_participants,
