@@ -294,6 +294,8 @@ def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
 
 def places_of(ids: list[str], keys: list[str]) -> IndexArray:
     """Return the place of each of the ``ids`` among the ``keys``, of several the first; −1 where it is not there."""
+    if keys == ids:
+        return np.arange(len(ids))
     rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
     return np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
 
