@@ -9,6 +9,7 @@ knows better: its quantiles, or its markup F/f in a form that keeps its digits f
 - **The virtual cost** is ironed where it falls, unless a theorem forbids that (`_always_regular`).
 """
 
+import math
 from abc import abstractmethod
 from dataclasses import fields
 from functools import cached_property
@@ -129,10 +130,13 @@ class ContinuousPrior(Prior):
 
     # -- the virtual cost, ironed -------------------------------------------------------------------------------------
 
+    _regular_family: ClassVar[bool] = False
+    """Whether a theorem says that the raw virtual cost is nondecreasing, whatever the parameters."""
+
     @property
     def _always_regular(self) -> bool:
         """Whether a theorem says that the raw virtual cost is nondecreasing; else it is examined numerically."""
-        return False
+        return self._regular_family
 
     @property
     def _uses_table(self) -> bool:
@@ -200,6 +204,11 @@ class ContinuousPrior(Prior):
 
 class ParametricPrior(ContinuousPrior):
     """A family that a few named numbers describe: a frozen dataclass whose fields are floats."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [low, high] of the fields of these names, or [0, inf)."""
+        return getattr(self, "low", 0.0), getattr(self, "high", math.inf)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the prior as a plain dict that `prior_from_dict` reads back."""

@@ -48,6 +48,11 @@ class OwnPrior(ParametricPrior):
 
     _noise_share: ClassVar[float] = ROUNDING_OF_RATIO
 
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """The smallest interval [low, high] that holds every cost; high may be inf."""
+
     @abstractmethod
     def distribution(self, c: FloatArray) -> FloatArray:
         """Return F: the probability of a cost of at most each ``c``, all of them within the support."""

@@ -10,6 +10,7 @@ log-normal prior stays regular too: with x = (ln c − μ)/s the slope of (Φ(x)
 which is positive because φ + xΦ is, and −xΦ_low is not negative for x < 0. Other priors are ironed where they fall.
 """
 
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -104,13 +105,8 @@ class Truncated(ContinuousPrior):
         """Return the prior as a text that `parse_prior` reads back: ``truncated:0.1,10,lognormal:0,1``."""
         return f"{self.family}:{number_text(self._low)},{number_text(self._high)},{self._prior.to_text()}"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Truncated):
-            return NotImplemented
-        return self.__getnewargs__() == other.__getnewargs__()
-
-    def __hash__(self) -> int:
-        return hash(self.__getnewargs__())
+    def _identity(self) -> Hashable:
+        return self.__getnewargs__()
 
     def __repr__(self) -> str:
         return f"Truncated({self._prior!r}, {number_text(self._low)}, {number_text(self._high)})"
