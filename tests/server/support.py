@@ -177,8 +177,8 @@ def seated(service: Service, participant: str) -> str:
 
         def seat(tx: Transaction) -> None:
             if not links.is_secret(tx.connection, hashed(secret)):
-                row = links.row(f"seat {participant}", participant, made_by="analyst", at=tx.at)
-                links.add(tx.connection, [{**row, "secret": hashed(secret), "used_at": tx.at}])
+                links.add(tx.connection, {f"seat {participant}": participant}, made_by="analyst", at=tx.at)
+                links.use(tx.connection, links.of_token(tx.connection, f"seat {participant}"), hashed(secret), tx.at)
 
         service._write("seat", seat)
         known.add(participant)

@@ -142,7 +142,7 @@ def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
     grouped = {**SETTINGS, "prior": {"groups": {"day": "uniform:1,2", "night": "uniform:2,4"}}}
     played = play_campaign(analyst, grouped, n=12, strategy="truthful")
     assert played.tally.problems == []
-    assert analyst.campaign(played.campaign).content["people"]
+    assert analyst.campaign(played.campaign)["people"]
     again = play_campaign(analyst, SETTINGS, n=5, strategy="truthful", identities=True)
     assert again.ok
     assert {row["person"] for row in analyst.privacy_account()}
@@ -388,12 +388,12 @@ def test_an_auditor_reads_everything_and_changes_nothing(service: Service, url: 
 
 def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
-    assert analyst.change(campaign, {**SMALL, "title": "Other"}).content["settings"]["title"] == "Other"
+    assert analyst.change(campaign, {**SMALL, "title": "Other"})["settings"]["title"] == "Other"
     assert analyst.preview(campaign, people=5)["spending"]["people"] == 5
     copied = analyst.copy(campaign, "Another")
-    assert (copied.state, copied.content["settings"]["title"]) == ("draft", "Another")
+    assert (copied.state, copied["settings"]["title"]) == ("draft", "Another")
     first, second = analyst.invite(campaign, count=2)
-    assert analyst.remove(campaign, first.id).content["people"] == {"invited": 1}
+    assert analyst.remove(campaign, first.id)["people"] == {"invited": 1}
     assert [one["id"] for one in analyst.participants(campaign)] == [second.id]
     with pytest.raises(InputError, match="participant's identifier"):
         analyst.remove(campaign, "../x")
@@ -405,7 +405,7 @@ def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) ->
     cancelled = analyst.draft(SMALL).id
     analyst.invite(cancelled, count=2)
     analyst.open(cancelled)
-    assert analyst.cancel(cancelled, reason="Nobody came.").content["reason"] == "Nobody came."
+    assert analyst.cancel(cancelled, reason="Nobody came.")["reason"] == "Nobody came."
 
 
 def test_long_lists_come_in_pages(analyst: AnalystClient) -> None:

@@ -92,7 +92,7 @@ def test_limits_that_put_the_accuracy_out_of_reach_cancel_the_campaign_and_say_s
             she.bid(1.0, limit=0.05)
     analyst.close_bidding(campaign)
     assert analyst.wait(campaign).state == "nothing_bought"
-    assert analyst.campaign(campaign).content["reason"] == decision.OUT_OF_REACH
+    assert analyst.campaign(campaign)["reason"] == decision.OUT_OF_REACH
 
 
 def test_groups_cannot_be_joined_with_a_price_that_is_planned_for_a_roster(analyst: AnalystClient) -> None:

@@ -135,7 +135,7 @@ def test_where_nobody_in_a_stratum_bid_nothing_is_bought_and_the_analyst_is_told
 ) -> None:
     campaign = Campaign(analyst)
     assert campaign.bid(range(5)) == "nothing_bought"
-    told = analyst.campaign(campaign.id).content["reason"]
+    told = analyst.campaign(campaign.id)["reason"]
     assert told == "Nobody in stratum 'young' bid, so its mean cannot be estimated."
     with campaign.she(0) as she:
         assert (she.participation().state, she.participation().due) == ("not_bought", 100)
@@ -145,7 +145,7 @@ def test_where_everybody_in_a_stratum_dropped_out_whoever_delivered_is_paid(anal
     campaign = Campaign(analyst)
     assert campaign.bid(range(8)) == "delivering"
     assert campaign.deliver(range(5)) == "undelivered"
-    assert "in one of the strata dropped out" in analyst.campaign(campaign.id).content["reason"]
+    assert "in one of the strata dropped out" in analyst.campaign(campaign.id)["reason"]
     with campaign.she(0) as she:
         view = she.participation()
         assert view.state == "delivered"

@@ -149,7 +149,7 @@ def whole_survey(analyst: AnalystClient, setting: str, folder: Path) -> None:
     assert sum(shift["shares"].values()) == pytest.approx(1.0, abs=1e-6)
     assert all({"half_width", "delivered_half_width"} <= set(one) for one in found["answers"])
     public = analyst.public(campaign.id)
-    assert public["questions"] == analyst.campaign(campaign.id).content["settings"]["questions"]
+    assert public["questions"] == analyst.campaign(campaign.id)["settings"]["questions"]
     assert all("half_width" in one and "delivered_half_width" not in one for one in public["release"]["answers"])
     checked(campaign, folder)
     with campaign.she(0) as she:
@@ -319,7 +319,7 @@ def test_one_question_is_a_survey_too(analyst: AnalystClient) -> None:
 def test_a_standard_error_for_each_question_is_a_goal_and_the_preview_names_them(analyst: AnalystClient) -> None:
     stated = {**SURVEY, "buyer_weight": None, "standard_error": [2.0, 0.3, 0.4]}
     campaign = analyst.draft(stated)
-    assert campaign.content["settings"]["standard_error"] == [2.0, 0.3, 0.4]
+    assert campaign["settings"]["standard_error"] == [2.0, 0.3, 0.4]
     found = analyst.preview(campaign.id, people=40)
     assert found["standard_error"] is None
     reached = {one["name"]: one["worst_standard_error"] for one in found["questions"]}

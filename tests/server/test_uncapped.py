@@ -79,7 +79,7 @@ def test_a_campaign_without_a_cap_shows_a_largest_loss_keeps_it_and_is_verified(
     with campaign.she(0) as she:
         shown = she.participation().max_privacy_loss
         assert shown == pytest.approx(most, rel=1e-3)
-    assert "max_privacy_loss" not in analyst.campaign(campaign.id).content["settings"]
+    assert "max_privacy_loss" not in analyst.campaign(campaign.id)["settings"]
     assert campaign.decide() == "delivering"
     for row in range(6):
         with campaign.she(row) as she:
@@ -118,7 +118,7 @@ def test_whoever_is_alone_loses_as_much_as_was_shown_and_no_more(analyst: Analys
 def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(analyst: AnalystClient) -> None:
     campaign = Campaign(analyst, ACCURATE, n=5)
     assert campaign.decide(1.0, 1.0, 3.0, 3.0, 3.0) == "nothing_bought"
-    assert analyst.campaign(campaign.id).content["reason"] == decision.OUT_OF_REACH
+    assert analyst.campaign(campaign.id)["reason"] == decision.OUT_OF_REACH
 
 
 def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient) -> None:

@@ -13,10 +13,9 @@ import pytest
 
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, InputError
-from hushbid.receipts.log import read_log
 from hushbid.receipts.receipt import Receipt
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign
-from hushbid.server.http.downloads import agreements_csv, log_lines
+from hushbid.server.http.downloads import agreements_table
 from hushbid.server.model.agreement import Passage, document_of, version_of
 from hushbid.server.model.consent import Consent
 from hushbid.server.service import Service
@@ -70,7 +69,7 @@ def over(common: Service) -> Play:
 
 
 def test_an_agreement_is_in_the_log_on_the_receipt_and_in_her_export(common: Service, over: Play) -> None:
-    log = read_log(log_lines(common, over.who, over.id))
+    log = common.whole_log(over.who, over.id)
     for row, language in ((0, "de"), (1, "en"), (2, "en")):
         secret, her = over.token(row), over.links[row].id
         receipt = common.receipt(secret)
@@ -90,7 +89,7 @@ def test_an_agreement_is_in_the_log_on_the_receipt_and_in_her_export(common: Ser
 
 
 def test_a_receipt_with_another_agreement_does_not_fit_the_log(common: Service, over: Play) -> None:
-    log = read_log(log_lines(common, over.who, over.id))
+    log = common.whole_log(over.who, over.id)
     receipt = common.receipt(over.token(0))
     agreed = receipt.body.agreement
     assert agreed is not None
@@ -126,7 +125,7 @@ def test_the_export_names_everybody_who_agreed_and_holds_every_text(common: Serv
         own = document["stated"]["consent"]
         assert own["text"] == CONSENT.texts[document["language"]]
         assert (own["controller"], own["contact"]) == ("Institute for Sleep Research", "privacy@example.org")
-    rows = list(csv.reader(io.StringIO(agreements_csv(found).decode())))
+    rows = list(csv.reader(io.StringIO(bytes(agreements_table(common, over.who, over.id).body).decode())))
     assert rows[0] == ["id", "label", "at", "version", "language"]
     assert [row[0] for row in rows[1:]] == [link.id for link in over.links[:3]]
     assert rows[1][1] != "=SUM(1;2)", "a table calculates nothing"

@@ -74,64 +74,20 @@ class _Words:
         targets = self.t("half of each error") if len(found.targets) > 1 else self.errors(found, found.targets)
         many, cost, both = found.people_for_targets, found.cost_for_targets, found.both_for_targets
         told = {"targets": targets, "people": people}
-        if many is not None and cost is not None:
-            return self.t(
-                "For {targets} you need about {many} people for the same money, or about {cost} for these"
-                " {people} people.",
-                **told,
-                many=self.people(many),
-                cost=self.money(cost),
-            )
-        if many is not None:
-            return self.t(
-                "For {targets} you need about {many} people for the same money; these {people} people cannot"
-                " reach it at any price.",
-                **told,
-                many=self.people(many),
-            )
-        if cost is not None:
-            return self.t(
-                "For {targets} you need about {cost} for these {people} people.", **told, cost=self.money(cost)
-            )
-        if both is not None:
-            return self.t(
-                "For {targets} you need more people and more money: for example {many} people and about {cost}.",
-                **told,
-                many=self.people(both[0]),
-                cost=self.money(both[1]),
-            )
-        return (
-            self.t("No way to {targets} was found with the numbers of people that were tried.", **told)
-            if found.in_time
-            else self.t("What {targets} would take was not found in the time of a forecast.", **told)
-        )
+        if both is not None and many is None and cost is None:
+            return self.t.coded("more.both", **told, many=self.people(both[0]), cost=self.money(both[1]))
+        told |= {} if many is None else {"many": self.people(many)}
+        told |= {} if cost is None else {"cost": self.money(cost)}
+        kinds = {(True, True): "either", (True, False): "people", (False, True): "money"}
+        none = "none" if found.in_time else "no_time"
+        return self.t.coded(f"more.{kinds.get((many is not None, cost is not None), none)}", **told)
 
     def _out_of_reach(self, found: WhatIf, people: str) -> str:
         if self.settings.standard_error is None:
-            return self.t(
-                "With {people} people nothing would be bought in some campaigns: the amount is too small, or"
-                " people too dear.",
-                people=people,
-            )
+            return self.t.coded("unreached.money", people=people)
         if found.least_people is None:
-            return (
-                self.t(
-                    "{people} people cannot reach this accuracy at any price, and no number of people that was"
-                    " tried can.",
-                    people=people,
-                )
-                if found.in_time
-                else self.t(
-                    "{people} people cannot reach this accuracy at any price; how many can was not found in the"
-                    " time of a forecast.",
-                    people=people,
-                )
-            )
-        return self.t(
-            "{people} people cannot reach this accuracy at any price; about {many} people can.",
-            people=people,
-            many=self.people(found.least_people),
-        )
+            return self.t.coded(f"unreached.{'none' if found.in_time else 'no_time'}", people=people)
+        return self.t.coded("unreached.people", people=people, many=self.people(found.least_people))
 
     def numbers(self, found: Preview) -> dict[str, str]:
         """The numbers behind the sentences."""
@@ -145,10 +101,8 @@ class _Words:
             "share": self.write.percent(found.share_bought),
             "each": self.money(math.ceil(max(each, 0.0))),
             "sure": self.write.sure(found.largest_loss),
-            "basis": self.t(
-                "{people} people, {repetitions} simulated campaigns.",
-                people=self.write.number(spending.people, 9),
-                repetitions=str(spending.repetitions),
+            "basis": self.t.coded(
+                "what_if.basis", people=self.write.number(spending.people, 9), repetitions=str(spending.repetitions)
             ),
             "spending_limit": self._refused(found),
         }
@@ -156,16 +110,8 @@ class _Words:
     def _refused(self, found: Preview) -> str:
         """Why such a campaign would not open, if it would not."""
         if found.too_much_rounding:
-            return self.t(
-                "Rounding payments up would take more than 5 % of the budget: the campaign would not open."
-                " Invite fewer people, choose a larger budget or one that is never exceeded, or accept it in"
-                " the draft."
-            )
-        return (
-            self.t("The worst case is above the spending limit: the campaign would not open.")
-            if found.above_spending_limit
-            else ""
-        )
+            return self.t.coded("refused_step.accept_rounding")
+        return self.t.coded("unopened.spending_limit") if found.above_spending_limit else ""
 
     def errors(self, found: WhatIf, errors: tuple[float, ...]) -> str:
         """What a standard error of a single question means."""

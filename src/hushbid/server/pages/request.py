@@ -302,8 +302,8 @@ def log_in_address(request: Request) -> str:
 
 
 def require_id(text: str) -> str:
-    """A campaign's identifier in an address; anything else names nothing."""
-    if not (text.isascii() and text.isalnum() and len(text) <= 64):
+    """An identifier in an address; anything else names nothing."""
+    if not (text.isascii() and text.replace("-", "").isalnum() and len(text) <= 64):
         raise HTTPException(404)
     return text
 

@@ -77,8 +77,6 @@ def consent_view(
 def read_agreed(connection: Connection, secret: str) -> dict[str, Any] | None:
     """The document that a participant agreed to last; None if she has agreed to nothing."""
     participant = participants.by_secret(connection, secret)
-    if participant.agreed_version is None:
-        return None
     return participants.consent(connection, participant.campaign_id, participant.agreed_version)
 
 
@@ -86,7 +84,7 @@ def agreements(connection: Connection, who: Principal, campaign_id: str) -> dict
     """Who agreed to what when, in the order of invitation, and every document; auditors see no labels."""
     rules.require_staff(who)
     campaigns.get(connection, campaign_id)
-    everybody = sorted(participants.everybody(connection, campaign_id), key=lambda one: one.number)
+    everybody = participants.in_order(connection, campaign_id)
     return {
         "format": "hushbid-agreements",
         "version": 1,

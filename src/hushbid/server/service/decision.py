@@ -8,7 +8,7 @@ from, the database is older than the decision, and the campaign is cancelled.
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -57,26 +57,28 @@ def start(tx: Transaction, campaign_id: str) -> JobView:
     return new_job(tx, campaign_id, "allocation", _STEPS[0])
 
 
-def new_job(tx: Transaction, campaign_id: str, kind: str, step: str) -> JobView:
+def new_job(tx: Transaction, campaign_id: str, kind: Literal["opening", "allocation", "release"], step: str) -> JobView:
     """Store a job that is about to run."""
-    job_id = new_id("j")
-    jobs.add(
-        tx.connection,
-        id=job_id,
-        campaign_id=campaign_id,
+    job = JobView(
+        id=new_id("j"),
+        campaign=campaign_id,
         kind=kind,
         state="running",
         step=step,
         done=0,
         total=1,
-        started_at=tx.at,
+        problem=None,
+        field=None,
+        started_at=tx.now,
+        finished_at=None,
     )
-    return jobs.get(tx.connection, job_id)
+    jobs.add(tx.connection, job)
+    return job
 
 
 def refuse_running(tx: Transaction, campaign_id: str) -> None:
     """Refuse to begin again what is being done."""
-    if any(job.state == "running" for job in jobs.of_campaign(tx.connection, campaign_id)):
+    if jobs.running(tx.connection, campaign_id):
         raise Conflict("Somebody else began this already: it is being done.")
 
 

@@ -63,7 +63,7 @@ def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> Ca
     campaign = campaigns.get(tx.connection, campaign_id)
     states = (CampaignState.DRAFT, CampaignState.BIDDING, CampaignState.ALLOCATING)
     rules.require_state(campaign, *states, to="cancel it")
-    if campaign.state is CampaignState.ALLOCATING and _is_busy(tx, campaign_id):
+    if campaign.state is CampaignState.ALLOCATING and jobs.running(tx.connection, campaign_id):
         raise Conflict("It is not possible to cancel it while the decision is being made.")
     cancelled(tx, campaign, sentence)
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
@@ -109,13 +109,16 @@ def destroy_key(context: ServiceContext, campaign_id: str) -> None:
 
 def body_of(campaign: Campaign, participant: Participant) -> Body:
     """What a participant's receipt says; the same bytes whenever it is asked for after the campaign is over."""
+    at, version, language = participant.agreed_at, participant.agreed_version, participant.agreed_language
+    agreement = None
+    if at is not None and version is not None and language is not None:
+        agreement = Agreement(at=at, version=version, language=language)
+    shared = ("stratum", "renewed", "own_links", "own_links_used", "bid", "promised")
     return Body(
         campaign=campaign.id,
         participant=participant.id,
         state=participant.state.value,
-        bid=participant.bid,
         limit=participant.loss_limit,
-        promised=participant.promised,
         delivered=participant.delivered_loss,
         payment=rules.payment_owed(participant),
         fee=rules.fee_owed(campaign, participant),
@@ -123,25 +126,11 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         decimals=campaign.settings.decimals,
         salt=participant.salt,  # keeps others from guessing her entry in the tree
         questions=questions_hash(campaign.settings.questions),
-        stratum=participant.stratum,
-        renewed=participant.renewed,
-        own_links=participant.own_links,
-        own_links_used=participant.own_links_used,
-        agreement=_agreement(participant),
+        agreement=agreement,
+        **{name: getattr(participant, name) for name in shared},
     )
-
-
-def _agreement(participant: Participant) -> Agreement | None:
-    at, version, language = participant.agreed_at, participant.agreed_version, participant.agreed_language
-    if at is None or version is None or language is None:
-        return None
-    return Agreement(at=at, version=version, language=language)
 
 
 def tree_over(campaign: Campaign, everybody: Sequence[Participant]) -> Tree:
     """The tree over everybody's receipt."""
     return tree_of([body_of(campaign, participant) for participant in everybody])
-
-
-def _is_busy(tx: Transaction, campaign_id: str) -> bool:
-    return any(job.state == "running" for job in jobs.of_campaign(tx.connection, campaign_id))

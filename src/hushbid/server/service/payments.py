@@ -82,7 +82,7 @@ def _payees(
     rules.require_state(campaign, *_PAYABLE, to="pay anybody yet")
     if labels is None:
         return campaign, participants.everybody(tx.connection, campaign_id)
-    return campaign, participants.with_labels(tx.connection, campaign_id, dict.fromkeys(labels))
+    return campaign, [participants.by_label(tx.connection, campaign_id, label) for label in dict.fromkeys(labels)]
 
 
 def payments(connection: Connection, who: Principal, campaign_id: str) -> tuple[PaymentRow, ...]:
@@ -93,7 +93,7 @@ def payments(connection: Connection, who: Principal, campaign_id: str) -> tuple[
 
 def rows_of(connection: Connection, campaign: Campaign) -> tuple[PaymentRow, ...]:
     """The rows of a campaign's payments."""
-    found = (payment_row(campaign, one) for one in _in_order(connection, campaign.id))
+    found = (payment_row(campaign, one) for one in participants.in_order(connection, campaign.id))
     return tuple(row for row in found if row.payment or row.fee or row.paid)
 
 
@@ -152,7 +152,7 @@ def awaited(
     told = set(participants.payouts_of(connection, campaign_id))
     rows = (
         row
-        for one in _in_order(connection, campaign_id)
+        for one in participants.in_order(connection, campaign_id)
         for row in _awaited_of(campaign, one, told=one.id in told)
         if what in (None, row.awaited)
     )
@@ -163,16 +163,7 @@ def _awaited_of(campaign: Campaign, one: Participant, *, told: bool) -> Iterator
     settings, due = campaign.settings, rules.due(campaign, one)
 
     def row(awaited: Awaited, deadline: datetime | None = None) -> AwaitedRow:
-        return AwaitedRow(
-            label=one.label,
-            id=one.id,
-            state=one.state,
-            awaited=awaited,
-            deadline=deadline,
-            due=due,
-            currency=settings.currency,
-            decimals=settings.decimals,
-        )
+        return AwaitedRow.of(one, settings, awaited=awaited, deadline=deadline, due=due)
 
     if campaign.state is CampaignState.BIDDING and one.state is _P.INVITED:
         yield row("bid", settings.bid_by)
@@ -182,10 +173,6 @@ def _awaited_of(campaign: Campaign, one: Participant, *, told: bool) -> Iterator
         yield row("payout")
     if due:
         yield row("payment")
-
-
-def _in_order(connection: Connection, campaign_id: str) -> list[Participant]:
-    return sorted(participants.everybody(connection, campaign_id), key=lambda one: one.number)
 
 
 _PADDED = 1024  # bytes: more than 254 characters can have
@@ -284,10 +271,10 @@ def _require_may_state(campaign: Campaign, participant: Participant) -> None:
 def _payout_view(
     connection: Connection, installation: Installation, campaign: Campaign, participant: Participant
 ) -> PayoutView:
-    found, shown = participants.payout(connection, participant.id), None
+    found, shown, stated_at = participants.payout(connection, participant.id), None, None
     if found is not None and installation.payouts.holds(campaign.id):
-        opened = installation.payouts.open(campaign.id, participant.id, found.sealed)
-        shown = masked(opened.rstrip(b"\0").decode())
+        sealed, stated_at = found
+        shown = masked(installation.payouts.open(campaign.id, participant.id, sealed).rstrip(b"\0").decode())
     try:
         _require_may_state(campaign, participant)
         possible = True
@@ -296,7 +283,7 @@ def _payout_view(
     return PayoutView(
         payout=campaign.settings.payout,
         shown=shown,
-        stated_at=None if shown is None or found is None else found.stated_at,
+        stated_at=stated_at,
         may_state=possible,
         reference=reference_of(campaign.id, participant.id),
         days=campaign.settings.payout_days,

@@ -10,7 +10,6 @@ it is sealed nobody looks at it before the release.
 """
 
 import hmac
-import math
 import re
 import struct
 from collections.abc import Mapping
@@ -26,6 +25,7 @@ from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
 from hushbid.questions import Layout
 from hushbid.server.installation import Installation
+from hushbid.server.model.checks import finite
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.terms import codes_of
@@ -118,15 +118,9 @@ def encoded(campaign: Campaign, participant: Participant, given: object) -> byte
 
 def _checked_value(campaign: Campaign, given: object) -> float:
     low, high = campaign.settings.one_range
-    problem = f"value must be a number from {low:g} to {high:g}."
-    if isinstance(given, bool) or not isinstance(given, (int, float)):
-        raise DataError(problem, field="value")
-    try:
-        value = float(given) + 0.0
-    except OverflowError:
-        value = math.inf
-    if not low <= value <= high:
-        raise DataError(problem, field="value")
+    value = finite(given)
+    if value is None or not low <= value <= high:
+        raise DataError(f"value must be a number from {low:g} to {high:g}.", field="value")
     return value
 
 

@@ -19,6 +19,7 @@ keys brought it back.
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from hushbid.disclosure.ledger.files import stored
 from hushbid.receipts.receipt import new_salt
@@ -166,7 +167,6 @@ def _is_due(campaign: Campaign, now: datetime) -> bool:
     return now >= campaign.released_at + timedelta(days=campaign.settings.retention_days)
 
 
-CampaignState = CampaignState
 _WITHOUT = (CampaignState.CANCELLED, CampaignState.NOTHING_BOUGHT)
 _EXPIRED = "Nothing was decided before the deadline, so the answers were destroyed unopened."
 
@@ -195,9 +195,9 @@ def _align(context: ServiceContext, campaign: Campaign) -> None:
 def _ask_again(tx: Transaction, campaign_id: str, people: list[str]) -> None:
     """Forget the bids of those whose answers can never be opened; whoever reads the log sees why."""
     for name in people:
-        erased = {"bid": None, "loss_limit": None, "bid_at": None, "salt": new_salt()}
-        state = ParticipantState.INVITED.value
-        participants.change(tx.connection, name, state=state, **erased, **participants.NOTHING_GIVEN)
+        erased: dict[str, Any] = {"bid": None, "loss_limit": None, "bid_at": None, "salt": new_salt()}
+        erased["state"] = ParticipantState.INVITED
+        participants.change(tx.connection, name, **erased, **participants.NOTHING_GIVEN)
         events.append(tx, campaign_id, "answers-lost", {"participant": name})
 
 
@@ -206,7 +206,7 @@ def cancel_expired(context: ServiceContext, now: datetime) -> None:
     with context.read() as connection:
         found = campaigns.in_states(connection, CampaignState.BIDDING, CampaignState.ALLOCATING)
         expired = [one for one in found if rules.answers_expired(one, now)]
-        busy = {one.id for one in expired for job in jobs.of_campaign(connection, one.id) if job.state == "running"}
+        busy = {job.campaign for job in jobs.running(connection)}
     for campaign in expired:
         if campaign.id not in busy:
             context.write("cancel", partial(_cancel, campaign_id=campaign.id))
