@@ -104,7 +104,7 @@ class Prior(ABC):
     @property
     def is_linear(self) -> bool:
         """Whether the virtual cost is an affine function of the bid on the whole support."""
-        return False
+        return self.slope is not None
 
     @property
     def slope(self) -> float | None:

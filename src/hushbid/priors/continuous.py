@@ -58,6 +58,10 @@ class ContinuousPrior(Prior):
         outside = (c < low) | (c > high) | (c == np.inf)
         return np.where(outside, -np.inf, self._log_pdf(np.clip(c, low, finite(high))))
 
+    def _expected_up_to(self, cells: FloatArray) -> float:
+        """Return the first of ascending costs, and the integral of 1 − F from there to the last."""
+        return float(cells[0] + np.sum(integrals(self._survival, cells[:-1], cells[1:])))
+
     # -- quantiles ----------------------------------------------------------------------------------------------------
 
     def _quantile(self, q: FloatArray) -> FloatArray:
@@ -158,8 +162,9 @@ class ContinuousPrior(Prior):
         return np.where(above, np.inf, inside + self._markup(inside))
 
     def _virtual_cost(self, c: FloatArray) -> FloatArray:
-        if not self._uses_table:
-            return self._raw_virtual_cost(c)
+        return self._tabulated(c) if self._uses_table else self._raw_virtual_cost(c)
+
+    def _tabulated(self, c: FloatArray) -> FloatArray:
         inside, above = self._split(c)
         # the table rounds bids down a little, and a virtual cost is never below the bid
         return np.where(above, np.inf, np.maximum(self._ironed.table(inside), inside))

@@ -51,11 +51,6 @@ class Uniform(ParametricPrior):
         return self.low + 0.5 * (self.high - self.low)
 
     @property
-    def is_linear(self) -> bool:
-        """True: the virtual cost is affine."""
-        return True
-
-    @property
     def slope(self) -> float:
         """The slope of the virtual cost."""
         return 2.0

@@ -23,7 +23,6 @@ from hushbid.priors.continuous import ROUNDING_OF_RATIO, ContinuousPrior
 from hushbid.priors.empirical import Empirical
 from hushbid.priors.families import Exponential, LogNormal, Uniform
 from hushbid.priors.inputs import to_support_high, to_support_low
-from hushbid.priors.tables import integrals
 from hushbid.priors.truncated_normal import TruncatedNormal
 
 _REGULAR_WHEN_CUT = (LogNormal, Uniform, Exponential, TruncatedNormal)
@@ -94,7 +93,7 @@ class Truncated(ContinuousPrior):
             if edges[-1] == np.inf:  # twice as far as what one of very many people asks, again and again
                 far = edges[-2] - edges[0]
                 edges = np.append(edges[:-1], edges[0] + far * 2.0 ** np.arange(1.0, 200.0))
-            return float(edges[0] + np.sum(integrals(self._survival, edges[:-1], edges[1:])))
+            return self._expected_up_to(edges)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the prior as a plain dict that `prior_from_dict` reads back."""
