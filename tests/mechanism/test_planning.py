@@ -27,7 +27,7 @@ from hushbid.mechanism import Estimate
 from hushbid.mechanism.impossible import rent_diverges
 from hushbid.mechanism.simulation import mean_of, virtual_figures
 from hushbid.mechanism.worst_case import worst_payment
-from tests.extent import ALL_CASES
+from tests.extent import ALL_CASES, by_turns
 
 PRIOR = Uniform(1, 2)
 
@@ -182,8 +182,7 @@ WORST = {
 }
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
-@pytest.mark.parametrize("name", WORST)
+@pytest.mark.parametrize(("name", "setting"), by_turns(WORST, ("central", "local")))
 def test_no_bids_found_by_a_search_cost_more_than_the_bound(name, setting):
     prior, rng = WORST[name], generator(len(name))
     for k in range(2):
