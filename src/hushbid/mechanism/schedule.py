@@ -93,7 +93,10 @@ def own_schedule(population: Population, decision: Decision, user: int) -> Sched
     row = as_row(user, population.people)
     prior = population.prior_of(row)
     at = partial(_curve, population, decision.bids, decision.virtual_costs, row, tie_order=decision.tie_order)
-    return Schedule(support=prior.support, error=0.5 * decision.incentive_error, _at=at)
+    largest = float(np.abs(at(np.array([prior.smallest_bid]))[1]).max())  # a payment is aimed at relative to it
+    return Schedule(
+        support=prior.support, error=max(0.5 * decision.incentive_error, population.tolerance * largest), _at=at
+    )
 
 
 def common_schedule(population: Population, decision: Decision, stratum: str | None = None) -> Schedule:
