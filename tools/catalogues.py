@@ -4,6 +4,8 @@ What is new has an empty translation, what changed is marked fuzzy, and tests fa
 nothing says any more is removed. Needs Babel, which nothing else does.
 """
 
+import tomllib
+from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
 
@@ -16,8 +18,8 @@ FOLDER = SOURCE / "languages"
 _CONTEXT: tuple[object, ...] = ((1, "c"), 2)
 _PYTHON = {
     **dict.fromkeys(("noted", "say", "t", "texts"), None),
-    **dict.fromkeys(("plural", "noted_forms", "noted_plural", "say_plural"), (1, 2)),
-    **dict.fromkeys(("within", "noted_within", "say_within"), _CONTEXT),
+    **dict.fromkeys(("plural", "noted_plural", "say_plural"), (1, 2)),
+    **dict.fromkeys(("within", "say_within"), _CONTEXT),
 }
 _FLEETING = (b'"POT-', b'"PO-', b'"Generated-By', b'"Report-', b'"Last-', b'"Project-', b'"Language-Team')
 _SILENT = ("client",)
@@ -28,11 +30,13 @@ _JINJA = {"trimmed": "true", "newstyle_gettext": "true", "silent": "false"}
 
 
 def extracted() -> Catalog:
-    """Every sentence of the code and of the templates, in the order of files."""
+    """Every sentence of the code, the templates and the table of codes, in the order of files."""
     found = Catalog(project="Hushbid", charset="utf-8")
     for path in sorted(SOURCE.rglob("*")):
         if path.suffix == ".py" and path.parent.name not in _SILENT:
             rows = extract_from_file("python", path, keywords=_PYTHON)
+        elif path.name == "codes.toml":
+            rows = coded(path)
         elif path.suffix == ".html":
             rows = extract_from_file("jinja2.ext:babel_extract", path, keywords=_TEMPLATES, options=_JINJA)
         else:
@@ -40,6 +44,13 @@ def extracted() -> Catalog:
         for line, message, _, context in rows:
             found.add(message, context=context, locations=[(path.relative_to(SOURCE).as_posix(), line)])
     return found
+
+
+def coded(path: Path) -> Iterator[tuple[int, str | tuple[str, str], list[str], str | None]]:
+    """The sentences of a table of codes, as Babel extracts them from code."""
+    for told in tomllib.loads(path.read_text(encoding="utf-8")).values():
+        named = told if isinstance(told, dict) else {"text": told}
+        yield 1, named.get("text") or (named["one"], named["many"]), [], named.get("context")
 
 
 def written(catalogue: Catalog) -> bytes:

@@ -24,6 +24,7 @@ from hushbid.allocation import (
 )
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Strata, best_weights
+from tests.extent import each
 
 GOALS = ["price", "accuracy", "budget"]
 
@@ -81,8 +82,8 @@ def brute_force(costs: np.ndarray, variances: np.ndarray, caps: np.ndarray, goal
     return math.exp(best) if isinstance(goal, Budget) else best
 
 
-@pytest.mark.parametrize("kind", GOALS)
-@pytest.mark.parametrize("seed", [0, 3, 6])
+@each("kind", GOALS)
+@each("seed", [0, 3, 6])
 def test_no_search_finds_anything_better_than_the_capped_optimum(kind: str, seed: int) -> None:
     costs, variances, caps = people(seed)
     goal = a_goal(kind, seed, variances, caps)
@@ -147,8 +148,8 @@ def test_raising_ones_cost_never_raises_ones_loss_and_the_slope_of_the_value_is_
     assert (rise >= answer.loss[1:] * step - slack).all()
 
 
-@pytest.mark.parametrize("kind", GOALS)
-@pytest.mark.parametrize("alike", [True, False])
+@each("kind", GOALS)
+@each("alike", [True, False])
 def test_replies_are_what_solving_again_gives(kind: str, alike: bool) -> None:
     costs, variances, caps = people(11, n=90)
     if alike:
@@ -225,8 +226,8 @@ def test_an_accuracy_out_of_reach_says_what_can_be_reached() -> None:
     assert allocate(costs, variance=variances, goal=Accuracy(1.001 * least), max_loss=caps).gap < 1e-6
 
 
-@pytest.mark.parametrize("kind", GOALS)
-@pytest.mark.parametrize("seed", range(2))
+@each("kind", GOALS)
+@each("seed", range(2))
 def test_a_looser_cap_of_ones_own_never_lowers_ones_loss(kind: str, seed: int) -> None:
     costs, variances, caps = people(seed)
     goal = a_goal(kind, seed, variances, caps)
@@ -405,10 +406,10 @@ def test_where_a_budget_cannot_be_spent_a_dearer_person_gets_what_the_others_lea
             assert loss == pytest.approx(again.privacy_loss[row], rel=1e-9)
             assert mse == pytest.approx(again.mse, rel=1e-11)
         # the change of the value is the integral of the loss
-        grid = np.geomspace(costs[0], 1e3 * costs[0], 20_001)
+        grid = np.geomspace(costs[0], 1e3 * costs[0], 6_001)
         along = rule.at(np.zeros(grid.size, dtype=np.intp), grid)
         areas = np.cumsum(np.diff(grid) * (along.loss[1:] + along.loss[:-1]) / 2.0)
-        assert along.value[1:] - along.value[0] == pytest.approx(areas, rel=1e-5)
+        assert along.value[1:] - along.value[0] == pytest.approx(areas, rel=1e-4)
 
 
 @pytest.mark.parametrize("goal", [Price(5.0), Accuracy(0.6)])

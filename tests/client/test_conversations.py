@@ -732,7 +732,7 @@ def test_certificates_are_read_once_and_only_where_they_are_asked_for(monkeypatc
 
     read: list[int] = []
     monkeypatch.setattr(httpx, "create_ssl_context", lambda: read.append(1) or ssl.create_default_context())
-    transport._usual_authorities.cache_clear()
+    transport._trust.cache_clear()
     for url in ("http://example.org", "HTTP://example.org", "http://127.0.0.1:8000"):
         transport.Transport(url).close()
     assert read == []

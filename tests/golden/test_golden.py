@@ -14,7 +14,7 @@ import pytest
 
 from hushbid import verify
 from hushbid.record import Record, read
-from tests.extent import ALL_CASES
+from tests.extent import ALL_CASES, each
 from tests.golden.runs import CAMPAIGNS, EVERYWHERE, HERE, IN_TWO_WAYS, RESULTS, TWICE, WAYS, arithmetic, hushbid, run
 from tests.golden.server import FOLDER, comparable, play
 from tests.golden.surface import help_texts, public_names
@@ -26,7 +26,15 @@ AS_IN_MEMORY = {"central-beta-weights", "central-empirical-ties", "central-fitte
 GROWING = {"again.json", "decided.json", "summary.json"}
 """Facts that may get company; so may an engine's estimate, beside which memory's always told more."""
 
-PAIRS = [(one, way) for one in CAMPAIGNS for way in WAYS if ALL_CASES or way in IN_TWO_WAYS or one in EVERYWHERE]
+SLOW = ("central-lognormal-cap", "arrow")
+"""Run only where every combination is: caps in batches are tests/engine's claim, and its record is compared here."""
+
+PAIRS = [
+    (one, way)
+    for one in CAMPAIGNS
+    for way in WAYS
+    if ALL_CASES or (one in EVERYWHERE or (way in IN_TWO_WAYS and (one, way) != SLOW))
+]
 SAME_ARITHMETIC = arithmetic() == (HERE / "arithmetic.txt").read_text(encoding="utf-8").strip()
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _HASH = re.compile(rb"\b[0-9a-f]{64}\b")
@@ -107,6 +115,8 @@ def test_a_record_is_read_and_verified_as_it_is(record: Path) -> None:
         assert said(found) == said(read(campaign / "memory" / "record.json"))
         if not ALL_CASES:
             return
+    if way == "engine" and campaign.name == "central-grouped" and not ALL_CASES:
+        return  # the rents of two priors take long; memory's record of the same people is verified
     verified = verify(found, people=1)
     assert verified.ok, verified.summary()
 
@@ -126,7 +136,7 @@ def test_a_campaign_on_a_server_gives_what_it_gave(tmp_path: Path) -> None:
         same(" ".join(found[name].split()), " ".join(content.split()), name)
 
 
-@pytest.mark.parametrize("receipt", sorted(FOLDER.glob("receipt-*.json")), ids=lambda path: path.stem)
+@each("receipt", sorted(FOLDER.glob("receipt-*.json")))
 def test_a_receipt_is_read_and_verified_as_it_is(receipt: Path) -> None:
     key = json.loads((FOLDER / "keys.json").read_bytes())["keys"][0]
     known = {"keys": FOLDER / "keys.json", "log": FOLDER / "log.jsonl", "record": FOLDER / "record.json"}

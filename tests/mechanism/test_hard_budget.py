@@ -1,7 +1,7 @@
 """A hard budget is never exceeded, whatever people bid, and nobody gains by a misreport or a wrong limit."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -32,6 +32,9 @@ from hushbid.mechanism import Population
 from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, planned_menu
 from hushbid.mechanism.releasing import plan_of, simulate_releases
 from hushbid.mechanism.shared_menu import SharedMenu
+from hushbid.record import Record
+from hushbid.verification import verify
+from tests.extent import TIMES, each
 
 PRIORS = [
     Uniform(1, 2),
@@ -299,7 +302,7 @@ def plain_rents(prior, level, bids):
     return np.cumsum(parts[::-1])[::-1]
 
 
-@pytest.mark.parametrize("prior", PRIORS, ids=repr)
+@each("prior", PRIORS)
 def test_payments_agree_with_quadrature(prior):
     menu = menu_of(prior, N)
     bids = np.asarray(prior.quantile(np.linspace(0.0, 0.6, N)))
@@ -317,7 +320,7 @@ def test_payments_agree_with_quadrature(prior):
     assert (share * rent[1:] <= found.rents.upper + error).all()
 
 
-@pytest.mark.parametrize("prior", PRIORS, ids=repr)
+@each("prior", PRIORS)
 def test_the_expected_expense_is_the_mean_of_virtual_costs_bought(prior):
     costs = np.asarray(prior.virtual_cost(prior.quantile((np.arange(50_000) + 0.5) / 50_000)))
     for level in (1.2 * float(prior.virtual_cost(prior.quantile(0.2))) + 0.1, 30.0):
@@ -489,7 +492,7 @@ def test_with_strata_and_locally_the_budget_holds_to_the_last_coin_whatever_peop
     for prior in SOME:
         population = market_of(prior, terms).for_people(N)
         menu = SharedMenu.of(population)
-        for _ in range(25):
+        for _ in range(10 * TIMES):
             ends = np.array([float(prior.cdf(prior.virtual_cost_inverse(one.offer.end))) for one in menu.kinds])
             levels = rng.choice([0.0, 1e-9, 0.3, 0.999], N) * ends[menu.who]
             bids = population.quantile(levels)
@@ -502,7 +505,7 @@ def test_with_strata_and_locally_the_budget_holds_to_the_last_coin_whatever_peop
     assert most > 11 or "max_privacy_loss" in terms  # the profiles come close
 
 
-@pytest.mark.parametrize("terms", EVERYWHERE.values(), ids=EVERYWHERE)
+@each("terms", EVERYWHERE.values())
 def test_with_strata_and_locally_no_bid_and_limit_gain_more_than_the_truth(terms):
     rng = np.random.default_rng(22)
     for prior in SOME:
@@ -510,7 +513,7 @@ def test_with_strata_and_locally_no_bid_and_limit_gain_more_than_the_truth(terms
         menu = SharedMenu.of(population)
         for _ in range(3):
             truth = population.quantile(rng.uniform(0.0, 0.9, N))
-            own = float(rng.uniform(0.2, 2.0)) if "setting" not in terms else math.inf
+            own = float(rng.uniform(0.2, 2.0))
             limit = min(own, float(population.cap))
             z = np.asarray(prior.quantile(np.concatenate([[0.0], np.linspace(0.01, 0.99, 25)])))
             share = menu.share_of(0, truth, population.virtual_costs(truth))
@@ -523,7 +526,7 @@ def test_with_strata_and_locally_no_bid_and_limit_gain_more_than_the_truth(terms
                 assert surplus.max(initial=0.0) <= honest + 1e-6 * float(payment.max())
 
 
-@pytest.mark.parametrize("terms", EVERYWHERE.values(), ids=EVERYWHERE)
+@each("terms", EVERYWHERE.values())
 def test_with_strata_and_locally_the_menu_costs_the_budget_on_average(terms):
     """Of a large market, where the floor of three sellers does not count: by the draws of other code."""
     people = 400
@@ -537,6 +540,16 @@ def test_with_strata_and_locally_the_menu_costs_the_budget_on_average(terms):
         mean = strength * float((kind.offer.loss(2.0 * bids - 1.0) * (2.0 * bids - 1.0)).mean())
         spent += mean * np.count_nonzero(menu.who == place)
     assert spent == pytest.approx(300.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("terms", [{"setting": "local"}, ANSWER], ids=["noise", "coin"])
+def test_with_limits_or_caps_of_their_own_a_local_purchase_is_confirmed(terms):
+    bids, limits = np.linspace(1.0, 1.5, N), np.linspace(0.5, 3.0, N)
+    market = market_of(Uniform(1, 2), terms, 30.0)
+    for found in (market.acquire(bids, limits=limits), replace(market, max_privacy_loss=limits).acquire(bids)):
+        assert (found.privacy_loss <= limits).all()
+        assert found.lower_bound <= found.worst_mse
+        assert not [one for one in verify(Record.of(found)).checks if one.status == "fails"]
 
 
 def test_a_stratum_in_which_nobody_sells_ends_the_campaign():

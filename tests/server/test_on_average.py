@@ -13,28 +13,23 @@ from hushbid.server.pages.form_prices import typical_prior
 from hushbid.server.service import decision
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
-from tests.server.support import Installation, user
+from tests.server.support import Installation, stated, user, with_fields
 
-PANEL: dict[str, Any] = {
-    "title": "Sleep by age",
-    "question": "How many hours did you sleep?",
-    "prior": typical_prior(0.5, 2.0).to_text(),
-    "bounds": [0, 10],
-    "strata": {"shares": {"old": 0.6, "young": 0.4}},
-    "budget": 60_00,
-    "max_privacy_loss": 2.0,
-    "minimum_people": 5,
-}
-WITHOUT = {name: value for name, value in PANEL.items() if name != "budget"}
+PANEL: dict[str, Any] = stated(
+    title="Sleep by age",
+    question="How many hours did you sleep?",
+    prior=typical_prior(0.5, 2.0).to_text(),
+    bounds=[0, 10],
+    strata={"shares": {"old": 0.6, "young": 0.4}},
+    budget=60,
+    max_privacy_loss=2.0,
+    minimum_people=5,
+)
+WITHOUT = with_fields(PANEL, budget=None)
 PLAYED = {
     "strata, budget, two typical prices": PANEL,
-    "strata, accuracy": {**WITHOUT, "standard_error": 5.0},
-    "local budget": {
-        **{name: value for name, value in PANEL.items() if name != "strata"},
-        "setting": "local",
-        "prior": "uniform:1,2",
-        "budget": 20_00,
-    },
+    "strata, accuracy": with_fields(WITHOUT, standard_error=5.0),
+    "local budget": with_fields(PANEL, strata=None, setting="local", prior="uniform:1,2", budget=20),
 }
 
 
@@ -69,7 +64,7 @@ def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: Analys
 def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient) -> None:
     prices = []
     for bidding in (6, 8):
-        campaign = analyst.draft({**PANEL, "prior": "uniform:1,2"}).id
+        campaign = analyst.draft(with_fields(PANEL, prior="uniform:1,2")).id
         people = [{"id": f"{bidding}-{k}", "stratum": "old" if k % 2 else "young"} for k in range(8)]
         links = analyst.invite(campaign, people=people)
         analyst.open(campaign)
@@ -83,7 +78,7 @@ def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient
 
 
 def test_limits_that_put_the_accuracy_out_of_reach_cancel_the_campaign_and_say_so(analyst: AnalystClient) -> None:
-    campaign = analyst.draft({**WITHOUT, "standard_error": 2.5, "max_privacy_loss": 3.0}).id
+    campaign = analyst.draft(with_fields(WITHOUT, standard_error=2.5, max_privacy_loss=3.0)).id
     people = [{"id": f"limit {k}", "stratum": "old" if k % 2 else "young"} for k in range(6)]
     links = analyst.invite(campaign, people=people)
     analyst.open(campaign)
@@ -92,10 +87,10 @@ def test_limits_that_put_the_accuracy_out_of_reach_cancel_the_campaign_and_say_s
             she.bid(1.0, limit=0.05)
     analyst.close_bidding(campaign)
     assert analyst.wait(campaign).state == "nothing_bought"
-    assert analyst.campaign(campaign).content["reason"] == decision.OUT_OF_REACH
+    assert analyst.campaign(campaign)["reason"] == decision.OUT_OF_REACH
 
 
 def test_groups_cannot_be_joined_with_a_price_that_is_planned_for_a_roster(analyst: AnalystClient) -> None:
-    with pytest.raises(InputError, match="must be known before anybody bids") as problem:
-        analyst.draft({**PANEL, "prior": {"groups": {"a": "uniform:1,2", "b": "uniform:1,3"}}})
-    assert problem.value.field == "prior"
+    with pytest.raises(InputError, match="must be known before anyone bids") as problem:
+        analyst.draft(with_fields(PANEL, prior={"a": "uniform:1,2", "b": "uniform:1,3"}))
+    assert problem.value.field == "market.prior"

@@ -8,6 +8,7 @@ engine then only reads them, and decisions, record and report are made as in mem
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from hushbid.engine.everybody import everybody
 from hushbid.engine.opening import is_url, refuse_existing_address
 from hushbid.engine.payouts import checked, decisions, due
 from hushbid.engine.pricing import CountedTable, Priced, count
-from hushbid.engine.recording import Recorded, not_recorded, write_record
+from hushbid.engine.recording import not_recorded, write_record
 from hushbid.errors import InputError
 from hushbid.record.folder import place_of_folder
 
@@ -49,8 +50,8 @@ def decide_on_engine(
     if here is not None and not (out is not None and is_url(out)):
         return here
     if out is None:
-        told = f"folder must be given: decisions about more than {most_here:,} people are written by the engine."
-        raise InputError(told, field="folder")
+        message = f"folder must be given: decisions about more than {most_here:,} people are written by the engine."
+        raise InputError(message, field="folder")
     with rows_of(campaign.source):
         priced = table.price()
     frame = decisions(priced, campaign.currency, synthetic=campaign.synthetic)
@@ -106,7 +107,7 @@ def _counted(campaign: Campaign, reading: Reading, step: Step) -> tuple[CountedT
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
             accept_rounding=campaign.accept_rounding,
-            progress=lambda told: step(told.what),
+            progress=lambda message: step(message.what),
         )
     found = None
     if campaign.prior.pilots:
@@ -151,7 +152,7 @@ def _written(priced: Priced, frame: Any, out: str | Path, files: Staging) -> Ite
     if not is_url(out):
         yield files.make(out, lambda place: priced.write(frame, place))
         return
-    from hushbid.engine.spark import moved
+    from hushbid.engine.backends.spark import moved
 
     with moved(str(out), force=files.force) as temporary:
         priced.write(frame, temporary)
@@ -182,7 +183,9 @@ def stage_record(
     release = None if answer is None else answer.release
     if reason := not_recorded(decision.priced, release):
         return None, None, reason
-    recorded = Recorded(
+    record = partial(
+        write_record,
+        decision.priced,
         currency=decision.currency,
         total_minor=decision.total_minor,
         group=campaign.bids.group,
@@ -191,8 +194,8 @@ def stage_record(
         stamps=stamps,
         notes=[prior_note(decision.origin), *notes],
     )
-    place, hashes, priced = place_of_folder(path), list[str](), decision.priced
-    files.make(place, lambda folder: hashes.append(write_record(priced, folder, recorded)))
+    place, hashes = place_of_folder(path), list[str]()
+    files.make(place, lambda folder: hashes.append(record(folder)))
     if path != place:
         files.remove(path)
     return place, hashes[0], ""
@@ -210,4 +213,4 @@ def answer_from_sums(
 
 
 def _refuse_above_spending_limit(total_minor: int, campaign: Campaign) -> None:
-    refuse_above_spending_limit(total_minor, campaign, lambda: "What such a campaign costs is told by hushbid plan.")
+    refuse_above_spending_limit(total_minor, campaign, lambda: "hushbid plan forecasts what such a campaign costs.")

@@ -124,6 +124,7 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), About(allowed="
 Correlation = Annotated[
     float, Field(ge=0, le=1, allow_inf_nan=False), About(allowed="a number of at least 0 and at most 1")
 ]
+Portion = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), About(allowed="a number above 0 and at most 1")]
 Count = Annotated[int, Field(ge=1, le=MOST_PEOPLE), About(allowed=f"a whole number from 1 to {MOST_PEOPLE}")]
 Flag = Annotated[bool, About(allowed="true or false")]
 Text = Annotated[str, AfterValidator(_text), About(allowed="a text in quotes")]
@@ -275,6 +276,12 @@ class MarketTable(Table):
     `budget` that is met by a planned price, which requires it. Rows that cannot be priced count.
     """
 
+    expected_share: Annotated[Portion, About(example=0.8)] = 1.0
+    """How likely people who were asked are to bid, where a price is planned for them.
+
+    It must be fixed before anybody bids. If fewer people bid than the price was planned for, usually more is spent.
+    """
+
     tolerance: Annotated[
         float,
         Field(gt=0, le=1e-6, allow_inf_nan=False),
@@ -358,7 +365,7 @@ class QuestionTable(Table):
 class StrataTable(Table):
     """Into which public strata people fall, and what is wanted of the strata's means."""
 
-    column: Annotated[Text, About(example="region")]
+    column: Annotated[Text, About(example="region")] = "stratum"
     """The column of each person's public stratum, which nobody chooses."""
 
     shares: Annotated[
@@ -391,6 +398,16 @@ class StrataTable(Table):
     With `max_correlation`, and for a `budget` that is met by a planned price, which requires it. It takes the place of
     `market.population`.
     """
+
+    @property
+    def wanted(self) -> dict[str, dict[str, float]]:
+        """Return the linear combination of the strata's means that is wanted, under its name."""
+        return {name: weights for name in ("shares", "contrast") if (weights := getattr(self, name)) is not None}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Return the weight of each stratum's mean; none where each has an estimate."""
+        return next(iter(self.wanted.values()), {})
 
 
 class MoneyTable(Table):
@@ -623,6 +640,13 @@ def allowed_of(field: FieldInfo) -> str:
         if isinstance(kind, About) and kind.allowed:
             return kind.allowed
     return "a table" if table_of(field) else "a text in quotes"
+
+
+def range_of(field: FieldInfo) -> dict[str, float]:
+    """Return the limits of a number, as far as it has any: ``gt``, ``ge`` and ``le``."""
+    kinds = (*field.metadata, *_kinds(field.annotation))
+    inner = [one for kind in kinds for one in (*getattr(kind, "metadata", ()), kind)]
+    return {name: getattr(one, name) for name in ("gt", "ge", "le") for one in inner if hasattr(one, name)}
 
 
 def choices_of(field: FieldInfo) -> tuple[str, ...]:

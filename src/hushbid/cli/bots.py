@@ -1,7 +1,7 @@
-"""``hushbid bots``: people who do not exist play a whole campaign on a server."""
+"""``python -m hushbid.cli.bots``: simulated participants play a whole campaign on a server."""
 
-import json
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -37,10 +37,10 @@ _PHASES = 6
 @click.option("--connections", type=Whole(1, 1000), default=32, show_default=True, help="At once.")
 @click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of the bots' characters.")
 def command(url: str, as_json: bool, **given: Any) -> None:
-    """Let people who do not exist play a campaign on a server.
+    """Simulate participants on a server.
 
     With an analyst's credentials the bots make, open, decide, release and pay a campaign of their own. With --links
-    they play the participants of a campaign that somebody else conducts, and wait for its phases. In the end every bot
+    they play the participants of a campaign that others conduct, and wait for its phases. In the end every bot
     compares its receipt with what the server acknowledged; the exit status is 1 if anything was lost, doubled or
     changed.
     """
@@ -66,7 +66,7 @@ def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
         return play_links(url, tokens, prior=prior, progress=step, **common)
     settings = _settings(given["campaign"], given["setting"])
     if given["single_visit"]:
-        settings["single_visit"] = True
+        settings["server"] = {**settings.get("server", {}), "single_visit": True}
     with _analyst(url, given["token_file"], given["user"]) as analyst:
         _reach(url)
         more = {name: given[name] for name in ("n", "identities")}
@@ -98,18 +98,14 @@ def _analyst(url: str, token_file: Path | None, user: str | None) -> Any:
 
 
 def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
+    from hushbid.client.files import stated_in
     from hushbid.server.bot_campaigns import SETTINGS
+    from hushbid.server.model.settings import CampaignSettings
 
-    found = dict(SETTINGS)
-    if file is not None:
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            raise InputError(f"{file} must hold a campaign's settings as a JSON object.") from None
-        if not isinstance(found, dict) or "prior" not in found or {"bounds", "questions"}.isdisjoint(found):
-            told = "must hold a campaign's settings as a JSON object, with prior and bounds, or questions"
-            raise InputError(f"{file} {told}.")
-    return dict(found) if setting is None else {**found, "setting": setting}
+    found = SETTINGS if file is None else stated_in(file)
+    if setting is not None:
+        found = {**found, "market": {**found.get("market", {}), "setting": setting}}
+    return CampaignSettings.read(found).to_dict()
 
 
 def _estimates(release: dict[str, Any]) -> list[str]:
@@ -167,3 +163,9 @@ def _text(played: "Played") -> str:
     lines.append(f"{count(facts['receipts'])} receipts were compared with what the server acknowledged.")
     lines += [f"PROBLEM  {problem}." for problem in facts["problems"]]
     return "\n".join(lines if facts["problems"] else [*lines, "Nothing was lost, doubled or changed."])
+
+
+if __name__ == "__main__":
+    from hushbid.cli import main
+
+    main(["bots", *sys.argv[1:]], prog_name="python -m hushbid.cli")

@@ -5,12 +5,11 @@ what is wrong if it comes at the wrong time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from hushbid.client.refusals import ConflictAfterRetry, an_object, strange
 from hushbid.client.transport import Transport
-from hushbid.client.views import Campaign, Invitation, Job
+from hushbid.client.views import Campaign, Invitation, Job, answer_of
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.receipts.keys import KeyList
 from hushbid.receipts.log import Event
@@ -66,15 +65,15 @@ class AnalystClient:
 
     def draft(self, settings: Mapping[str, Any]) -> Campaign:
         """Create a draft, which participants do not see."""
-        return Campaign.from_dict(self._ask("draft", content=settings))
+        return answer_of(Campaign, self._ask("draft", content=settings))
 
     def copy(self, campaign: str, title: str) -> Campaign:
         """Create a draft with the settings of another campaign, without its people, results and deadlines."""
-        return Campaign.from_dict(self._ask("copy", campaign, content={"title": title}))
+        return answer_of(Campaign, self._ask("copy", campaign, content={"title": title}))
 
     def change(self, campaign: str, settings: Mapping[str, Any]) -> Campaign:
         """Give a draft other settings."""
-        return Campaign.from_dict(self._ask("change", campaign, content=settings))
+        return answer_of(Campaign, self._ask("change", campaign, content=settings))
 
     def discard(self, campaign: str) -> None:
         """Delete a draft."""
@@ -103,7 +102,7 @@ class AnalystClient:
 
     def remove(self, campaign: str, participant: str) -> Campaign:
         """Remove a person from a draft, by the ``id`` of their invitation; their link stops working."""
-        return Campaign.from_dict(self._ask("remove", campaign, participant))
+        return answer_of(Campaign, self._ask("remove", campaign, participant))
 
     # conducting -----------------------------------------------------------------------------------------------------
 
@@ -167,10 +166,12 @@ class AnalystClient:
                 return found
             jobs = self.jobs(campaign)
             if found.state == "draft" and not any(job.state == "running" for job in jobs):
-                return self._opened(campaign, jobs)
+                if jobs and jobs[-1].state == "failed":
+                    raise Conflict(jobs[-1].get("problem") or "The campaign could not be opened.")
+                return self.campaign(campaign)
             # it will not move by itself
             if jobs and jobs[-1].state == "failed":
-                raise ServerFailed(f"The {jobs[-1].kind} failed: {jobs[-1].problem or 'no reason was given.'}")
+                raise ServerFailed(f"The {jobs[-1].kind} failed: {jobs[-1].get('problem') or 'no reason was given.'}")
             if progress is not None and jobs:
                 progress(jobs[-1])
             if waited >= most:
@@ -204,11 +205,11 @@ class AnalystClient:
 
     def campaign(self, campaign: str) -> Campaign:
         """Return a campaign."""
-        return Campaign.from_dict(self._ask("campaign", campaign))
+        return answer_of(Campaign, self._ask("campaign", campaign))
 
     def campaigns(self) -> Iterator[Campaign]:
         """Iterate over all campaigns."""
-        return map(Campaign.from_dict, self._pages("campaigns"))
+        return (answer_of(Campaign, one) for one in self._pages("campaigns"))
 
     def participants(self, campaign: str) -> Iterator[dict[str, Any]]:
         """Iterate over everybody's state, by pseudonym."""
@@ -216,7 +217,7 @@ class AnalystClient:
 
     def jobs(self, campaign: str) -> list[Job]:
         """Return what ran or runs in the background, the latest last."""
-        return [Job.from_dict(job) for job in self._pages("page_of_jobs", campaign)]
+        return [answer_of(Job, job) for job in self._pages("page_of_jobs", campaign)]
 
     def estimate(self, campaign: str) -> dict[str, Any]:
         """Return the released estimate with its error."""
@@ -261,9 +262,7 @@ class AnalystClient:
     def __enter__(self) -> "AnalystClient":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.disconnect()
 
     def _step(
@@ -281,12 +280,6 @@ class AnalystClient:
             if found.state in before:
                 raise
             return found
-        return self.campaign(campaign)
-
-    def _opened(self, campaign: str, jobs: list[Job]) -> Campaign:
-        """A draft that is not being opened; refused as the server refused to open it, if that was the last it did."""
-        if jobs and jobs[-1].state == "failed":
-            raise Conflict(jobs[-1].problem or "The campaign could not be opened.")
         return self.campaign(campaign)
 
     def _pages(self, name: str, *identifiers: str) -> Iterator[dict[str, Any]]:

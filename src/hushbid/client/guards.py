@@ -116,7 +116,7 @@ def require_askable(view: Participation, *, value: Datum | None, limit: float | 
 
 def checked_price(bid: float) -> float:
     """Require a price that can be sent."""
-    if isinstance(bid, bool) or not isinstance(bid, (int, float)) or not 0 <= bid < 1e300:
+    if not _is_number(bid) or not 0 <= bid < 1e300:
         raise InputError("bid must be a finite number of at least 0.", field="bid")
     return float(bid)
 
@@ -138,7 +138,7 @@ def checked_at_most(at_most: float | None) -> float | None:
 
 def checked_number(value: Datum) -> float:
     """Require a number; an error never shows it."""
-    if not isinstance(value, (int, float)) or isinstance(value, bool) or value != value:
+    if not isinstance(value, (int, float)) or not _is_number(value) or value != value:
         raise DataError("Your value must be a number.")
     return float(value)
 

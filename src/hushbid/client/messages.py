@@ -26,11 +26,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from hushbid.common.durable import write_whole
-from hushbid.disclosure import privatize, privatize_answers
+from hushbid.disclosure import Message, privatize, privatize_answers
 from hushbid.errors import ReleaseError
 from hushbid.questions import Layout, Question, question_from_dict
 
@@ -50,13 +50,6 @@ class Survey(NamedTuple):
 
     layout: Layout
     """How they share a privacy loss."""
-
-
-class Message(Protocol):
-    """A value or answers with noise, safe to send once."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,7 +106,7 @@ class Terms:
 
 
 class Keeper(Protocol):
-    """Keeps a person's terms, and draws their secret and their noisy value once."""
+    """Keeps a person's terms, and draws their secret and their noisy value once; durably before it returns them."""
 
     def secret(self, token: str) -> str:
         """Return the secret that this device exchanges a link for; draw it if there is none."""
@@ -139,7 +132,6 @@ class MessageFolder:
         self.path = default_folder() if path is None else Path(path)
 
     def secret(self, token: str) -> str:
-        """Return the secret in the file, or a new one, stored durably before it is returned."""
         path = self.path / f"{_name(token)}.secret"
         secret = self._first(path, new_secret())
         if not secret.startswith(SECRET_PREFIX):
@@ -147,7 +139,6 @@ class MessageFolder:
         return secret
 
     def place(self, token: str, name: str) -> str:
-        """Return the name in the link's file; this one if the link is new."""
         path = self.path / f"{_name(token)}.place"
         place = self._first(path, name)
         if not _PLACE.fullmatch(place):
@@ -155,25 +146,19 @@ class MessageFolder:
         return place
 
     def agree(self, place: str, terms: Terms) -> None:
-        """Write the terms durably; a crash leaves the old ones or the new ones."""
-        self._write(self._terms(place), terms.to_json())
+        self._write(self.path / f"{place}.terms", terms.to_json())
 
     def terms(self, place: str) -> Terms | None:
-        """Return the terms in the file; damaged ones are refused, never guessed."""
-        path = self._terms(place)
+        path = self.path / f"{place}.terms"
         try:
             return Terms.from_json(path.read_text("ascii"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):
+        except (OSError, ValueError, TypeError, KeyError, AttributeError, OverflowError):  # never guessed
             raise ReleaseError(f"{path} cannot be read, and says how much you agreed to: restore it.") from None
 
     def message(self, place: str, value: Datum, privacy_loss: float, asked: Bounds | Survey) -> Message:
-        """Return the message in the file, or a new one, stored durably before it is returned."""
         return _draw(value, privacy_loss, asked, store=self.path / place)
-
-    def _terms(self, place: str) -> Path:
-        return self.path / f"{place}.terms"
 
     def _first(self, path: Path, text: str) -> str:
         """Return what a file holds, this text if it is new; nothing if it cannot be read."""
@@ -195,41 +180,35 @@ class MessageMemory:
     """Keeps all of it while the process lives, for programs that simulate participants."""
 
     def __init__(self) -> None:
-        self._secrets: dict[str, str] = {}
-        self._places: dict[str, str] = {}
+        self._texts: dict[tuple[str, str], str] = {}
         self._messages: dict[str, tuple[float, Bounds | Survey, Message]] = {}
         self._terms: dict[str, Terms] = {}
         self._lock = threading.Lock()
 
     def secret(self, token: str) -> str:
-        """Return the secret in memory, or a new one."""
         with self._lock:
-            return self._secrets.setdefault(token, new_secret())
+            return self._texts.setdefault(("secret", token), new_secret())
 
     def place(self, token: str, name: str) -> str:
-        """Return the name in memory, or this one."""
         with self._lock:
-            return self._places.setdefault(token, name)
+            return self._texts.setdefault(("place", token), name)
 
     def agree(self, place: str, terms: Terms) -> None:
-        """Keep the terms."""
         self._terms[place] = terms
 
     def terms(self, place: str) -> Terms | None:
-        """Return the terms kept."""
         return self._terms.get(place)
 
     def message(self, place: str, value: Datum, privacy_loss: float, asked: Bounds | Survey) -> Message:
-        """Return the message in memory, or a new one."""
         with self._lock:
-            kept = self._messages.get(place)
-            if kept is None:
-                kept = self._messages[place] = (privacy_loss, asked, _draw(value, privacy_loss, asked))
-        if kept[:2] != (privacy_loss, asked):
+            if place not in self._messages:
+                self._messages[place] = (privacy_loss, asked, _draw(value, privacy_loss, asked))
+            *before, message = self._messages[place]
+        if before != [privacy_loss, asked]:
             raise ReleaseError(
                 "A value was privatized before with another privacy loss or other bounds, or for other questions."
             )
-        return kept[2]
+        return message
 
 
 def _draw(value: Datum, privacy_loss: float, asked: Bounds | Survey, store: Path | None = None) -> Message:

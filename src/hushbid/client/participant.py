@@ -15,7 +15,6 @@ does not cover the participant's price. The answers to several questions leave t
 import hashlib
 import secrets
 from collections.abc import Mapping, Sequence
-from types import TracebackType
 from typing import Any
 
 from hushbid.client.guards import (
@@ -258,9 +257,7 @@ class ParticipantClient:
     def __enter__(self) -> "ParticipantClient":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
     # what all of them use ---------------------------------------------------------------------------------------------

@@ -6,6 +6,7 @@ carries the server's sentence, cut to a length that fits a message.
 
 import json
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
 
@@ -57,12 +58,10 @@ class LinkInvalid(NotAllowed):
 
 def refusal(status: int, content: bytes) -> HushbidError:
     """Return the exception for a response with a status of 400 or more."""
-    try:
-        problem = json.loads(content)
-    except ValueError:
-        problem = None
-    if not isinstance(problem, dict):
-        problem = {}
+    problem: dict[str, Any] = {}
+    with suppress(ValueError):
+        found = json.loads(content)
+        problem = found if isinstance(found, dict) else {}
     sentence = _sentence(problem, status)
     if status >= 500:
         return ServerFailed(sentence)
@@ -70,9 +69,16 @@ def refusal(status: int, content: bytes) -> HushbidError:
     kind = _BY_TYPE.get(name) or _BY_STATUS.get(status, CampaignError)
     reason = problem.get("reason")
     if kind is NotAllowed and isinstance(reason, str):
-        return LinkInvalid(sentence, reason=reason[:_LONGEST_FIELD], at=_moment(problem.get("at")))
-    field, row = _place(problem)
-    return kind(sentence, field=field, row=row)
+        at = None
+        with suppress(RecordError):
+            at = time_of(str(problem.get("at")), "at")
+        return LinkInvalid(sentence, reason=reason[:_LONGEST_FIELD], at=at)
+    # the first field that is wrong, by the library's name for it, and its row
+    errors = problem.get("errors")
+    first = errors[0] if isinstance(errors, list) and errors and isinstance(errors[0], dict) else {}
+    field, row = first.get("field"), first.get("row")
+    shown = field[:_LONGEST_FIELD] if isinstance(field, str) else None
+    return kind(sentence, field=shown, row=row if type(row) is int else None)
 
 
 def strange(what: str) -> ServerFailed:
@@ -85,23 +91,6 @@ def an_object(answer: Any) -> dict[str, Any]:
     if not isinstance(answer, dict):
         raise strange("The answer is not an object")
     return answer
-
-
-def _place(problem: Mapping[str, Any]) -> tuple[str | None, int | None]:
-    """Return the first field that is wrong, by the library's name for it, and its row."""
-    errors = problem.get("errors")
-    first = errors[0] if isinstance(errors, list) and errors else None
-    if not isinstance(first, dict):
-        return None, None
-    name, row = first.get("field"), first.get("row")
-    return name[:_LONGEST_FIELD] if isinstance(name, str) else None, row if type(row) is int else None
-
-
-def _moment(text: object) -> datetime | None:
-    try:
-        return time_of(text, "at") if isinstance(text, str) else None
-    except RecordError:
-        return None
 
 
 def _sentence(problem: Mapping[str, Any], status: int) -> str:

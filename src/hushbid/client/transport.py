@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping
 from functools import cache
-from types import ModuleType, TracebackType
+from types import ModuleType
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -64,7 +64,7 @@ class Transport:
             timeout=timeout,
             # as many connections as threads ask at the same time
             limits=httpx.Limits(max_connections=None, max_keepalive_connections=None),
-            verify=_trust(self.url),
+            verify=_trust(urlsplit(self.url).scheme),
             transport=network,
         )
 
@@ -104,9 +104,7 @@ class Transport:
     def __enter__(self) -> "Transport":
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, problem: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         self.close()
 
     def _patiently(self, method: str, path: str, parts: Mapping[str, Any]) -> tuple[Any, int]:
@@ -184,20 +182,13 @@ def _checked_url(url: str) -> str:
     return url.rstrip("/")
 
 
-def _trust(url: str) -> ssl.SSLContext:
+@cache
+def _trust(scheme: str) -> ssl.SSLContext:
     """Return whose certificates to believe; http:// needs none, and reading the usual ones takes a while."""
-    return _usual_authorities() if urlsplit(url).scheme == "https" else _no_authority()
-
-
-@cache
-def _usual_authorities() -> ssl.SSLContext:
-    context: ssl.SSLContext = _httpx().create_ssl_context()
+    context: ssl.SSLContext = (
+        _httpx().create_ssl_context() if scheme == "https" else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    )
     return context
-
-
-@cache
-def _no_authority() -> ssl.SSLContext:
-    return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def _httpx() -> ModuleType:

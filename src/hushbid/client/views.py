@@ -1,13 +1,13 @@
 """The answers of a server, read strictly where it matters and leniently where it may grow.
 
-A field of a plain type is read by its type (`_plain`); fields that decide on noise or money have readers of their own.
+A field of a plain type is read by its type (`_plain`); fields that decide on noise have readers of their own.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from hushbid.client.messages import Bounds
@@ -22,54 +22,36 @@ OVER = frozenset({"released", "closed", "cancelled", "nothing_bought", "undelive
 """The states of a campaign that asks participants for nothing any more."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Campaign:
-    """A campaign as an analyst or an auditor sees it."""
+class Answer(dict[str, Any]):
+    """What a server says: a dictionary whose entries can also be read as attributes, ``campaign.state``."""
 
-    id: str
-    """Its identifier."""
-
-    state: str
-    """draft, bidding, allocating, delivering, releasing, released, closed, nothing_bought, undelivered, cancelled."""
-
-    content: Mapping[str, Any] = field(repr=False)
-    """All that the server says, as plain values."""
-
-    @classmethod
-    def from_dict(cls, values: Any) -> "Campaign":
-        """Read an answer."""
-        return cls(**_plain(cls, values), content=an_object(values))
+    def __getattr__(self, name: str) -> Any:
+        try:
+            return self[name]
+        except KeyError:
+            raise AttributeError(f"The answer has no {name}.") from None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Job:
-    """Work in the background."""
+class Campaign(Answer):
+    """A campaign as an analyst or an auditor sees it: its ``id``, its ``state``, and all else that the server says.
 
-    id: str
-    """Its identifier."""
+    States: draft, bidding, allocating, delivering, releasing, released, closed, nothing_bought, undelivered, cancelled.
+    """
 
-    kind: str
-    """What it does: allocation or release."""
 
-    state: str
-    """running, done or failed."""
+class Job(Answer):
+    """Work in the background: its ``kind`` and ``state``, its ``step``, and of that so many ``done`` of a ``total``."""
 
-    step: str
-    """What is being done, in a few words."""
 
-    done: int
-    """So many parts of the step are done."""
+A = TypeVar("A", bound=Answer)
 
-    total: int
-    """The step has so many parts."""
 
-    problem: str | None
-    """Why it failed, in a sentence."""
-
-    @classmethod
-    def from_dict(cls, values: Any) -> "Job":
-        """Read an answer."""
-        return cls(**_plain(cls, values))
+def answer_of(kind: type[A], values: Any) -> A:
+    """Read an answer, which must say which one it is and how it stands."""
+    found = kind(an_object(values))
+    for name in ("id", "state"):
+        _plain(found, name, str)
+    return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +82,7 @@ class Invitation:
     @classmethod
     def from_dict(cls, values: Any, url: str) -> "Invitation":
         """Read an answer."""
-        return cls(**_plain(cls, {**an_object(values), "url": url}))
+        return cls(**_fields(cls, {**an_object(values), "url": url}))
 
     @property
     def link(self) -> str:
@@ -215,81 +197,44 @@ class Participation:
             raise strange("The server names no setting")
         questions = _questions(answer.get("questions"))
         return cls(
-            **_plain(cls, answer, but=frozenset({"agreed", "decimals"})),
+            **{**_fields(cls, answer), "agreed": answer.get("agreement") is not None},
             setting=setting,
             bounds=None if questions else _bounds(answer.get("bounds")),
             questions=questions,
             layout=_layout(questions, answer.get("noise_groups")) if questions else None,
-            agreed=answer.get("agreement") is not None,
-            decimals=_decimals(answer),
             content=answer,
         )
 
 
-def _plain(kind: type[Any], values: Any, but: frozenset[str] = frozenset()) -> dict[str, Any]:
-    """Read the fields of a dataclass whose types are plain, except those named."""
-    answer = an_object(values)
-    return {
-        one.name: _READERS[one.type](answer, one.name)
-        for one in fields(kind)
-        if one.type in _READERS and one.name not in but
-    }
+def _fields(kind: type[Any], answer: Mapping[str, Any]) -> dict[str, Any]:
+    """Read the fields of a dataclass whose types are plain."""
+    return {one.name: _plain(answer, one.name, one.type) for one in fields(kind) if one.type in _PLAIN}
 
 
-def _text(values: Mapping[str, Any], name: str) -> str:
-    found = values.get(name)
-    if isinstance(found, str):
-        return found
-    raise strange(f"The answer has no {name}")
+_PLAIN: tuple[Any, ...] = (str, str | None, float | None, int | None, int, bool)
 
 
-def _perhaps_text(values: Mapping[str, Any], name: str) -> str | None:
-    found = values.get(name)
-    return None if found is None else str(found)
-
-
-def _number(values: Mapping[str, Any], name: str) -> float | None:
-    found = values.get(name)
+def _plain(answer: Mapping[str, Any], name: str, kind: Any) -> Any:
+    """Read one entry by its type; what need not be there may be missing, and a sum is then 0."""
+    found = answer.get(name)
+    if kind is bool:
+        return found is True
+    if kind is str and not isinstance(found, str):
+        raise strange(f"The answer has no {name}")
+    if name == "decimals" and not (type(found) is int and 0 <= found <= MOST_DECIMALS):
+        raise ServerFailed(f"The answer's decimals are not a whole number from 0 to {MOST_DECIMALS}.")
     if found is None:
-        return None
-    if found == "inf":
-        return math.inf
-    if isinstance(found, (int, float)) and not isinstance(found, bool) and abs(found) < math.inf:
+        return 0 if kind is int else None
+    if kind == float | None:
+        if found == "inf":
+            return math.inf
         with suppress(OverflowError):
-            return float(found)
-    raise ServerFailed(f"The answer's {name} is not a number.")
-
-
-def _whole(values: Mapping[str, Any], name: str) -> int | None:
-    found = values.get(name)
-    if found is None or type(found) is int:
-        return found
-    raise ServerFailed(f"The answer's {name} is not a whole number.")
-
-
-def _whole_or_zero(values: Mapping[str, Any], name: str) -> int:
-    return _whole(values, name) or 0
-
-
-def _truth(values: Mapping[str, Any], name: str) -> bool:
-    return values.get(name) is True
-
-
-_READERS: dict[Any, Callable[[Mapping[str, Any], str], Any]] = {
-    str: _text,
-    str | None: _perhaps_text,
-    float | None: _number,
-    int | None: _whole,
-    int: _whole_or_zero,
-    bool: _truth,
-}
-
-
-def _decimals(values: Mapping[str, Any]) -> int:
-    found = _whole(values, "decimals")
-    if found is not None and 0 <= found <= MOST_DECIMALS:
-        return found
-    raise ServerFailed(f"The answer's decimals are not a whole number from 0 to {MOST_DECIMALS}.")
+            if isinstance(found, (int, float)) and not isinstance(found, bool) and math.isfinite(found):
+                return float(found)
+        raise ServerFailed(f"The answer's {name} is not a number.")
+    if kind in (int, int | None) and type(found) is not int:
+        raise ServerFailed(f"The answer's {name} is not a whole number.")
+    return found if kind in (int, int | None) else str(found)
 
 
 def _bounds(found: Any) -> Bounds:

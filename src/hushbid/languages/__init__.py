@@ -21,9 +21,7 @@ from hushbid.languages.sentences import (
     language_codes,
     languages,
     noted,
-    noted_forms,
     noted_plural,
-    noted_within,
 )
 
 __all__ = [
@@ -37,7 +35,5 @@ __all__ = [
     "language_codes",
     "languages",
     "noted",
-    "noted_forms",
     "noted_plural",
-    "noted_within",
 ]

@@ -114,16 +114,6 @@ Wording = str | Within | Forms
 """A sentence that is said elsewhere, as it is noted."""
 
 
-def noted_within(context: str, message: str) -> Within:
-    """Mark a text that is said elsewhere, and has another translation in another context."""
-    return Within(context, message)
-
-
-def noted_forms(one: str, many: str) -> Forms:
-    """Mark a sentence about one or many that is said elsewhere."""
-    return Forms(one, many)
-
-
 def noted_plural(one: str, many: str, n: int, /, **values: object) -> Sentence:
     """Mark a sentence about one or many that is said elsewhere."""
     return Sentence(one, values, many, n)

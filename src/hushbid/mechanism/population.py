@@ -31,7 +31,7 @@ from hushbid.allocation import (
 )
 from hushbid.allocation.central_problem import LEAST_VARIANCE, countable
 from hushbid.common.arrays import FloatArray, IndexArray, IntArray, counted_repr
-from hushbid.disclosure.combination import local_shares, one_stratum
+from hushbid.disclosure.combination import local_shares, one_stratum, planned_losses
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
@@ -155,6 +155,9 @@ class Population:
 
     planned: Budget | None = None
     """The budget for which the goal, a price, was planned; None if the goal is what the buyer states."""
+
+    expected_share: float = 1.0
+    """How likely each person of the roster is to bid, where a price is planned."""
 
     survey: bool = False
     """Whether it is the one number that several questions come to: then errors are relative, see
@@ -462,8 +465,12 @@ class Population:
         return weights, error
 
     def used(self, losses: FloatArray) -> FloatArray:
-        """What the best estimate uses of given losses."""
-        return losses if self.setting.sends_messages else self._best(losses).delivered
+        """What the best estimate uses of given losses, to the last bit whatever the order of people."""
+        if self.setting.sends_messages:
+            return losses
+        if self.strata is not None:
+            return planned_losses(losses, np.broadcast_to(self.variance, losses.shape), self.strata, "central")
+        return self._best(losses).delivered
 
     def _best(self, losses: FloatArray) -> Contrast | Weights:
         if self.strata is not None:
@@ -507,7 +514,7 @@ class Population:
                 return (1.0 / float(precision.sum()) - self.bias) * self.unit
             expense = float(costs[paid].dot(losses[paid]))
             if self.setting.sends_messages:
-                return self.certified(self._least_error(costs, expense))
+                return self.certified(replace(self, cap=self.largest_cap)._least_error(costs, expense))
             aim = Budget(expense)
         return self.certified(least_objective(costs, **self._problem() | {"goal": aim}))
 

@@ -11,7 +11,7 @@ from hushbid.errors import CampaignError
 from hushbid.server.installation import DataDir, Installation
 from hushbid.server.service import accounts
 from hushbid.server.service.forecast import Effort
-from hushbid.server.service.use_case import Change, Operation, Read, ServiceContext, Steps
+from hushbid.server.service.use_case import Operation, ServiceContext, changes, reads, steps
 from hushbid.server.store import backup
 from hushbid.server.store.backup import Backup
 from hushbid.server.store.database import Database, Transaction, utc_now
@@ -24,12 +24,12 @@ T = TypeVar("T")
 class Administration:
     """An installation, whether its server runs or not."""
 
-    users = Read(accounts.users)
-    create_user = Steps(accounts.create_user)
-    set_password = Steps(accounts.set_password)
-    remove_user = Change("user", accounts.remove_user)
-    create_api_token = Change("token", accounts.create_api_token)
-    revoke_api_token = Change("token", accounts.revoke_api_token)
+    users = reads(accounts.users)
+    create_user = steps(accounts.create_user)
+    set_password = steps(accounts.set_password)
+    remove_user = changes("user", accounts.remove_user)
+    create_api_token = changes("token", accounts.create_api_token)
+    revoke_api_token = changes("token", accounts.revoke_api_token)
 
     def __init__(self, home: DataDir, database: Database) -> None:
         self._home = home

@@ -38,56 +38,76 @@ _VISITOR = "visitor@example.org"
 _SLEEP: dict[str, Any] = {
     "title": "How long do nurses sleep?",
     "question": "How many hours did you sleep after your last night shift?",
-    "description": "A hospital wants to know whether its new shift plan lets people rest, without learning about"
-    " anybody in particular.\n\nThe average goes to the works council and to management, both on the same day.",
     "unit": "hours",
-    "prior": "uniform:0.5,6",
-    "bounds": [0, 12],
-    "budget": 150_00,
-    "max_correlation": 0.1,
-    "max_privacy_loss": 1.0,
-    "participation_fee": 100,
-    "public_estimate": True,
+    "market": {
+        "prior": "uniform:0.5,6",
+        "bounds": [0, 12],
+        "budget": 150,
+        "max_correlation": 0.1,
+        "max_privacy_loss": 1.0,
+        "setting": "central",
+    },
+    "money": {"currency": "EUR"},
+    "server": {
+        "description": "A hospital wants to know whether its new shift plan lets people rest, without learning"
+        " about anybody in particular.\n\nThe average goes to the works council and to management,"
+        " both on the same day.",
+        "participation_fee": 1.0,
+        "public_estimate": True,
+    },
 }
 _RENT: dict[str, Any] = {
     "title": "What share of income goes into rent?",
     "question": "What share of your income went into rent last month?",
-    "description": "A tenants' association compares districts. Nobody there should learn what you earn or pay, so your"
-    " own browser adds the noise.",
     "unit": "%",
-    "prior": "uniform:0.5,2",
-    "bounds": [0, 100],
-    "buyer_weight": 0.4,
-    "max_correlation": 0.1,
-    "max_privacy_loss": 2.0,
-    "participation_fee": 50,
-    "setting": "local",
+    "market": {
+        "prior": "uniform:0.5,2",
+        "bounds": [0, 100],
+        "buyer_weight": 0.4,
+        "max_correlation": 0.1,
+        "max_privacy_loss": 2.0,
+        "setting": "local",
+    },
+    "money": {"currency": "EUR"},
+    "server": {
+        "description": "A tenants' association compares districts. Nobody there should learn what you"
+        " earn or pay, so your own browser adds the noise.",
+        "participation_fee": 0.5,
+    },
 }
 _COMMUTE: dict[str, Any] = {
     "title": "How long is your way to work?",
     "question": "How many minutes did your way to work take today?",
-    "description": "The city plans a new bus line and wants to know how long people travel. It learns an average, not"
-    " where you live.",
     "unit": "minutes",
-    "prior": "uniform:0.5,6",
-    "bounds": [0, 120],
-    "hard_budget": 400_00,
-    "max_correlation": 0.1,
-    "max_privacy_loss": 1.0,
-    "participation_fee": 100,
-    "single_visit": True,
-    "consent": {
-        "controller": "Office for Traffic, Example Town",
-        "contact": "traffic@example.org",
-        "purpose": "To decide where a new bus line is needed most.",
+    "market": {
+        "prior": "uniform:0.5,6",
+        "bounds": [0, 120],
+        "hard_budget": 400,
+        "max_correlation": 0.1,
+        "max_privacy_loss": 1.0,
+        "setting": "central",
     },
-    "observer": "your employer",
-    "statement": "Did your way to work take more than an hour?",
-    "payout": "email",
+    "money": {"currency": "EUR"},
+    "server": {
+        "description": "The city plans a new bus line and wants to know how long people travel."
+        " It learns an average, not where you live.",
+        "participation_fee": 1.0,
+        "single_visit": True,
+        "consent": {
+            "controller": "Office for Traffic, Example Town",
+            "contact": "traffic@example.org",
+            "purpose": "To decide where a new bus line is needed most.",
+        },
+        "observer": "your employer",
+        "statement": "Did your way to work take more than an hour?",
+        "payout": "email",
+    },
 }
-_DRAFT: dict[str, Any] = {**_COMMUTE, "title": "How often do people see a doctor?", "unit": "visits", "bounds": [0, 30]}
-_DRAFT |= {"question": "How many times did you see a doctor last year?", "description": ""}
-_DRAFT |= {"statement": "Did you see a doctor more than ten times?", "consent": {}}
+_DRAFT: dict[str, Any] = {**_COMMUTE, "title": "How often do people see a doctor?", "unit": "visits"}
+_DRAFT |= {"question": "How many times did you see a doctor last year?"}
+_DRAFT["market"] = {**_COMMUTE["market"], "bounds": [0, 30]}
+_DRAFT["server"] = {**_COMMUTE["server"], "statement": "Did you see a doctor more than ten times?", "description": ""}
+_DRAFT["server"] |= {"consent": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -182,8 +202,8 @@ class Demo:
         campaign = analyst.draft(settings).id
         visitor, *others = analyst.invite(campaign, people=[_VISITOR, *(f"bot-{k}" for k in range(n))])
         analyst.open(campaign)
-        low, high = settings["bounds"]
-        cast = people("mixed", [parse_prior(settings["prior"])] * n, (low, high), rng=self._rng)
+        market = settings["market"]
+        cast = people("mixed", [parse_prior(market["prior"])] * n, tuple(market["bounds"]), rng=self._rng)
         tally = Tally()
         bots = [
             Bot(person, ParticipantClient(self._url, one.token, keeper=self._memory, transport=transport), tally)

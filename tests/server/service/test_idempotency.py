@@ -3,14 +3,13 @@
 import json
 import signal
 from collections.abc import Callable
-from dataclasses import replace
 from typing import Any, ParamSpec
 
 import pytest
 
 from hushbid.errors import Conflict, InputError, ServerFailed
 from hushbid.server.service import Service
-from hushbid.server.service.use_case import Asked, IdempotencyKey
+from hushbid.server.service.use_case import Call, IdempotencyKey
 from tests.server.crashing import process_of
 from tests.server.support import Installation, analyst, drafted, on_both_stores, opened, secret_for, settings
 
@@ -30,7 +29,7 @@ def request(*, who: str = "u1", asked: bytes = b"request") -> IdempotencyKey:
     return IdempotencyKey(who=who, key=KEY, asked=asked, encode=encode)
 
 
-def ask(service: Service, use_case: Asked[P, Any], *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
+def ask(service: Service, use_case: Call[P, Any], *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
     return use_case.once(request(), *args, **kwargs)
 
 
@@ -67,17 +66,19 @@ def test_what_was_refused_is_not_stored(service: Service) -> None:
     assert ask(service, service.open, play.who, play.id)[1] is False
 
 
-def test_a_request_that_is_refused_because_it_was_just_carried_out_gets_its_answer(service: Service) -> None:
+def test_a_request_that_is_refused_because_it_was_just_carried_out_gets_its_answer(
+    service: Service, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """One request arrives twice at once, and the second finds the campaign open before it finds the answer."""
-    play = drafted(service, 2)
+    play, run = drafted(service, 2), service.writer.run
 
-    opening = service.open
-
-    def after_another(*args: Any) -> Any:
+    def after_another(name: str, operation: Callable[..., Any]) -> Any:
+        monkeypatch.setattr(service.writer, "run", run)
         assert ask(service, service.open, play.who, play.id)[1] is False
-        return opening.prepare(*args)
+        return run(name, operation)
 
-    content, repeated = ask(service, replace(opening, prepare=after_another), play.who, play.id)
+    monkeypatch.setattr(service.writer, "run", after_another)
+    content, repeated = ask(service, service.open, play.who, play.id)
     [job] = service.jobs(play.who, play.id)
     assert (json.loads(content), repeated) == ([job.id], True)
 

@@ -7,7 +7,6 @@ import pytest
 
 from hushbid.server.service.bodies import Form
 from hushbid.server.service.registry import reached
-from hushbid.server.service.use_case import Background, Change
 
 
 @pytest.mark.parametrize("name", reached())
@@ -40,7 +39,7 @@ def test_changes_by_post_and_delete_take_a_key_but_for_those_that_may_be_repeate
     changes = {
         name: use_case
         for name, (use_case, route) in reached().items()
-        if isinstance(use_case, (Change, Background)) and route.method in ("POST", "DELETE")
+        if use_case.kind in ("change", "job") and route.method in ("POST", "DELETE")
     }
     assert {name for name, use_case in changes.items() if not use_case.takes_key} == {"remove_payout", "leave"}
     assert not any(use_case.takes_key for name, (use_case, _) in reached().items() if name not in changes)

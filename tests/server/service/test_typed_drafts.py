@@ -76,8 +76,8 @@ def test_a_campaign_that_only_the_privacy_account_remembers_is_not_drafted_again
 
     def forget(tx: Transaction) -> None:
         row = {
-            "campaign_id": ONE,
-            "person_id": known.person,
+            "campaign": ONE,
+            "person": known.person,
             "title": "",
             "kind": "promised",
             "amount": 1.0,

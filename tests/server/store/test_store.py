@@ -64,7 +64,7 @@ def test_migrations_make_exactly_the_tables_the_code_expects(installation: Insta
         database.close()
 
 
-@pytest.mark.parametrize(("number", "age"), [("0001", "an older"), ("0010", "an older"), ("t0002", "a newer")])
+@pytest.mark.parametrize(("number", "age"), [("0001", "an older"), ("t0001", "an older"), ("t0003", "a newer")])
 def test_a_database_of_another_version_is_refused_and_says_which(
     installation: Installation, number: str, age: str
 ) -> None:

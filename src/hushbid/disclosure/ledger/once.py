@@ -19,10 +19,10 @@ import numpy as np
 from hushbid.common.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
 from hushbid.disclosure.delivery import Prepared, prepare_release, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.ledger.files import drawn_once, stored
-from hushbid.disclosure.ledger.forms import Forms
 from hushbid.disclosure.ledger.marks import Keyed, Marks, refuse_alike
 from hushbid.disclosure.ledger.question import (
     Ask,
+    Forms,
     as_question,
     as_wave,
     canonical_order,
@@ -31,10 +31,9 @@ from hushbid.disclosure.ledger.question import (
 )
 from hushbid.disclosure.ledger.store import Settled, is_ledger, ledger_folder, refuse_former, refuse_released, settle
 from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
-from hushbid.disclosure.release import FORMAT, Release
+from hushbid.disclosure.release import Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, LedgerError, RecordError
 
-_OR_LATE = ", or came after it was drawn, which sums cannot tell apart (engine='memory' can)"
 _PLANS, _SYNTHETIC = "plans", "synthetic"
 """What `release_plan` draws is kept in this folder of the ledger."""
 _process_key = Keyed(secrets.token_bytes(32), slow=False)
@@ -138,7 +137,7 @@ def release_once(
     if kept.summed is not None:
         # drawn from sums: who these people are is known here, if the data are the same
         if not settled.same_data:
-            raise settled.drawn.other_data(_OR_LATE)
+            raise settled.drawn.refused("other or late data")
         kept = with_rows(kept, plan, prepared.present)
     else:
         kept = _listed(_of_people(kept, settled.name, plan.people), _inverse(order))  # back to the caller's order
@@ -164,7 +163,7 @@ def release_summed(
     folder, ours = ledger_folder(ledger), _process_marks(ask)
     settled = settle(folder, ask, lambda name: _remembered(ours, lambda: draw(name), folder).to_dict(), before_first)
     if not settled.same_data:
-        raise settled.drawn.other_data(_OR_LATE)
+        raise settled.drawn.refused("other or late data")
     kept = _stored_release(settled)
     _shown(ours)
     kept = replace(kept if kept.summed is not None else without_rows(kept), key=settled.name)
@@ -191,12 +190,15 @@ def release_synthetic(
     return Answer(release=prepared.draw(), before=False, late=(), waves_before=0)
 
 
-def refuse_real_sums(ask: Callable[[], Ask], ledger: str | Path | None) -> None:
-    """Refuse people or data that the release ledger knows from a real release, where only sums are known."""
+def refuse_real_sums(ask: Callable[[], Ask], ledger: str | Path | None, *, by_losses: bool = False) -> None:
+    """Refuse people or data that the release ledger knows from a real release; what is asked is found if it is there.
+
+    ``by_losses`` refuses what was promised to people of a real release, too.
+    """
     folder = ledger_folder(ledger)
     refuse_former(folder)
-    if is_ledger(folder):
-        refuse_released(folder, ask())
+    if is_ledger(folder):  # else nothing was ever drawn, and hashing takes a while
+        refuse_released(folder, ask(), by_losses=by_losses)
 
 
 def simulate_synthetic(
@@ -221,12 +223,10 @@ def _refuse_real(
     ids: Iterable[object] | None = None,
     by_losses: bool = False,
 ) -> None:
-    folder = ledger_folder(ledger)
-    refuse_former(folder)
-    if not is_ledger(folder):
-        return  # nothing was ever drawn, and hashing takes a while
-    ask = _ask_of(plan, _as_people(ids, plan.people), prepared.forms(), question, wave)
-    refuse_released(folder, ask, by_losses=by_losses)
+    def ask() -> Ask:
+        return _ask_of(plan, _as_people(ids, plan.people), prepared.forms(), question, wave)
+
+    refuse_real_sums(ask, ledger, by_losses=by_losses)
 
 
 def _ask_of(plan: ReleasePlan, people: HashArray | None, forms: Forms, question: str, wave: int) -> Ask:
@@ -246,9 +246,6 @@ def _ask_of(plan: ReleasePlan, people: HashArray | None, forms: Forms, question:
 
 
 def _stored_release(settled: Settled) -> Release:
-    if settled.release.get("format") != FORMAT:
-        stated = settled.release.get("format")
-        raise LedgerError(f"The entry holds no stored release of this version, but {stated!r}; nothing is drawn.")
     try:
         return Release.from_dict(settled.release)
     except RecordError as problem:
@@ -300,7 +297,7 @@ def _late(
     # new data are those of people who had not delivered; without them all must be as it was
     late = tuple(row for row in kept.dropped_out if forms.rows[row] is not None)
     if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(late)).whole.data):
-        raise settled.drawn.other_data()
+        raise settled.drawn.refused("other data")
     return late
 
 

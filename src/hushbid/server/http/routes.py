@@ -39,7 +39,6 @@ from hushbid.server.service.use_case import (
     IdempotencyKey,
     Role,
     Route,
-    Submission,
     UseCase,
 )
 from hushbid.server.service.views_of import MOST_ON_A_PAGE
@@ -146,7 +145,7 @@ class _Handler:
     def __init__(self, name: str, use_case: UseCase[Any, Any], route: Route, body: Body[Any] | None) -> None:
         self._name, self._route, self._body = name, route, body
         self._names = route.names
-        self._submitted = isinstance(use_case, Submission)
+        self._submitted = use_case.kind == "submission"
         self._takes_key = use_case.takes_key
         taken = list(inspect.signature(use_case.function).parameters)[1:]
         self._takes_caller = taken[0] in _CALLERS

@@ -1,7 +1,8 @@
-"""A campaign and a participant as they are stored, for the use cases; never shown to anybody as they are."""
+"""Users, campaigns and participants as they are stored, for the use cases; their fields are the tables' columns."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Literal
 
 from hushbid.errors import Conflict
 from hushbid.server.model.settings import CampaignSettings
@@ -21,6 +22,19 @@ def complete(campaign: str, settings: CampaignSettings | None) -> CampaignSettin
     if settings is None:
         raise DraftIncomplete(campaign)
     return settings
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class User:
+    """A person who logs in."""
+
+    id: str
+    name: str
+    role: Literal["analyst", "auditor"]
+    password: str
+    """Its hash."""
+
+    created_at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """What a person with a certain role gets to see. Money is in whole minor units of the campaign's currency."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from typing import Any, ClassVar, Generic, Literal, TypeVar
 
@@ -12,6 +12,7 @@ from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
 
 T = TypeVar("T")
+V = TypeVar("V", bound="View")
 
 
 class View:
@@ -19,6 +20,15 @@ class View:
 
     __slots__ = ()
     __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(use_attribute_docstrings=True)
+
+    @classmethod
+    def of(cls: type[V], *sources: object, **given: Any) -> V:
+        """A view, each of whose fields is given, or is an attribute of the first source that has it."""
+        for name in (one.name for one in fields(cls) if one.name not in given):  # type: ignore[arg-type]
+            source = next((one for one in sources if hasattr(one, name)), None)
+            if source is not None:
+                given[name] = getattr(source, name)
+        return cls(**given)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,8 @@ from typing import Any
 
 from fastapi import Response
 
-from hushbid.server.model.terms import Answers
+from hushbid.server.model.answers import Answers
 from hushbid.server.model.views import ParticipationView
-from hushbid.server.pages import answering
 from hushbid.server.pages.request import Form, PageRequest
 from hushbid.server.pages.wording import FormError
 
@@ -37,20 +36,17 @@ class Asked:
     """What it means, if it can be read."""
 
 
-def empty(view: ParticipationView) -> list[Asked]:
-    """The questions, with nothing typed."""
-    return [Asked(field=f"answer-{place}", question=one, typed="") for place, one in enumerate(view.questions)]
-
-
-def one_value(visit: PageRequest, view: ParticipationView) -> list[Asked]:
-    """The one number that is asked for, as a question of its own, with nothing typed."""
+def empty(visit: PageRequest, view: ParticipationView) -> list[Asked]:
+    """The questions with nothing typed; the one number that is asked for is a question of its own."""
+    if view.questions:
+        return [Asked(field=f"answer-{place}", question=one, typed="") for place, one in enumerate(view.questions)]
     named = {"kind": "number", "name": visit.texts("Your answer"), "bounds": view.bounds, "unit": view.unit}
     return [Asked(field="value", question=named, typed="")]
 
 
 def filled(visit: PageRequest, view: ParticipationView, form: Form) -> list[Asked]:
     """The questions with what was typed; every one that is open or cannot be read says so."""
-    return [_read(visit, one, form.text(one.field)[:_LONGEST]) for one in empty(view) or one_value(visit, view)]
+    return [_read(visit, one, form.text(one.field)[:_LONGEST]) for one in empty(visit, view)]
 
 
 def _read(visit: PageRequest, asked: Asked, typed: str) -> Asked:
@@ -86,7 +82,7 @@ def answers_page(
     view: ParticipationView,
     *,
     price: Any = None,
-    asked: Sequence[answering.Asked] | None = None,
+    asked: Sequence[Asked] = (),
     status: int = 200,
 ) -> Response:
     """Ask for her answers, with the price that she has just typed, or for others in the place of those she gave."""
@@ -96,12 +92,12 @@ def answers_page(
         here="/p/choice" if price is not None else "/p/answers",
         view=view,
         price=price,
-        asked=asked if asked is not None else answering.empty(view) or answering.one_value(visit, view),
+        asked=asked or empty(visit, view),
         nonce=secrets.token_hex(16),  # names what this page's form gives
     )
 
 
-def given_in(view: ParticipationView, asked: Sequence[answering.Asked]) -> object:
+def given_in(view: ParticipationView, asked: Sequence[Asked]) -> object:
     """What was typed, as it is bid."""
     if view.bounds is not None:
         return asked[0].answer

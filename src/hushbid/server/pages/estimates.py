@@ -51,11 +51,7 @@ def _shown(t: Texts, w: Writing, answer: Mapping[str, Any], place: int) -> Shown
         sure = math.isfinite(facts.half_width)
         half = with_unit(half_width_text(facts.half_width), facts.error_unit) if sure else ""
     if not sure:
-        sentence = t(
-            "No margin is shown with this number: one that holds and tells nothing about single people"
-            " would be as wide as the range of values, or fewer than five people are behind it. Take it"
-            " as a hint at most."
-        )
+        sentence = t.coded("estimate.no_margin")
     else:
         kind = "estimate.interval_staff" if "delivered_half_width" in answer else "estimate.interval"
         sentence = t.coded(kind, half=half, level=w.percent(margin["level"]))
@@ -105,11 +101,7 @@ def _drawn(facts: AnswerFacts, rows: Sequence[ResultRow]) -> str:
 
 def _nearest(t: Texts, facts: AnswerFacts, rows: Sequence[ResultRow]) -> str:
     """That shares are not those that were drawn, and what these were."""
-    words = t(
-        "These are the nearest shares that can be; the margin is around those that were drawn: {drawn}.",
-        drawn=_drawn(facts, rows),
-    )
-    return f" {words}"
+    return f" {t.coded('estimate.nearest', drawn=_drawn(facts, rows))}"
 
 
 def _doubt(t: Texts, w: Writing, facts: AnswerFacts, rows: Sequence[ResultRow]) -> str:
@@ -118,9 +110,5 @@ def _doubt(t: Texts, w: Writing, facts: AnswerFacts, rows: Sequence[ResultRow]) 
     if not math.isfinite(facts.half_width):
         return f"{number} "
     low, high = facts.bounds
-    why = t(
-        "The interval covers more than half of the range from {low} to {high}.",
-        low=w.number(low, 6),
-        high=f"{w.number(high, 6)} {facts.unit}".rstrip(),
-    )
-    return f"{why} {number} "
+    shown = f"{w.number(high, 6)} {facts.unit}".rstrip()
+    return f"{t.coded('estimate.wide', low=w.number(low, 6), high=shown)} {number} "

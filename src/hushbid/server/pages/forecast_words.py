@@ -38,10 +38,10 @@ def forecast_words(visit: PageRequest, settings: CampaignSettings, preview: Prev
     words = _Words(visit, settings)
     sentences = words.sentences(found)
     errors: list[tuple[str, str]] = []
-    if settings.questions and found.errors is not None:
+    if settings.asked and found.errors is not None:
         errors = [
             (one.name, words.error(found, place, error))
-            for place, (one, error) in enumerate(zip(settings.questions, found.errors, strict=True))
+            for place, (one, error) in enumerate(zip(settings.asked, found.errors, strict=True))
         ]
     numbers = {} if preview is None else words.numbers(preview)
     return Forecast(sentences=tuple(sentences), errors=tuple(errors), texts=numbers)
@@ -60,13 +60,13 @@ class _Words:
             return [self._out_of_reach(found, people)]
         told = {"people": people, "errors": self.errors(found, found.errors), "cost": self.money(found.cost)}
         kind, several = "get", "_each" if len(found.errors) > 1 else ""
-        if self.settings.standard_error is not None:
+        if self.settings.target_errors:
             kind = "costs" if found.cost_of_twice is None else "costs_twice"
         if found.cost_of_twice is not None:
             told |= {"twice": self.write.number(2 * found.people, 9), "other": self.money(found.cost_of_twice)}
-        basis = "plus_minus_worst" if self.settings.max_correlation else "plus_minus"
+        basis = "plus_minus_worst" if self.settings.market.max_correlation else "plus_minus"
         first = self.t.coded(f"what_if.{kind}{several}", **told)
-        left_out = "limits_left_out" if self.settings.limits else "missing_left_out"
+        left_out = "limits_left_out" if self.settings.takes_limits else "missing_left_out"
         return [first, self._more(found, people), self.t.coded(f"what_if.{basis}"), self.t.coded(f"what_if.{left_out}")]
 
     def _more(self, found: WhatIf, people: str) -> str:
@@ -74,64 +74,20 @@ class _Words:
         targets = self.t("half of each error") if len(found.targets) > 1 else self.errors(found, found.targets)
         many, cost, both = found.people_for_targets, found.cost_for_targets, found.both_for_targets
         told = {"targets": targets, "people": people}
-        if many is not None and cost is not None:
-            return self.t(
-                "For {targets} you need about {many} people for the same money, or about {cost} for these"
-                " {people} people.",
-                **told,
-                many=self.people(many),
-                cost=self.money(cost),
-            )
-        if many is not None:
-            return self.t(
-                "For {targets} you need about {many} people for the same money; these {people} people cannot"
-                " reach it at any price.",
-                **told,
-                many=self.people(many),
-            )
-        if cost is not None:
-            return self.t(
-                "For {targets} you need about {cost} for these {people} people.", **told, cost=self.money(cost)
-            )
-        if both is not None:
-            return self.t(
-                "For {targets} you need more people and more money: for example {many} people and about {cost}.",
-                **told,
-                many=self.people(both[0]),
-                cost=self.money(both[1]),
-            )
-        return (
-            self.t("No way to {targets} was found with the numbers of people that were tried.", **told)
-            if found.in_time
-            else self.t("What {targets} would take was not found in the time of a forecast.", **told)
-        )
+        if both is not None and many is None and cost is None:
+            return self.t.coded("more.both", **told, many=self.people(both[0]), cost=self.money(both[1]))
+        told |= {} if many is None else {"many": self.people(many)}
+        told |= {} if cost is None else {"cost": self.money(cost)}
+        kinds = {(True, True): "either", (True, False): "people", (False, True): "money"}
+        none = "none" if found.in_time else "no_time"
+        return self.t.coded(f"more.{kinds.get((many is not None, cost is not None), none)}", **told)
 
     def _out_of_reach(self, found: WhatIf, people: str) -> str:
-        if self.settings.standard_error is None:
-            return self.t(
-                "With {people} people nothing would be bought in some campaigns: the amount is too small, or"
-                " people too dear.",
-                people=people,
-            )
+        if not self.settings.target_errors:
+            return self.t.coded("unreached.money", people=people)
         if found.least_people is None:
-            return (
-                self.t(
-                    "{people} people cannot reach this accuracy at any price, and no number of people that was"
-                    " tried can.",
-                    people=people,
-                )
-                if found.in_time
-                else self.t(
-                    "{people} people cannot reach this accuracy at any price; how many can was not found in the"
-                    " time of a forecast.",
-                    people=people,
-                )
-            )
-        return self.t(
-            "{people} people cannot reach this accuracy at any price; about {many} people can.",
-            people=people,
-            many=self.people(found.least_people),
-        )
+            return self.t.coded(f"unreached.{'none' if found.in_time else 'no_time'}", people=people)
+        return self.t.coded("unreached.people", people=people, many=self.people(found.least_people))
 
     def numbers(self, found: Preview) -> dict[str, str]:
         """The numbers behind the sentences."""
@@ -145,10 +101,8 @@ class _Words:
             "share": self.write.percent(found.share_bought),
             "each": self.money(math.ceil(max(each, 0.0))),
             "sure": self.write.sure(found.largest_loss),
-            "basis": self.t(
-                "{people} people, {repetitions} simulated campaigns.",
-                people=self.write.number(spending.people, 9),
-                repetitions=str(spending.repetitions),
+            "basis": self.t.coded(
+                "what_if.basis", people=self.write.number(spending.people, 9), repetitions=str(spending.repetitions)
             ),
             "spending_limit": self._refused(found),
         }
@@ -156,16 +110,8 @@ class _Words:
     def _refused(self, found: Preview) -> str:
         """Why such a campaign would not open, if it would not."""
         if found.too_much_rounding:
-            return self.t(
-                "Rounding payments up would take more than 5 % of the budget: the campaign would not open."
-                " Invite fewer people, choose a larger budget or one that is never exceeded, or accept it in"
-                " the draft."
-            )
-        return (
-            self.t("The worst case is above the spending limit: the campaign would not open.")
-            if found.above_spending_limit
-            else ""
-        )
+            return self.t.coded("refused_step.accept_rounding")
+        return self.t.coded("unopened.spending_limit") if found.above_spending_limit else ""
 
     def errors(self, found: WhatIf, errors: tuple[float, ...]) -> str:
         """What a standard error of a single question means."""
@@ -177,7 +123,7 @@ class _Words:
 
     def money(self, minor: int, *, most: int | None = None) -> str:
         """A simulated amount: three digits, rounded up."""
-        return self.write.roughly(minor, self.settings.currency, self.settings.decimals, most=most)
+        return self.write.roughly(minor, self.settings.currency.code, self.settings.currency.decimals, most=most)
 
     def people(self, number: int) -> str:
         """A simulated number of people: two digits, rounded up."""
@@ -185,14 +131,14 @@ class _Words:
         return self.write.number(min(-(-number // unit) * unit, MOST_PEOPLE), 9)
 
     def _exactly(self, minor: int) -> str:
-        return self.write.money(minor, self.settings.currency, self.settings.decimals)
+        return self.write.money(minor, self.settings.currency.code, self.settings.currency.decimals)
 
 
 def half_width_words(t: Texts, w: Writing, settings: CampaignSettings, place: int, half_width: float) -> str:
     """Half an interval of one question in its unit, behind ±; of shares in percentage points."""
-    asked = settings.questions[place] if settings.questions else None
+    asked = settings.asked[place] if settings.asked else None
     if asked is not None and not isinstance(asked, Number):
         points = t("percentage points")
         return f"± {w.number(100.0 * half_width, _SHOWN_DIGITS)} {points}"
-    unit = settings.unit if asked is None else asked.unit
+    unit = (settings.unit or "") if asked is None else asked.unit
     return f"± {w.number(half_width, _SHOWN_DIGITS)}{' ' * bool(unit)}{unit}"

@@ -9,14 +9,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
-from hushbid.common.tables import harmless
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
-from hushbid.server.http.downloads import Csv, download
+from hushbid.server.http.downloads import Csv, download, table
 from hushbid.server.model.settings import MOST_PEOPLE
 from hushbid.server.model.views import CampaignView, Invitation
-from hushbid.server.pages.request import Form, PageRequest, analyst, base_address, keep_aside, kept_aside, require_id
+from hushbid.server.pages.request import Form, analyst, base_address, keep_aside, kept_aside
+from hushbid.server.pages.staff import CampaignTurn, campaign_page
 from hushbid.server.pages.wording import FormError
 from hushbid.server.service.use_case import IdempotencyKey
 
@@ -27,33 +27,27 @@ People = int | list[tuple[str, str | None, str | None]]
 _FIRST_COLUMN = frozenset({"id", "ids", "email", "e-mail", "external_id", "participant", "kennung"})
 
 
-@router.get("/campaigns/{campaign}/participants")
-async def invite_page(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET /participants", analyst)
+async def invite_page(turn: CampaignTurn) -> Response:
     """Ask whom to invite."""
-    return await _invite_page(await analyst(request), require_id(campaign), {})
+    return _invite_page(turn, {})
 
 
-@router.get("/campaigns/{campaign}/participants/{kept}")
-async def invite_again(request: Request, campaign: str, kept: str) -> Response:
+@campaign_page(router, "GET /participants/{kept}", analyst)
+async def invite_again(turn: CampaignTurn, kept: str) -> Response:
     """Ask again whom to invite, with what was typed and why nobody was."""
-    visit = await analyst(request)
-    before = kept_aside(visit, kept)
-    if before is None:
-        return visit.go(f"/campaigns/{require_id(campaign)}/participants")
-    return await _invite_page(visit, require_id(campaign), before)
+    before = kept_aside(turn.visit, kept)
+    return turn.go("/participants") if before is None else _invite_page(turn, before)
 
 
-@router.post("/campaigns/{campaign}/participants")
-async def invite(request: Request, campaign: str) -> Response:
+@campaign_page(router, "POST /participants", analyst)
+async def invite(turn: CampaignTurn) -> Response:
     """Make links, and send the browser to where they are shown: the same ones under the same key, within a day."""
-    visit = await analyst(request)
-    form = await visit.form()
-    service, found = visit.app.service, require_id(campaign)
-    view = await visit.app.run(service.campaign, visit.who, found)
+    visit, form, service, found = turn.visit, turn.form, turn.service, turn.id
     people: People | None = None
     try:
-        people = _invited(form, strata=view.whole.strata is not None)
-        names = ("page invite", found, _digest(people))
+        people = _invited(form, strata=turn.view.whole.strata is not None)
+        names = ("page invite", found, hashlib.sha256(json.dumps(people).encode()).hexdigest())
         asked = visit.once(form, *names, encode=_encoded)
         chosen: dict[str, Any] = {"count": people} if isinstance(people, int) else {"people": people}
         await visit.app.run(lambda: service.invite.once(asked, visit.who, found, **chosen))
@@ -61,108 +55,91 @@ async def invite(request: Request, campaign: str) -> Response:
         raise
     except FormError as unreadable:
         at = "count" if unreadable.code == "invite.whole" else ""
-        return _again(visit, found, form, unreadable.code, at=at, most=MOST_PEOPLE)
+        return _again(turn, unreadable.code, at=at, most=MOST_PEOPLE)
     except HushbidError as refused:
-        why = _why(view, people, refused)
+        why = _why(turn.view, people, refused)
         at = "count" if isinstance(people, int) else "file" if form.file else "people"
-        return _again(visit, found, form, f"uninvited.{why}", at=at, number=(refused.row or 0) + 1)
-    return visit.go(f"/campaigns/{found}/links/{keep_aside(visit, once=form.text('once'), asked=names)}")
+        return _again(turn, f"uninvited.{why}", at=at, number=(refused.row or 0) + 1)
+    return turn.go(f"/links/{keep_aside(visit, once=form.text('once'), asked=names)}")
 
 
-@router.get("/campaigns/{campaign}/links/{kept}")
-async def links(request: Request, campaign: str, kept: str) -> Response:
+@campaign_page(router, "GET /links/{kept}", analyst)
+async def links(turn: CampaignTurn, kept: str) -> Response:
     """Links that this session has just made."""
-    visit = await analyst(request)
-    found = require_id(campaign)
-    made = await _made(visit, found, kept)
+    made = await _made(turn, kept)
     if made is None:
-        return visit.go(f"/campaigns/{found}/people?told=links")
-    view = await visit.app.run(visit.app.service.campaign, visit.who, found)
-    here = f"/campaigns/{found}/links/{kept}"
+        return turn.go("/people?told=links")
+    here = f"/campaigns/{turn.id}/links/{kept}"
     if isinstance(made, list):
-        return visit.page("staff/links.html", view=view, links=made, here=here, tab="overview")
-    return visit.page("staff/renewed.html", view=view, one=made, here=here, tab="people")
+        return turn.page("staff/links.html", links=made, here=here, tab="overview")
+    return turn.page("staff/renewed.html", one=made, here=here, tab="people")
 
 
-@router.get("/campaigns/{campaign}/links/{kept}/file")
-async def links_file(request: Request, campaign: str, kept: str) -> Response:
+@campaign_page(router, "GET /links/{kept}/file", analyst)
+async def links_file(turn: CampaignTurn, kept: str) -> Response:
     """The same links as a file."""
-    visit = await analyst(request)
-    found = require_id(campaign)
-    made = await _made(visit, found, kept)
+    made = await _made(turn, kept)
     if not isinstance(made, list):
-        return visit.go(f"/campaigns/{found}/people?told=links")
-    return Csv(_links_csv(made), headers=download(f"{found}-links.csv"))
+        return turn.go("/people?told=links")
+    columns = {name: [one[name] or "" for one in made] for name in ("id", "label", "group", "link")}
+    return Csv(table(columns, "csv"), headers=download(f"{turn.id}-links.csv"))
 
 
-@router.get("/campaigns/{campaign}/people/{person}/link")
-async def ask_renew(request: Request, campaign: str, person: str) -> Response:
+@campaign_page(router, "GET /people/{person}/link", analyst)
+async def ask_renew(turn: CampaignTurn, person: str) -> Response:
     """Ask whether somebody who lost her link shall have a new one."""
-    return await _asked_about(await analyst(request), campaign, person, "staff/renew.html")
+    return await _asked_about(turn, person, "staff/renew.html")
 
 
-@router.post("/campaigns/{campaign}/people/{person}/link")
-async def renew(request: Request, campaign: str, person: str) -> Response:
+@campaign_page(router, "POST /people/{person}/link", analyst)
+async def renew(turn: CampaignTurn, person: str) -> Response:
     """Make a new link for somebody, and send the browser to where it is shown."""
-    visit = await analyst(request)
-    form, found, service = await visit.form(), require_id(campaign), visit.app.service
-    names = ("page renew", found, require_id(person))
+    visit, form, service = turn.visit, turn.form, turn.service
+    names = ("page renew", turn.id, person)
     try:
-        her = await visit.app.run(service.person, visit.who, found, person)
-        assert her.label is not None
-        asked, label = visit.once(form, *names, encode=_encoded), her.label
-        await visit.app.run(lambda: service.renew_link.once(asked, visit.who, found, label))
+        label = str((await turn.ask(service.person, person)).label)
+        asked = visit.once(form, *names, encode=_encoded)
+        await visit.app.run(lambda: service.renew_link.once(asked, visit.who, turn.id, label))
     except FormError:
-        return visit.go(f"/campaigns/{found}/people/{person}/link")
-    except Conflict:
-        return visit.go(f"/campaigns/{found}/people?told=busy")
-    except NotFound:
-        return visit.go(f"/campaigns/{found}/people?told=gone")
-    return visit.go(f"/campaigns/{found}/links/{keep_aside(visit, once=form.text('once'), asked=names)}")
+        return turn.go(f"/people/{person}/link")
+    except (Conflict, NotFound) as refused:
+        return turn.go(f"/people?told={'gone' if isinstance(refused, NotFound) else 'busy'}")
+    return turn.go(f"/links/{keep_aside(visit, once=form.text('once'), asked=names)}")
 
 
-@router.get("/campaigns/{campaign}/people/{person}/remove")
-async def ask_remove(request: Request, campaign: str, person: str) -> Response:
+@campaign_page(router, "GET /people/{person}/remove", analyst)
+async def ask_remove(turn: CampaignTurn, person: str) -> Response:
     """Ask whether somebody shall really be taken off the list."""
-    return await _asked_about(await analyst(request), campaign, person, "staff/remove.html")
+    return await _asked_about(turn, person, "staff/remove.html")
 
 
-@router.post("/campaigns/{campaign}/people/{person}/remove")
-async def remove(request: Request, campaign: str, person: str) -> Response:
+@campaign_page(router, "POST /people/{person}/remove", analyst)
+async def remove(turn: CampaignTurn, person: str) -> Response:
     """Take somebody off the list."""
-    visit = await analyst(request)
-    await visit.form()
-    found, told = require_id(campaign), ""
     try:
-        await visit.app.run(visit.app.service.remove, visit.who, found, require_id(person))
-    except Conflict:
-        told = "?told=refused"
-    except NotFound:
-        told = "?told=gone"
-    return visit.go(f"/campaigns/{found}/people{told}")
+        await turn.ask(turn.service.remove, person)
+    except (Conflict, NotFound) as refused:
+        return turn.go(f"/people?told={'gone' if isinstance(refused, NotFound) else 'refused'}")
+    return turn.go("/people")
 
 
-async def _asked_about(visit: PageRequest, campaign: str, person: str, template: str) -> Response:
-    service, found = visit.app.service, require_id(campaign)
-    view = await visit.app.run(service.campaign, visit.who, found)
+async def _asked_about(turn: CampaignTurn, person: str, template: str) -> Response:
     try:
-        her = await visit.app.run(service.person, visit.who, found, require_id(person))
+        found = await turn.ask(turn.service.person, person)
     except NotFound:
-        return visit.go(f"/campaigns/{found}/people?told=gone")
-    return visit.page(template, view=view, person=her, once=secrets.token_urlsafe(24), tab="people")
+        return turn.go("/people?told=gone")
+    return turn.page(template, person=found, once=secrets.token_urlsafe(24), tab="people")
 
 
-async def _invite_page(visit: PageRequest, campaign: str, before: Mapping[str, Any]) -> Response:
-    view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
-    if view.state.value != "draft":
-        return visit.go(f"/campaigns/{campaign}")
-    told = before.get("told")
-    sentence = told and visit.texts.coded(
-        told, **{name: visit.write.number(n, 9) for name, n in before["numbers"].items()}
+def _invite_page(turn: CampaignTurn, before: Mapping[str, Any]) -> Response:
+    if turn.view.state.value != "draft":
+        return turn.go()
+    told, write = before.get("told"), turn.visit.write
+    sentence = told and turn.visit.texts.coded(
+        told, **{name: write.number(n, 9) for name, n in before["numbers"].items()}
     )
-    return visit.page(
+    return turn.page(
         "staff/invite.html",
-        view=view,
         typed=before.get("typed", {"count": "", "people": ""}),
         p={**dict.fromkeys(("", "people", "file", "count")), before.get("at", ""): sentence},
         once=secrets.token_urlsafe(24),
@@ -170,28 +147,26 @@ async def _invite_page(visit: PageRequest, campaign: str, before: Mapping[str, A
     )
 
 
-def _again(visit: PageRequest, campaign: str, form: Form, told: str, *, at: str, **numbers: int) -> Response:
+def _again(turn: CampaignTurn, told: str, *, at: str, **numbers: int) -> Response:
     """Send the browser to the form with what was typed, and what is wrong with which field."""
-    typed = {name: form.text(name) for name in ("count", "people")}
-    name = keep_aside(visit, told=told, at=at, typed=typed, numbers=numbers)
-    return visit.go(f"/campaigns/{campaign}/participants/{name}")
+    typed = {name: turn.form.text(name) for name in ("count", "people")}
+    return turn.go(f"/participants/{keep_aside(turn.visit, told=told, at=at, typed=typed, numbers=numbers)}")
 
 
-async def _made(visit: PageRequest, campaign: str, kept: str) -> Any:
+async def _made(turn: CampaignTurn, kept: str) -> Any:
     """The links, or the one link, that a form of this session has made; None if they are not kept any more."""
-    before = kept_aside(visit, kept)
-    if before is None or before["asked"][1] != campaign:
+    visit, before = turn.visit, kept_aside(turn.visit, kept)
+    if before is None or before["asked"][1] != turn.id:
         return None
     asked = IdempotencyKey(
         who=visit.who.id, key=before["once"], asked="\n".join(before["asked"]).encode(), encode=_encoded
     )
-    answer = await visit.app.run(visit.app.service.answered, asked)
+    answer = await visit.app.run(turn.service.answered, asked)
     if answer is None:
         return None
     base, found = base_address(visit), json.loads(answer)
-    if isinstance(found, dict):
-        return {**found, "link": f"{base}/p#{found['token']}"}
-    return [{**one, "link": f"{base}/p#{one['token']}"} for one in found]
+    shown = [{**one, "link": f"{base}/p#{one['token']}"} for one in (found if isinstance(found, list) else [found])]
+    return shown if isinstance(found, list) else shown[0]
 
 
 def _why(view: CampaignView, people: People | None, refused: HushbidError) -> str:
@@ -206,7 +181,7 @@ def _why(view: CampaignView, people: People | None, refused: HushbidError) -> st
     label, group, stratum = people[row]
     if (group or "") not in (settings.groups or ("",)):
         return "group"
-    if (stratum or "") not in (("",) if settings.strata is None else settings.strata.names):
+    if (stratum or "") not in (settings.weights or ("",)):
         return "stratum"
     others = [one[0].casefold() for one in people[:row]]
     return "again" if label.casefold() in others else "id"
@@ -261,15 +236,3 @@ def _cell(row: Sequence[str], place: int) -> str | None:
 
 def _encoded(made: Invitation | tuple[Invitation, ...]) -> bytes:
     return json.dumps([asdict(one) for one in made] if isinstance(made, tuple) else asdict(made)).encode()
-
-
-def _digest(people: object) -> str:
-    return hashlib.sha256(json.dumps(people).encode()).hexdigest()
-
-
-def _links_csv(links: Sequence[Mapping[str, Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\r\n")
-    writer.writerow(("id", "label", "group", "link"))
-    writer.writerows((one["id"], harmless(one["label"]), harmless(one["group"] or ""), one["link"]) for one in links)
-    return text.getvalue()

@@ -3,20 +3,20 @@
 import asyncio
 import json
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
 from decimal import Decimal
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
+from starlette.datastructures import FormData
 
 from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.server.http.auth import CSRF_HEADER
 from hushbid.server.http.downloads import download
 from hushbid.server.http.schemas import Body, answer
 from hushbid.server.model.states import CampaignState, ParticipantState
-from hushbid.server.model.terms import Answers
 from hushbid.server.model.views import MenuView, ParticipationView
 from hushbid.server.pages import answering, choice, consent, pictures
 from hushbid.server.pages.answering import SINGLE_VISIT_STAGES, answers_page, given_in
@@ -62,6 +62,65 @@ def stage_of(view: ParticipationView, now: datetime) -> str:
 # -- where she stands --------------------------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """One request of a participant: what came with its form, and where she stands."""
+
+    visit: PageRequest
+    form: Form
+    view: ParticipationView
+    stage: str
+
+    @property
+    def has_agreed(self) -> bool:
+        """Whether she may name a price here; whoever named one before agreements were stored had agreed then."""
+        return self.view.agreement is not None or self.view.bid is not None
+
+    def require_stage(self, *stages: str) -> None:
+        """Refuse what comes too late or twice."""
+        if self.stage not in stages:
+            raise _Stays("refused.moved_on", 409)
+
+    def require_bidding(self) -> None:
+        """Refuse a price that comes too late, or before she has agreed."""
+        self.require_stage("invited", "bid")
+        if not self.has_agreed:
+            raise _Stays("consent.tick", 422)
+
+
+class _Stays(Exception):
+    """She stays where she stands, and is told why."""
+
+    def __init__(self, notice: str, status: int) -> None:
+        super().__init__(notice)
+        self.notice, self.status = notice, status
+
+
+Do = Callable[[_Turn], Awaitable[Response]]
+
+
+def _page(method: str, path: str) -> Callable[[Do], Do]:
+    """Register a page of hers; what the service refuses because something has moved on shows where she stands."""
+
+    def register(do: Do) -> Do:
+        async def handle(request: Request) -> Response:
+            visit = await participant(request)
+            form = await visit.form() if method == "POST" else Form(FormData())
+            view = await visit.ask(lambda service: service.participation(visit.token))
+            turn = _Turn(visit=visit, form=form, view=view, stage=stage_of(view, visit.app.service.clock()))
+            try:
+                return await do(turn)
+            except Conflict:
+                return await _standing(visit, notice="refused.moved_on", status=409)
+            except _Stays as stays:
+                return await _standing(visit, notice=stays.notice, status=stays.status)
+
+        router.add_api_route(path, handle, methods=[method], name=do.__name__)
+        return do
+
+    return register
+
+
 @router.get("/p")
 async def home(request: Request) -> Response:
     """Where she stands, and what she can do next."""
@@ -74,7 +133,7 @@ async def home(request: Request) -> Response:
 
 async def _standing(visit: PageRequest, *, notice: str | None = None, status: int = 200, **more: Any) -> Response:
     view = await visit.ask(lambda service: service.participation(visit.token))
-    stage = stage_of(view, visit.app.service.clock())
+    stage, step = stage_of(view, visit.app.service.clock()), choice.step_of(view)
     values: dict[str, Any] = {
         "view": view,
         "ways": await visit.ask(lambda service: service.devices(visit.token)),
@@ -82,23 +141,27 @@ async def _standing(visit: PageRequest, *, notice: str | None = None, status: in
         "notice": notice,
         "sureness": sureness,
         "visit_stages": SINGLE_VISIT_STAGES,
-        **_given(visit, view),
+        "asked": answering.empty(visit, view),
+        "survey": _survey(view),
+        "paying": None,
+        "step": step,
+        "price": None if view.bid is None else view.bid * step,
+        "estimates": shown_estimates(visit.texts, visit.write, view.estimate, view.bounds, view.unit),
+        **more,
     }
+    template = "participant/standing.html"
     if stage == "invited":
         told = await visit.ask(lambda service: consent.told_by(service, visit.token, visit.texts, view))
-        values |= consent.article(told.document, view.bid_by, view.deliver_by)
-        return visit.page("participant/consent.html", status=status, here="/p", told=told, **values, **more)
-    if stage == "offer":
+        values |= {"told": told, **consent.article(told.document, view.bid_by, view.deliver_by)}
+        template = "participant/consent.html"
+    elif stage == "offer":
         assert view.promised is not None
-        values |= {"typed": "", "problem": None, "bar": pictures.sure_bar(sureness(view.promised))}
-        values |= {"asked": answering.empty(view), "survey": _survey(view), **more}
-        values["nonce"] = secrets.token_hex(16)  # names the delivery that this page's form makes
-        return visit.page("participant/offer.html", status=status, here="/p", **values)
-    if view.setting == "local":  # answers may be kept in the browser until the offer is known
-        values |= {"asked": answering.empty(view) or answering.one_value(visit, view), "survey": _survey(view)}
-    asks = view.payout != "none"
-    values["paying"] = await visit.ask(lambda service: service.payout(visit.token)) if asks else None
-    return visit.page("participant/standing.html", status=status, here="/p", **values, **more)
+        # the nonce names the delivery that this page's form makes
+        values |= {"bar": pictures.sure_bar(sureness(view.promised)), "nonce": secrets.token_hex(16)}
+        template = "participant/offer.html"
+    elif view.payout != "none":
+        values["paying"] = await visit.ask(lambda service: service.payout(visit.token))
+    return visit.page(template, status=status, here="/p", **values)
 
 
 def _survey(view: ParticipationView) -> str | None:
@@ -107,42 +170,29 @@ def _survey(view: ParticipationView) -> str | None:
     return json.dumps(survey) if view.questions else None
 
 
-def _given(visit: PageRequest, view: ParticipationView) -> dict[str, Any]:
-    """Numbers that several pages show."""
-    step = choice.step_of(view)
-    estimates = shown_estimates(visit.texts, visit.write, view.estimate, view.bounds, view.unit)
-    return {"step": step, "price": None if view.bid is None else view.bid * step, "estimates": estimates}
-
-
 # -- the agreement -----------------------------------------------------------------------------------------------------
 
 
-@router.post("/p/agree")
-async def agree(request: Request) -> Response:
+@_page("POST", "/p/agree")
+async def agree(turn: _Turn) -> Response:
     """Agree to what the page said in its language; then her price is asked for."""
-    visit = await participant(request)
-    form = await visit.form()
-    view = await visit.ask(lambda service: service.participation(visit.token))
-    if stage_of(view, visit.app.service.clock()) != "invited":
-        return await _standing(visit, notice="refused.moved_on", status=409)
+    visit, form = turn.visit, turn.form
+    turn.require_stage("invited")
     if not form.ticked("agreed"):
-        return await _standing(visit, notice="consent.tick", status=422)
+        raise _Stays("consent.tick", 422)
     texts = languages().get(form.text("language"), visit.texts)
-    told = await visit.ask(lambda service: consent.told_by(service, visit.token, texts, view))
+    told = await visit.ask(lambda service: consent.told_by(service, visit.token, texts, turn.view))
     if form.text("version") != told.version:
-        return await _standing(visit, notice="consent.changed", status=409)
-
-    def act(service: Service, token: str) -> object:
-        return service.agree(token, version=told.version, language=texts.language, told=told.passages)
-
-    return await _doing(request, act, then="/p/choice")
+        raise _Stays("consent.changed", 409)
+    stated: dict[str, Any] = {"version": told.version, "language": texts.language, "told": told.passages}
+    await visit.ask(lambda service: service.agree(visit.token, **stated))
+    return visit.go("/p/choice")
 
 
-@router.get("/p/agreement")
-async def agreed_to(request: Request) -> Response:
+@_page("GET", "/p/agreement")
+async def agreed_to(turn: _Turn) -> Response:
     """What she agreed to, word by word."""
-    visit = await participant(request)
-    view = await visit.ask(lambda service: service.participation(visit.token))
+    visit, view = turn.visit, turn.view
     found = await visit.ask(lambda service: service.agreed_to(visit.token))
     if found is None or view.agreement is None:
         return visit.go("/p")
@@ -180,100 +230,70 @@ class _Answer:
         return self.bid is not None and self.problem is None and self.limit_problem is None
 
 
-@router.get("/p/choice")
-async def choose(request: Request) -> Response:
+@_page("GET", "/p/choice")
+async def choose(turn: _Turn) -> Response:
     """Ask for her price."""
-    visit = await participant(request)
-    view = await visit.ask(lambda service: service.participation(visit.token))
-    if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
+    visit, view = turn.visit, turn.view
+    if turn.stage not in ("invited", "bid"):
         return visit.go("/p")
-    if not _has_agreed(view):
-        return await _standing(visit, notice="consent.tick", status=422)
+    turn.require_bidding()
     typed = "" if view.bid is None else visit.write.typed(round(view.bid * choice.step_of(view), 10))
     limit = "" if view.limit is None else visit.write.typed(choice.sureness_typed(view.limit))
     given = _Answer(typed=typed, bid=view.bid, typed_limit=limit, limit=view.limit)
     return await _choice_page(visit, view, given)
 
 
-@router.post("/p/choice")
-async def show_choice(request: Request) -> Response:
+@_page("POST", "/p/choice")
+async def show_choice(turn: _Turn) -> Response:
     """Show what a price means, without bidding it."""
-    visit = await participant(request)
-    form = await visit.form()
-    view = await visit.ask(lambda service: service.participation(visit.token))
-    if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
-        return await _standing(visit, notice="refused.moved_on", status=409)
-    if not _has_agreed(view):
-        return await _standing(visit, notice="consent.tick", status=422)
-    given = _answer(visit, view, form)
-    return await _choice_page(visit, view, given, status=200 if given.is_readable else 422)
+    turn.require_bidding()
+    given = _answer(turn)
+    return await _choice_page(turn.visit, turn.view, given, status=200 if given.is_readable else 422)
 
 
-@router.post("/p/bid")
-async def bid(request: Request) -> Response:
+@_page("POST", "/p/bid")
+async def bid(turn: _Turn) -> Response:
     """Bid the price."""
-    visit = await participant(request)
-    form = await visit.form()
-    view = await visit.ask(lambda service: service.participation(visit.token))
-    given = _answer(visit, view, form)
-    if stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
-        return await _standing(visit, notice="refused.moved_on", status=409)
-    if not _has_agreed(view):
-        return await _standing(visit, notice="consent.tick", status=422)
+    visit, view, given = turn.visit, turn.view, _answer(turn)
+    turn.require_bidding()
     if not given.is_readable:
         return await _choice_page(visit, view, given, status=422)
-    if view.single_visit and view.delivered_at is None and stage_of(view, visit.app.service.clock()) == "invited":
+    if view.single_visit and view.delivered_at is None and turn.stage == "invited":
         return answers_page(visit, view, price=given)
-    try:
-        await asyncio.wrap_future(visit.app.service.bid.soon(visit.token, given.bid, limit=given.limit))
-    except Conflict:
-        return await _standing(visit, notice="refused.moved_on", status=409)
+    await asyncio.wrap_future(visit.app.service.bid.soon(visit.token, given.bid, limit=given.limit))
     return visit.go("/p")
 
 
-@router.get("/p/answers")
-async def change_answers(request: Request) -> Response:
+@_page("GET", "/p/answers")
+async def change_answers(turn: _Turn) -> Response:
     """Ask for other answers in the place of those that she gave with her price."""
-    visit = await participant(request)
-    view = await visit.ask(lambda service: service.participation(visit.token))
-    if not view.single_visit or stage_of(view, visit.app.service.clock()) != "bid":
-        return visit.go("/p")
-    return answers_page(visit, view)
+    if not turn.view.single_visit or turn.stage != "bid":
+        return turn.visit.go("/p")
+    return answers_page(turn.visit, turn.view)
 
 
-@router.post("/p/answers")
-async def bid_with_answers(request: Request) -> Response:
+@_page("POST", "/p/answers")
+async def bid_with_answers(turn: _Turn) -> Response:
     """Take price and answers together, or other answers for the price that stands."""
-    visit = await participant(request)
-    form = await visit.form()
-    view = await visit.ask(lambda service: service.participation(visit.token))
-    if not view.single_visit or stage_of(view, visit.app.service.clock()) not in ("invited", "bid"):
-        return await _standing(visit, notice="refused.moved_on", status=409)
-    price = _answer(visit, view, form) if view.bid is None else None
-    if not _has_agreed(view):
-        return await _standing(visit, notice="consent.tick", status=422)
+    visit, view = turn.visit, turn.view
+    turn.require_stage(*(("invited", "bid") if view.single_visit else ()))
+    price = _answer(turn) if view.bid is None else None
+    turn.require_bidding()
     if price is not None and not price.is_readable:
         return await _choice_page(visit, view, price, status=422)
-    asked = answering.filled(visit, view, form)
+    asked = answering.filled(visit, view, turn.form)
     if any(one.problem for one in asked):
         return answers_page(visit, view, price=price, asked=asked, status=422)
     said, limit = (view.bid, view.limit) if price is None else (price.bid, price.limit)
-    given, nonce = given_in(view, asked), form.text("nonce")
-    try:
-        sent = visit.app.service.bid.soon(visit.token, said, limit=limit, given=given, nonce=nonce)
-        await asyncio.wrap_future(sent)
-    except Conflict:
-        return await _standing(visit, notice="refused.moved_on", status=409)
+    given, nonce = given_in(view, asked), turn.form.text("nonce")
+    sent = visit.app.service.bid.soon(visit.token, said, limit=limit, given=given, nonce=nonce)
+    await asyncio.wrap_future(sent)
     return visit.go("/p")
 
 
-def _has_agreed(view: ParticipationView) -> bool:
-    """Whether she may name a price here; whoever named one before agreements were stored had agreed then."""
-    return view.agreement is not None or view.bid is not None
-
-
-def _answer(visit: PageRequest, view: ParticipationView, form: Form) -> _Answer:
+def _answer(turn: _Turn) -> _Answer:
     """What she typed; a limit that cannot be read does not keep the price from being shown."""
+    visit, view, form = turn.visit, turn.view, turn.form
     given = _priced(visit, view, form.text("price")[:100])
     typed = form.text("limit")[:100] if view.takes_limits else ""
     if not typed.strip():
@@ -340,104 +360,51 @@ async def _choice_page(visit: PageRequest, view: ParticipationView, given: _Answ
 # -- saying no ---------------------------------------------------------------------------------------------------------
 
 
-@router.get("/p/decline")
-async def ask_decline(request: Request) -> Response:
-    """Ask whether she really does not want to take part."""
-    return await _asking(request, "decline", {"invited"})
+def _asked_first(path: str, stages: set[str] | None, act: Callable[[Service, str], object] | None) -> None:
+    """Register a step that is asked about on a page of its own, in these stages or all, and then taken."""
+    what = path.rpartition("/")[2]
+
+    async def ask(turn: _Turn) -> Response:
+        if stages is not None and turn.stage not in stages:
+            return turn.visit.go("/p")
+        return turn.visit.page("participant/confirm_leaving.html", what=what, view=turn.view, stage=turn.stage)
+
+    async def take(turn: _Turn) -> Response:
+        assert act is not None
+        await turn.visit.ask(lambda service: act(service, turn.visit.token))
+        return turn.visit.go("/p")
+
+    _page("GET", path)(ask)
+    if act is not None:
+        _page("POST", path)(take)
 
 
-@router.post("/p/decline")
-async def decline(request: Request) -> Response:
-    """Take no part."""
-    return await _doing(request, lambda service, token: service.decline(token))
-
-
-@router.get("/p/withdraw")
-async def ask_withdraw(request: Request) -> Response:
-    """Ask whether she really wants to take everything back."""
-    return await _asking(request, "withdraw", {"bid", "bid_late", "offer", "offer_late", "delivered"})
-
-
-@router.post("/p/withdraw")
-async def withdraw(request: Request) -> Response:
-    """Take everything back."""
-    return await _doing(request, lambda service, token: service.withdraw(token))
-
-
-async def _asking(request: Request, what: str, stages: set[str] | None) -> Response:
-    visit = await participant(request)
-    view = await visit.ask(lambda service: service.participation(visit.token))
-    stage = stage_of(view, visit.app.service.clock())
-    if stages is not None and stage not in stages:
-        return visit.go("/p")
-    return visit.page("participant/confirm_leaving.html", what=what, view=view, stage=stage)
-
-
-async def _doing(request: Request, do: Callable[[Service, str], object], *, then: str = "/p") -> Response:
-    visit = await participant(request)
-    await visit.form()
-    try:
-        await visit.ask(lambda service: do(service, visit.token))
-    except Conflict:
-        return await _standing(visit, notice="refused.moved_on", status=409)
-    return visit.go(then)
+_MAY_WITHDRAW = {"bid", "bid_late", "offer", "offer_late", "delivered"}
+_asked_first("/p/decline", {"invited"}, lambda service, token: service.decline(token))
+_asked_first("/p/withdraw", _MAY_WITHDRAW, lambda service, token: service.withdraw(token))
+_asked_first("/p/others", None, lambda service, token: service.end_other_devices(token))
+_asked_first("/p/leave", None, None)  # taken in `entry`, also without a secret that opens anything
 
 
 # -- delivery ----------------------------------------------------------------------------------------------------------
 
 
-@router.post("/p/deliver")
-async def deliver_value(request: Request) -> Response:
-    """Take a value, in the central setting only: in the local one the page never sends it."""
-    visit = await participant(request)
-    form = await visit.form()
-    view = await visit.ask(lambda service: service.participation(visit.token))
+@_page("POST", "/p/deliver")
+async def deliver_value(turn: _Turn) -> Response:
+    """Take a value or answers, in the central setting only: in the local one the page never sends them."""
+    visit, view, nonce = turn.visit, turn.view, turn.form.text("nonce")
     if view.setting != "central":
         raise NotAllowed("In this campaign noise is added in the browser: the value itself must not be sent.")
-    awaited = stage_of(view, visit.app.service.clock()) == "offer"
-    if view.bounds is None:
-        return await _deliver_answers(visit, view, form, awaited=awaited)
-    typed = form.text("value")[:100]
-    low, high = view.bounds
-    try:
-        value = _value(visit, view, typed) if awaited else None  # what comes too late is not looked at
-        if value is not None and not form.ticked("sure"):
-            return visit.page(
-                "participant/confirm_value.html", here="/p", view=view, value=value, asked=(), nonce=form.text("nonce")
-            )
-        promise = visit.app.service.deliver.soon(visit.token, value, nonce=form.text("nonce"))
-        await asyncio.wrap_future(promise)
-    except FormError as refused:
-        problem = visit.texts.coded(refused.code, low=visit.write.number(low, 12), high=visit.write.number(high, 12))
-        return await _standing(visit, status=422, typed=typed, problem=problem)
-    except Conflict:
-        return await _standing(visit, notice="refused.moved_on", status=409)
-    return visit.go("/p")
-
-
-async def _deliver_answers(visit: PageRequest, view: ParticipationView, form: Form, *, awaited: bool) -> Response:
-    """Take the answers to several questions, all or none."""
-    asked = answering.filled(visit, view, form) if awaited else []  # what comes too late is not looked at
+    turn.require_stage("offer", "delivered")
+    # what comes again is not looked at
+    asked = answering.filled(visit, view, turn.form) if turn.stage == "offer" else []
     if any(one.problem for one in asked):
         return await _standing(visit, status=422, asked=asked)
-    nonce = form.text("nonce")
-    if awaited and not form.ticked("sure"):
+    if asked and not turn.form.ticked("sure"):
         return visit.page("participant/confirm_value.html", here="/p", view=view, asked=asked, nonce=nonce)
-    given = Answers({one.question["name"]: one.answer for one in asked})
-    try:
-        await asyncio.wrap_future(visit.app.service.deliver.soon(visit.token, given, nonce=nonce))
-    except Conflict:
-        return await _standing(visit, notice="refused.moved_on", status=409)
+    given = given_in(view, asked) if asked else None
+    await asyncio.wrap_future(visit.app.service.deliver.soon(visit.token, given, nonce=nonce))
     return visit.go("/p")
-
-
-def _value(visit: PageRequest, view: ParticipationView, typed: str) -> float:
-    assert view.bounds is not None
-    low, high = view.bounds
-    value = float(visit.write.read(typed))
-    if not low <= value <= high:
-        raise FormError("offer.out_of_range")
-    return value
 
 
 @router.put("/p/delivery")
@@ -455,76 +422,49 @@ async def deliver_message(request: Request) -> Response:
 # -- another device ----------------------------------------------------------------------------------------------------
 
 
-@router.get("/p/device")
-async def other_device(request: Request) -> Response:
+@_page("GET", "/p/device")
+async def other_device(turn: _Turn) -> Response:
     """Say how she can go on with another device."""
-    visit = await participant(request)
-    view = await visit.ask(lambda service: service.participation(visit.token))
-    ways = await visit.ask(lambda service: service.devices(visit.token))
-    return visit.page("participant/device.html", view=view, ways=ways, link=None)
+    return await _device_page(turn, None)
 
 
-@router.post("/p/device")
-async def make_link(request: Request) -> Response:
+@_page("POST", "/p/device")
+async def make_link(turn: _Turn) -> Response:
     """Make a link for another device, and show it this once."""
-    visit = await participant(request)
-    await visit.form()
-    try:
-        made = await visit.ask(lambda service: service.own_link(visit.token))
-    except Conflict:
-        return await _standing(visit, notice="refused.moved_on", status=409)
-    view = await visit.ask(lambda service: service.participation(visit.token))
+    made = await turn.visit.ask(lambda service: service.own_link(turn.visit.token))
+    return await _device_page(turn, f"{base_address(turn.visit)}/p#{made.token}")
+
+
+async def _device_page(turn: _Turn, link: str | None) -> Response:
+    visit = turn.visit
     ways = await visit.ask(lambda service: service.devices(visit.token))
-    link = f"{base_address(visit)}/p#{made.token}"
-    return visit.page("participant/device.html", view=view, ways=ways, link=link)
-
-
-@router.get("/p/others")
-async def ask_end_others(request: Request) -> Response:
-    """Ask whether she really wants to end all other devices."""
-    return await _asking(request, "others", None)
-
-
-@router.post("/p/others")
-async def end_others(request: Request) -> Response:
-    """End all other devices."""
-    return await _doing(request, lambda service, token: service.end_other_devices(token))
-
-
-@router.get("/p/leave")
-async def ask_leave(request: Request) -> Response:
-    """Say what leaving ends, and how to come back."""
-    return await _asking(request, "leave", None)
+    return visit.page("participant/device.html", view=turn.view, ways=ways, link=link)
 
 
 # -- to take away ------------------------------------------------------------------------------------------------------
 
 
-@router.get("/p/receipt")
-async def receipt(request: Request) -> Response:
+@_page("GET", "/p/receipt")
+async def receipt(turn: _Turn) -> Response:
     """Her signed receipt, as a file."""
-    visit = await participant(request)
     try:
-        found = await visit.ask(lambda service: service.receipt(visit.token))
+        found = await turn.visit.ask(lambda service: service.receipt(turn.visit.token))
     except Conflict:
-        return await _standing(visit, notice="refused.no_receipt", status=409)
+        raise _Stays("refused.no_receipt", 409) from None
     return Response(found.to_json(), media_type="application/json", headers=download("hushbid-receipt.json"))
 
 
-@router.get("/p/export")
-async def export(request: Request) -> Response:
+@_page("GET", "/p/export")
+async def export(turn: _Turn) -> Response:
     """All that is stored about her, as a file."""
-    visit = await participant(request)
-    found = answer(await visit.ask(lambda service: service.export(visit.token)))
+    found = answer(await turn.visit.ask(lambda service: service.export(turn.visit.token)))
     found.headers.update(download("hushbid-personal-data.json"))
     return found
 
 
-@router.get("/p/given-up")
-async def given_up(request: Request) -> Response:
+@_page("GET", "/p/given-up")
+async def given_up(turn: _Turn) -> Response:
     """What she has given up over all campaigns."""
-    visit = await participant(request)
-    privacy_account = await visit.ask(lambda service: service.personal_account(visit.token))
-    view = await visit.ask(lambda service: service.participation(visit.token))
+    privacy_account = await turn.visit.ask(lambda service: service.personal_account(turn.visit.token))
     bar = pictures.sure_bar(sureness(privacy_account.given_up))
-    return visit.page("participant/given_up.html", privacy_account=privacy_account, view=view, bar=bar)
+    return turn.visit.page("participant/given_up.html", privacy_account=privacy_account, view=turn.view, bar=bar)

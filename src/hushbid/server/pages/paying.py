@@ -6,10 +6,11 @@ all if that sum has changed since.
 
 import secrets
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 
 from hushbid.errors import HushbidError, ServerFailed
-from hushbid.server.pages.request import PageRequest, analyst, keep_aside, kept_aside, require_id
+from hushbid.server.pages.request import analyst, keep_aside, kept_aside
+from hushbid.server.pages.staff import CampaignTurn, campaign_page
 from hushbid.server.pages.wording import FormError
 
 router = APIRouter(include_in_schema=False)
@@ -20,61 +21,54 @@ _DONE = b"done"
 _TOLD = {"pay": "step.pay.nobody", "unpay": "step.unpay.nobody", "changed": "paying.changed", "again": "field.once"}
 
 
-@router.get("/campaigns/{campaign}/payments")
-async def payments(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET /payments", analyst)
+async def payments(turn: CampaignTurn) -> Response:
     """Who is owed what, by name, and how it adds up; and why nothing was marked, if nothing was."""
-    visit, found = await analyst(request), require_id(campaign)
-    service = visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, found)
-    rows = await visit.app.run(service.payments, visit.who, found)
-    account = await visit.app.compute(visit.who, service.account, visit.who, found)
-    told = _TOLD.get(request.query_params.get("told", ""))
-    return visit.page(
+    visit, settings = turn.visit, turn.view.whole
+    rows = await turn.ask(turn.service.payments)
+    account = await visit.app.compute(visit.who, turn.service.account, visit.who, turn.id)
+    told = _TOLD.get(visit.request.query_params.get("told", ""))
+    return turn.page(
         "staff/payments.html",
-        view=view,
         rows=rows,
         account=account,
         unpaid=sum(row.due > 0 for row in rows),
-        rounding=account.rounding / 10**view.whole.decimals,
+        rounding=account.rounding / 10**settings.currency.decimals,
         problem=told and visit.texts.coded(told),
         tab="payments",
-        money=visit.money_of(view.whole),
+        money=visit.money_of(settings),
     )
 
 
-@router.get("/campaigns/{campaign}/payments/{kept}")
-async def ask(request: Request, campaign: str, kept: str) -> Response:
+@campaign_page(router, "GET /payments/{kept}", analyst)
+async def ask(turn: CampaignTurn, kept: str) -> Response:
     """Say whose mark would be made or taken back, and how much that is."""
-    visit, found = await analyst(request), require_id(campaign)
-    service, chosen = visit.app.service, kept_aside(visit, kept)
+    chosen = kept_aside(turn.visit, kept)
     if chosen is None:
-        return visit.go(f"/campaigns/{found}/payments")
+        return turn.go("/payments")
     step, labels = chosen["step"], chosen["labels"]
-    view = await visit.app.run(service.campaign, visit.who, found)
-    amounts = await _amounts(visit, found, step, labels)
+    amounts = await _amounts(turn, step, labels)
     if not amounts:
-        return visit.go(f"/campaigns/{found}/payments?told={step}")
-    return visit.page(
+        return turn.go(f"/payments?told={step}")
+    return turn.page(
         "staff/pay.html",
-        view=view,
         step=step,
         chosen=amounts,
         everybody=labels is None,
         total=sum(amounts.values()),
         once=secrets.token_urlsafe(24),
         tab="payments",
-        money=visit.money_of(view.whole),
+        money=turn.visit.money_of(turn.view.whole),
     )
 
 
-@router.post("/campaigns/{campaign}/steps/pay")
-async def pay(request: Request, campaign: str) -> Response:
+@campaign_page(router, "POST /steps/pay", analyst)
+async def pay(turn: CampaignTurn) -> Response:
     """Mark people as paid, once it was asked about."""
-    visit = await analyst(request)
-    form, found, service = await visit.form(), require_id(campaign), visit.app.service
+    visit, form, service, found = turn.visit, turn.form, turn.service, turn.id
     labels = None if form.text("who") == "everybody" else form.chosen("label")
     if not form.ticked(SURE):
-        return await _to_be_asked(visit, found, "pay", labels)
+        return await _to_be_asked(turn, "pay", labels)
     total = form.text("total")
     try:
         if not (total.isascii() and total.isdigit() and len(total) <= 18):
@@ -82,42 +76,39 @@ async def pay(request: Request, campaign: str) -> Response:
         asked = visit.once(form, "page pay", found, total, *(labels or ()), encode=lambda _: _DONE)
         await visit.app.run(lambda: service.mark_paid.once(asked, visit.who, found, labels, total=int(total)))
     except (FormError, HushbidError) as refused:
-        return _refused(visit, found, refused)
-    return visit.go(f"/campaigns/{found}/payments")
+        return _refused(turn, refused)
+    return turn.go("/payments")
 
 
-@router.post("/campaigns/{campaign}/steps/unpay")
-async def unpay(request: Request, campaign: str) -> Response:
+@campaign_page(router, "POST /steps/unpay", analyst)
+async def unpay(turn: CampaignTurn) -> Response:
     """Take marks back, once it was asked about."""
-    visit = await analyst(request)
-    form, found = await visit.form(), require_id(campaign)
-    labels = form.chosen("label")
-    if not form.ticked(SURE):
-        return await _to_be_asked(visit, found, "unpay", labels)
+    labels = turn.form.chosen("label")
+    if not turn.form.ticked(SURE):
+        return await _to_be_asked(turn, "unpay", labels)
     try:
-        await visit.app.run(visit.app.service.mark_unpaid, visit.who, found, labels)
+        await turn.ask(turn.service.mark_unpaid, labels)
     except HushbidError as refused:
-        return _refused(visit, found, refused)
-    return visit.go(f"/campaigns/{found}/payments")
+        return _refused(turn, refused)
+    return turn.go("/payments")
 
 
-def _refused(visit: PageRequest, campaign: str, refused: FormError | HushbidError) -> Response:
-    """Say why nothing was marked, beside the payments as they are now."""
+def _refused(turn: CampaignTurn, refused: FormError | HushbidError) -> Response:
+    """Say why nothing was marked, with the payments as they are now."""
     if isinstance(refused, ServerFailed):
         raise refused
-    return visit.go(f"/campaigns/{campaign}/payments?told={'again' if isinstance(refused, FormError) else 'changed'}")
+    return turn.go(f"/payments?told={'again' if isinstance(refused, FormError) else 'changed'}")
 
 
-async def _to_be_asked(visit: PageRequest, campaign: str, step: str, labels: list[str] | None) -> Response:
+async def _to_be_asked(turn: CampaignTurn, step: str, labels: list[str] | None) -> Response:
     """Send the browser to the question about those who were chosen, whose names stand in no address."""
-    if not await _amounts(visit, campaign, step, labels):
-        return visit.go(f"/campaigns/{campaign}/payments?told={step}")
-    return visit.go(f"/campaigns/{campaign}/payments/{keep_aside(visit, step=step, labels=labels)}")
+    if not await _amounts(turn, step, labels):
+        return turn.go(f"/payments?told={step}")
+    return turn.go(f"/payments/{keep_aside(turn.visit, step=step, labels=labels)}")
 
 
-async def _amounts(visit: PageRequest, campaign: str, step: str, labels: list[str] | None) -> dict[str, int]:
+async def _amounts(turn: CampaignTurn, step: str, labels: list[str] | None) -> dict[str, int]:
     """What would be marked for each of these people, or of everybody."""
-    rows = await visit.app.run(visit.app.service.payments, visit.who, campaign)
-    wanted = None if labels is None else set(labels)
+    rows = await turn.ask(turn.service.payments)
     amounts = {row.label: row.due if step == "pay" else row.paid for row in rows}
-    return {label: amount for label, amount in amounts.items() if amount and (wanted is None or label in wanted)}
+    return {label: amount for label, amount in amounts.items() if amount and (labels is None or label in labels)}

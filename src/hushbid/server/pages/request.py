@@ -106,7 +106,7 @@ class PageRequest:
 
     def money_of(self, settings: CampaignSettings) -> Callable[[int], str]:
         """How a campaign's amounts are written, from minor units of its currency."""
-        return lambda minor: self.write.money(minor, settings.currency, settings.decimals)
+        return lambda minor: self.write.money(minor, settings.currency.code, settings.currency.decimals)
 
     async def ask(self, ask: Callable[[Service], T]) -> T:
         """Ask the service, without making others wait."""
@@ -302,8 +302,8 @@ def log_in_address(request: Request) -> str:
 
 
 def require_id(text: str) -> str:
-    """A campaign's identifier in an address; anything else names nothing."""
-    if not (text.isascii() and text.isalnum() and len(text) <= 64):
+    """An identifier in an address; anything else names nothing."""
+    if not (text.isascii() and text.replace("-", "").isalnum() and len(text) <= 64):
         raise HTTPException(404)
     return text
 

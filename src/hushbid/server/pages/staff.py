@@ -4,8 +4,12 @@ Auditors see it without names. Attacks on a campaign's claims run in the backgro
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from fastapi import APIRouter, Request, Response
+from starlette.datastructures import FormData
 
 from hushbid.errors import NotFound
 from hushbid.report.sections.audits import AuditLine
@@ -14,11 +18,65 @@ from hushbid.server.http.auth import AppState
 from hushbid.server.model.views import CampaignView, Principal
 from hushbid.server.pages import pictures
 from hushbid.server.pages.estimates import estimate_value, shown_estimates
-from hushbid.server.pages.request import anybody, require_id, staff
+from hushbid.server.pages.request import Form, PageRequest, anybody, require_id, staff
+from hushbid.server.service import Service
 from hushbid.server.service.views_of import place_of
 
+P = ParamSpec("P")
+T = TypeVar("T")
 router = APIRouter(include_in_schema=False)
 _PAGE, _MOST_KEPT = 100, 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CampaignTurn:
+    """One request of an analyst or auditor about a campaign."""
+
+    visit: PageRequest
+    form: Form
+    id: str
+    view: CampaignView
+
+    @property
+    def service(self) -> Service:
+        """What is asked."""
+        return self.visit.app.service
+
+    async def ask(self, ask: Callable[Concatenate[Principal, str, P], T], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Ask something about the campaign for this visitor, without making others wait."""
+        return await self.visit.app.run(ask, self.visit.who, self.id, *args, **kwargs)
+
+    def page(self, template: str, *, tab: str, **values: Any) -> Response:
+        """A page about the campaign."""
+        return self.visit.page(template, view=self.view, tab=tab, **values)
+
+    def go(self, path: str = "") -> Response:
+        """Send the browser to another page of the campaign."""
+        return self.visit.go(f"/campaigns/{self.id}{path}")
+
+
+Act = TypeVar("Act", bound=Callable[..., Awaitable[Response]])
+
+
+def campaign_page(
+    router: APIRouter, address: str, by: Callable[[Request], Awaitable[PageRequest]]
+) -> Callable[[Act], Act]:
+    """Register a page below a campaign's address, ``GET /people``; names in its path are arguments of its function."""
+    method, _, path = address.partition(" ")
+
+    def register(act: Act) -> Act:
+        async def handle(request: Request) -> Response:
+            visit = await by(request)
+            form = await visit.form() if method == "POST" else Form(FormData())
+            given = {name: require_id(value) for name, value in request.path_params.items()}
+            campaign = given.pop("campaign")
+            view = await visit.app.run(visit.app.service.campaign, visit.who, campaign)
+            return await act(CampaignTurn(visit=visit, form=form, id=campaign, view=view), **given)
+
+        router.add_api_route(f"/campaigns/{{campaign}}{path}", handle, methods=[method], name=act.__name__)
+        return act
+
+    return register
 
 
 class Attacks:
@@ -54,79 +112,66 @@ async def campaigns(request: Request) -> Response:
     cursor = request.query_params.get("cursor")
     page = await visit.app.run(visit.app.service.campaigns, visit.who, cursor=cursor, limit=_PAGE)
     estimates = {
-        one.id: estimate_value(visit.write, one.release, one.whole.bounds, one.whole.unit)
+        one.id: estimate_value(visit.write, one.release, one.whole.market.bounds, one.whole.unit or "")
         for one in page.items
         if one.release is not None
     }
     return visit.page("staff/campaigns.html", page=page, estimates=estimates, tab="campaigns")
 
 
-@router.get("/campaigns/{campaign}/people")
-async def people(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET /people", staff)
+async def people(turn: CampaignTurn) -> Response:
     """Everybody's state, in the order of invitation."""
-    visit = await staff(request)
-    found, cursor = require_id(campaign), request.query_params.get("cursor")
-    service = visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, found)
-    page = await visit.app.run(service.participants, visit.who, found, cursor=cursor, limit=_PAGE)
-    return visit.page(
+    query = turn.visit.request.query_params
+    page = await turn.ask(turn.service.participants, cursor=query.get("cursor"), limit=_PAGE)
+    return turn.page(
         "staff/people.html",
-        told=request.query_params.get("told"),
-        view=view,
+        told=query.get("told"),
         page=page,
         tab="people",
         states=pictures.STATE_COLOURS,
-        money=visit.money_of(view.whole),
+        money=turn.visit.money_of(turn.view.whole),
     )
 
 
-@router.get("/campaigns/{campaign}/log")
-async def log(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET /log", staff)
+async def log(turn: CampaignTurn) -> Response:
     """What happened, each line chained to the one before."""
-    visit = await staff(request)
-    found, after = require_id(campaign), place_of(request.query_params.get("after"), "after")
-    service = visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, found)
-    events = await visit.app.run(service.events, visit.who, found, after=after, limit=_PAGE + 1)
+    after = place_of(turn.visit.request.query_params.get("after"), "after")
+    events = await turn.ask(turn.service.events, after=after, limit=_PAGE + 1)
     more = events[_PAGE - 1].number if len(events) > _PAGE else None
-    return visit.page("staff/log.html", view=view, events=events[:_PAGE], more=more, after=after, tab="log")
+    return turn.page("staff/log.html", events=events[:_PAGE], more=more, after=after, tab="log")
 
 
-@router.get("/campaigns/{campaign}/audit")
-async def audit(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET /audit", staff)
+async def audit(turn: CampaignTurn) -> Response:
     """Whether what the server says holds: record, log and root; and what came of attacks on the claims themselves."""
-    visit = await staff(request)
-    found, service = require_id(campaign), visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, found)
+    visit = turn.visit
     try:
-        checks = await visit.app.compute(visit.who, service.checks, visit.who, found)
+        checks = await visit.app.compute(visit.who, turn.service.checks, visit.who, turn.id)
     except NotFound:
         checks = {}
-    decided = bool(checks)
-    attacking, attacks = _attacks(request).found(view)
-    return visit.page(
+    attacking, attacks = _attacks(visit.request).found(turn.view)
+    statuses = [check.status for some in checks.values() for check in some]
+    return turn.page(
         "staff/audit.html",
-        view=view,
-        decided=decided,
+        decided=bool(checks),
         checks=checks,
-        failed=sum(check.status == "fails" for some in checks.values() for check in some),
-        incomplete=sum(check.status == "incomplete" for some in checks.values() for check in some),
+        failed=statuses.count("fails"),
+        incomplete=statuses.count("incomplete"),
         attacking=attacking,
         attacks=attacks,
         tab="audit",
     )
 
 
-@router.post("/campaigns/{campaign}/audit")
-async def attack(request: Request, campaign: str) -> Response:
+@campaign_page(router, "POST /audit", staff)
+async def attack(turn: CampaignTurn) -> Response:
     """Attack the claims themselves, in the background."""
-    visit = await staff(request)
-    await visit.form()
-    found, service = require_id(campaign), visit.app.service
-    view = await visit.app.run(service.campaign, visit.who, found)
-    if view.total_payment is not None:
-        _attacks(request).begin(visit.app, visit.who, view)
-    return visit.go(f"/campaigns/{found}/audit#attack")
+    visit = turn.visit
+    if turn.view.total_payment is not None:
+        _attacks(visit.request).begin(visit.app, visit.who, turn.view)
+    return turn.go("/audit#attack")
 
 
 def _attacks(request: Request) -> Attacks:
@@ -138,14 +183,11 @@ def _attacks(request: Request) -> Attacks:
     return found
 
 
-@router.get("/campaigns/{campaign}/report")
-async def report(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET /report", staff)
+async def report(turn: CampaignTurn) -> Response:
     """The report for buyers and regulators: a page of its own, which loads and runs nothing."""
-    visit = await staff(request)
-    found = require_id(campaign)
-    shown = await visit.app.compute(
-        visit.who, downloads.report_page, visit.app.service, visit.who, found, visit.texts.language
-    )
+    visit, language = turn.visit, turn.visit.texts.language
+    shown = await visit.app.compute(visit.who, downloads.report_page, turn.service, visit.who, turn.id, language)
     return downloads.ReportPage(shown, headers={"Content-Security-Policy": downloads.REPORT_POLICY})
 
 

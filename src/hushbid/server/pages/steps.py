@@ -10,21 +10,21 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from fastapi import APIRouter, Request, Response
+from fastapi import APIRouter, Response
 from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
 from hushbid.server.http.schemas import answer
-from hushbid.server.model.checks import LONGEST_TITLE
+from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.states import CampaignState
 from hushbid.server.model.views import CampaignView, JobView, Principal
 from hushbid.server.pages import pictures
-from hushbid.server.pages.draft_form import as_typed
-from hushbid.server.pages.draft_form import told as settings_told
+from hushbid.server.pages.draft_form import said
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.forecast_words import half_width_words
-from hushbid.server.pages.form_prices import prior_typed
-from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, require_id, staff
+from hushbid.server.pages.form_prices import prices_typed
+from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, staff
+from hushbid.server.pages.staff import CampaignTurn, campaign_page
 from hushbid.server.pages.wording import FormError
 from hushbid.server.service import Service
 from hushbid.server.service.ending import LONGEST_REASON
@@ -44,32 +44,21 @@ class Step:
 
 
 STEPS: dict[str, Step] = {
-    "open": Step(
-        do=lambda service, who, campaign, form: service.open(who, campaign),
-        states=(_C.DRAFT,),
-    ),
-    "discard": Step(
-        do=lambda service, who, campaign, form: service.discard(who, campaign),
-        states=(_C.DRAFT,),
-    ),
+    "open": Step(do=lambda service, who, id_, form: service.open(who, id_), states=(_C.DRAFT,)),
+    "discard": Step(do=lambda service, who, id_, form: service.discard(who, id_), states=(_C.DRAFT,)),
     "close-bidding": Step(
-        do=lambda service, who, campaign, form: service.close_bidding(who, campaign),
-        states=(_C.BIDDING, _C.ALLOCATING),
+        do=lambda service, who, id_, form: service.close_bidding(who, id_), states=(_C.BIDDING, _C.ALLOCATING)
     ),
     "cancel": Step(
-        do=lambda service, who, campaign, form: service.cancel(who, campaign, form.text("reason")),
+        do=lambda service, who, id_, form: service.cancel(who, id_, form.text("reason")),
         states=(_C.DRAFT, _C.BIDDING, _C.ALLOCATING),
     ),
     "release": Step(
-        do=lambda service, who, campaign, form: service.release(
-            who, campaign, accept_nobody=form.ticked("accept_nobody")
-        ),
+        do=lambda service, who, id_, form: service.release(who, id_, accept_nobody=form.ticked("accept_nobody")),
         states=(_C.DELIVERING,),
     ),
     "close": Step(
-        do=lambda service, who, campaign, form: service.close_campaign(
-            who, campaign, accept_unpaid=form.ticked("accept_unpaid")
-        ),
+        do=lambda service, who, id_, form: service.close_campaign(who, id_, accept_unpaid=form.ticked("accept_unpaid")),
         states=(_C.RELEASED,),
     ),
 }
@@ -83,21 +72,19 @@ _OFFERED = {  # on the campaign's page; some have forms of their own
 }
 
 
-@router.get("/campaigns/{campaign}")
-async def campaign(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET ", staff)
+async def campaign(turn: CampaignTurn) -> Response:
     """One campaign, as it is now; and that a step came too late, if one did."""
-    visit = await staff(request)
-    view, jobs = await visit.app.run(_campaign, visit.app.service, visit, require_id(campaign))
-    told = visit.texts.coded("refused_step.moved") if request.query_params.get("told") == "moved" else None
-    return visit.page("staff/campaign.html", **_monitored(visit, view, jobs), problem=told, tab="overview")
+    visit, jobs = turn.visit, await turn.ask(turn.service.jobs)
+    told = visit.texts.coded("refused_step.moved") if visit.request.query_params.get("told") == "moved" else None
+    shown = {"problem": told, **_monitored(visit, turn.view, jobs)}
+    return turn.page("staff/campaign.html", tab="overview", **shown)
 
 
-@router.get("/campaigns/{campaign}/pulse")
-async def pulse(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET /pulse", staff)
+async def pulse(turn: CampaignTurn) -> Response:
     """What changes while one watches, for the page's script."""
-    visit = await staff(request)
-    found = require_id(campaign)
-    view, jobs = await visit.app.run(_campaign, visit.app.service, visit, found)
+    visit, view, jobs = turn.visit, turn.view, await turn.ask(turn.service.jobs)
     job, money = jobs[0] if jobs else None, visit.money_of(view.whole)
     return answer(
         {
@@ -115,10 +102,6 @@ async def pulse(request: Request, campaign: str) -> Response:
     )
 
 
-def _campaign(service: Service, visit: PageRequest, campaign: str) -> tuple[CampaignView, tuple[JobView, ...]]:
-    return service.campaign(visit.who, campaign), service.jobs(visit.who, campaign)
-
-
 def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]) -> dict[str, Any]:
     settings, job = view.whole, jobs[0] if jobs else None
     place = _PATH.index(view.state) if view.state in _PATH else _PLACES[view.state]
@@ -129,7 +112,6 @@ def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]
     if job is not None and job.state == "failed" and view.state is _C.ALLOCATING:
         steps = ("close-bidding", "cancel")
     return {
-        "view": view,
         "s": settings,
         "job": job,
         "refusal": _refusal(visit, view, job),
@@ -139,12 +121,14 @@ def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]
         "astray": view.state not in _PATH,
         "foremost": _foremost(view),
         "steps": steps if visit.who.role == "analyst" else (),
-        "prior": prior_typed(settings.prior),
+        "prior": prices_typed(settings.market.model_dump(include={"prior"}), visit.write)["prior"],
         "people_bar": pictures.people_bar(view.people),
         "states": pictures.STATE_COLOURS,
         "total": sum(view.people.values()),
         "money": visit.money_of(settings),
-        "estimates": shown_estimates(visit.texts, visit.write, view.release, settings.bounds, settings.unit),
+        "estimates": shown_estimates(
+            visit.texts, visit.write, view.release, settings.market.bounds, settings.unit or ""
+        ),
         "live": opening or (not view.state.is_over and view.state is not _C.DRAFT),
     }
 
@@ -152,7 +136,7 @@ def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]
 def _foremost(view: CampaignView) -> str:
     """The step that an analyst most likely wants to take."""
     if view.state is _C.DRAFT:
-        return "open" if sum(view.people.values()) >= view.whole.minimum_people else "invite"
+        return "open" if sum(view.people.values()) >= view.whole.server.minimum_people else "invite"
     if view.state is _C.RELEASED:
         return "pay" if view.due else "close"
     return next(iter(_OFFERED.get(view.state, ("close-bidding",))))
@@ -175,35 +159,30 @@ def _progress(visit: PageRequest, job: JobView | None) -> str:
 # -- a step: asked about, then done ------------------------------------------------------------------------------------
 
 
-@router.get("/campaigns/{campaign}/copy")
-async def ask_to_copy(request: Request, campaign: str) -> Response:
+@campaign_page(router, "GET /copy", analyst)
+async def ask_to_copy(turn: CampaignTurn) -> Response:
     """Ask what the copy of a campaign shall be called; and say why it was not made, if it was not."""
-    visit = await analyst(request)
-    view = await visit.app.run(visit.app.service.campaign, visit.who, require_id(campaign))
-    refused = request.query_params.get("told")
-    told = {"again": "field.once", "minimum_people": "refused_step.minimum_people"}.get(refused or "")
-    return visit.page(
+    texts, refused = turn.visit.texts, turn.visit.request.query_params.get("told", "")
+    told = {"again": "field.once", "minimum_people": "refused_step.minimum_people"}.get(refused)
+    most = LONGEST["title"]
+    wrong = texts("Please give a title of 1 to {most} characters.", most=most) if refused == "title" else None
+    return turn.page(
         "staff/copy.html",
-        view=view,
-        title_problem=visit.texts("Please give a title of 1 to {most} characters.", most=LONGEST_TITLE)
-        if refused == "title"
-        else None,
-        longest=LONGEST_TITLE,
-        problem=told and visit.texts.coded(told),
+        title_problem=wrong,
+        longest=most,
+        problem=told and texts.coded(told),
         once=secrets.token_urlsafe(24),
         tab="overview",
     )
 
 
-@router.post("/campaigns/{campaign}/copy")
-async def copy(request: Request, campaign: str) -> Response:
+@campaign_page(router, "POST /copy", analyst)
+async def copy(turn: CampaignTurn) -> Response:
     """Copy a campaign's settings into a new draft."""
-    visit = await analyst(request)
-    form, found, service = await visit.form(), require_id(campaign), visit.app.service
-    title, told = form.text("title"), "title"
+    visit, title, told = turn.visit, turn.form.text("title"), "title"
     try:
-        asked = visit.once(form, "page copy", found, title, encode=lambda view: str(view.id).encode())
-        made, _ = await visit.app.run(service.copy.once, asked, visit.who, found, title)
+        asked = visit.once(turn.form, "page copy", turn.id, title, encode=lambda view: str(view.id).encode())
+        made, _ = await visit.app.run(turn.service.copy.once, asked, visit.who, turn.id, title)
         return visit.go(f"/campaigns/{made.decode()}")
     except FormError:
         told = "again"
@@ -211,63 +190,55 @@ async def copy(request: Request, campaign: str) -> Response:
         told = "minimum_people" if refused.field == "minimum_people" else "again"
     except InputError:
         pass
-    return visit.go(f"/campaigns/{found}/copy?told={told}")
+    return turn.go(f"/copy?told={told}")
 
 
-@router.get("/campaigns/{campaign}/steps/{step}")
-async def ask(request: Request, campaign: str, step: str) -> Response:
+@campaign_page(router, "GET /steps/{step}", analyst)
+async def ask(turn: CampaignTurn, step: str) -> Response:
     """Say what a step means, and ask."""
-    return await _asking(await analyst(request), require_id(campaign), step, {})
+    return await _asking(turn, step, {})
 
 
-@router.get("/campaigns/{campaign}/steps/{step}/{kept}")
-async def ask_again(request: Request, campaign: str, step: str, kept: str) -> Response:
+@campaign_page(router, "GET /steps/{step}/{kept}", analyst)
+async def ask_again(turn: CampaignTurn, step: str, kept: str) -> Response:
     """Ask again, and say why a step was refused."""
-    visit = await analyst(request)
-    return await _asking(visit, require_id(campaign), step, kept_aside(visit, kept) or {})
+    return await _asking(turn, step, kept_aside(turn.visit, kept) or {})
 
 
-@router.post("/campaigns/{campaign}/steps/{step}")
-async def do(request: Request, campaign: str, step: str) -> Response:
+@campaign_page(router, "POST /steps/{step}", analyst)
+async def do(turn: CampaignTurn, step: str) -> Response:
     """Do it."""
-    visit = await analyst(request)
-    form = await visit.form()
-    found = require_id(campaign)
     if step not in STEPS:
         raise HTTPException(404)
-    service, who = visit.app.service, visit.who
+    service, who = turn.service, turn.visit.who
     try:
-        await visit.app.run(lambda: STEPS[step].do(service, who, found, form))
+        await turn.visit.app.run(lambda: STEPS[step].do(service, who, turn.id, turn.form))
     except (ServerFailed, NotFound):
         raise
     except HushbidError as refused:
-        name = keep_aside(visit, refused=refused.field or "", reason=form.text("reason")[:10_000])
-        return visit.go(f"/campaigns/{found}/steps/{step}/{name}")
-    if step == "discard":
-        return visit.go("/campaigns")
-    return visit.go(f"/campaigns/{found}")
+        reason = turn.form.text("reason")[:10_000]
+        return turn.go(f"/steps/{step}/{keep_aside(turn.visit, refused=refused.field or '', reason=reason)}")
+    return turn.visit.go("/campaigns") if step == "discard" else turn.go()
 
 
-async def _asking(visit: PageRequest, campaign: str, step: str, before: Mapping[str, Any]) -> Response:
+async def _asking(turn: CampaignTurn, step: str, before: Mapping[str, Any]) -> Response:
     if step not in STEPS:
         raise HTTPException(404)
-    service, refused = visit.app.service, before.get("refused")
-    view = await visit.app.run(service.campaign, visit.who, campaign)
+    visit, view, refused = turn.visit, turn.view, before.get("refused")
     if view.state not in STEPS[step].states:
-        return visit.go(f"/campaigns/{campaign}{'' if refused is None else '?told=moved'}")
+        return turn.go("" if refused is None else "?told=moved")
     preview = None
     if step == "open":
         try:
             if view.people:
-                preview = await visit.app.compute(visit.who, service.preview_campaign, visit.who, view.id)
+                preview = await visit.app.compute(visit.who, turn.service.preview_campaign, visit.who, view.id)
         except HushbidError as unforeseen:
             refused = (unforeseen.field or "") if refused is None else refused
     told = _why_not(visit, view, refused) if refused is not None else None
     settings = view.settings if step in ("discard", "cancel") else view.whole
     at_field = refused == "reason"
-    return visit.page(
+    return turn.page(
         "staff/step.html",
-        view=view,
         s=settings,
         step=step,
         preview=preview,
@@ -287,6 +258,6 @@ def _why_not(visit: PageRequest, view: CampaignView, field: str) -> str:
         under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
         return visit.texts.coded(under_way.get(view.state, "refused_step.moved"))
     if f"refused_step.{name}" not in visit.texts:
-        return settings_told(InputError(field=field), as_typed(view.whole, visit.write), visit.texts)[1]
-    least = visit.write.number(view.whole.minimum_people, 9)
+        return said(field, visit.texts)
+    least = visit.write.number(view.whole.server.minimum_people, 9)
     return visit.texts.coded(f"refused_step.{name}", least=least, most=visit.write.number(LONGEST_REASON, 9))

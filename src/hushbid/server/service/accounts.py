@@ -19,12 +19,12 @@ from sqlalchemy import Connection
 from hushbid.errors import Conflict, InputError, NotAllowed, NotFound, Throttled
 from hushbid.server.model.access import SECRET_PREFIX
 from hushbid.server.model.checks import checked_text
+from hushbid.server.model.entities import User
 from hushbid.server.model.views import Principal, Session
 from hushbid.server.service.use_case import ServiceContext
-from hushbid.server.store import accounts, participants
-from hushbid.server.store.accounts import User
+from hushbid.server.store import accounts, participants, schema
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import new_id, new_token, stamp, sure_moment
+from hushbid.server.store.schema import hashed, new_id, new_token, stamp
 
 Role = Literal["analyst", "auditor"]
 SESSION_LENGTH = timedelta(hours=12)
@@ -51,7 +51,8 @@ def create_user(context: ServiceContext, name: str, role: Role, password: str) -
         if accounts.user_named(tx.connection, known) is not None:
             raise Conflict(f"There is a user {known!r} already.")
         user_id = new_id("u")
-        accounts.add_user(tx.connection, id=user_id, name=known, role=role, password=secret, created_at=tx.at)
+        row = {"id": user_id, "name": known, "role": role, "password": secret, "created_at": tx.at}
+        schema.add(tx.connection, schema.users, row)
         return Principal(role=role, id=user_id, name=known)
 
     return context.write("user", create)
@@ -85,7 +86,7 @@ def create_api_token(tx: Transaction, name: str, label: str) -> str:
 def revoke_api_token(tx: Transaction, name: str, label: str) -> None:
     """Make a token worth nothing."""
     user = _user(tx.connection, _checked_name(name))
-    if not accounts.remove_api_token(tx.connection, user_id=user.id, label=label):
+    if not schema.remove(tx.connection, schema.api_tokens, user_id=user.id, label=label):
         raise NotFound(f"{user.name!r} has no token labelled {label!r}.")
 
 
@@ -103,7 +104,7 @@ def log_in(context: ServiceContext, name: str, password: str, address: str) -> S
 
 def log_out(tx: Transaction, token: str) -> None:
     """End a session."""
-    accounts.end_session(tx.connection, token)
+    schema.remove(tx.connection, schema.sessions, token=hashed(token))
 
 
 def session_of(context: ServiceContext, token: str) -> Session:
@@ -151,7 +152,7 @@ def attempt(tx: Transaction, counted: Sequence[str]) -> None:
     # by name and by address: either may block
     for _, blocked_until in found.values():
         if blocked_until > stamp(tx.now):
-            seconds = int((sure_moment(blocked_until) - tx.now).total_seconds()) + 1
+            seconds = int((datetime.fromisoformat(blocked_until) - tx.now).total_seconds()) + 1
             raise Throttled(f"Too many failed attempts: try again in {seconds} seconds.", retry_after=seconds)
     # counted before the slow hash, so that attempts made at once count
     for subject, (before, _) in found.items():
@@ -167,7 +168,8 @@ def begin_session(tx: Transaction, user: User, counted: Sequence[str]) -> Sessio
         accounts.set_failures(tx.connection, subject, 0, "")
     accounts.end_old_sessions(tx.connection, tx.at)
     token, csrf, end = new_token("s"), secrets.token_urlsafe(32), tx.now + SESSION_LENGTH
-    accounts.add_session(tx.connection, token=token, user_id=user.id, csrf=csrf, expires_at=stamp(end))
+    row = {"token": hashed(token), "user_id": user.id, "csrf": csrf, "expires_at": stamp(end)}
+    schema.add(tx.connection, schema.sessions, row)
     return Session(token=token, csrf=csrf, principal=_principal(user), expires_at=end)
 
 
@@ -176,7 +178,7 @@ def _session(connection: Connection, token: str, now: datetime) -> Session:
     if found is None:
         raise NotAllowed("You are not logged in, or your session has ended.")
     user, csrf, end = found
-    return Session(token=token, csrf=csrf, principal=_principal(user), expires_at=sure_moment(end))
+    return Session(token=token, csrf=csrf, principal=_principal(user), expires_at=datetime.fromisoformat(end))
 
 
 def _user(connection: Connection, name: str) -> User:

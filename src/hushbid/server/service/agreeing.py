@@ -6,7 +6,8 @@ personal export, and in the analyst's. Agreeing to the same again changes nothin
 or withdraws: it says what she was shown, and nothing of what she gave.
 
 The pages take no price without an agreement. A program needs one where the analyst states a consent of her own
-(`hushbid.server.model.consent`); where she states none, there is nothing beside the interface's own documentation.
+(`hushbid.server.model.settings.Consent`); where she states none, there is nothing
+beside the interface's own documentation.
 """
 
 from collections.abc import Sequence
@@ -77,8 +78,6 @@ def consent_view(
 def read_agreed(connection: Connection, secret: str) -> dict[str, Any] | None:
     """The document that a participant agreed to last; None if she has agreed to nothing."""
     participant = participants.by_secret(connection, secret)
-    if participant.agreed_version is None:
-        return None
     return participants.consent(connection, participant.campaign_id, participant.agreed_version)
 
 
@@ -86,7 +85,7 @@ def agreements(connection: Connection, who: Principal, campaign_id: str) -> dict
     """Who agreed to what when, in the order of invitation, and every document; auditors see no labels."""
     rules.require_staff(who)
     campaigns.get(connection, campaign_id)
-    everybody = sorted(participants.everybody(connection, campaign_id), key=lambda one: one.number)
+    everybody = participants.in_order(connection, campaign_id)
     return {
         "format": "hushbid-agreements",
         "version": 1,

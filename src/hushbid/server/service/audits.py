@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING
 from sqlalchemy import Connection
 
 from hushbid.common.documents import parsed
-from hushbid.receipts.log import Event
 from hushbid.record import Record
 from hushbid.server.model.views import Principal
 from hushbid.server.service.use_case import ServiceContext
-from hushbid.server.service.views_of import MOST_ON_A_PAGE, list_events, read_record
+from hushbid.server.service.views_of import read_record, whole_log
 from hushbid.server.store import campaigns
 from hushbid.verification.findings import Check
 from hushbid.verification.receipts import verify_log, verify_logged_record
@@ -28,7 +27,7 @@ def checks(context: ServiceContext, who: Principal, campaign_id: str) -> Mapping
     """Everything that can be checked without the data: of the record, and of the log."""
     with context.read() as connection:
         record = _record(connection, who, campaign_id)
-        log = _log(connection, who, campaign_id)
+        log = whole_log(connection, who, campaign_id)
         root = campaigns.get(connection, campaign_id).root
     of_log = verify_log(log, root=root, record=record).checks
     known = {check.name for check in of_log}
@@ -52,13 +51,3 @@ def attacks(context: ServiceContext, who: Principal, campaign_id: str) -> "tuple
 
 def _record(connection: Connection, who: Principal, campaign_id: str) -> Record:
     return Record.from_dict(parsed(read_record(connection, who, campaign_id)))
-
-
-def _log(connection: Connection, who: Principal, campaign_id: str) -> tuple[Event, ...]:
-    found: list[Event] = []
-    while True:
-        after = found[-1].number if found else 0
-        some = list_events(connection, who, campaign_id, after=after, limit=MOST_ON_A_PAGE)
-        found += some
-        if len(some) < MOST_ON_A_PAGE:
-            return tuple(found)

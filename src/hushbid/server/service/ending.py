@@ -50,7 +50,7 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
         events.append(tx, campaign.id, "cancelled", {"reason": reason})
     campaigns.step(tx.connection, campaign, CampaignState.CANCELLED, reason=reason, closed_at=tx.at, **named)
     privacy_account.free(tx.connection, campaign.id, kind="reserved")
-    if campaign.opened_at is not None and campaign.settings.single_visit:
+    if campaign.opened_at is not None and campaign.settings.server.single_visit:
         tx.then.append(partial(tx.installation.vault.answers.keep_only, campaign.id, ()))
     if job is not None:
         finish_job(tx, job)
@@ -63,7 +63,7 @@ def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> Ca
     campaign = campaigns.get(tx.connection, campaign_id)
     states = (CampaignState.DRAFT, CampaignState.BIDDING, CampaignState.ALLOCATING)
     rules.require_state(campaign, *states, to="cancel it")
-    if campaign.state is CampaignState.ALLOCATING and _is_busy(tx, campaign_id):
+    if campaign.state is CampaignState.ALLOCATING and jobs.running(tx.connection, campaign_id):
         raise Conflict("It is not possible to cancel it while the decision is being made.")
     cancelled(tx, campaign, sentence)
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
@@ -101,7 +101,7 @@ def destroy_key(context: ServiceContext, campaign_id: str) -> None:
             participants.erase_deliveries(tx.connection, campaign_id)
             tx.erases = True
             campaigns.change(tx.connection, campaign_id, key_destroyed_at=tx.at)
-            if campaign.allocated_at is not None or campaign.settings.single_visit:
+            if campaign.allocated_at is not None or campaign.settings.server.single_visit:
                 events.append(tx, campaign_id, "key-destroyed", {})
 
     context.write("key", note)
@@ -109,39 +109,28 @@ def destroy_key(context: ServiceContext, campaign_id: str) -> None:
 
 def body_of(campaign: Campaign, participant: Participant) -> Body:
     """What a participant's receipt says; the same bytes whenever it is asked for after the campaign is over."""
+    at, version, language = participant.agreed_at, participant.agreed_version, participant.agreed_language
+    agreement = None
+    if at is not None and version is not None and language is not None:
+        agreement = Agreement(at=at, version=version, language=language)
+    shared = ("stratum", "renewed", "own_links", "own_links_used", "bid", "promised")
     return Body(
         campaign=campaign.id,
         participant=participant.id,
         state=participant.state.value,
-        bid=participant.bid,
         limit=participant.loss_limit,
-        promised=participant.promised,
         delivered=participant.delivered_loss,
         payment=rules.payment_owed(participant),
         fee=rules.fee_owed(campaign, participant),
-        currency=campaign.settings.currency,
-        decimals=campaign.settings.decimals,
+        currency=campaign.settings.currency.code,
+        decimals=campaign.settings.currency.decimals,
         salt=participant.salt,  # keeps others from guessing her entry in the tree
-        questions=questions_hash(campaign.settings.questions),
-        stratum=participant.stratum,
-        renewed=participant.renewed,
-        own_links=participant.own_links,
-        own_links_used=participant.own_links_used,
-        agreement=_agreement(participant),
+        questions=questions_hash(campaign.settings.asked),
+        agreement=agreement,
+        **{name: getattr(participant, name) for name in shared},
     )
-
-
-def _agreement(participant: Participant) -> Agreement | None:
-    at, version, language = participant.agreed_at, participant.agreed_version, participant.agreed_language
-    if at is None or version is None or language is None:
-        return None
-    return Agreement(at=at, version=version, language=language)
 
 
 def tree_over(campaign: Campaign, everybody: Sequence[Participant]) -> Tree:
     """The tree over everybody's receipt."""
     return tree_of([body_of(campaign, participant) for participant in everybody])
-
-
-def _is_busy(tx: Transaction, campaign_id: str) -> bool:
-    return any(job.state == "running" for job in jobs.of_campaign(tx.connection, campaign_id))

@@ -15,7 +15,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy import Connection
 
@@ -25,7 +24,7 @@ from hushbid.server.model import rules
 from hushbid.server.model.access import SECRET_LETTERS, SECRET_PREFIX, Link, LinkInvalid, why_ended
 from hushbid.server.model.checks import checked_text
 from hushbid.server.model.entities import Campaign, Participant
-from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings
+from hushbid.server.model.settings import MOST_PEOPLE
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import (
     CampaignView,
@@ -42,9 +41,9 @@ from hushbid.server.service.views_of import (
     participant_view,
     participation_view,
 )
-from hushbid.server.store import campaigns, events, links, participants, privacy_account
+from hushbid.server.store import campaigns, events, links, participants, privacy_account, schema
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import hashed, new_id, new_token, sure_moment
+from hushbid.server.store.schema import hashed, new_id, new_token
 
 Person = str | tuple[str, str | None] | tuple[str, str | None, str | None]
 """An external id, or one with a group, or one with a group and a stratum."""
@@ -86,16 +85,27 @@ def invite(
         _refuse_repetition(identities)
         persons = privacy_account.persons_of(tx.connection, identities, tx.at)
         _refuse_known(tx, campaign_id, list(persons.values()))
-    invitations, rows, ways = [], [], []
+    invitations, rows = [], []
     for place, (label, group, stratum) in enumerate(named, start=before + 1):
-        token = new_token("p")
         person = persons[tx.installation.identity(label)] if people is not None else None
-        one = Invitation(id=new_id("p"), label=label, group=group, stratum=stratum, token=token)
+        one = Invitation(id=new_id("p"), label=label, group=group, stratum=stratum, token=new_token("p"))
         invitations.append(one)
-        rows.append(_row(campaign_id, place, one, person))
-        ways.append(links.row(token, one.id, made_by="analyst", at=tx.at))
-    participants.add(tx.connection, rows)
-    links.add(tx.connection, ways)
+        rows.append(
+            {
+                "id": one.id,
+                "campaign_id": campaign_id,
+                "number": place,
+                "label": label,
+                "person_id": person,
+                "group_name": group,
+                "stratum": stratum,
+                "state": ParticipantState.INVITED,
+                "salt": new_salt(),
+                "paid": 0,
+            }
+        )
+    schema.add(tx.connection, schema.participants, *rows)
+    links.add(tx.connection, {one.token: one.id for one in invitations}, made_by="analyst", at=tx.at)
     events.append(tx, campaign_id, "invited", {"people": len(rows)})
     return tuple(invitations)
 
@@ -115,24 +125,13 @@ def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) ->
     # by the log, which remembers a delivery that was withdrawn
     reads_only = events.gave_data(tx.connection, participant.id)
     token = new_token("p")
-    if reads_only:
-        links.end_unused(tx.connection, participant.id, tx.at, made_by="analyst", by="renewed")
-    else:
-        links.end(tx.connection, participant.id, tx.at, by="renewed")
-    way = links.row(token, participant.id, made_by="analyst", at=tx.at, reads_only=reads_only)
-    links.add(tx.connection, [way])
+    links.end(tx.connection, participant.id, tx.at, by="renewed", unused_of="analyst" if reads_only else None)
+    links.add(tx.connection, {token: participant.id}, made_by="analyst", at=tx.at, reads_only=reads_only)
     body = {"participant": participant.id, "reads_only": reads_only}
     event = events.append(tx, campaign_id, "link-renewed", body)
     if campaign.root is None:
-        participants.change(tx.connection, participant.id, renewed=",".join((*participant.renewed, event.at)))
-    return Invitation(
-        id=participant.id,
-        label=label,
-        group=participant.group_name,
-        stratum=participant.stratum,
-        token=token,
-        reads_only=reads_only,
-    )
+        participants.change(tx.connection, participant.id, renewed=(*participant.renewed, event.at))
+    return Invitation.of(participant, group=participant.group_name, token=token, reads_only=reads_only)
 
 
 def person(connection: Connection, who: Principal, campaign_id: str, participant_id: str) -> ParticipantView:
@@ -180,24 +179,17 @@ def _named(
     found = []
     for row, person in enumerate(people):
         label, group, stratum = (*((person,) if isinstance(person, str) else person), None, None)[:3]
-        _check_stratum(campaign.settings, stratum, row)
-        if (group is None) != (not campaign.settings.groups):
-            told = f"A group must be given exactly if the prior has groups; row {row} is wrong."
-            raise InputError(told, field="people", row=row)
-        if group is not None and group not in campaign.settings.groups:
-            told = f"The group in row {row} is not one of {', '.join(campaign.settings.groups)}."
-            raise InputError(told, field="people", row=row)
+        _check_kind("stratum", stratum, list(campaign.settings.weights), "the campaign has strata", row)
+        _check_kind("group", group, campaign.settings.groups, "the prior has groups", row)
         found.append((_checked_label(label, row), group, stratum))
     return found
 
 
-def _check_stratum(settings: CampaignSettings, stratum: str | None, row: int) -> None:
-    if (stratum is None) != (settings.strata is None):
-        told = f"A stratum must be given exactly if the campaign has strata; row {row} is wrong."
-        raise InputError(told, field="people", row=row)
-    if settings.strata is not None and stratum not in settings.strata.names:
-        told = f"The stratum in row {row} is not one of {', '.join(settings.strata.names)}."
-        raise InputError(told, field="people", row=row)
+def _check_kind(name: str, kind: str | None, known: Sequence[str], where: str, row: int) -> None:
+    if (kind is None) != (not known):
+        raise InputError(f"A {name} must be given exactly if {where}; row {row} is wrong.", field="people", row=row)
+    if kind is not None and kind not in known:
+        raise InputError(f"The {name} in row {row} is not one of {', '.join(known)}.", field="people", row=row)
 
 
 def _checked_label(text: object, row: int) -> str:
@@ -230,21 +222,6 @@ def _refuse_known(tx: Transaction, campaign_id: str, persons: list[str]) -> None
     repeated = sum(person in there for person in persons)
     if repeated:
         raise Conflict(f"Everybody may be invited once, but {repeated} of these people are in the campaign already.")
-
-
-def _row(campaign_id: str, number: int, one: Invitation, person: str | None) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "campaign_id": campaign_id,
-        "number": number,
-        "label": one.label,
-        "person_id": person,
-        "group_name": one.group,
-        "stratum": one.stratum,
-        "state": ParticipantState.INVITED.value,
-        "salt": new_salt(),
-        "paid": 0,
-    }
 
 
 # -- links and devices -------------------------------------------------------------------------------------------------
@@ -289,8 +266,8 @@ def own_link(tx: Transaction, secret: str) -> OwnLink:
     _require_no_receipts_being_made(campaign)
     token, her = new_token("device"), participant.id
     # one unused link at a time
-    links.end_unused(tx.connection, her, tx.at, made_by="herself", by="replaced")
-    links.add(tx.connection, [links.row(token, her, made_by="herself", at=tx.at)])
+    links.end(tx.connection, her, tx.at, by="replaced", unused_of="herself")
+    links.add(tx.connection, {token: her}, made_by="herself", at=tx.at)
     event = events.append(tx, campaign.id, "own-link-made", {"participant": her})
     _note(tx, campaign, replace(participant, own_links=(*participant.own_links, event.at)))
     return OwnLink(token=token)
@@ -337,8 +314,8 @@ def devices(connection: Connection, secret: str) -> DevicesView:
             _device(link, here=link is here) for link in sorted(open_now, key=lambda link: str(link.used_at))
         ),
         unused=sum(link.secret is None and link.ended_at is None for link in all_links),
-        made=tuple(map(sure_moment, times["own-link-made"])),
-        used=tuple(map(sure_moment, times["own-link-used"])),
+        made=tuple(map(datetime.fromisoformat, times["own-link-made"])),
+        used=tuple(map(datetime.fromisoformat, times["own-link-used"])),
         let_in_at=here.made_at if here.made_by == "herself" else None,
         open_since=_open_before(all_links, here) if here.made_by == "herself" else None,
     )
@@ -372,6 +349,6 @@ def _require_no_receipts_being_made(campaign: Campaign) -> None:
 def _note(tx: Transaction, campaign: Campaign, participant: Participant) -> None:
     """Keep the times that are new for her receipt, as long as that is not fixed."""
     if campaign.root is None:
-        made, used = ",".join(participant.own_links), ",".join(participant.own_links_used)
-        participants.change(tx.writing, participant.id, own_links=made, own_links_used=used)
+        made = {name: getattr(participant, name) for name in ("own_links", "own_links_used")}
+        participants.change(tx.writing, participant.id, **made)
         tx.memory.participants[participant.id] = participant

@@ -26,7 +26,7 @@ from hushbid.receipts.merkle import Tree
 from hushbid.receipts.receipt import Receipt, issue, new_salt
 from hushbid.server.installation import Installation, mark_withdrawn
 from hushbid.server.model import rules
-from hushbid.server.model.access import Link
+from hushbid.server.model.checks import finite, is_number
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import LEAST_LOSS
 from hushbid.server.model.states import CampaignState, ParticipantState
@@ -37,7 +37,6 @@ from hushbid.server.service.use_case import ServiceContext
 from hushbid.server.service.views_of import menu_view, own_view, participation_view
 from hushbid.server.store import campaigns, events, links, participants, privacy_account
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import stamp
 
 
@@ -79,9 +78,9 @@ def bid(
     if sealed is not None:
         changed = replace(changed, delivery=sealed.content, delivery_nonce=sealed.nonce, delivered_at=tx.now)
         body["sealed"] = hashlib.sha256(sealed.content).hexdigest()
-        participants.answered(tx, changed, secret)
+        participants.store_sealed(tx, changed, secret)
         sealing.destroy_after(tx, campaign, participant)  # what was replaced
-    participants.bid(tx, changed)
+    participants.store(tx, changed, "state", "bid", "loss_limit", "bid_at")
     events.append(tx, campaign.id, kind, body)
     return participation_view(campaign, changed)
 
@@ -95,7 +94,7 @@ def decline(tx: Transaction, secret: str) -> ParticipationView:
     rules.require_may_answer(participant)
     if participant.state is ParticipantState.BID:
         raise Conflict("It is not possible to decline after a bid: withdraw instead.")
-    participants.change(tx.connection, participant.id, state=ParticipantState.DECLINED.value)
+    participants.change(tx.connection, participant.id, state=ParticipantState.DECLINED)
     if participant.person_id is not None:
         privacy_account.free(tx.connection, campaign.id, person_id=participant.person_id)
     events.append(tx, campaign.id, "declined", {"participant": participant.id})
@@ -130,9 +129,9 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
         # without the salt nobody can open the commitment that the log holds
         gone |= {"bid": None, "loss_limit": None, "salt": new_salt()}
     changed = replace(participant, state=state, **gone)
-    participants.change(connection, participant.id, state=state.value, **gone)
+    participants.change(connection, participant.id, state=state, **gone)
     sealing.destroy_after(tx, campaign, participant)
-    sent = campaign.settings.setting == "local" and participant.delivered_at is not None
+    sent = campaign.settings.market.setting == "local" and participant.delivered_at is not None
     if participant.person_id is not None and not sent:
         privacy_account.free(connection, campaign.id, person_id=participant.person_id)
     events.append(tx, campaign.id, "withdrawn", {"participant": participant.id})
@@ -158,14 +157,10 @@ def acting(tx: Transaction, secret: str) -> tuple[Campaign, Participant]:
 
 def _checked(campaign: Campaign, participant: Participant, bid: object) -> float:
     lowest = campaign.settings.prior_of(participant.group_name).smallest_bid
-    if isinstance(bid, bool) or not isinstance(bid, (int, float)):
-        raise BidError(f"bid must be a number from {lowest:g} up.", field="bid")
-    try:
-        value = float(bid) + 0.0
-    except OverflowError:
-        value = math.inf
-    if not lowest <= value < math.inf:
-        raise BidError(f"bid must be a finite number from {lowest:g} up.", field="bid")
+    value = finite(bid)
+    if value is None or value < lowest:
+        kind = "a finite number" if is_number(bid) else "a number"
+        raise BidError(f"bid must be {kind} from {lowest:g} up.", field="bid")
     return value
 
 
@@ -173,16 +168,11 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
     """The largest loss that she accepts; an error names what is allowed, never what she said."""
     if limit is None:
         return None
-    if not campaign.settings.limits:
+    if not campaign.settings.takes_limits:
         raise BidError("limit must be left out: in this campaign nobody can state one.", field="limit")
-    problem = f"limit must be 0, to sell nothing, or a finite number from {LEAST_LOSS:g} up, or be left out."
-    if isinstance(limit, bool) or not isinstance(limit, (int, float)):
-        raise BidError(problem, field="limit")
-    try:
-        value = float(limit) + 0.0
-    except OverflowError:
-        value = math.inf
-    if not LEAST_LOSS <= value < math.inf and value != 0.0:
+    value = finite(limit)
+    if value is None or (value < LEAST_LOSS and value != 0.0):
+        problem = f"limit must be 0, to sell nothing, or a finite number from {LEAST_LOSS:g} up, or be left out."
         raise BidError(problem, field="limit")
     return value
 
@@ -194,7 +184,7 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     """
     name = sealing.checked_nonce(nonce)
     campaign, participant = acting(tx, secret)
-    if campaign.settings.single_visit:
+    if campaign.settings.server.single_visit:
         raise Conflict("It is not possible to deliver: in this campaign answers are given together with the price.")
     # again: the nonce alone tells a repetition from a second delivery
     if participant.state is ParticipantState.DELIVERED:
@@ -208,8 +198,8 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     changed = replace(
         participant, state=ParticipantState.DELIVERED, delivery=delivery, delivery_nonce=name, delivered_at=tx.now
     )
-    participants.delivered(tx, changed, secret)
-    if campaign.settings.setting == "local" and participant.person_id is not None:
+    participants.store_sealed(tx, changed, secret, "state")
+    if campaign.settings.market.setting == "local" and participant.person_id is not None:
         assert participant.promised is not None
         privacy_account.settle(  # what was sent has been given up, whether it will be used or not
             tx.writing,
@@ -258,14 +248,19 @@ def _privacy_account(connection: Connection, installation: Installation, partici
     rows = [] if participant.person_id is None else privacy_account.of_person(connection, participant.person_id)
     # exactly, and rounded up to be shown
     lost = sum((Fraction(row.amount) for row in rows if row.kind == "delivered"), Fraction(0))
-    held = sum((Fraction(row.amount) for row in rows if row.kind != "delivered"), Fraction(0))
+    total = sum((Fraction(row.amount) for row in rows), Fraction(0))
     return PersonalAccount(
         rows=tuple(rows),
         given_up=_rounded_up(lost),
-        reserved=_rounded_up(held),
-        total=_rounded_up(lost + held),
+        reserved=_rounded_up(total - lost),
+        total=_rounded_up(total),
         cap=installation.privacy_cap,
     )
+
+
+_EXPORTED = ("id", "label", "stratum", "number", "state", "bid", "bid_at", "delivered_at", "paid", "paid_at")
+_AGREED = ("agreed_at", "agreed_version", "agreed_language")
+_OF_LINKS = ("made_by", "reads_only", "made_at", "used_at", "ended_at")
 
 
 def export(context: ServiceContext, secret: str) -> dict[str, Any]:
@@ -274,37 +269,42 @@ def export(context: ServiceContext, secret: str) -> dict[str, Any]:
     Their value is not in it: it is sealed, and is opened for nothing but the release.
     """
     with context.read() as connection:
-        return _everything(connection, context.installation, participants.holder(connection, secret))
+        holder = participants.holder(connection, secret)
+        participant = holder.participant
+        campaign = campaigns.get(connection, participant.campaign_id)
+        gave_up = _privacy_account(connection, context.installation, participant)
+        found = {
+            "campaign": {"id": campaign.id, "title": campaign.settings.title, "state": campaign.state},
+            "participant": {
+                **_named(participant, *_EXPORTED, *_AGREED),
+                "group": participant.group_name,
+                "limit": participant.loss_limit,
+                "value_is_stored_sealed": participant.delivery is not None,
+                "salt": participant.salt.hex(),
+                "payout_is_stored_sealed": participants.payout(connection, participant.id) is not None,
+                **_named(campaign, "key_destroyed_at", "payouts_destroyed_at"),
+            },
+            "agreed_to": participants.consent(connection, campaign.id, participant.agreed_version),
+            "view": asdict(own_view(connection, campaign, holder)),
+            "links": [_named(link, *_OF_LINKS) for link in links.of_participant(connection, participant.id)],
+            "events": [event.to_dict() for event in events.about(connection, participant.id)],
+            "privacy_account": {"person": participant.person_id, **asdict(gave_up)},
+        }
+    plain: dict[str, Any] = _plain(found)
+    return {"format": "hushbid-personal-data", "version": 1, **plain}
 
 
-def _everything(connection: Connection, installation: Installation, holder: Holder) -> dict[str, Any]:
-    participant = holder.participant
-    campaign = campaigns.get(connection, participant.campaign_id)
-    gave_up = _privacy_account(connection, installation, participant)
-    return {
-        "format": "hushbid-personal-data",
-        "version": 1,
-        "campaign": {"id": campaign.id, "title": campaign.settings.title, "state": campaign.state.value},
-        "participant": {
-            **_stored(campaign, participant),
-            "payout_is_stored_sealed": participants.payout(connection, participant.id) is not None,
-            "payouts_destroyed_at": _text(campaign.payouts_destroyed_at),
-        },
-        "agreed_to": None
-        if participant.agreed_version is None
-        else participants.consent(connection, campaign.id, participant.agreed_version),
-        "view": _plain(asdict(own_view(connection, campaign, holder))),
-        "links": [_shown(link) for link in links.of_participant(connection, participant.id)],
-        "events": [event.to_dict() for event in events.about(connection, participant.id)],
-        "privacy_account": {
-            "person": participant.person_id,
-            "rows": [_plain(asdict(row)) for row in gave_up.rows],
-            "given_up": gave_up.given_up,
-            "reserved": gave_up.reserved,
-            "total": gave_up.total,
-            "cap": gave_up.cap,
-        },
-    }
+def _named(source: object, *names: str) -> dict[str, Any]:
+    return {name: getattr(source, name) for name in names}
+
+
+def _plain(value: Any) -> Any:
+    """A value as it goes into a file: times as they are stored."""
+    if isinstance(value, dict):
+        return {name: _plain(one) for name, one in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_plain(one) for one in value]
+    return stamp(value) if isinstance(value, datetime) else value
 
 
 class TreeOf:
@@ -324,45 +324,6 @@ class TreeOf:
                 self._known.pop(next(iter(self._known)), None)
             self._known[campaign.id] = tree_over(campaign, everybody), places
         return self._known[campaign.id]
-
-
-def _stored(campaign: Campaign, participant: Participant) -> dict[str, Any]:
-    return {
-        "id": participant.id,
-        "label": participant.label,
-        "group": participant.group_name,
-        "stratum": participant.stratum,
-        "number": participant.number,
-        "state": participant.state.value,
-        "bid": participant.bid,
-        "limit": participant.loss_limit,
-        "bid_at": None if participant.bid_at is None else stamp(participant.bid_at),
-        "delivered_at": None if participant.delivered_at is None else stamp(participant.delivered_at),
-        "value_is_stored_sealed": participant.delivery is not None,
-        "key_destroyed_at": None if campaign.key_destroyed_at is None else stamp(campaign.key_destroyed_at),
-        "paid": participant.paid,
-        "paid_at": None if participant.paid_at is None else stamp(participant.paid_at),
-        "salt": participant.salt.hex(),
-        "agreed_at": participant.agreed_at,
-        "agreed_version": participant.agreed_version,
-        "agreed_language": participant.agreed_language,
-    }
-
-
-def _shown(link: Link) -> dict[str, Any]:
-    times = {name: getattr(link, name) for name in ("made_at", "used_at", "ended_at")}
-    plain = {name: None if time is None else stamp(time) for name, time in times.items()}
-    return {"made_by": link.made_by, "reads_only": link.reads_only, **plain}
-
-
-def _plain(values: dict[str, Any]) -> dict[str, Any]:
-    return {name: _text(value) for name, value in values.items()}
-
-
-def _text(value: Any) -> Any:
-    if isinstance(value, tuple):
-        return [_text(one) for one in value]
-    return stamp(value) if isinstance(value, datetime) else value
 
 
 def _rounded_up(total: Fraction) -> float:

@@ -19,6 +19,7 @@ keys brought it back.
 
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Any
 
 from hushbid.disclosure.ledger.files import stored
 from hushbid.receipts.receipt import new_salt
@@ -122,7 +123,7 @@ def overdue(context: ServiceContext, now: datetime) -> tuple[list[str], list[str
     """Campaigns that move on by themselves and whose deadline has passed: for bids, and for data."""
     with context.read() as connection:
         found = campaigns.in_states(connection, CampaignState.BIDDING, CampaignState.DELIVERING)
-    automatic = [one for one in found if one.settings.automatic]
+    automatic = [one for one in found if one.settings.server.automatic]
     bids = [one.id for one in automatic if one.state is CampaignState.BIDDING and _passed(one, now, "bid_by")]
     data = [one.id for one in automatic if one.state is CampaignState.DELIVERING and _data_are_due(one, now)]
     return bids, data
@@ -148,25 +149,24 @@ def forget(context: ServiceContext) -> None:
 
 
 def _passed(campaign: Campaign, now: datetime, name: str) -> bool:
-    deadline: datetime | None = getattr(campaign.settings, name)
+    deadline: datetime | None = getattr(campaign.settings.server, name)
     return deadline is not None and now >= deadline
 
 
 def _data_are_due(campaign: Campaign, now: datetime) -> bool:
     """After one visit there is nobody to wait for; a deadline is then how long people may still withdraw."""
-    if campaign.settings.single_visit and campaign.settings.deliver_by is None:
+    if campaign.settings.server.single_visit and campaign.settings.server.deliver_by is None:
         return True
     return _passed(campaign, now, "deliver_by")
 
 
 def _is_due(campaign: Campaign, now: datetime) -> bool:
     # without a release there is nothing to keep values for
-    if campaign.released_at is None or campaign.settings.retention_days == 0:
+    if campaign.released_at is None or campaign.settings.server.retention_days == 0:
         return True
-    return now >= campaign.released_at + timedelta(days=campaign.settings.retention_days)
+    return now >= campaign.released_at + timedelta(days=campaign.settings.server.retention_days)
 
 
-CampaignState = CampaignState
 _WITHOUT = (CampaignState.CANCELLED, CampaignState.NOTHING_BOUGHT)
 _EXPIRED = "Nothing was decided before the deadline, so the answers were destroyed unopened."
 
@@ -176,7 +176,7 @@ def align_answers(context: ServiceContext) -> None:
     with context.read() as connection:
         found = campaigns.in_states(connection, *CampaignState)
     for campaign in found:
-        if campaign.opened_at is not None and campaign.settings.single_visit:
+        if campaign.opened_at is not None and campaign.settings.server.single_visit:
             _align(context, campaign)
 
 
@@ -195,9 +195,9 @@ def _align(context: ServiceContext, campaign: Campaign) -> None:
 def _ask_again(tx: Transaction, campaign_id: str, people: list[str]) -> None:
     """Forget the bids of those whose answers can never be opened; whoever reads the log sees why."""
     for name in people:
-        erased = {"bid": None, "loss_limit": None, "bid_at": None, "salt": new_salt()}
-        state = ParticipantState.INVITED.value
-        participants.change(tx.connection, name, state=state, **erased, **participants.NOTHING_GIVEN)
+        erased: dict[str, Any] = {"bid": None, "loss_limit": None, "bid_at": None, "salt": new_salt()}
+        erased["state"] = ParticipantState.INVITED
+        participants.change(tx.connection, name, **erased, **participants.NOTHING_GIVEN)
         events.append(tx, campaign_id, "answers-lost", {"participant": name})
 
 
@@ -206,7 +206,7 @@ def cancel_expired(context: ServiceContext, now: datetime) -> None:
     with context.read() as connection:
         found = campaigns.in_states(connection, CampaignState.BIDDING, CampaignState.ALLOCATING)
         expired = [one for one in found if rules.answers_expired(one, now)]
-        busy = {one.id for one in expired for job in jobs.of_campaign(connection, one.id) if job.state == "running"}
+        busy = {job.campaign for job in jobs.running(connection)}
     for campaign in expired:
         if campaign.id not in busy:
             context.write("cancel", partial(_cancel, campaign_id=campaign.id))

@@ -2,7 +2,7 @@
 
 A function that reads takes a connection, one that changes something takes a transaction; what takes several of them, or
 computes for seconds in between, takes the `ServiceContext`. `hushbid.server.service.registry` lists the functions under
-names, as `Read`, `Change`, `Steps` and their kin, with the `Route` of those that are reached over HTTP. Callers of
+names, by `reads`, `changes`, `steps` and their kin, with the `Route` of those that are reached over HTTP. Callers of
 ``service.draft(who, settings)`` pass what the function takes after its first argument. So no signature is written
 twice, and mypy knows them all. The names in a route's path are the use case's first arguments after the caller, the
 fields of its body and its query are arguments by name. The HTTP interface, its description, the table of roles and the
@@ -18,11 +18,10 @@ they are sealed with a key made from the idempotency key itself, of which the da
 import hashlib
 import re
 import secrets
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -32,7 +31,6 @@ from hushbid.errors import Conflict, HushbidError, InputError
 from hushbid.server.installation import Installation
 from hushbid.server.model.views import JobView
 from hushbid.server.service.forecast import Effort
-from hushbid.server.service.writer import Writer
 from hushbid.server.store import jobs
 from hushbid.server.store.database import Clock, Transaction
 
@@ -167,9 +165,6 @@ class IdempotencyKey:
         return AESGCM(hashlib.sha256(f"hushbid answer\n{self.who}\n{self.key}".encode()).digest())
 
 
-Asks = TypeVar("Asks")
-"""What a use case is on a running server: something that can be called."""
-
 Operation = Callable[[Transaction], T]
 
 
@@ -194,113 +189,98 @@ class ServiceContext:
     """Whether the server is about to stop, so that what takes minutes is left to the next one."""
 
 
-class HasContext(Protocol):
-    """Whatever use cases can be asked of."""
-
-    @property
-    def context(self) -> ServiceContext:
-        """What they work with."""
+Kind = Literal["read", "steps", "change", "job", "submission"]
+"""A use case reads, in one consistent state; or takes several steps; or changes something in one transaction; or begins
+work in the background by such a change; or is a change that many people submit at once."""
 
 
-class Serves(HasContext, Protocol):
-    """A running server: it also takes submissions, and works in the background."""
-
-    @property
-    def writer(self) -> Writer:
-        """Takes what many send at once."""
-
-    def start(self, job: JobView) -> None:
-        """Begin to work in the background."""
-
-
-Server = TypeVar("Server", bound=HasContext)
-
-
-class UseCase(ABC, Generic[Server, Asks]):
+class UseCase(Generic[P, T]):
     """A name on a class: on a running server what can be called, on the class itself what is registered."""
 
-    def __init__(self, function: Callable[..., Any], route: Route | None) -> None:
-        self.function = function
-        """What does it."""
-
-        self.route = route
-        """How it is reached over HTTP; None if it is not."""
+    def __init__(self, kind: Kind, function: Callable[..., T], route: Route | None, name: str = "") -> None:
+        self.kind, self.function, self.route = kind, function, route
+        self.name = name
+        """By which crash tests know a change."""
 
         self.__doc__ = function.__doc__
 
     @property
     def takes_key(self) -> bool:
         """Return whether a request for it may carry an idempotency key: PUT states what is to be so, and needs none."""
-        route = self.route
-        once = route is not None and route.method in ("POST", "DELETE") and not route.repeatable
-        return once and isinstance(self, (Change, Background))
+        once = self.route is not None and self.route.method in ("POST", "DELETE") and not self.route.repeatable
+        return once and self.kind in ("change", "job")
 
     @overload
     def __get__(self, server: None, owner: type) -> Self: ...
 
     @overload
-    def __get__(self, server: Server, owner: type) -> Asks: ...
+    def __get__(self, server: object, owner: type) -> "Call[P, T]": ...
 
-    def __get__(self, server: Server | None, owner: type) -> Self | Asks:
-        return self if server is None else self.of(server)
-
-    @abstractmethod
-    def of(self, server: Server) -> Asks:
-        """What is called on that server."""
+    def __get__(self, server: object, owner: type) -> "Self | Call[P, T]":
+        return self if server is None else Call(self, server)
 
 
-class Read(UseCase[HasContext, Callable[P, T]], Generic[P, T]):
-    """A use case that reads, in one consistent state."""
-
-    def __init__(self, function: Callable[Concatenate[Connection, P], T], route: Route | None = None) -> None:
-        super().__init__(function, route)
-        self._function = function
-
-    def of(self, server: HasContext) -> Callable[P, T]:
-        """The function, called with a connection."""
-
-        def read(*args: P.args, **kwargs: P.kwargs) -> T:
-            with server.context.read() as connection:
-                return self._function(connection, *args, **kwargs)
-
-        return read
+def reads(function: Callable[Concatenate[Connection, P], T], route: Route | None = None) -> UseCase[P, T]:
+    """Register what reads."""
+    return UseCase("read", function, route)
 
 
-class Steps(UseCase[HasContext, Callable[P, T]], Generic[P, T]):
-    """A use case that takes several steps."""
+def steps(function: Callable[Concatenate[ServiceContext, P], T], route: Route | None = None) -> UseCase[P, T]:
+    """Register what takes several transactions, or computes."""
+    return UseCase("steps", function, route)
 
-    def __init__(self, function: Callable[Concatenate[ServiceContext, P], T], route: Route | None = None) -> None:
-        super().__init__(function, route)
-        self._function = function
 
-    def of(self, server: HasContext) -> Callable[P, T]:
-        """The function, called with the context."""
+def changes(name: str, function: Callable[Concatenate[Transaction, P], T], route: Route | None = None) -> UseCase[P, T]:
+    """Register what changes something."""
+    return UseCase("change", function, route, name)
 
-        def take(*args: P.args, **kwargs: P.kwargs) -> T:
-            return self._function(server.context, *args, **kwargs)
 
-        return take
+def begins(
+    name: str, function: Callable[Concatenate[Transaction, P], JobView], route: Route | None = None
+) -> UseCase[P, JobView]:
+    """Register what begins work in the background."""
+    return UseCase("job", function, route, name)
+
+
+def submits(name: str, function: Callable[Concatenate[Transaction, P], T], route: Route | None = None) -> UseCase[P, T]:
+    """Register a change that checks everything before it writes, so that many share a transaction without savepoints.
+
+    Its first argument is a participant's secret, by which the people of a whole group are read at once, or a link.
+    """
+    return UseCase("submission", function, route, name)
 
 
 @dataclass(frozen=True, slots=True)
-class Asked(Generic[P, T]):
-    """A change that can be asked for."""
+class Call(Generic[P, T]):
+    """A use case on a running server."""
 
-    name: str
-    """By which crash tests know it."""
-
-    prepare: Callable[P, Operation[T]]
-    """Does what comes before the transaction, and returns what is done in it."""
-
-    context: ServiceContext
-    then: Callable[[T], object] | None = None
-    """What follows once it is durable."""
+    use_case: UseCase[P, T]
+    server: Any
+    """Has a ``context``, and where use cases need them a ``writer`` and ``start`` for jobs."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> T:
-        result = self.context.write(self.name, self.prepare(*args, **kwargs))
-        if self.then is not None:
-            self.then(result)
-        return result
+        function, context = self.use_case.function, self.server.context
+        if self.use_case.kind == "read":
+            with context.read() as connection:
+                return function(connection, *args, **kwargs)
+        if self.use_case.kind == "steps":
+            return function(context, *args, **kwargs)
+        if self.use_case.kind == "submission":
+            return self.soon(*args, **kwargs).result()
+        result: T = context.write(self.use_case.name, lambda tx: function(tx, *args, **kwargs))
+        return self._begun(result)
+
+    def soon(self, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
+        """Submit without waiting: the future's result is there once the change is durable."""
+        function, route = self.use_case.function, self.use_case.route
+        by_link = route is not None and route.by == "link"
+        future: Future[T] = self.server.writer.submit(
+            self.use_case.name,
+            lambda tx: function(tx, *args, **kwargs),
+            checks_first=True,
+            secret=None if by_link else args[0],
+        )
+        return future
 
     def once(self, key: IdempotencyKey, *args: P.args, **kwargs: P.kwargs) -> tuple[bytes, bool]:
         """Make the change unless it was made before under this key; return the answer, and whether it was.
@@ -311,8 +291,9 @@ class Asked(Generic[P, T]):
         before = self._answered(key)
         if before is not None:
             return before, True
+        operation = key.around(lambda tx: self.use_case.function(tx, *args, **kwargs))
         try:
-            result, answer = self.context.write(self.name, key.around(self.prepare(*args, **kwargs)))
+            result, answer = self.server.context.write(self.use_case.name, operation)
         except AlreadyDone as done:
             return done.answer, True
         except HushbidError:  # perhaps because the same request has just been carried out
@@ -320,83 +301,14 @@ class Asked(Generic[P, T]):
             if before is None:
                 raise
             return before, True
-        if self.then is not None:
-            self.then(result)
+        self._begun(result)
         return answer, False
 
     def _answered(self, key: IdempotencyKey) -> bytes | None:
-        with self.context.read() as connection:
+        with self.server.context.read() as connection:
             return key.answer(connection)
 
-
-class Change(UseCase[HasContext, Asked[P, T]], Generic[P, T]):
-    """A use case that changes something, in one transaction, under a name by which crash tests know it."""
-
-    def __init__(
-        self, name: str, function: Callable[Concatenate[Transaction, P], T], route: Route | None = None
-    ) -> None:
-        super().__init__(function, route)
-        self._name = name
-        self._function = function
-
-    def of(self, server: HasContext) -> Asked[P, T]:
-        """The change, which prepares nothing."""
-        return Asked(self._name, self._operation, server.context)
-
-    def _operation(self, *args: P.args, **kwargs: P.kwargs) -> Operation[T]:
-        return lambda tx: self._function(tx, *args, **kwargs)
-
-
-class Background(UseCase[Serves, Asked[P, JobView]], Generic[P]):
-    """A change that begins work in the background."""
-
-    def __init__(
-        self, name: str, function: Callable[Concatenate[Transaction, P], JobView], route: Route | None = None
-    ) -> None:
-        super().__init__(function, route)
-        self._change = Change(name, function)
-
-    def of(self, server: Serves) -> Asked[P, JobView]:
-        """The change, after which the work begins."""
-        return replace(self._change.of(server), then=server.start)
-
-
-@dataclass(frozen=True, slots=True)
-class Submitted(Generic[P, T]):
-    """What many participants send at once."""
-
-    name: str
-    function: Callable[Concatenate[Transaction, str, P], T]
-    writer: Writer
-    holds_secret: bool
-
-    def __call__(self, token: str, *args: P.args, **kwargs: P.kwargs) -> T:
-        return self.soon(token, *args, **kwargs).result()
-
-    def soon(self, token: str, *args: P.args, **kwargs: P.kwargs) -> "Future[T]":
-        """Without waiting: the future's result is there once the change is durable."""
-        return self.writer.submit(
-            self.name,
-            lambda tx: self.function(tx, token, *args, **kwargs),
-            checks_first=True,
-            secret=token if self.holds_secret else None,
-        )
-
-
-class Submission(UseCase[Serves, Submitted[P, T]], Generic[P, T]):
-    """A change that checks everything before it writes, so that many share one transaction without savepoints.
-
-    Its first argument is a participant's secret, by which the people of a whole group are read at once, or a link.
-    """
-
-    def __init__(
-        self, name: str, function: Callable[Concatenate[Transaction, str, P], T], route: Route | None = None
-    ) -> None:
-        super().__init__(function, route)
-        self._name = name
-        self._function = function
-        self._holds_secret = route is None or route.by == "secret"
-
-    def of(self, server: Serves) -> Submitted[P, T]:
-        """What is submitted to the writer."""
-        return Submitted(self._name, self._function, server.writer, self._holds_secret)
+    def _begun(self, result: T) -> T:
+        if self.use_case.kind == "job":
+            self.server.start(result)
+        return result

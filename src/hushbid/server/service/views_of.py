@@ -1,9 +1,10 @@
 """What analysts, auditors and the public get to see; and, below, everybody's views of what is stored."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict
-from typing import Any
+from datetime import datetime
+from typing import Any, TypeVar
 
 from sqlalchemy import Connection
 
@@ -14,7 +15,6 @@ from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.payment_views import PaymentRow
 from hushbid.server.model.payout import reference_of
 from hushbid.server.model.states import CampaignState
-from hushbid.server.model.terms import plain_groups, plain_questions
 from hushbid.server.model.views import (
     AccountRow,
     AgreementView,
@@ -31,9 +31,17 @@ from hushbid.server.model.views import (
 )
 from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.participants import Holder
-from hushbid.server.store.schema import plain_text, plain_values, stamp, sure_moment
+from hushbid.server.store.schema import plain_text, plain_values, stamp
 
 MOST_ON_A_PAGE = 1000
+S = TypeVar("S")
+T = TypeVar("T")
+
+
+def _page(found: Sequence[S], limit: int, view: Callable[[S], T], cursor: Callable[[S], str]) -> Page[T]:
+    """One page of what was found, one more than the page takes; the next one begins after its last."""
+    more = len(found) > limit
+    return Page(items=tuple(map(view, found[:limit])), cursor=cursor(found[limit - 1]) if more else None)
 
 
 def list_campaigns(
@@ -43,9 +51,9 @@ def list_campaigns(
     rules.require_staff(who)
     before = None if cursor is None else _two(cursor)
     found = campaigns.newest(connection, before=before, limit=_checked_limit(limit) + 1)
-    views = tuple(campaign_view(connection, one) for one in found[:limit])
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(items=views, cursor=None if last is None else f"{stamp(last.created_at)},{last.id}")
+    return _page(
+        found, limit, lambda one: campaign_view(connection, one), lambda one: f"{stamp(one.created_at)},{one.id}"
+    )
 
 
 def read_campaign(connection: Connection, who: Principal, campaign_id: str) -> CampaignView:
@@ -68,8 +76,10 @@ def list_participants(
     after = place_of(cursor)
     campaign = campaigns.get(connection, campaign_id)
     found = participants.listed(connection, campaign_id, after=after, limit=_checked_limit(limit) + 1)
-    views = tuple(participant_view(campaign, one, labelled=who.role == "analyst") for one in found[:limit])
-    return Page(items=views, cursor=str(found[limit - 1].number) if len(found) > limit else None)
+    labelled = who.role == "analyst"
+    return _page(
+        found, limit, lambda one: participant_view(campaign, one, labelled=labelled), lambda one: str(one.number)
+    )
 
 
 def list_jobs(connection: Connection, who: Principal, campaign_id: str) -> tuple[JobView, ...]:
@@ -89,12 +99,6 @@ def page_of_jobs(
     return Page(items=oldest_first[start:end], cursor=str(end) if end < len(oldest_first) else None)
 
 
-def read_job(connection: Connection, who: Principal, job_id: str) -> JobView:
-    """One piece of work in the background."""
-    rules.require_staff(who)
-    return jobs.get(connection, job_id)
-
-
 def list_events(
     connection: Connection, who: Principal, campaign_id: str, *, after: int = 0, limit: int = 1000
 ) -> tuple[Event, ...]:
@@ -104,6 +108,13 @@ def list_events(
     return tuple(events.listed(connection, campaign_id, after=after, limit=_checked_limit(limit)))
 
 
+def whole_log(connection: Connection, who: Principal, campaign_id: str) -> tuple[Event, ...]:
+    """A campaign's whole log."""
+    rules.require_staff(who)
+    campaigns.get(connection, campaign_id)
+    return tuple(events.listed(connection, campaign_id, after=0, limit=None))
+
+
 def page_of_events(
     connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
 ) -> Page[dict[str, Any]]:
@@ -111,8 +122,7 @@ def page_of_events(
     rules.require_staff(who)
     campaigns.get(connection, campaign_id)
     found = events.listed(connection, campaign_id, after=place_of(cursor), limit=_checked_limit(limit) + 1)
-    items = tuple(event.to_dict() for event in found[:limit])
-    return Page(items=items, cursor=str(found[limit - 1].number) if len(found) > limit else None)
+    return _page(found, limit, Event.to_dict, lambda one: str(one.number))
 
 
 def read_record(connection: Connection, who: Principal, campaign_id: str) -> bytes:
@@ -130,8 +140,7 @@ def list_privacy_account(
     rules.require_staff(who)
     after = None if cursor is None else _two(cursor)
     found = privacy_account.listed(connection, after=after, limit=_checked_limit(limit) + 1)
-    last = found[limit - 1] if len(found) > limit else None
-    return Page(items=tuple(found[:limit]), cursor=None if last is None else f"{last.person},{last.campaign}")
+    return _page(found, limit, lambda one: one, lambda one: f"{one.person},{one.campaign}")
 
 
 def read_public(connection: Connection, campaign_id: str) -> PublicView:
@@ -147,26 +156,15 @@ def campaign_view(connection: Connection, campaign: Campaign) -> CampaignView:
     """A campaign for analysts and auditors."""
     totals, typed = participants.totals(connection, campaign), typed_draft(campaign)
     title = "" if typed is None else typed.fields.get("title", "").strip()
-    return CampaignView(
-        id=campaign.id,
-        state=campaign.state,
+    return CampaignView.of(
+        campaign,
         title=title if campaign.stated is None else campaign.stated.title,
         settings=campaign.stated,
-        created_at=campaign.created_at,
-        opened_at=campaign.opened_at,
-        allocated_at=campaign.allocated_at,
-        released_at=campaign.released_at,
         people={state.value: count for state, (count, _, _) in sorted(totals.items())},
         spending=None if campaign.spending is None else Spending(**plain_values(campaign.spending)),
-        total_payment=campaign.total_payment,
         due=sum(owed for _, owed, _ in totals.values()),
         paid=sum(paid for _, _, paid in totals.values()),
-        reason=campaign.reason,
-        root=campaign.root,
-        tree_size=campaign.tree_size,
         release=campaigns.release_of(connection, campaign.id, staff=True) if campaign.released_at else None,
-        key_destroyed_at=campaign.key_destroyed_at,
-        payouts_destroyed_at=campaign.payouts_destroyed_at,
     )
 
 
@@ -179,29 +177,18 @@ def typed_draft(campaign: Campaign) -> TypedDraft | None:
 
 def participant_view(campaign: Campaign, participant: Participant, *, labelled: bool) -> ParticipantView:
     """A participant for analysts, or without her label for auditors."""
-    return ParticipantView(
-        id=participant.id,
-        label=participant.label if labelled else None,
-        group=participant.group_name,
-        stratum=participant.stratum,
-        state=participant.state,
-        due=rules.due(campaign, participant),
-        paid=participant.paid,
-    )
+    label, due = participant.label if labelled else None, rules.due(campaign, participant)
+    return ParticipantView.of(participant, label=label, group=participant.group_name, due=due)
 
 
 def payment_row(campaign: Campaign, participant: Participant) -> PaymentRow:
     """What a participant is owed."""
-    return PaymentRow(
-        id=participant.id,
-        label=participant.label,
+    return PaymentRow.of(
+        participant,
+        campaign.settings.shown,
         payment=rules.payment_owed(participant),
         fee=rules.fee_owed(campaign, participant),
-        paid=participant.paid,
         due=rules.due(campaign, participant),
-        currency=campaign.settings.currency,
-        decimals=campaign.settings.decimals,
-        paid_at=participant.paid_at,
         reference=reference_of(campaign.id, participant.id),
     )
 
@@ -219,46 +206,22 @@ def participation_view(
         rules.require_opened(campaign)
     settings, decided = campaign.settings, campaign.state.is_decided
     prior = settings.prior_of(participant.group_name)
-    return ParticipationView(
+    return ParticipationView.of(
+        participant,
+        settings.shown,
         campaign=campaign.id,
+        campaign_state=campaign.state,
         participant=participant.id,
-        title=settings.title,
-        question=settings.question,
-        description=settings.description,
-        unit=settings.unit,
-        setting=settings.setting,
-        bounds=settings.bounds,
-        questions=plain_questions(settings.questions),
-        noise_groups=plain_groups(settings.layout),
-        currency=settings.currency,
-        decimals=settings.decimals,
-        participation_fee=settings.participation_fee,
-        fee_after_withdrawal=settings.fee_after_withdrawal,
-        max_privacy_loss=settings.largest_loss,
-        retention_days=settings.retention_days,
-        single_visit=settings.single_visit,
-        payout=settings.payout,
-        payout_days=settings.payout_days,
         smallest_bid=prior.smallest_bid,
         largest_bought=prior.support[1] if math.isfinite(prior.support[1]) else None,
-        bid_by=settings.bid_by,
-        deliver_by=settings.deliver_by,
-        campaign_state=campaign.state,
-        state=participant.state,
         group=participant.group_name,
-        stratum=participant.stratum,
-        strata=None if settings.strata is None else settings.strata.to_dict(),
-        bid=participant.bid,
-        takes_limits=settings.limits is True,
         limit=participant.loss_limit,
         promised=participant.promised if decided else None,  # stored some at a time before it stands
         payment=participant.payment if decided else None,
-        delivered_at=participant.delivered_at,
         delivered_loss=participant.delivered_loss if campaign.released_at is not None else None,
         due=rules.due(campaign, participant),
-        paid=participant.paid,
         root=campaign.root,
-        renewed=tuple(sure_moment(at) for at in (participant.renewed if renewed is None else renewed)),
+        renewed=tuple(map(datetime.fromisoformat, participant.renewed if renewed is None else renewed)),
         reads_only=reads_only,
         must_agree=rules.must_agree(campaign),
         agreement=agreement_view(participant),
@@ -271,7 +234,7 @@ def agreement_view(participant: Participant) -> AgreementView | None:
     at, version, language = participant.agreed_at, participant.agreed_version, participant.agreed_language
     if at is None or version is None or language is None:
         return None
-    return AgreementView(at=sure_moment(at), version=version, language=language)
+    return AgreementView(at=datetime.fromisoformat(at), version=version, language=language)
 
 
 def own_view(connection: Connection, campaign: Campaign, holder: Holder) -> ParticipationView:
@@ -290,20 +253,12 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
         raise NotFound("There is no such campaign.")
     head = events.last(connection, campaign.id)
     # the analyst decides beforehand whether the estimate is public
-    shown = campaign.settings.public_estimate and campaign.released_at is not None
-    return PublicView(
+    shown = campaign.settings.server.public_estimate and campaign.released_at is not None
+    return PublicView.of(
+        campaign,
+        campaign.settings.shown,
         campaign=campaign.id,
-        title=campaign.settings.title,
-        question=campaign.settings.question,
-        unit=campaign.settings.unit,
-        setting=campaign.settings.setting,
-        bounds=campaign.settings.bounds,
-        questions=plain_questions(campaign.settings.questions),
-        strata=None if campaign.settings.strata is None else campaign.settings.strata.to_dict(),
-        state=campaign.state,
         people=participants.count(connection, campaign.id),
-        root=campaign.root,
-        tree_size=campaign.tree_size,
         last_event=None if head is None else head.hash,
         release=campaigns.release_of(connection, campaign.id, staff=False) if shown else None,
     )
@@ -319,14 +274,7 @@ def menu_view(campaign: Campaign, group: str | None, stratum: str | None) -> Men
     if campaign.menus is None or campaign.state is CampaignState.DRAFT:
         raise NotFound("This campaign has no menu: it has not opened yet.")
     menu: dict[str, Any] = plain_values(campaign.menus)[menu_name(group, stratum)]
-    return MenuView(
-        bids=tuple(menu["bids"]),
-        usual=menu["usual"],
-        privacy_loss=tuple(menu["privacy_loss"]),
-        payment=tuple(menu["payment"]),
-        chance=tuple(menu["chance"]),
-        repetitions=menu["repetitions"],
-    )
+    return MenuView.of(**{name: tuple(value) if isinstance(value, list) else value for name, value in menu.items()})
 
 
 def menus_text(menus: dict[str, MenuView]) -> str:

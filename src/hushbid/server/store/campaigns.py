@@ -4,21 +4,16 @@ import gzip
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, Text, and_, bindparam, delete, insert, or_, select, type_coerce, update
+from sqlalchemy import Connection, Text, bindparam, select, tuple_, type_coerce, update
 
 from hushbid.common.documents import canonical, parsed
 from hushbid.errors import Conflict, NotFound
 from hushbid.record import Record
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.states import CampaignState
+from hushbid.server.store import schema
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import (
-    campaigns,
-    plain_text,
-    plain_values,
-    records,
-    releases,
-)
+from hushbid.server.store.schema import campaigns, plain_text, plain_values, records, releases
 
 _LEVEL = 4
 _BY_ID = select(campaigns).where(campaigns.c.id == bindparam("id"))
@@ -26,7 +21,7 @@ _BY_ID = select(campaigns).where(campaigns.c.id == bindparam("id"))
 
 def add(connection: Connection, **columns: Any) -> None:
     """Store a new campaign."""
-    connection.execute(insert(campaigns).values(**columns))
+    schema.add(connection, campaigns, columns)
 
 
 def get(connection: Connection, campaign_id: str) -> Campaign:
@@ -40,7 +35,7 @@ def get(connection: Connection, campaign_id: str) -> Campaign:
 def find(connection: Connection, campaign_id: str) -> Campaign | None:
     """The campaign with that id, if there is one."""
     row = connection.execute(_BY_ID, {"id": campaign_id}).one_or_none()
-    return None if row is None else _campaign(row)
+    return None if row is None else Campaign(**row._mapping)
 
 
 def of_participant(tx: Transaction, participant: Participant) -> Campaign:
@@ -71,22 +66,23 @@ def step(connection: Connection, campaign: Campaign, to: CampaignState, **column
 
 def remove(connection: Connection, campaign_id: str) -> None:
     """Remove a campaign that nothing refers to."""
-    connection.execute(delete(campaigns).where(campaigns.c.id == campaign_id))
+    schema.remove(connection, campaigns, id=campaign_id)
 
 
 def newest(connection: Connection, *, before: tuple[str, str] | None, limit: int) -> list[Campaign]:
     """Campaigns from the newest, after the one with that time and id."""
     query = select(campaigns).order_by(campaigns.c.created_at.desc(), campaigns.c.id.desc()).limit(limit)
     if before is not None:
-        at, last = before
-        query = query.where(or_(campaigns.c.created_at < at, and_(campaigns.c.created_at == at, campaigns.c.id < last)))
-    return [_campaign(row) for row in connection.execute(query)]
+        query = query.where(tuple_(campaigns.c.created_at, campaigns.c.id) < before)
+    return [Campaign(**row._mapping) for row in connection.execute(query)]
 
 
 def in_states(connection: Connection, *states: CampaignState) -> list[Campaign]:
     """All campaigns in certain states, oldest first."""
     query = select(campaigns).where(campaigns.c.state.in_([state.value for state in states]))
-    return [_campaign(row) for row in connection.execute(query.order_by(campaigns.c.created_at, campaigns.c.id))]
+    return [
+        Campaign(**row._mapping) for row in connection.execute(query.order_by(campaigns.c.created_at, campaigns.c.id))
+    ]
 
 
 def over_with_key(connection: Connection) -> list[Campaign]:
@@ -95,7 +91,7 @@ def over_with_key(connection: Connection) -> list[Campaign]:
     query = select(campaigns).where(
         campaigns.c.state.in_(over), campaigns.c.key_destroyed_at.is_(None), campaigns.c.opened_at.is_not(None)
     )
-    return [_campaign(row) for row in connection.execute(query)]
+    return [Campaign(**row._mapping) for row in connection.execute(query)]
 
 
 def over_with_payouts(connection: Connection) -> list[Campaign]:
@@ -105,7 +101,7 @@ def over_with_payouts(connection: Connection) -> list[Campaign]:
         campaigns.c.payouts_destroyed_at.is_(None),
         type_coerce(campaigns.c.stated, Text).like('%"payout":"%'),  # it is not stored where nobody is asked
     )
-    return [_campaign(row) for row in connection.execute(query)]
+    return [Campaign(**row._mapping) for row in connection.execute(query)]
 
 
 def packed(record: Record) -> bytes:
@@ -115,8 +111,8 @@ def packed(record: Record) -> bytes:
 
 def put_record(connection: Connection, campaign_id: str, content: bytes) -> None:
     """Store a campaign's record, packed, in place of an earlier one."""
-    connection.execute(delete(records).where(records.c.campaign_id == campaign_id))
-    connection.execute(insert(records).values(campaign_id=campaign_id, content=content))
+    schema.remove(connection, records, campaign_id=campaign_id)
+    schema.add(connection, records, {"campaign_id": campaign_id, "content": content})
 
 
 def record_of(connection: Connection, campaign_id: str) -> Record:
@@ -134,7 +130,7 @@ def record_bytes(connection: Connection, campaign_id: str) -> bytes:
 
 def put_release(connection: Connection, campaign_id: str, shown: Mapping[str, Any], at: str) -> None:
     """Store what may be shown of the one release a campaign can have; under ``staff`` what only staff may see."""
-    connection.execute(insert(releases).values(campaign_id=campaign_id, public=plain_text(shown), released_at=at))
+    schema.add(connection, releases, {"campaign_id": campaign_id, "public": plain_text(shown), "released_at": at})
 
 
 def release_of(connection: Connection, campaign_id: str, *, staff: bool) -> dict[str, Any] | None:
@@ -145,7 +141,3 @@ def release_of(connection: Connection, campaign_id: str, *, staff: bool) -> dict
     shown: dict[str, Any] = plain_values(found)
     for_staff = shown.pop("staff")
     return {**shown, **for_staff} if staff else shown
-
-
-def _campaign(row: Row[Any]) -> Campaign:
-    return Campaign(**row._mapping)

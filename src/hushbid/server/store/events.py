@@ -3,18 +3,14 @@
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Row, bindparam, delete, insert, select
+from sqlalchemy import Connection, Row, bindparam, insert, select
 
 from hushbid.receipts.log import Event, Head, next_event
 from hushbid.server.store.database import Transaction
-from hushbid.server.store.schema import events, plain_text, plain_values
+from hushbid.server.store.schema import events, plain_text, plain_values, remove
 
-_LAST = (
-    select(events.c.number, events.c.at, events.c.hash)
-    .where(events.c.campaign_id == bindparam("campaign_id"))
-    .order_by(events.c.number.desc())
-    .limit(1)
-)
+_HEADS = select(events.c.number, events.c.at, events.c.hash)
+_LAST = _HEADS.where(events.c.campaign_id == bindparam("campaign_id")).order_by(events.c.number.desc()).limit(1)
 _ADD = insert(events)
 _LOST = "answers-lost"
 
@@ -43,17 +39,16 @@ def append(tx: Transaction, campaign_id: str, kind: str, body: Mapping[str, Any]
 def last(connection: Connection, campaign_id: str) -> Head | None:
     """The end of a campaign's chain."""
     row = connection.execute(_LAST, {"campaign_id": campaign_id}).one_or_none()
-    return None if row is None else Head(number=row.number, at=row.at, hash=row.hash)
+    return None if row is None else Head(**row._mapping)
 
 
 def head_at(connection: Connection, campaign_id: str, number: int) -> Head:
     """The chain up to an event."""
-    query = select(events.c.number, events.c.at, events.c.hash)
-    row = connection.execute(query.where(events.c.campaign_id == campaign_id, events.c.number == number)).one()
-    return Head(number=row.number, at=row.at, hash=row.hash)
+    query = _HEADS.where(events.c.campaign_id == campaign_id, events.c.number == number)
+    return Head(**connection.execute(query).one()._mapping)
 
 
-def listed(connection: Connection, campaign_id: str, *, after: int, limit: int) -> list[Event]:
+def listed(connection: Connection, campaign_id: str, *, after: int, limit: int | None) -> list[Event]:
     """Events in order, after a number."""
     query = select(events).where(events.c.campaign_id == campaign_id, events.c.number > after)
     return [_event(row) for row in connection.execute(query.order_by(events.c.number).limit(limit))]
@@ -80,16 +75,9 @@ def ever_invited(tx: Transaction, campaign_id: str) -> int:
 
 def remove_all(connection: Connection, campaign_id: str) -> None:
     """Remove a chain, with its campaign."""
-    connection.execute(delete(events).where(events.c.campaign_id == campaign_id))
+    remove(connection, events, campaign_id=campaign_id)
 
 
 def _event(row: Row[Any]) -> Event:
-    return Event(
-        campaign=row.campaign_id,
-        number=row.number,
-        at=row.at,
-        kind=row.kind,
-        body=plain_values(row.body),
-        previous=row.previous,
-        hash=row.hash,
-    )
+    known = {name: row._mapping[name] for name in ("number", "at", "kind", "previous", "hash")}
+    return Event(campaign=row.campaign_id, body=plain_values(row.body), **known)

@@ -3,22 +3,10 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cache
 from typing import Any
 
-from sqlalchemy import (
-    ColumnElement,
-    Connection,
-    Executable,
-    Row,
-    bindparam,
-    case,
-    delete,
-    func,
-    insert,
-    literal,
-    select,
-    update,
-)
+from sqlalchemy import ColumnElement, Connection, Row, Update, bindparam, case, delete, func, literal, select, update
 
 from hushbid.errors import NotAllowed, NotFound
 from hushbid.server.model.access import LinkInvalid, why_ended
@@ -26,6 +14,7 @@ from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.rules import COUNTED
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.store import links as stored_links
+from hushbid.server.store import schema
 from hushbid.server.store.database import Memory, Transaction
 from hushbid.server.store.schema import consents, hashed, links, participants, payouts, plain_text, plain_values
 
@@ -43,25 +32,6 @@ _HELD = select(participants, links.c.secret, links.c.reads_only, links.c.ended_a
 )
 _BY_SECRET = _HELD.where(links.c.secret == bindparam("secret"))
 _BY_SECRETS = _HELD.where(links.c.secret.in_(bindparam("secrets", expanding=True)))
-_ONE = update(participants).where(_C.id == bindparam("who"))
-_BID = _ONE.values(
-    state=ParticipantState.BID.value,
-    bid=bindparam("said"),
-    loss_limit=bindparam("most"),
-    bid_at=bindparam("when"),
-)
-_ANSWERED = _ONE.values(delivery=bindparam("sealed"), delivery_nonce=bindparam("nonce"), delivered_at=bindparam("when"))
-_DELIVERED = _ONE.values(
-    state=ParticipantState.DELIVERED.value,
-    delivery=bindparam("sealed"),
-    delivery_nonce=bindparam("nonce"),
-    delivered_at=bindparam("when"),
-)
-
-
-def add(connection: Connection, rows: list[dict[str, Any]]) -> None:
-    """Store new participants."""
-    connection.execute(insert(participants), rows)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -90,19 +60,20 @@ def by_secret(connection: Connection, secret: str) -> Participant:
 
 def by_label(connection: Connection, campaign_id: str, label: str) -> Participant:
     """The participant whom the analyst calls so."""
-    query = select(participants).where(_C.campaign_id == campaign_id, _C.label == label)
-    row = connection.execute(query).one_or_none()
-    if row is None:
-        raise NotFound(f"There is no participant {label!r} in this campaign.")
-    return _participant(row)
+    missing = f"There is no participant {label!r} in this campaign."
+    return _one(connection, missing, _C.campaign_id == campaign_id, _C.label == label)
 
 
 def get(connection: Connection, campaign_id: str, participant_id: str) -> Participant:
     """The participant with that pseudonym."""
-    query = select(participants).where(_C.campaign_id == campaign_id, _C.id == participant_id)
-    row = connection.execute(query).one_or_none()
+    missing = "There is no such participant in this campaign."
+    return _one(connection, missing, _C.campaign_id == campaign_id, _C.id == participant_id)
+
+
+def _one(connection: Connection, missing: str, *where: ColumnElement[bool]) -> Participant:
+    row = connection.execute(select(participants).where(*where)).one_or_none()
     if row is None:
-        raise NotFound("There is no such participant in this campaign.")
+        raise NotFound(missing)
     return _participant(row)
 
 
@@ -128,8 +99,8 @@ def acting(tx: Transaction, secret: str) -> Participant:
 def in_transaction(tx: Transaction, participant_id: str) -> Participant:
     """A participant, with what earlier operations of the transaction changed."""
     if participant_id not in tx.memory.participants:
-        row = tx.connection.execute(select(participants).where(_C.id == participant_id)).one()
-        tx.memory.participants[participant_id] = _participant(row)
+        missing = "There is no such participant."
+        tx.memory.participants[participant_id] = _one(tx.connection, missing, _C.id == participant_id)
     return tx.memory.participants[participant_id]
 
 
@@ -143,49 +114,40 @@ def recall(connection: Connection, memory: Memory, secrets: Iterable[str]) -> No
                 memory.holders[row.secret] = row.id, row.reads_only
 
 
-def bid(tx: Transaction, participant: Participant) -> None:
-    """Store somebody's bid and limit."""
-    _change_later(tx, participant, _BID, {"said": participant.bid, "most": participant.loss_limit})
+def store(tx: Transaction, participant: Participant, *columns: str) -> None:
+    """Store these columns of a participant before the commit, together with those of others."""
+    tx.memory.participants[participant.id] = participant
+    tx.memory.later(_change(columns), {f"new_{name}": getattr(participant, name) for name in ("id", *columns)})
 
 
-def delivered(tx: Transaction, participant: Participant, secret: str) -> None:
-    """Store somebody's sealed value; all her devices but the one with this secret only read from then on."""
-    _sealed(tx, participant, secret, _DELIVERED)
-
-
-def answered(tx: Transaction, participant: Participant, secret: str) -> None:
-    """Store the sealed answers that came with somebody's bid, likewise."""
-    _sealed(tx, participant, secret, _ANSWERED)
-
-
-def _sealed(tx: Transaction, participant: Participant, secret: str, statement: Executable) -> None:
+def store_sealed(tx: Transaction, participant: Participant, secret: str, *columns: str) -> None:
+    """Store sealed data likewise; all devices but the one with this secret only read from then on."""
     mine = hashed(secret)
     stored_links.let_only_read(tx.writing, participant.id, but=mine)
     # also for operations of the same transaction
     for place, (who, _) in tx.memory.holders.items():
         if who == participant.id and place != mine:
             tx.memory.holders[place] = who, True
-    content = {"sealed": participant.delivery, "nonce": participant.delivery_nonce}
-    _change_later(tx, participant, statement, content)
+    store(tx, participant, *NOTHING_GIVEN, *columns)
 
 
-def _change_later(tx: Transaction, participant: Participant, statement: Executable, row: dict[str, Any]) -> None:
-    tx.memory.participants[participant.id] = participant
-    tx.memory.later(statement, {"who": participant.id, "when": tx.at, **row})
+@cache
+def _change(columns: tuple[str, ...]) -> Update:
+    """The statement that sets these columns of one participant."""
+    values: dict[str, Any] = {name: bindparam(f"new_{name}") for name in columns}
+    return update(participants).where(_C.id == bindparam("new_id")).values(values)
 
 
 def change_all(connection: Connection, campaign_id: str, *states: ParticipantState, **columns: Any) -> int:
     """Set columns of everybody in a campaign who is in one of the states."""
-    query = update(participants).where(_C.campaign_id == campaign_id, _C.state.in_([state.value for state in states]))
-    return connection.execute(query.values(**columns)).rowcount
+    return connection.execute(update(participants).where(*_among(campaign_id, states)).values(**columns)).rowcount
 
 
 def change_rows(connection: Connection, rows: list[dict[str, Any]]) -> None:
-    """Set the same columns of many participants, each to a value of her own; every row has an ``id``."""
+    """Set the same columns of many participants, each to a value of their own; every row has an ``id``."""
     if rows:
-        columns: dict[str, Any] = {name: bindparam(f"new_{name}") for name in rows[0] if name != "id"}
-        query = update(participants).where(_C.id == bindparam("new_id")).values(columns)
-        connection.execute(query, [{f"new_{name}": value for name, value in row.items()} for row in rows])
+        statement = _change(tuple(name for name in rows[0] if name != "id"))
+        connection.execute(statement, [{f"new_{name}": value for name, value in row.items()} for row in rows])
 
 
 def tell_decisions(connection: Connection, campaign_id: str, *, single_visit: bool = False) -> None:
@@ -195,7 +157,7 @@ def tell_decisions(connection: Connection, campaign_id: str, *, single_visit: bo
         (_C.promised > 0.0, literal("delivered" if single_visit else "promised")), else_=literal("not_bought")
     )
     for before, after in ((ParticipantState.BID, bought), (ParticipantState.INVITED, literal("absent"))):
-        query = update(participants).where(_C.campaign_id == campaign_id, _C.state == before.value)
+        query = update(participants).where(_C.campaign_id == campaign_id, _C.state == before)
         connection.execute(query.values(state=after))
     if single_visit:
         change_all(connection, campaign_id, ParticipantState.NOT_BOUGHT, **NOTHING_GIVEN)
@@ -213,12 +175,12 @@ def remove(tx: Transaction, participant_id: str) -> None:
     tx.memory.participants.pop(participant_id, None)
     for secret in [secret for secret, (who, _) in tx.memory.holders.items() if who == participant_id]:
         del tx.memory.holders[secret]
-    tx.connection.execute(delete(participants).where(_C.id == participant_id))
+    schema.remove(tx.connection, participants, id=participant_id)
 
 
 def remove_all(connection: Connection, campaign_id: str) -> None:
     """Remove everybody from a campaign."""
-    connection.execute(delete(participants).where(_C.campaign_id == campaign_id))
+    schema.remove(connection, participants, campaign_id=campaign_id)
 
 
 def listed(connection: Connection, campaign_id: str, *, after: int, limit: int) -> list[Participant]:
@@ -229,27 +191,27 @@ def listed(connection: Connection, campaign_id: str, *, after: int, limit: int) 
 
 def everybody(connection: Connection, campaign_id: str, *states: ParticipantState) -> list[Participant]:
     """Participants in the order of their pseudonyms; only those in certain states, if any are named."""
-    query = select(participants).where(_C.campaign_id == campaign_id)
-    if states:
-        query = query.where(_C.state.in_([state.value for state in states]))
-    found = [_participant(row) for row in connection.execute(query)]
+    found = [_participant(row) for row in connection.execute(select(participants).where(*_among(campaign_id, states)))]
     return sorted(found, key=lambda participant: participant.id)  # here, because databases sort text differently
 
 
-def with_labels(connection: Connection, campaign_id: str, labels: Iterable[str]) -> list[Participant]:
-    """The participants with these labels; each must exist."""
-    return [by_label(connection, campaign_id, label) for label in labels]
+def in_order(connection: Connection, campaign_id: str) -> list[Participant]:
+    """Everybody in the order of invitation."""
+    return sorted(everybody(connection, campaign_id), key=lambda one: one.number)
 
 
 def groups(connection: Connection, campaign_id: str) -> list[str | None]:
     """The group of everybody who is not excluded."""
-    query = select(_C.group_name).where(_C.campaign_id == campaign_id, _C.state != ParticipantState.EXCLUDED.value)
-    return list(connection.execute(query.order_by(_C.number)).scalars())
+    return _of_all(connection, campaign_id, _C.group_name)
 
 
 def strata(connection: Connection, campaign_id: str) -> list[str | None]:
     """The stratum of everybody who is not excluded, in the same order as `groups`."""
-    query = select(_C.stratum).where(_C.campaign_id == campaign_id, _C.state != ParticipantState.EXCLUDED.value)
+    return _of_all(connection, campaign_id, _C.stratum)
+
+
+def _of_all(connection: Connection, campaign_id: str, column: ColumnElement[Any]) -> list[str | None]:
+    query = select(column).where(_C.campaign_id == campaign_id, _C.state != ParticipantState.EXCLUDED)
     return list(connection.execute(query.order_by(_C.number)).scalars())
 
 
@@ -261,10 +223,12 @@ def rosters(connection: Connection, campaign_id: str) -> dict[str, int]:
 
 def count(connection: Connection, campaign_id: str, *states: ParticipantState) -> int:
     """How many there are in a campaign; only those in certain states, if any are named."""
-    query = select(func.count()).select_from(participants).where(_C.campaign_id == campaign_id)
-    if states:
-        query = query.where(_C.state.in_([state.value for state in states]))
+    query = select(func.count()).select_from(participants).where(*_among(campaign_id, states))
     return int(connection.execute(query).scalar_one())
+
+
+def _among(campaign_id: str, states: tuple[ParticipantState, ...]) -> list[ColumnElement[bool]]:
+    return [_C.campaign_id == campaign_id, *([_C.state.in_(states)] if states else [])]
 
 
 def totals(connection: Connection, campaign: Campaign) -> Mapping[ParticipantState, tuple[int, int, int]]:
@@ -284,15 +248,13 @@ def _owed(campaign: Campaign) -> ColumnElement[int]:
     settings = campaign.stated
     if settings is None:  # a draft that is not complete owes nothing
         return literal(0)
-    counted = [state.value for state in COUNTED]
+    counted = list(COUNTED)
     if campaign.state is CampaignState.CANCELLED:
-        counted.append(ParticipantState.BID.value)
-    if settings.fee_after_withdrawal:
-        counted.append(ParticipantState.WITHDRAWN.value)
-    fee = case((_C.bid_at.is_not(None) & _C.state.in_(counted), literal(settings.participation_fee)), else_=literal(0))
-    payment = case(
-        (_C.state == ParticipantState.DELIVERED.value, func.coalesce(_C.payment, literal(0))), else_=literal(0)
-    )
+        counted.append(ParticipantState.BID)
+    if settings.server.fee_after_withdrawal:
+        counted.append(ParticipantState.WITHDRAWN)
+    fee = case((_C.bid_at.is_not(None) & _C.state.in_(counted), literal(settings.fee_minor)), else_=literal(0))
+    payment = case((_C.state == ParticipantState.DELIVERED, func.coalesce(_C.payment, literal(0))), else_=literal(0))
     return fee + payment
 
 
@@ -300,14 +262,17 @@ def _participant(row: Row[Any]) -> Participant:
     return Participant(**dict(zip(_COLUMNS, row, strict=False)))  # her columns come first, perhaps others after them
 
 
+# -- what they agreed to, and where they are to be paid ----------------------------------------------------------------
+
+
 def keep_consent(connection: Connection, campaign_id: str, version: str, document: dict[str, Any]) -> None:
     """Keep a document, unless it is kept already."""
     if consent(connection, campaign_id, version) is None:
         row = {"campaign_id": campaign_id, "version": version, "content": plain_text(document)}
-        connection.execute(insert(consents), row)
+        schema.add(connection, consents, row)
 
 
-def consent(connection: Connection, campaign_id: str, version: str) -> dict[str, Any] | None:
+def consent(connection: Connection, campaign_id: str, version: str | None) -> dict[str, Any] | None:
     """The document of that version, if somebody agreed to it."""
     query = select(consents.c.content).where(consents.c.campaign_id == campaign_id, consents.c.version == version)
     found = connection.execute(query).scalar_one_or_none()
@@ -321,42 +286,31 @@ def consents_of(connection: Connection, campaign_id: str) -> dict[str, dict[str,
     return dict(sorted(found.items()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class SealedPayout:
-    """One person's, as it is stored."""
-
-    sealed: bytes
-    stated_at: datetime
-
-
 def put_payout(connection: Connection, participant_id: str, sealed: bytes, at: str) -> None:
     """Store somebody's, in place of an earlier one."""
     remove_payout(connection, participant_id)
-    connection.execute(insert(payouts).values(participant_id=participant_id, sealed=sealed, stated_at=at))
+    schema.add(connection, payouts, {"participant_id": participant_id, "sealed": sealed, "stated_at": at})
 
 
-def payout(connection: Connection, participant_id: str) -> SealedPayout | None:
-    """Somebody's, if she said it."""
-    row = connection.execute(select(payouts).where(payouts.c.participant_id == participant_id)).one_or_none()
-    return None if row is None else SealedPayout(sealed=row.sealed, stated_at=row.stated_at)
+def payout(connection: Connection, participant_id: str) -> tuple[bytes, datetime] | None:
+    """Where somebody is to be paid, sealed, and since when it is stored; None if it is not."""
+    query = select(payouts.c.sealed, payouts.c.stated_at).where(payouts.c.participant_id == participant_id)
+    row = connection.execute(query).one_or_none()
+    return None if row is None else (row.sealed, row.stated_at)
 
 
 def remove_payout(connection: Connection, participant_id: str) -> bool:
     """Remove somebody's; whether there was one."""
-    return connection.execute(delete(payouts).where(payouts.c.participant_id == participant_id)).rowcount > 0
+    return schema.remove(connection, payouts, participant_id=participant_id) > 0
 
 
 def payouts_of(connection: Connection, campaign_id: str) -> dict[str, bytes]:
     """Everybody's in a campaign, by pseudonym."""
-    query = (
-        select(payouts.c.participant_id, payouts.c.sealed)
-        .join(participants, participants.c.id == payouts.c.participant_id)
-        .where(participants.c.campaign_id == campaign_id)
-    )
+    query = select(payouts.c.participant_id, payouts.c.sealed).join(participants).where(_C.campaign_id == campaign_id)
     return {row.participant_id: row.sealed for row in connection.execute(query)}
 
 
-def remove_payouts(connection: Connection, campaign_id: str) -> int:
-    """Remove everybody's in a campaign; how many there were."""
-    hers = select(participants.c.id).where(participants.c.campaign_id == campaign_id)
-    return connection.execute(delete(payouts).where(payouts.c.participant_id.in_(hers))).rowcount
+def remove_payouts(connection: Connection, campaign_id: str) -> None:
+    """Remove everybody's in a campaign."""
+    people = select(_C.id).where(_C.campaign_id == campaign_id)
+    connection.execute(delete(payouts).where(payouts.c.participant_id.in_(people)))

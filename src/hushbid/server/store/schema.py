@@ -7,16 +7,18 @@ Tokens are stored as SHA-256 of 256 random bits, passwords as argon2id.
 
 import hashlib
 import secrets
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import fields
 from datetime import UTC, datetime
-from enum import StrEnum
 from functools import lru_cache
-from typing import Any
+from types import NoneType
+from typing import Any, get_args, get_type_hints
 
 from sqlalchemy import (
     BigInteger,
     Column,
     ColumnElement,
+    Connection,
     Dialect,
     Float,
     ForeignKey,
@@ -28,12 +30,18 @@ from sqlalchemy import (
     Text,
     TypeDecorator,
     UniqueConstraint,
+    delete,
+    insert,
     type_coerce,
 )
+from sqlalchemy.types import TypeEngine
 
 from hushbid.common.documents import canonical, parsed
+from hushbid.server.model.access import Link
+from hushbid.server.model.entities import Campaign, Participant, User
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
+from hushbid.server.model.views import AccountRow, JobView
 
 TOKEN_BYTES = 32
 metadata = MetaData(
@@ -46,92 +54,94 @@ metadata = MetaData(
 )
 
 
-class Moment(TypeDecorator[datetime]):
-    """A time, stored as UTC text of fixed width, which sorts; given as a time or as such a text."""
+class Stored(TypeDecorator[Any]):
+    """Values of one kind, written and read by two functions; what is written already, and None, stay as they are."""
 
     impl, cache_ok = Text, True
 
-    def process_bind_param(self, value: datetime | str | None, dialect: Dialect) -> str | None:
-        """As it is stored."""
-        return stamp(value) if isinstance(value, datetime) else value
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> datetime | None:
-        """As it is used."""
-        return None if value is None else datetime.fromisoformat(value)
-
-
-class Times(TypeDecorator[tuple[str, ...]]):
-    """Times as the log writes them, stored with commas between them."""
-
-    impl, cache_ok = Text, True
-
-    def process_bind_param(self, value: tuple[str, ...] | str | None, dialect: Dialect) -> str | None:
-        """As it is stored."""
-        return ",".join(value) if isinstance(value, tuple) else value
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> tuple[str, ...]:
-        """As it is used."""
-        return tuple(value.split(",")) if value else ()
-
-
-class Settings(TypeDecorator[CampaignSettings]):
-    """A campaign's settings, stored in their canonical form; the same object while their text is the same."""
-
-    impl, cache_ok = Text, True
-
-    def process_bind_param(self, value: CampaignSettings | str | None, dialect: Dialect) -> str | None:
-        """As it is stored."""
-        return plain_text(value.to_dict()) if isinstance(value, CampaignSettings) else value
-
-    def process_result_value(self, value: str | None, dialect: Dialect) -> CampaignSettings | None:
-        """As it is used."""
-        return None if value is None else _settings_of(value)
-
-
-class Flag(TypeDecorator[bool]):
-    """Yes or no, stored as 1 or 0."""
-
-    impl, cache_ok = Integer, True
-
-    def process_bind_param(self, value: bool | int | None, dialect: Dialect) -> int | None:
-        """As it is stored."""
-        return None if value is None else int(value)
-
-    def process_result_value(self, value: int | None, dialect: Dialect) -> bool | None:
-        """As it is used."""
-        return None if value is None else bool(value)
-
-
-class State(TypeDecorator[StrEnum]):
-    """A state, stored as its name."""
-
-    impl, cache_ok = Text, True
-
-    def __init__(self, kind: type[StrEnum]) -> None:
+    def __init__(
+        self,
+        kind: type[Any],
+        write: Callable[[Any], Any],
+        read: Callable[[Any], Any],
+        store: TypeEngine[Any] | None = None,
+    ) -> None:
         super().__init__()
-        self.kind = kind
+        self.kind, self.write, self.read = kind, write, read
+        self.store: TypeEngine[Any] = store or Text()
+        self.impl = self.store  # type: ignore[assignment]
 
-    def process_bind_param(self, value: str | None, dialect: Dialect) -> str | None:
+    def process_bind_param(self, value: Any, dialect: Dialect) -> Any:
         """As it is stored."""
-        return None if value is None else str(value)
+        return self.write(value) if isinstance(value, self.kind) else value
 
-    def process_result_value(self, value: str | None, dialect: Dialect) -> StrEnum | None:
+    def process_result_value(self, value: Any, dialect: Dialect) -> Any:
         """As it is used."""
-        return None if value is None else self.kind(value)
+        return None if value is None else self.read(value)
+
+
+def stamp(moment: datetime) -> str:
+    """A time as it is stored: in UTC and of fixed width, so that it sorts."""
+    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def plain_text(values: Mapping[str, Any]) -> str:
+    """Plain values as they are stored."""
+    return canonical(values).decode("ascii")
+
+
+def plain_values(text: str) -> dict[str, Any]:
+    """Stored plain values."""
+    return parsed(text.encode("ascii"))
+
+
+@lru_cache(maxsize=256)
+def _settings_of(text: str) -> CampaignSettings:
+    """The same object while the text is the same."""
+    return CampaignSettings.read(plain_values(text))
+
+
+_WHOLE, _DOUBLE = BigInteger(), Float(53)
+_MOMENT = Stored(datetime, stamp, datetime.fromisoformat)
+_TYPES: dict[Any, TypeEngine[Any]] = {
+    str: Text(),
+    bytes: LargeBinary(),
+    int: _WHOLE,
+    float: _DOUBLE,
+    bool: Stored(bool, int, bool, Integer()),
+    datetime: _MOMENT,
+    CampaignState: Stored(CampaignState, str, CampaignState),
+    ParticipantState: Stored(ParticipantState, str, ParticipantState),
+    CampaignSettings: Stored(CampaignSettings, lambda found: plain_text(found.to_dict()), _settings_of),
+    tuple[str, ...]: Stored(tuple, ",".join, lambda text: tuple(text.split(",")) if text else ()),
+}
+
+
+def _columns(entity: type[Any], *keys: str, **refers: str) -> list[Column[Any]]:
+    """A column for each field of an entity, by its type; those in ``refers`` point to a column of another table."""
+    hints, found = get_type_hints(entity), []
+    for name in (one.name for one in fields(entity)):
+        kind, optional = hints[name], NoneType in get_args(hints[name])
+        if optional:
+            [kind] = (one for one in get_args(kind) if one is not NoneType)
+        points = [ForeignKey(refers[name])] if name in refers else []
+        default = "" if kind == tuple[str, ...] else None
+        stored_as = _TYPES.get(kind, _TYPES[str])  # a choice between texts is one
+        column = Column(name, stored_as, *points, primary_key=name in keys, nullable=optional, server_default=default)
+        found.append(column)
+    return found
 
 
 def stored(table: Table) -> list[ColumnElement[Any]]:
     """A table's columns as they are stored, for a copy of all rows."""
     return [
-        type_coerce(column, column.type.impl_instance).label(column.name)
-        if isinstance(column.type, TypeDecorator)
-        else column
+        type_coerce(column, column.type.store).label(column.name) if isinstance(column.type, Stored) else column
         for column in table.columns
     ]
 
 
-def _campaign(*, key: bool = False) -> Column[str]:
-    return Column("campaign_id", Text, ForeignKey("campaigns.id"), primary_key=key, nullable=False)
+def _campaign() -> Column[str]:
+    return Column("campaign_id", Text, ForeignKey("campaigns.id"), primary_key=True, nullable=False)
 
 
 installation = Table(
@@ -141,15 +151,7 @@ installation = Table(
     Column("value", Text, nullable=False),
 )
 
-users = Table(
-    "users",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("name", Text, nullable=False, unique=True),
-    Column("role", Text, nullable=False),
-    Column("password", Text, nullable=False),
-    Column("created_at", Text, nullable=False),
-)
+users = Table("users", metadata, *_columns(User, "id"), UniqueConstraint("name"))
 
 sessions = Table(
     "sessions",
@@ -187,62 +189,13 @@ people = Table(
 )
 
 campaigns = Table(
-    "campaigns",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("state", State(CampaignState), nullable=False),
-    Column("stated", Settings),
-    Column("typed", Text),
-    Column("typed_at", Moment),
-    Column("saved_at", Moment),
-    Column("created_at", Moment, nullable=False),
-    Column("created_by", Text, nullable=False),
-    Column("opened_at", Moment),
-    Column("allocated_at", Moment),
-    Column("released_at", Moment),
-    Column("closed_at", Moment),
-    Column("key_destroyed_at", Moment),
-    Column("payouts_destroyed_at", Moment),
-    Column("spending", Text),
-    Column("menus", Text),
-    Column("total_payment", BigInteger),
-    Column("reason", Text),
-    Column("root", Text),
-    Column("tree_size", Integer),
-    Column("root_event", Integer),
-    Index(None, "state"),
-    Index(None, "created_at", "id"),
+    "campaigns", metadata, *_columns(Campaign, "id"), Index(None, "state"), Index(None, "created_at", "id")
 )
 
 participants = Table(
     "participants",
     metadata,
-    Column("id", Text, primary_key=True),
-    _campaign(),
-    Column("number", Integer, nullable=False),
-    Column("label", Text, nullable=False),
-    Column("person_id", Text, ForeignKey("people.id")),
-    Column("group_name", Text),
-    Column("stratum", Text),
-    Column("state", State(ParticipantState), nullable=False),
-    Column("salt", LargeBinary, nullable=False),
-    Column("bid", Float(53)),
-    Column("loss_limit", Float(53)),
-    Column("bid_at", Moment),
-    Column("promised", Float(53)),
-    Column("payment", BigInteger),
-    Column("delivery", LargeBinary),
-    Column("delivery_nonce", Text),
-    Column("delivered_at", Moment),
-    Column("delivered_loss", Float(53)),
-    Column("paid", BigInteger, nullable=False),
-    Column("paid_at", Moment),
-    Column("renewed", Times, nullable=False, server_default=""),
-    Column("own_links", Times, nullable=False, server_default=""),
-    Column("own_links_used", Times, nullable=False, server_default=""),
-    Column("agreed_at", Text),
-    Column("agreed_version", Text),
-    Column("agreed_language", Text),
+    *_columns(Participant, "id", campaign_id="campaigns.id", person_id="people.id"),
     UniqueConstraint("campaign_id", "number"),
     UniqueConstraint("campaign_id", "label"),
     UniqueConstraint("campaign_id", "person_id"),
@@ -251,7 +204,7 @@ participants = Table(
 consents = Table(
     "consents",
     metadata,
-    _campaign(key=True),
+    _campaign(),
     Column("version", Text, primary_key=True),
     Column("content", Text, nullable=False),
 )
@@ -261,38 +214,25 @@ payouts = Table(
     metadata,
     Column("participant_id", Text, ForeignKey("participants.id"), primary_key=True),
     Column("sealed", LargeBinary, nullable=False),
-    Column("stated_at", Moment, nullable=False),
+    Column("stated_at", _MOMENT, nullable=False),
 )
 
 links = Table(
     "links",
     metadata,
-    Column("token", Text, primary_key=True),
-    Column("participant_id", Text, ForeignKey("participants.id"), nullable=False, index=True),
-    Column("made_by", Text, nullable=False),
-    Column("reads_only", Flag, nullable=False),
-    Column("made_at", Moment, nullable=False),
-    Column("used_at", Moment),
-    Column("secret", Text, unique=True),
-    Column("ended_at", Moment),
-    Column("ended_by", Text),
+    *_columns(Link, "token", participant_id="participants.id"),
+    Index(None, "participant_id"),
+    UniqueConstraint("secret"),
 )
 
-privacy_account = Table(
-    "privacy_account",
-    metadata,
-    Column("person_id", Text, ForeignKey("people.id"), primary_key=True),
-    Column("campaign_id", Text, primary_key=True),  # may be one that a restored database has forgotten
-    Column("title", Text, nullable=False),
-    Column("kind", Text, nullable=False),
-    Column("amount", Float(53), nullable=False),
-    Column("at", Moment, nullable=False),
+privacy_account = Table(  # a campaign may be one that a restored database has forgotten
+    "privacy_account", metadata, *_columns(AccountRow, "person", "campaign", person="people.id")
 )
 
 events = Table(
     "events",
     metadata,
-    _campaign(key=True),
+    _campaign(),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("at", Text, nullable=False),
     Column("kind", Text, nullable=False),
@@ -305,34 +245,19 @@ events = Table(
 records = Table(
     "records",
     metadata,
-    _campaign(key=True),
+    _campaign(),
     Column("content", LargeBinary, nullable=False),
 )
 
 releases = Table(
     "releases",
     metadata,
-    _campaign(key=True),
+    _campaign(),
     Column("public", Text, nullable=False),
-    Column("released_at", Moment, nullable=False),
+    Column("released_at", _MOMENT, nullable=False),
 )
 
-jobs = Table(
-    "jobs",
-    metadata,
-    Column("id", Text, primary_key=True),
-    _campaign(),
-    Column("kind", Text, nullable=False),
-    Column("state", Text, nullable=False),
-    Column("step", Text, nullable=False),
-    Column("done", Integer, nullable=False),
-    Column("total", Integer, nullable=False),
-    Column("problem", Text),
-    Column("field", Text),
-    Column("started_at", Moment, nullable=False),
-    Column("finished_at", Moment),
-    Index(None, "campaign_id", "started_at"),
-)
+jobs = Table("jobs", metadata, *_columns(JobView, "id", campaign="campaigns.id"), Index(None, "campaign", "started_at"))
 
 idempotency = Table(
     "idempotency",
@@ -342,29 +267,6 @@ idempotency = Table(
     Column("answer", LargeBinary, nullable=False),
     Column("at", Text, nullable=False),
 )
-
-
-# -- between columns and plain values ----------------------------------------------------------------------------------
-
-
-def stamp(moment: datetime) -> str:
-    """A time as it is stored."""
-    return moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
-
-
-def sure_moment(text: str) -> datetime:
-    """A stored time that is always there."""
-    return datetime.fromisoformat(text)
-
-
-def plain_text(values: Mapping[str, Any]) -> str:
-    """Plain values as they are stored."""
-    return canonical(values).decode("ascii")
-
-
-def plain_values(text: str) -> dict[str, Any]:
-    """Stored plain values."""
-    return parsed(text.encode("ascii"))
 
 
 def new_id(kind: str) -> str:
@@ -382,6 +284,12 @@ def hashed(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
-@lru_cache(maxsize=256)
-def _settings_of(text: str) -> CampaignSettings:
-    return CampaignSettings.from_dict(plain_values(text))
+def add(connection: Connection, table: Table, *rows: Mapping[str, Any]) -> None:
+    """Store new rows."""
+    if rows:
+        connection.execute(insert(table), list(rows))
+
+
+def remove(connection: Connection, table: Table, **where: Any) -> int:
+    """Remove the rows with these values; how many there were."""
+    return connection.execute(delete(table).where(*(table.c[name] == value for name, value in where.items()))).rowcount

@@ -9,7 +9,7 @@ from alembic import op
 
 from hushbid.server.store.schema import metadata
 
-revision = "t0001"
+revision = "t0002"
 down_revision = None
 branch_labels = None
 depends_on = None
