@@ -25,8 +25,7 @@ def play(server: StandIn, n: int = 40, strategy: str = "mixed", **settings: Any)
         return play_campaign(analyst, {**SETTINGS, **settings}, n=n, strategy=strategy, network=network)
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
-@pytest.mark.parametrize("strategy", STRATEGIES)
+@pytest.mark.parametrize(("strategy", "setting"), list(zip(STRATEGIES, ("central", "local") * 4, strict=True)))
 def test_every_strategy_plays_a_campaign_to_its_end(strategy: str, setting: str) -> None:
     server = StandIn()
     played = play(server, strategy=strategy, setting=setting)

@@ -1,41 +1,50 @@
-"""Campaigns that no exact budget rule serves, and strata with a stated accuracy: opened, played and released."""
+"""Campaigns that no exact budget rule serves, hard budgets with strata and locally: opened, played and released."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from hushbid import Budget
+from hushbid import Budget, HardBudget
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.errors import InputError
 from hushbid.server.bot_campaigns import play_campaign
 from hushbid.server.pages.form_prices import typical_prior
 from hushbid.server.service import decision
 from hushbid.verification.verifying import verify
+from tests.extent import ALL_CASES
 from tests.server.serving import served
 from tests.server.support import Installation, user
 
 PANEL: dict[str, Any] = {
     "title": "Sleep by age",
     "question": "How many hours did you sleep?",
-    "prior": typical_prior(0.5, 2.0).to_text(),
+    "prior": "uniform:1,2",
     "bounds": [0, 10],
     "strata": {"shares": {"old": 0.6, "young": 0.4}},
-    "budget": 60_00,
+    "budget": 12_00,
     "max_privacy_loss": 2.0,
     "minimum_people": 5,
 }
+TYPICAL = {"prior": typical_prior(0.5, 2.0).to_text()}
 WITHOUT = {name: value for name, value in PANEL.items() if name != "budget"}
-PLAYED = {
-    "strata, budget, two typical prices": PANEL,
-    "strata, accuracy": {**WITHOUT, "standard_error": 5.0},
-    "local budget": {
-        **{name: value for name, value in PANEL.items() if name != "strata"},
-        "setting": "local",
-        "prior": "uniform:1,2",
-        "budget": 20_00,
-    },
+LOCAL = {
+    **{name: value for name, value in WITHOUT.items() if name != "strata"},
+    "setting": "local",
+    "prior": "uniform:1,2",
 }
+PLAYED = {
+    "strata, budget": PANEL,
+    **(
+        {"strata, budget, two typical prices": {**PANEL, **TYPICAL, "budget": 60_00}} if ALL_CASES else {}
+    ),  # the price takes a minute
+    "strata, accuracy": {**WITHOUT, **TYPICAL, "standard_error": 5.0},
+    "strata, a hard budget": {**WITHOUT, **TYPICAL, "hard_budget": 60_00},
+    "local budget": {**LOCAL, "budget": 20_00},
+    "a hard budget, local": {**LOCAL, "hard_budget": 20_00},
+}
+if ALL_CASES:  # the price takes minutes
+    PLAYED["strata, budget, two typical prices"] = {**PANEL, **TYPICAL, "budget": 60_00}
 
 
 @pytest.fixture(scope="module")
@@ -49,16 +58,21 @@ def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnalystClient]
 
 @pytest.mark.parametrize("what", PLAYED)
 def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: AnalystClient, what: str) -> None:
-    people = 8 if "budget" in what else 12
-    played = play_campaign(analyst, PLAYED[what], n=people, seed=4)
+    people = 6
+    played = play_campaign(analyst, PLAYED[what], n=people, strategy="truthful", seed=4)
     assert (played.state, played.tally.problems) == ("released", [])
     record = analyst.record(played.campaign)
     goal = record.outcome.market.goal
-    if "budget" in what:
+    if "budget" in PLAYED[what]:
         assert isinstance(goal, Budget)
         assert goal.planned is not None
         assert record.outcome.market.roster == people  # everybody who was invited, not those who bid
         assert goal.planned.mean == pytest.approx(goal.available, rel=2e-3)
+    if "hard_budget" in PLAYED[what]:
+        assert isinstance(goal, HardBudget)
+        assert record.money is not None
+        assert 0 < record.money.total <= PLAYED[what]["hard_budget"]
+        assert analyst.account(played.campaign)["promised"] == record.money.total
     if record.outcome.market.setting == "local":  # checked in memory: drawn local markets take long
         return
     statuses = {one.name: one.status for one in verify(record).checks}
@@ -69,7 +83,7 @@ def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: Analys
 def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient) -> None:
     prices = []
     for bidding in (6, 8):
-        campaign = analyst.draft({**PANEL, "prior": "uniform:1,2"}).id
+        campaign = analyst.draft(PANEL).id
         people = [{"id": f"{bidding}-{k}", "stratum": "old" if k % 2 else "young"} for k in range(8)]
         links = analyst.invite(campaign, people=people)
         analyst.open(campaign)
@@ -83,7 +97,7 @@ def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient
 
 
 def test_limits_that_put_the_accuracy_out_of_reach_cancel_the_campaign_and_say_so(analyst: AnalystClient) -> None:
-    campaign = analyst.draft({**WITHOUT, "standard_error": 2.5, "max_privacy_loss": 3.0}).id
+    campaign = analyst.draft({**WITHOUT, **TYPICAL, "standard_error": 2.5, "max_privacy_loss": 3.0}).id
     people = [{"id": f"limit {k}", "stratum": "old" if k % 2 else "young"} for k in range(6)]
     links = analyst.invite(campaign, people=people)
     analyst.open(campaign)

@@ -296,9 +296,8 @@ def test_a_receipt_about_other_questions_is_not_to_be_relied_on(analyst: Analyst
             she.receipt()
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
-def test_bots_answer_surveys_and_nothing_is_lost_doubled_or_changed(analyst: AnalystClient, setting: str) -> None:
-    played = play_campaign(analyst, {**SURVEY, "setting": setting}, n=20, seed=3)
+def test_bots_answer_surveys_and_nothing_is_lost_doubled_or_changed(analyst: AnalystClient) -> None:
+    played = play_campaign(analyst, {**SURVEY, "setting": "local"}, n=10, seed=3)
     assert (played.state, played.tally.problems) == ("released", [])
     assert played.estimate is not None
     assert len(played.estimate["answers"]) == 3

@@ -15,9 +15,7 @@ from click.testing import CliRunner, Result
 
 from hushbid.cli import main
 from hushbid.server.store.database import Database
-from tests.server.support import PASSWORD, Installation, on_both_stores
-
-pytestmark = on_both_stores
+from tests.server.support import PASSWORD, Installation
 
 PATIENCE = 120
 QUICK = {
