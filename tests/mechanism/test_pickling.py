@@ -62,7 +62,7 @@ def test_arrays_in_reprs_are_counted_wherever_a_dataclass_holds_what_people_said
     told = baselines.BaselineOutcome(
         name="x", bids=numbers, privacy_loss=numbers, payments=numbers, information_rent=numbers, mse=0.5
     )
-    rents = Rents(lower=numbers, upper=numbers, estimate=numbers, evaluations=3)
+    rents = Rents(lower=numbers, upper=numbers, estimate=numbers)
     for one in (decided, told, rents, Replies(numbers, numbers, numbers)):
         assert "1.0371" not in repr(one)
         assert len(repr(one)) < 200

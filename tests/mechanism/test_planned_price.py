@@ -14,7 +14,7 @@ from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.estimation import Strata
 from hushbid.mechanism.market import Outcome
-from hushbid.mechanism.planned_price import Roster, price_for, rounded_down
+from hushbid.mechanism.planned_price import Roster, plan_for, rounded_down
 from hushbid.priors import Prior
 from hushbid.record import Record
 from hushbid.verification import verify
@@ -40,12 +40,12 @@ def test_many_drawn_markets_cost_what_each_of_them_costs_alone(cap: float) -> No
     weights = np.array([0.4, -0.6])
     for prior in PRIORS[:2]:
         kinds = ((0, prior, 0.2, cap, 3), (0, prior, 0.1, 2 * cap, 2), (1, prior, 0.2, cap, 4))
-        roster = Roster(kinds, tuple(weights), "central", False)
+        roster = Roster(kinds, tuple(weights), "central")
         costs = roster.markets(12)
         variance, caps = (np.repeat([kind[place] for kind in kinds], [3, 2, 4]) for place in (2, 3))
         for price in (3.0, 200.0):
-            found, sellers = roster.purchases(price, costs)
-            for row, expense, count in zip(costs, found, sellers, strict=True):
+            found = roster.purchases(price, costs)
+            for row, expense, count in zip(costs, found.expense, found.sellers, strict=True):
                 strata = Strata(codes=np.repeat([0, 1], [5, 4]), weights=weights)
                 loss = allocate(row, variance=variance, max_loss=caps, strata=strata, goal=Price(price)).privacy_loss
                 assert expense == pytest.approx(float(row @ loss), rel=1e-8)
@@ -60,17 +60,17 @@ AVERAGED += [(prior, how) for how in ("local", "response") for prior in PRIORS[:
 def test_fresh_campaigns_cost_the_budget_on_average(prior: Prior, how: str) -> None:
     """Virtual expenses, whose mean is that of payments; |z| below 4.5 with both standard errors. Seeds are fixed."""
     kinds = ((0, prior, 0.25, 1.0, 5), (1, prior, 0.25, 1.0, 7))
-    roster = Roster(kinds, (0.4, 0.6), "central", False)
+    roster = Roster(kinds, (0.4, 0.6), "central")
     if how != "central":
         roster = Roster(((0, prior, 0.25, math.inf, 8),), (1.0,), "local", how == "response")
-    plan = price_for(roster, 6.0)
+    plan = plan_for(roster, 6.0)[0]
     levels = np.random.default_rng(11).random((400, roster.people))
     costs = np.asarray(prior.virtual_cost(prior.quantile(levels)))
-    fresh = roster.purchases(plan.price, costs)[0]
+    fresh = roster.purchases(plan.price, costs).expense
     spread = math.hypot(plan.standard_error, float(fresh.std(ddof=1)) / 20.0)
     assert plan.standard_error <= 0.06
     assert abs(float(fresh.mean()) - 6.0) < 4.5 * spread
-    assert abs(float(roster.purchases(3.0 * plan.price, costs)[0].mean()) - 6.0) > 6.0 * spread
+    assert abs(float(roster.purchases(3.0 * plan.price, costs).expense.mean()) - 6.0) > 6.0 * spread
 
 
 def test_payments_add_up_to_the_budget_on_average_with_strata_and_a_cap() -> None:
@@ -115,6 +115,26 @@ def test_the_roster_decides_the_price_and_those_who_bid_do_not() -> None:
     assert problem.value.field == "population"
     assert panel(population=None).with_roster({"a": 3, "b": 3}).population is None
     assert panel(population=None).with_roster({"a": 3, "b": 3}, closed=True).population == {"a": 3, "b": 3}
+
+
+@pytest.mark.parametrize("setting", ["central", "local"])
+def test_a_price_for_those_who_will_bid_is_met_by_them_and_confirmed(setting: Any) -> None:
+    stated = {"strata": None, "shares": None, "max_privacy_loss": None, "population": 9} if setting == "local" else {}
+    market = panel(setting=setting, expected_share=0.7, **stated)
+    with pytest.raises(InputError, match="expected_share must be above 0 and at most 1, got 0"):
+        replace(market, expected_share=0.0)
+    assert Market.from_dict(market.to_dict()) == market
+    population = market.for_people(6)
+    assert population.buyer_weight < replace(market, expected_share=1.0).for_people(6).buyer_weight
+    roster, rng = Roster.of(population), np.random.default_rng(4)
+    costs = np.asarray(Uniform(1, 2).virtual_cost(1.0 + rng.random((800, 9))))
+    costs[rng.random(costs.shape) > 0.7] = math.inf
+    fresh = roster.purchases(population.buyer_weight, costs).expense
+    plan = population.planned.planned  # type: ignore[union-attr]
+    spread = math.hypot(plan.standard_error, float(fresh.std(ddof=1)) / math.sqrt(800.0))  # type: ignore[union-attr]
+    assert abs(float(fresh.mean()) - 5.0) < 4.0 * spread
+    checks = {one.name: one for one in verify(Record.of(market.acquire(BIDS))).checks}
+    assert checks["planned price"].status == "holds"
 
 
 def test_people_who_differ_must_all_be_listed_those_who_do_not_bid_at_an_infinite_price() -> None:
@@ -171,7 +191,7 @@ def test_a_record_is_confirmed_and_a_forged_price_is_found() -> None:
     goal = found.market.goal
     assert isinstance(goal, Budget)
     assert goal.planned is not None
-    for change in ({"price": goal.planned.price * 1.01}, {"markets": 800}, {"standard_error": 0.001}):
+    for change in ({"price": goal.planned.price * 1.01}, {"markets": 800}):
         other = replace(goal, planned=replace(goal.planned, **change))
         record = Record.of(replace(found, market=replace(found.market, goal=other)))
         assert {one.name: one.status for one in verify(record).checks}["planned price"] == "fails", change
@@ -191,9 +211,9 @@ def test_engine_and_memory_plan_one_price_and_pay_the_same() -> None:
 
 def test_a_local_budget_is_decided_recorded_and_confirmed() -> None:
     market = Market(
-        prior=Uniform(1, 2), goal=Budget(12), setting="local", questions=[YesNo(name="smokes")], population=4
+        prior=Uniform(1, 1.2), goal=Budget(12), setting="local", questions=[YesNo(name="smokes")], population=4
     )
-    found = market.acquire([1.1, 1.3, 1.6, 1.2])
+    found = market.acquire([1.1, 1.03, 1.16, 1.12])
     statuses = {one.name: one.status for one in verify(Record.of(found)).checks}
     assert statuses["planned price"] == "holds"
     assert "fails" not in statuses.values()

@@ -14,7 +14,7 @@ from hushbid.cli import main
 from hushbid.mechanism import Outcome, decision
 from hushbid.mechanism.decision import LESS_EXACT
 from hushbid.payments import rent_of_rule
-from hushbid.payments.rent_sums import Bounds, monotone
+from hushbid.payments.rent_bounds import Bounds, monotone
 from hushbid.priors import Histogram, LogNormal, Prior, Uniform
 from hushbid.record import Record
 from hushbid.report import build_report

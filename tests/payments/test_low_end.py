@@ -51,9 +51,9 @@ COMBINATIONS = [
     for place, name in enumerate(PRIORS)
     for side, setting in enumerate(("central", "local"))
     for turn, others in enumerate(OTHERS)
-    if ALL_CASES or (place + side) % 2 == turn
+    if ALL_CASES or (place % 2 == side and place // 2 % 2 == turn)
 ]
-"""Every prior in both settings; the others in turn, or in both ways where every combination is asked for."""
+"""Every prior in one setting, with one kind of others; in all ways where every combination is asked for."""
 
 
 def optimum(prior, setting, bids, row, z):

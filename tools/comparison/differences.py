@@ -1,8 +1,8 @@
 """How far two decisions of one market are apart, each difference in units of what is allowed.
 
 Without caps objective, error and losses agree to 1e-12 (losses relative to the largest). With caps they agree to 1e-9,
-a loss relative to the own cap. Payments lie in both enclosures and agree to 1e-9 of the largest, or to the tolerance
-that the market asks for where that is wider. Refusals have the same class and, but for renamed words, the same
+a loss relative to the own cap. Payments agree to 1e-9 of the largest, or to the tolerance that the market asks for
+where that is wider, and their enclosures overlap. Refusals have the same class and, but for renamed words, the same
 sentence. A lower bound is no number to agree on: it must stay below the objective, and no further than before.
 """
 
@@ -24,7 +24,7 @@ _RENAMED = {
 """New words for old ones in sentences of refusals."""
 
 _ROUNDING = 1e-12
-"""A payment may be outside an enclosure by this share of the largest payment: enclosures are computed numbers too."""
+"""Enclosures may be apart by this share of the largest payment: they are computed numbers too."""
 
 
 @dataclass(slots=True)
@@ -103,15 +103,11 @@ def _compare_payments(found: Difference, old: Result, new: Result) -> None:
     found.note("payment", _apart(before, after, largest), allowed)
     if "payment_lower" not in old.columns or "payment_lower" not in new.columns:
         return
-    for name, result, payments in (("old", old, after), ("new", new, before)):
-        lower, upper = result.columns["payment_lower"], result.columns["payment_upper"]
-        slack = _ROUNDING * largest
-        misses = np.maximum(lower - slack - payments, payments - upper - slack)
-        if np.max(misses) > 0.0:
-            row = int(np.argmax(misses))
-            found.outside.append(
-                f"payment of row {row} outside the {name} enclosure by {misses[row] / largest:.2g} of the largest"
-            )
+    lower, upper = (np.stack([one.columns[f"payment_{end}"] for one in (old, new)]) for end in ("lower", "upper"))
+    apart = lower.max(axis=0) - upper.min(axis=0) - _ROUNDING * largest
+    if np.max(apart) > 0.0:
+        row = int(np.argmax(apart))
+        found.outside.append(f"the enclosures of the payment of row {row} are {apart[row] / largest:.2g} apart")
 
 
 def _losses(old: Result, new: Result) -> float:

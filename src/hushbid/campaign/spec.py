@@ -124,6 +124,7 @@ NotNegative = Annotated[float, Field(ge=0, allow_inf_nan=False), About(allowed="
 Correlation = Annotated[
     float, Field(ge=0, le=1, allow_inf_nan=False), About(allowed="a number of at least 0 and at most 1")
 ]
+Portion = Annotated[float, Field(gt=0, le=1, allow_inf_nan=False), About(allowed="a number above 0 and at most 1")]
 Count = Annotated[int, Field(ge=1, le=MOST_PEOPLE), About(allowed=f"a whole number from 1 to {MOST_PEOPLE}")]
 Flag = Annotated[bool, About(allowed="true or false")]
 Text = Annotated[str, AfterValidator(_text), About(allowed="a text in quotes")]
@@ -273,6 +274,12 @@ class MarketTable(Table):
 
     At least the rows of the file. It counts with `max_correlation`, for what rounding takes of a `budget`, and for a
     `budget` that is met by a planned price, which requires it. Rows that cannot be priced count.
+    """
+
+    expected_share: Annotated[Portion, About(example=0.8)] = 1.0
+    """How likely people who were asked are to bid, where a price is planned for them.
+
+    It must be fixed before anybody bids. If fewer people bid than the price was planned for, usually more is spent.
     """
 
     tolerance: Annotated[

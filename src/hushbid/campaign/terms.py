@@ -259,6 +259,7 @@ def market_terms(spec: CampaignSpec, currency: Currency) -> dict[str, Any]:
         "max_privacy_loss": market.max_privacy_loss,
         "max_correlation": market.max_correlation,
         "population": market.population,
+        "expected_share": market.expected_share,
         "tolerance": market.tolerance,
     }
 

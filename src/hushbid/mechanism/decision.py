@@ -448,7 +448,7 @@ class _Integrals:
     def enclosed(self, tolerance: float) -> tuple[Rents, float]:
         """The rents, and the largest possible error."""
         population, n = self.population, self.bought.size
-        lower, upper, estimate, evaluations, error = np.zeros(n), np.zeros(n), np.zeros(n), 0, 0.0
+        lower, upper, estimate, error = np.zeros(n), np.zeros(n), np.zeros(n), 0.0
         for group in population.groups:
             rows = _bought_of(group, self.bought, self.bids.size)
             for some in self._kinds(group.prior, rows):
@@ -457,9 +457,8 @@ class _Integrals:
                 # the enclosure, wider by what losses are rounded by
                 found = replace(found, lower=found.lower - self.slack, upper=found.upper + self.slack)
                 lower[places], upper[places], estimate[places] = found.lower, found.upper, found.estimate
-                evaluations += found.evaluations
                 error = max(error, found.error)
-        return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations), error
+        return Rents(lower=lower, upper=upper, estimate=estimate), error
 
     def _rents(self, prior: Prior, rows: IndexArray, price: FloatArray, tolerance: float) -> Rents:
         bids = self.bids[rows]

@@ -5,31 +5,52 @@ For a strength η of the noise the best losses of a market fill each stratum up 
     ε_i = clip((λ_g − ψ_i)·η²/(2A·V_i), 0, e_i),    Σ_{i in g} ε_i = |ℓ_g|·η,
 
 and what is left is one dimension: Φ(η) = (A/η²)(2 + ΣVε²) + Σψε has the slope Σ|ℓ_g|λ_g − (2A/η³)(2 + ΣVε²). Its best
-valley on a grid is entered, and the root of the slope found there by halving. `hushbid.allocation.allocate` finds the
-same optimum of one market, with a certificate, in about a hundred times as long; a test compares both.
+valley on a grid is entered, and the root of the slope found there. At a price near another one the root is looked for
+near the other's, in the same valley. `hushbid.allocation.allocate` finds the same optimum of one market, with a
+certificate, in a few hundred times as long; a test compares both.
 """
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, IndexArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
-_GRID, _HALVINGS, _FILLINGS = 48, 34, 60
-_ROUGHLY, _PRECISELY = 1e-9, 1e-14
-_AT_ONCE = 1 << 18
+_GRID, _ILLINOIS, _ROUNDS, _CLOSE = 12, 12, 60, 1e-13
+_WEAKEST = 1e6
+"""Noise this many times as weak as any good purchase may have makes no difference."""
+
+_ENOUGH = 1.0 - 1e-14
+"""What is given is a sum: rounding must not leave out its end."""
+
+_AT_ONCE = 1 << 16
 """So many costs are worked on at a time: temporaries stay in cache."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Purchases:
+    """What is bought in each of some markets."""
+
+    expense: FloatArray
+    """Σψε."""
+
+    sellers: FloatArray
+    """From how many people."""
+
+    strength: FloatArray
+    """η; 0 in the local setting."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class DrawnMarkets:
-    """Markets of one roster, which differ by what people ask."""
+    """Markets of one roster, which differ by what people ask; in each of them somebody of every stratum can sell."""
 
     costs: FloatArray
-    """Virtual costs above 0: one row per market, one column per person."""
+    """Virtual costs, infinite for those who do not bid: one row per market, one column per person, by stratum."""
 
-    strata: tuple[IndexArray, ...]
-    """The columns of each stratum."""
+    starts: IndexArray
+    """The first column of each stratum."""
 
     sizes: FloatArray
     """``|ℓ_g|`` of each stratum."""
@@ -40,79 +61,130 @@ class DrawnMarkets:
     caps: FloatArray
     """Everybody's, infinite where there is none."""
 
-    def purchases(self, price: float) -> tuple[FloatArray, FloatArray]:
-        """Return what each market costs at a price of the error, and from how many people it buys."""
+    def purchases(self, price: float, near: tuple[FloatArray, FloatArray] | None = None) -> Purchases:
+        """Return the best purchase of each market at a price of the error; ``near`` is where it is looked for first."""
         rows = max(_AT_ONCE // self.costs.shape[1], 1)
-        parts = [self._some(self.costs[start : start + rows], price) for start in range(0, self.costs.shape[0], rows)]
-        return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+        parts = [slice(start, start + rows) for start in range(0, len(self.costs), rows)]
+        ends = [None if near is None else (near[0][part], near[1][part]) for part in parts]
+        found = [_Priced(self, self.costs[part], price).best(some) for part, some in zip(parts, ends, strict=True)]
+        joined = {name: np.concatenate([getattr(one, name) for one in found]) for name in Purchases.__slots__}
+        return Purchases(**joined)
 
-    def _some(self, costs: FloatArray, price: float) -> tuple[FloatArray, FloatArray]:
-        low, high = self._range(costs, price)
-        # the best point of a grid, and its neighbours
-        values = np.empty((_GRID, costs.shape[0]))
-        shares = np.linspace(0.0, 1.0, _GRID)
-        for place, share in enumerate(shares.tolist()):
-            values[place] = self._filled(costs, price, low * (high / low) ** share, _ROUGHLY)[0]
-        best = np.argmin(values, axis=0)
-        left = low * (high / low) ** shares[np.maximum(best - 1, 0)]
-        right = low * (high / low) ** shares[np.minimum(best + 1, _GRID - 1)]
-        for _ in range(_HALVINGS):
-            middle = 0.5 * (left + right)
-            falls = self._filled(costs, price, middle)[1] < 0.0
-            left, right = np.where(falls, middle, left), np.where(falls, right, middle)
-        _, _, expense, sellers = self._filled(costs, price, 0.5 * (left + right))
-        return expense, sellers
 
-    def _range(self, costs: FloatArray, price: float) -> tuple[FloatArray, FloatArray]:
-        """Return between which strengths of the noise the optimum lies, from what some purchase attains."""
-        most = min(
-            float(self.caps[rows].sum()) / size for rows, size in zip(self.strata, self.sizes.tolist(), strict=True)
+class _Priced:
+    """Some markets at a price."""
+
+    def __init__(self, drawn: DrawnMarkets, costs: FloatArray, price: float) -> None:
+        self.drawn, self.costs, self.price = drawn, costs, price
+        self.columns = [slice(*ends) for ends in zip(drawn.starts, [*drawn.starts[1:], costs.shape[1]], strict=True)]
+        self.low, self.high = self._range()
+
+    def best(self, near: tuple[FloatArray, FloatArray] | None) -> Purchases:
+        """Return the best purchase of each market."""
+        every = np.arange(self.costs.shape[0])
+        strength, left = np.empty(every.size), every
+        if near is not None:
+            strength, settled = self._root(every, *near)
+            left = every[~settled]
+        if left.size:
+            strength[left] = self._everywhere(left)
+        loss, _ = self._filled(every, strength)
+        return Purchases(
+            expense=_paid(self.costs, loss),
+            sellers=np.count_nonzero(loss, axis=1).astype(np.float64),
+            strength=strength,
         )
-        cheapest = sum(size * costs[:, rows].min(axis=1) for rows, size in zip(self.strata, self.sizes, strict=True))
-        first = np.minimum(np.cbrt(4.0 * price / cheapest), most)
-        attained = self._filled(costs, price, first)[0]
-        return np.minimum(np.sqrt(2.0 * price / attained), most), np.minimum(attained / cheapest, most)
 
-    def _filled(
-        self, costs: FloatArray, price: float, strength: FloatArray, precision: float = _PRECISELY
-    ) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-        """Return objective, slope, expense and sellers of each market at a strength of its noise."""
-        squares, expense, levels = np.zeros(strength.size), np.zeros(strength.size), np.zeros(strength.size)
-        sellers = np.zeros(strength.size)
-        weight = 2.0 * price / strength**2
-        for rows, size in zip(self.strata, self.sizes.tolist(), strict=True):
-            part, spread = costs[:, rows], weight[:, None] * self.variance[rows]
-            level, loss = _water_level(part, spread, self.caps[rows], size * strength, precision)
-            squares += (self.variance[rows] * loss**2).sum(axis=1)
-            expense += (part * loss).sum(axis=1)
-            levels += size * level
-            sellers += np.count_nonzero(loss, axis=1)
-        noise = 2.0 + squares
-        slope = levels - weight * noise / strength
-        return 0.5 * weight * noise + expense, slope, expense, sellers
+    def _everywhere(self, rows: IndexArray) -> FloatArray:
+        """Return the best strengths of some markets: of all valleys of a grid, the deepest."""
+        low, ratio = self.low[rows], (self.high / self.low)[rows] ** (1.0 / (_GRID - 1))
+        values = np.full((_GRID + 2, rows.size), math.inf)
+        values[1:-1] = [self._at(rows, low * ratio**place)[0] for place in range(_GRID)]
+        valley = (values[1:-1] <= values[:-2]) & (values[1:-1] <= values[2:])
+        place, market = np.nonzero(valley)
+        step = ratio[market]
+        found, _ = self._root(rows[market], low[market] * step ** (place - 1), low[market] * step ** (place + 1))
+        depth = np.full(valley.shape, math.inf)
+        depth[place, market] = self._at(rows[market], found)[0]
+        strength = np.empty(valley.shape)
+        strength[place, market] = found
+        best: FloatArray = strength[np.argmin(depth, axis=0), np.arange(rows.size)]
+        return best
+
+    def _range(self) -> tuple[FloatArray, FloatArray]:
+        """Return between which strengths of the noise the optimum lies, from what some purchase attains."""
+        drawn, every = self.drawn, np.arange(self.costs.shape[0])
+        caps = np.where(self.costs < math.inf, drawn.caps, 0.0)
+        most = np.min(np.add.reduceat(caps, drawn.starts, axis=1) / drawn.sizes, axis=1)
+        cheapest = np.maximum(np.minimum.reduceat(self.costs, drawn.starts, axis=1) @ drawn.sizes, 1e-300)
+        attained = self._at(every, np.minimum(np.cbrt(4.0 * self.price / cheapest), most))[0]
+        low = np.minimum(np.sqrt(2.0 * self.price / attained), most)
+        return low, np.minimum(np.minimum(attained / cheapest, most), _WEAKEST * low)
+
+    def _root(self, rows: IndexArray, left: FloatArray, right: FloatArray) -> tuple[FloatArray, BoolArray]:
+        """Return where the slope of some markets is 0, by the method of Illinois, and whether it was found.
+
+        Where the slope has one sign only it is the end at which the objective is smaller.
+        """
+        left, right = np.maximum(left, self.low[rows]), np.minimum(right, self.high[rows])
+        below, above = self._at(rows, left)[1], self._at(rows, right)[1]
+        found = np.where(below >= 0.0, left, right)
+        settled = np.where(below >= 0.0, left == self.low[rows], (above > 0.0) | (right == self.high[rows]))
+        going, before = np.flatnonzero((below < 0.0) & (above > 0.0)), np.zeros(left.size)
+        for round_ in range(_ROUNDS):
+            if not going.size:
+                break
+            a, b, low, high = left[going], right[going], below[going], above[going]
+            # where it still goes on the slope jumps: the middle
+            at = np.clip((a * high - b * low) / (high - low), a, b) if round_ < _ILLINOIS else 0.5 * (a + b)
+            slope = self._at(rows[going], at)[1]
+            falls = slope < 0.0
+            # an end that stays twice counts for half
+            below[going] = np.where(falls, slope, np.where(before[going] > 0.0, 0.5 * low, low))
+            above[going] = np.where(falls, np.where(before[going] < 0.0, 0.5 * high, high), slope)
+            left[going], right[going] = np.where(falls, at, a), np.where(falls, b, at)
+            found[going], before[going] = at, np.where(falls, -1.0, 1.0)
+            going = going[(np.minimum(at - a, b - at) > _CLOSE * b) & (slope != 0.0)]
+        return found, settled
+
+    def _at(self, rows: IndexArray, strength: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return objective and slope of some markets at a strength of their noise."""
+        loss, levels = self._filled(rows, strength)
+        weight = 2.0 * self.price / strength**2
+        noise = 2.0 + np.square(loss) @ self.drawn.variance
+        paid = _paid(self.costs[rows], loss)
+        return 0.5 * weight * noise + paid, levels @ self.drawn.sizes - weight * noise / strength
+
+    def _filled(self, rows: IndexArray, strength: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Return losses and water levels at a strength of the noise."""
+        drawn, weight = self.drawn, (2.0 * self.price / strength**2)[:, None]
+        loss, levels = np.empty((rows.size, self.costs.shape[1])), np.empty((rows.size, drawn.sizes.size))
+        for stratum, (part, size) in enumerate(zip(self.columns, drawn.sizes.tolist(), strict=True)):
+            costs, spread, caps = self.costs[rows, part], weight * drawn.variance[part], drawn.caps[part]
+            level = _water_level(costs, spread, caps, size * strength)
+            loss[:, part], levels[:, stratum] = np.clip((level[:, None] - costs) / spread, 0.0, caps), level
+        return loss, levels
 
 
-def _water_level(
-    costs: FloatArray, spread: FloatArray, caps: FloatArray, wanted: FloatArray, precision: float
-) -> tuple[FloatArray, FloatArray]:
-    """Return the level at which a stratum gives what is wanted, and the losses: Newton's method within a bracket."""
-    low = costs.min(axis=1)
-    # at the cap, or where the dearest person alone would give it all
-    high = (costs + spread * np.minimum(caps, wanted[:, None])).max(axis=1)
-    level, pace = low + (high - low) / costs.shape[1], 1.0 / spread
-    going = np.arange(wanted.size)
-    for _ in range(_FILLINGS):
-        gap = (level[going, None] - costs[going]) * pace[going]
-        loss = np.clip(gap, 0.0, caps)
-        missing = wanted[going] - loss.sum(axis=1)
-        rows = np.abs(missing) > precision * wanted[going]
-        if not rows.any():
-            break
-        gap, loss, missing, going = gap[rows], loss[rows], missing[rows], going[rows]
-        low[going] = np.where(missing > 0.0, level[going], low[going])
-        high[going] = np.where(missing < 0.0, level[going], high[going])
-        rate = np.where((gap == loss) & (gap > 0.0), pace[going], 0.0).sum(axis=1)
-        moved = level[going] + np.divide(missing, rate, out=np.zeros_like(missing), where=rate > 0.0)
-        inside = (moved > low[going]) & (moved < high[going])
-        level[going] = np.where(inside, moved, 0.5 * (low[going] + high[going]))
-    return level, np.clip((level[:, None] - costs) * pace, 0.0, caps)
+def _water_level(costs: FloatArray, spread: FloatArray, caps: FloatArray, wanted: FloatArray) -> FloatArray:
+    """Return the level at which ``Σ clip((level − cost)/spread, 0, cap)`` is what is wanted, in each row."""
+    # what is given is a broken line: everybody raises its slope from their cost on, up to their cap or all of it
+    there, pace = costs < math.inf, 1.0 / spread
+    enters = np.where(there, costs, 0.0)
+    ends = np.concatenate([enters, enters + spread * np.minimum(caps, wanted[:, None])], axis=1)
+    bends = np.where(there, pace, 0.0)
+    order = np.argsort(ends, axis=1, kind="stable")
+    ends = np.take_along_axis(ends, order, axis=1)
+    slope = np.cumsum(np.take_along_axis(np.concatenate([bends, -bends], axis=1), order, axis=1), axis=1)
+    given = np.zeros(ends.shape)
+    np.cumsum(slope[:, :-1] * np.diff(ends, axis=1), axis=1, out=given[:, 1:])
+    row = np.arange(wanted.size)
+    piece = np.maximum(np.count_nonzero(given < _ENOUGH * wanted[:, None], axis=1) - 1, 0)
+    rise, run = wanted - given[row, piece], slope[row, piece]
+    more: FloatArray = np.divide(rise, run, out=np.zeros(rise.size), where=run > 0.0)
+    top = ends[row, np.minimum(piece + 1, ends.shape[1] - 1)]
+    return np.asarray(np.minimum(ends[row, piece] + more, np.maximum(top, ends[row, piece])))
+
+
+def _paid(costs: FloatArray, loss: FloatArray) -> FloatArray:
+    return np.asarray(np.multiply(costs, loss, out=np.zeros(loss.shape), where=loss > 0.0).sum(axis=1))

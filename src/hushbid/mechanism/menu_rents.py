@@ -94,7 +94,7 @@ class MenuRents:
         slack = _ROUNDING * self.most
         lower[some], upper[some] = found.lower - slack, found.upper + slack
         estimate[some] = np.minimum(np.maximum(found.estimate, 0.0), room)
-        return loss, price, Rents(lower=lower, upper=upper, estimate=estimate, evaluations=found.evaluations)
+        return loss, price, Rents(lower=lower, upper=upper, estimate=estimate)
 
 
 @lru_cache(maxsize=256)
@@ -191,7 +191,7 @@ class _Steps:
 
 
 def _exactly(rent: FloatArray, slack: float) -> Rents:
-    return Rents(lower=rent - slack, upper=rent + slack, estimate=rent, evaluations=0)
+    return Rents(lower=rent - slack, upper=rent + slack, estimate=rent)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -261,4 +261,4 @@ class _Nodes:
         from_right = self.estimate[cell + 1] + 0.5 * (self.loss[cell + 1] + loss) * to_right
         lower = np.minimum(lower, upper)
         best = np.clip(from_left + np.minimum(part, 1.0) * (from_right - from_left), lower, upper)
-        return Rents(lower=lower, upper=upper, estimate=best, evaluations=0)
+        return Rents(lower=lower, upper=upper, estimate=best)

@@ -18,43 +18,47 @@ functions, market by market and stratum by stratum. There are 400 markets, fewer
 until the standard error of the mean is at most 1 % of the budget.
 
 **Limits** that people state are in no draw: with them the mean payment is not the budget, and may be larger. Payments
-that are rounded up to coins add half a coin for each seller: so much, for the sellers at the price that would meet the
-whole budget, is kept for it.
+that are rounded up to coins add half a coin for each seller: so much, for the sellers at about the price that would
+meet the whole budget, is kept for it.
+
+**Speed**: a search follows each market's purchase from price to price, and a plan is computed once for equal terms.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 
-from hushbid.allocation import Budget, PlannedPrice, Price, allocate
+from hushbid.allocation import Budget, PlannedPrice
 from hushbid.allocation.local_many import local_expenses
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
-from hushbid.estimation import Strata
-from hushbid.mechanism.drawn_markets import DrawnMarkets
+from hushbid.mechanism.drawn_markets import DrawnMarkets, Purchases
 from hushbid.mechanism.population import Population
 from hushbid.priors import Prior
 
 SEED = 0x68757368626964
 """Of all draws."""
 
-MARKETS, _FEWEST_MARKETS, _DRAWS = 400, 25, 100_000
+_MARKETS, _FEWEST_MARKETS, _DRAWS = 400, 25, 100_000
 _MOST_DRAWS = 1 << 25
-WORST_ERROR = 0.01
+_WORST_ERROR = 0.01
 """The largest standard error, relative to the budget."""
 
-DIGITS = 4
+_DIGITS = 4
 """A price has so many digits, rounded down."""
 
 _FIRST = 24
 """So many markets say about where the price is."""
 
-_NARROW = 2e-4
+_NARROW, _ROUGHLY = 2e-4, 0.05
 _MOST_STEPS, _SECANTS = 200, 8
 _FLATTEST, _STEEPEST, _FARTHEST = 0.02, 2.0, 7.0
+_SAME, _OFF, _FOLLOWED = 1e-6, 1e-3, 0.5
+_POWERS = -0.05, 0.55
+"""With the price the strength of the noise rises like a power of it between these, or it is looked for everywhere."""
+
 _SATURATED = 1e-6
 """If a price a thousand times as high raises the expense by less than this part, no price spends the budget."""
 
@@ -72,8 +76,11 @@ class Roster:
     setting: str
     """Where noise is added."""
 
-    response: bool
+    response: bool = False
     """Whether people answer by randomised response."""
+
+    expected_share: float = 1.0
+    """How likely each of them is to bid."""
 
     @classmethod
     def of(cls, population: Population) -> "Roster":
@@ -96,7 +103,8 @@ class Roster:
             kinds = tuple((stratum, *one, int(count)) for stratum, count in enumerate(counts.tolist()))
         else:
             kinds = _kinds(population, codes, variances, caps)
-        return cls(kinds, weights, population.setting.name, population.setting.response)
+        setting, share = population.setting, population.expected_share
+        return cls(kinds, weights, setting.name, setting.response, share)
 
     @property
     def people(self) -> int:
@@ -110,31 +118,36 @@ class Roster:
         start = 0
         for _, prior, _, _, people in self.kinds:
             part = levels[:, start : start + people]
-            part[:] = np.asarray(prior.virtual_cost(np.asarray(prior.quantile(part))))
+            part.sort(axis=1)  # these people differ by nothing else
+            share = np.minimum(part / self.expected_share, 1.0)
+            costs = np.asarray(prior.virtual_cost(np.asarray(prior.quantile(share))))
+            part[:] = np.where(part <= self.expected_share, costs, math.inf)
             start += people
         return levels
 
-    def purchases(self, price: float, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Return what each market costs at a price of the error on a range of width 1, and how many people sell."""
+    def purchases(
+        self, price: float, costs: FloatArray, near: tuple[FloatArray, FloatArray] | None = None
+    ) -> Purchases:
+        """Return what is bought in markets at a price of the error on a range of width 1.
+
+        A market in which a stratum has no sellers buys nothing. Its strength is looked for
+        between those of ``near`` first.
+        """
         counts = [count for *_, count in self.kinds]
         codes = np.repeat([stratum for stratum, *_ in self.kinds], counts)
-        weights = np.array(self.weights)
-        variance, caps = (np.repeat([kind[place] for kind in self.kinds], counts) for place in (2, 3))
-        if self.setting == "central" and costs.min() > 0.0 and caps.min() < math.inf:
-            columns = tuple(np.flatnonzero(codes == stratum) for stratum in range(weights.size))
-            drawn = DrawnMarkets(costs=costs, strata=columns, sizes=np.abs(weights), variance=variance, caps=caps)
-            return drawn.purchases(price)
+        starts = np.searchsorted(codes, np.arange(len(self.weights)))
+        open_ = np.isfinite(np.minimum.reduceat(costs, starts, axis=1)).all(axis=1)
+        found = Purchases(expense=np.zeros(len(costs)), sellers=np.zeros(len(costs)), strength=np.zeros(len(costs)))
         if self.setting == "local":
-            return self._local_purchases(price, costs, codes)
-        problem = {
-            "goal": Price(price),
-            "variance": variance if np.unique(variance).size > 1 else float(variance[0]),
-            "max_loss": caps if np.unique(caps).size > 1 else float(caps[0]),
-            "strata": Strata(codes=codes, weights=weights) if weights.size > 1 else None,
-        }
-        losses = [allocate(row, **problem).privacy_loss for row in costs]  # type: ignore[arg-type]
-        expense = [float(row[row > 0.0] @ loss[row > 0.0]) for row, loss in zip(costs, losses, strict=True)]
-        return np.array(expense), np.array([float(np.count_nonzero(loss)) for loss in losses])
+            found.expense[open_], found.sellers[open_] = self._local_purchases(price, costs[open_], codes)
+        elif open_.any():
+            variance, caps = (np.repeat([kind[place] for kind in self.kinds], counts) for place in (2, 3))
+            sizes = np.abs(self.weights)
+            drawn = DrawnMarkets(costs=costs[open_], starts=starts, sizes=sizes, variance=variance, caps=caps)
+            bought = drawn.purchases(price, None if near is None else (near[0][open_], near[1][open_]))
+            for name in Purchases.__slots__:
+                getattr(found, name)[open_] = getattr(bought, name)
+        return found
 
     def _local_purchases(self, price: float, costs: FloatArray, codes: IndexArray) -> tuple[FloatArray, FloatArray]:
         """Return the same in the local setting, where each stratum is a market of its own."""
@@ -169,69 +182,82 @@ def _kinds(
 
 def planned(population: Population, budget: Budget) -> Budget:
     """Return the budget with the price that meets it on average for a population's roster, in its data units."""
-    roster = Roster.of(population)
-    reserve = 0.5 * budget.coin * price_for(roster, budget.amount).sellers
-    if not reserve < budget.amount:
-        raise MarketError("A budget must be more than half a coin for each seller, as payments are rounded up.")
-    found = price_for(roster, budget.amount - reserve)
-    price = float(f"{found.price / population.unit:.15g}")
-    plan = PlannedPrice(price, found.mean, found.standard_error, found.markets)
-    return replace(budget, reserve=reserve, planned=plan)
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A price for a roster, on a range of width 1."""
-
-    price: float
-    mean: float
-    standard_error: float
-    markets: int
-    sellers: float
-    """How many people are bought from, on average."""
+    plan, reserve = plan_for(Roster.of(population), budget.amount, budget.coin)
+    return replace(budget, reserve=reserve, planned=replace(plan, price=float(f"{plan.price / population.unit:.15g}")))
 
 
 @lru_cache(maxsize=64)
-def price_for(roster: Roster, amount: float) -> Plan:
-    """Return the largest price of the error, to four digits, at which the mean expense is at most an amount."""
-    markets = max(_FEWEST_MARKETS, min(MARKETS, _DRAWS // roster.people))
-    costs = roster.markets(markets)
-    usual = float(np.median(costs)) or 1.0
+def plan_for(roster: Roster, amount: float, coin: float = 0.0) -> tuple[PlannedPrice, float]:
+    """Return the price of the error on a range of width 1 for an amount, and what is kept of it for rounding."""
+    count = max(_FEWEST_MARKETS, min(_MARKETS, _DRAWS // roster.people))
+    costs = roster.markets(count)
     # a price grows with the third power of the expense, at most; few markets say about where it is
-    price = _largest(_Mean(roster, costs[:_FIRST]), amount, amount**3 / (4.0 * usual**2), narrow=0.05)
+    known = costs[np.isfinite(costs)]
+    usual = float(np.median(known)) if known.size else 1.0
+    start = amount**3 / (4.0 * (usual or 1.0) ** 2)
+    start = _largest(_Markets(roster, costs[:_FIRST]), amount, start, narrow=_ROUGHLY)
+    markets, reserve = _Markets(roster, costs), None
     while True:
-        price = _largest(_Mean(roster, costs), amount, price)
-        expenses, sellers = roster.purchases(price, costs)
-        error = _standard_error(expenses)
-        if error <= WORST_ERROR * amount:
-            return Plan(price, float(expenses.mean()), error, markets, float(sellers.mean()))
-        while error > WORST_ERROR * amount and 2 * markets * roster.people <= _MOST_DRAWS:
-            markets *= 2
-            costs = roster.markets(markets)
-            error = _standard_error(roster.purchases(price, costs)[0])
-        if error > WORST_ERROR * amount:
+        found = markets.bought(start)
+        if reserve is None:
+            reserve = 0.5 * coin * float(found.sellers.mean())
+            if not reserve < amount:
+                raise MarketError("A budget must be more than half a coin for each seller, as payments are rounded up.")
+        left, mean = amount - reserve, float(found.expense.mean())
+        if _error(found) <= _WORST_ERROR * mean or mean == 0.0:
+            start = _largest(markets, left, start)
+            found = markets.bought(start)
+            if not 1.0 - _OFF <= float(found.expense.mean()) / left <= 1.0 + _SAME:
+                # a valley was left, or no price spends the budget
+                start = _largest(replace(markets, follow=False), left, start)
+                found = markets.bought(start)
+            if _error(found) <= _WORST_ERROR * left:
+                return PlannedPrice(start, float(found.expense.mean()), _error(found), count), reserve
+        if 2 * count * roster.people > _MOST_DRAWS:
             raise MarketError(
-                f"A price of the error cannot be planned: with {markets} markets the mean payment would still have a"
-                f" standard error above {WORST_ERROR:.0%} of the budget. Choose a prior that is less spread out."
+                f"A price of the error cannot be planned: with {count} markets the mean payment would still have a"
+                f" standard error above {_WORST_ERROR:.0%} of the budget. Choose a prior that is less spread out."
             )
+        count *= 2
+        markets = _Markets(roster, roster.markets(count))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Mean:
-    """The mean expense of some markets as a function of the price."""
+def _error(found: Purchases) -> float:
+    """Return the standard error of the mean expense."""
+    return float(found.expense.std(ddof=1)) / math.sqrt(found.expense.size)
+
+
+@dataclass(slots=True, eq=False)
+class _Markets:
+    """Some markets, and what was bought in them last."""
 
     roster: Roster
     costs: FloatArray
+    follow: bool = True
+    """Whether purchases are looked for near those that were found last."""
 
-    def __call__(self, price: float) -> float:
-        return float(self.roster.purchases(price, self.costs)[0].mean())
+    price: float = 0.0
+    strength: FloatArray | None = None
+
+    def mean(self, price: float) -> float:
+        """Return the mean expense at a price."""
+        near = None
+        if self.follow and self.strength is not None and _FOLLOWED < price / self.price < 1.0 / _FOLLOWED:
+            power = math.log(price / self.price)
+            ends = (_POWERS[0] * power, _POWERS[1] * power)
+            near = self.strength * math.exp(min(ends) - _NARROW), self.strength * math.exp(max(ends) + _NARROW)
+        found = self.roster.purchases(price, self.costs, near)
+        self.price, self.strength = price, found.strength
+        return float(found.expense.mean())
+
+    def bought(self, price: float) -> Purchases:
+        """Return what is bought at a price, the best valley looked for everywhere."""
+        found = self.roster.purchases(price, self.costs)
+        self.price, self.strength = price, found.strength
+        return found
 
 
-def _standard_error(expenses: FloatArray) -> float:
-    return float(expenses.std(ddof=1)) / math.sqrt(expenses.size)
-
-
-def _largest(mean: Callable[[float], float], amount: float, start: float, *, narrow: float = _NARROW) -> float:
+def _largest(markets: _Markets, amount: float, start: float, *, narrow: float = _NARROW) -> float:
     """Return the largest price whose mean is at most an amount, rounded down to four digits, by narrowing a bracket.
 
     The mean rises with the price and may jump. Where it levels off below the amount, no more can be spent: then it is
@@ -240,7 +266,7 @@ def _largest(mean: Callable[[float], float], amount: float, start: float, *, nar
     low, high, at_low = 0.0, math.inf, 0.0
     price, slope, before = start, 1.0 / 3.0, (math.nan, math.nan)
     for step in range(_MOST_STEPS):
-        here = mean(price)
+        here = markets.mean(price)
         if here > amount:
             high = price
         else:
@@ -265,5 +291,5 @@ def _largest(mean: Callable[[float], float], amount: float, start: float, *, nar
 
 def rounded_down(price: float) -> float:
     """Return a price with four digits, rounded down: the last digits of a machine do not matter."""
-    unit = 10.0 ** (math.floor(math.log10(price)) - DIGITS + 1)
-    return float(f"{math.floor(price / unit * (1.0 + 1e-12)) * unit:.{DIGITS}g}")
+    unit = 10.0 ** (math.floor(math.log10(price)) - _DIGITS + 1)
+    return float(f"{math.floor(price / unit * (1.0 + 1e-12)) * unit:.{_DIGITS}g}")

@@ -156,6 +156,9 @@ class Population:
     planned: Budget | None = None
     """The budget for which the goal, a price, was planned; None if the goal is what the buyer states."""
 
+    expected_share: float = 1.0
+    """How likely each person of the roster is to bid, where a price is planned."""
+
     survey: bool = False
     """Whether it is the one number that several questions come to: then errors are relative, see
     `hushbid.mechanism.survey`."""

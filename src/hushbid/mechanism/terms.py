@@ -101,6 +101,9 @@ class Terms:
     those who bid; then people can change both by bidding or not. Where a budget is met on average by a planned price
     it must be stated."""
 
+    expected_share: float = 1.0
+    """How likely each person of the roster is to bid, above 0 and at most 1; it enters the draws of a planned price."""
+
     strata: Sequence[str] | None = field(default=None, repr=False)
     """Everybody's stratum, one label per person in the order of the bids: public, never declared by people
     themselves. It goes with either ``shares`` or ``contrast``; strata are in the order of their names. Empty where a
@@ -156,6 +159,10 @@ class Terms:
             )
         if self.max_privacy_loss is not None:
             self._check_cap()
+        object.__setattr__(self, "expected_share", as_number(self.expected_share, "expected_share"))
+        if not 0.0 < self.expected_share <= 1.0:
+            told = f"expected_share must be above 0 and at most 1, got {self.expected_share:g}."
+            raise InputError(told, field="expected_share")
         object.__setattr__(self, "tolerance", as_number(self.tolerance, "tolerance"))
         if not 0.0 < self.tolerance <= 1e-6:
             raise InputError(f"tolerance must be in (0, 1e-6], got {self.tolerance}.", field="tolerance")
@@ -448,6 +455,7 @@ class Terms:
             cap=math.inf if self.max_privacy_loss is None else self.max_privacy_loss,  # type: ignore[arg-type]
             user_weight=self.user_weight,  # type: ignore[arg-type]
             own_error=self.stated_variance,
+            expected_share=self.expected_share,
             outside_option=self.outside_option,
             tolerance=self.tolerance,
         )
@@ -481,6 +489,7 @@ class Terms:
             "max_privacy_loss": _without_infinities(_plain(self.max_privacy_loss)),
             "max_correlation": self.max_correlation,
             "population": _plain(self.population),
+            **({"expected_share": self.expected_share} if self.expected_share < 1.0 else {}),
             "tolerance": self.tolerance,
         }
 

@@ -28,11 +28,12 @@ that losses cannot be improved by scaling all of them down, a budget's bounds, a
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
-from hushbid.allocation import Accuracy, Budget, HardBudget, Price, replies
+from hushbid.allocation import Accuracy, Budget, HardBudget, Price, Replies, ReplyRule, replies
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
 from hushbid.mechanism.impossible import loss_power, rent_diverges
@@ -250,6 +251,19 @@ def _with_one_in_each(population: Population, strata: Strata, costs: FloatArray)
     return noise + weight * float(np.square(sizes) @ largest)
 
 
+@dataclass(frozen=True, slots=True)
+class _Clipped:
+    """A rule whose losses are cut off at a cap; nothing is known of its value function."""
+
+    rule: ReplyRule
+    cap: float
+
+    def at(self, rows: IndexArray, costs: FloatArray) -> Replies:
+        """What happens at each person's cost."""
+        found = self.rule.at(rows, costs)
+        return Replies(np.full(rows.size, math.nan), np.minimum(found.loss, self.cap), found.mse)
+
+
 def _sole_payments(population: Population, group: Group, bids: FloatArray, square: float = 1.0) -> FloatArray:
     """At most what the only seller, of a stratum with this ``ℓ_g²``, is paid at each of these bids; nothing where
     their virtual cost is infinite."""
@@ -264,7 +278,8 @@ def _sole_payments(population: Population, group: Group, bids: FloatArray, squar
     own, rows = bids[sold], np.zeros(sold.size, dtype=np.intp)
     loss = np.minimum(rule.at(rows, costs[sold]).loss, cap)
     price = np.where(own > 0.0, own, 0.0) * np.where(own > 0.0, loss, 0.0)
-    paid[sold] = price + rents(rule, prior, rows, own, cap=cap, paid_besides=price, tolerance=1e-3).upper
+    priced = rule if cap == math.inf else _Clipped(rule, cap)
+    paid[sold] = price + rents(priced, prior, rows, own, paid_besides=price, tolerance=1e-3).upper
     return paid
 
 

@@ -22,8 +22,7 @@ In reading order:
 
 - `rule`: what a rule must offer, and what comes back
 - `rent_integrals`: the integral in the cases above
-- `rent_sums`: bounds that use monotonicity alone, for where values have lost their digits
-- `rent_bounds`: how it is enclosed where it takes halving
+- `rent_bounds`: how it is enclosed where it takes halving, by values and by monotonicity alone
 - `virtual_cost_table`: ``ψ`` and its inverse there
 - `alike`: the rents of very many people who differ by nothing but their bids, from those of some
 - `rent_curves`: the rents of very many people as curves in the bid, with a verified error

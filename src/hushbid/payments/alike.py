@@ -42,7 +42,6 @@ class _People:
     estimate: FloatArray
     error: float = 0.0
     largest: float = 0.0
-    evaluations: int = 0
 
     def compute(self, which: IndexArray) -> None:
         """Compute the rents of some people."""
@@ -57,7 +56,6 @@ class _People:
         self.estimate[which] = found.estimate
         self.error = max(self.error, found.error)
         self.largest = max(self.largest, float((self.besides[which] + found.estimate).max(initial=0.0)))
-        self.evaluations += found.evaluations
 
     @property
     def allowed(self) -> float:
@@ -125,7 +123,7 @@ def rents_of_alike(
     error = people.error + worst
     estimate = np.empty(rows.size)
     estimate[order] = people.estimate
-    return Rents(lower=estimate - error, upper=estimate + error, estimate=estimate, evaluations=people.evaluations)
+    return Rents(lower=estimate - error, upper=estimate + error, estimate=estimate)
 
 
 def _divided(bids: FloatArray, first: int, last: int) -> list[tuple[int, int]]:

@@ -1,5 +1,15 @@
-"""Everybody's integral enclosed over intervals of bids, which are split until the enclosures are narrow enough."""
+"""Everybody's integral enclosed over intervals of bids, which are split until the enclosures are narrow enough.
 
+A rule's loss falls in the bid, so over an interval of bids
+
+    (z₁ − z₀)·ε(z₁)  ≤  ∫ε dz  ≤  (z₁ − z₀)·ε(z₀),
+
+and both sides are equal where the loss is the same at both ends, as at a cap. A value function contains the error times
+its weight. Where caps bind that is many orders above a rent, and the difference of two values is rounding. So every
+enclosure by values is intersected with these sums.
+"""
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -7,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.payments.rent_sums import Bounds, monotone
 from hushbid.payments.rule import ROUNDING, RuleWithPotential
-from hushbid.payments.virtual_cost_table import PSI_ERROR, Ladder
+from hushbid.payments.virtual_cost_table import Ladder
 
 _PEOPLE = 1024
 """How many people are worked on together: few calls of NumPy each, and intervals that stay in the processor's cache."""
@@ -17,6 +26,82 @@ _PEOPLE = 1024
 _PIECES = 256
 FINEST = 1e-8
 """Smaller tolerances are not aimed at: there the error of virtual costs decides."""
+
+_PSI_ERROR = 2e-12
+"""Virtual costs are taken to be right to this relative error."""
+
+MOST_EVALUATIONS = 1 << 15
+_MOST_ROUNDS = 100
+
+
+@dataclass(slots=True, eq=False)
+class Bounds:
+    """A lower bound, an upper bound and an estimate of each integral."""
+
+    lower: FloatArray
+    upper: FloatArray
+    estimate: FloatArray
+
+    def intersected(self, other: "Bounds") -> "Bounds":
+        """The part that is in both; of two that contradict each other by rounding, the other."""
+        lower, upper = np.maximum(self.lower, other.lower), np.minimum(self.upper, other.upper)
+        apart = ~(lower <= upper)
+        lower, upper = np.where(apart, other.lower, lower), np.where(apart, other.upper, upper)
+        # the estimate of the narrower one
+        coarse = apart | ~(self.upper - self.lower <= other.upper - other.lower)
+        estimate = np.where(coarse, other.estimate, self.estimate)
+        return Bounds(lower, upper, np.minimum(np.maximum(estimate, lower), upper))
+
+
+def monotone(dz: FloatArray, e0: FloatArray, e1: FloatArray) -> Bounds:
+    """The bounds on the integral over intervals of bids of this width, from the losses at both ends.
+
+    Losses that rise by rounding are not swapped silently: the interval between them is what is known.
+    """
+    some = dz > 0.0
+    # an infinite loss times no width is nothing
+    ends = np.where(some, e0, 0.0) * dz, np.where(some, e1, 0.0) * dz
+    lower, upper = np.minimum(*ends), np.maximum(*ends)
+    estimate = 0.5 * (lower + np.minimum(upper, 1e300))
+    return Bounds(lower * (1.0 - ROUNDING), upper * (1.0 + ROUNDING), estimate)
+
+
+def halved(
+    loss: Callable[[IndexArray, FloatArray], FloatArray],
+    who: IndexArray,
+    ends: FloatArray,
+    *,
+    allowed: float = 0.0,
+    share: float = 0.0,
+    most: int = MOST_EVALUATIONS,
+) -> tuple[Bounds, bool]:
+    """Everybody's bounds by monotonicity alone, from intervals of bids that are halved where these are too far apart.
+
+    To a width of ``allowed``, or this ``share`` of everything, where so many evaluations suffice; and whether the loss
+    rises anywhere by more than rounding.
+    """
+    size, z = int(who.max()) + 1, ends
+    e = loss(np.tile(who, 2), z.ravel()).reshape(2, -1)
+    evaluations = e.size
+    for _ in range(_MOST_ROUNDS):
+        found = monotone(z[1] - z[0], *e)
+        gap, many = found.upper - found.lower, np.bincount(who, minlength=size)
+        limit = max(allowed, share * float((found.lower + found.upper).sum()))
+        middle = 0.5 * (z[0] + z[1])
+        # of those whose gap is too wide the intervals with more than their share of it
+        split = (np.bincount(who, gap, size) > limit)[who] & (gap * many[who] > limit)
+        split &= (middle > z[0]) & (middle < z[1])
+        evaluations += int(np.count_nonzero(split))
+        if not split.any() or evaluations > most:
+            break
+        between = np.stack([middle[split], loss(who[split], middle[split])])
+        left, right = np.stack([z[0], e[0]])[:, split], np.stack([z[1], e[1]])[:, split]
+        (z0, e0), (z1, e1) = np.hstack([left, between]), np.hstack([between, right])
+        z, e = np.hstack([z[:, ~split], [z0, z1]]), np.hstack([e[:, ~split], [e0, e1]])
+        who = np.concatenate([who[~split], who[split], who[split]])
+    found = monotone(z[1] - z[0], *e)
+    sums = (np.bincount(who, one, size).astype(np.float64) for one in (found.lower, found.upper, found.estimate))
+    return Bounds(*sums), bool((e[1] > e[0] + 1e-9 * (1.0 + np.abs(e[0]))).any())
 
 
 @dataclass(slots=True, eq=False)
@@ -38,9 +123,6 @@ class _Parts:
     def take(self, which: Any) -> "_Parts":
         return _Parts(*(getattr(self, name)[which] for name in self.__slots__))
 
-    def joined(self, other: "_Parts") -> "_Parts":
-        return _Parts(*(np.concatenate([getattr(self, name), getattr(other, name)]) for name in self.__slots__))
-
 
 class Enclosures:
     """Split intervals, most where their enclosures are widest, until everybody's is narrow enough."""
@@ -54,7 +136,7 @@ class Enclosures:
         costs: FloatArray,
     ) -> None:
         self.rule, self.ladder, self.rows, self.bids, self.costs = rule, ladder, rows, bids, costs
-        self.evaluations, self.allowed = 0, 0.0
+        self.allowed = 0.0
         self.sums: FloatArray = np.zeros((3, rows.size))  # lower bounds, upper bounds, estimates
         self.at_end: FloatArray = np.zeros(rows.size)  # losses at the last node
 
@@ -74,27 +156,23 @@ class Enclosures:
         part = Enclosures(self.rule, ladder, self.rows[who], self.bids[who], self.costs[who])
         part.allowed = self.allowed
         part._settle_all(part._start())
-        self.evaluations += part.evaluations
         before, after = self.sums[1, who] - self.sums[0, who], part.sums[1] - part.sums[0]
         self.sums[:, who] = np.where(after < before, part.sums, self.sums[:, who])
         return bool(after.max() < 0.5 * before.max())
 
     def _settle_all(self, start: _Parts) -> None:
-        size = self.rows.size
-        # a person's two intervals side by side, then people in blocks
-        order = np.argsort(start.who, kind="stable")
-        ends = start.who[order].searchsorted(np.arange(0, size + _PEOPLE, _PEOPLE))
-        for first, begin, end in zip(range(0, size, _PEOPLE), ends[:-1], ends[1:], strict=True):
-            self._settle(start.take(order[begin:end]), self.allowed, self.sums[:, first : first + _PEOPLE], first)
+        for first in range(0, self.rows.size, _PEOPLE):
+            block = slice(first, first + _PEOPLE)
+            self._settle(start.take(block), self.allowed, self.sums[:, block], first)
 
     def _largest(self, start: _Parts, besides: FloatArray) -> float:
         """A lower bound, within a few percent, on what the person who seems to be paid most is paid."""
-        guess = besides + np.bincount(start.who, self._enclose(start)[2], besides.size)
+        guess = besides + self._enclose(start)[2]
         who = int(guess.argmax())
         goal = float(guess[who])
         for _ in range(40):
             sums = np.zeros((3, 1))
-            self._settle(start.take(start.who == who), 0.02 * goal, sums, who)
+            self._settle(start.take([who]), 0.02 * goal, sums, who)
             least, most = (float(besides[who] + bound) for bound in sums[:2, 0])
             if most <= 1.5 * least:
                 break
@@ -141,25 +219,21 @@ class Enclosures:
         return whole
 
     def _at(self, who: IndexArray, costs: FloatArray) -> tuple[FloatArray, FloatArray]:
-        self.evaluations += who.size
         found = self.rule.at(self.rows[who], costs)
         return found.loss, found.value
 
     def _start(self) -> _Parts:
-        """From one's own bid to the next node, and from there to the last."""
-        ladder = self.ladder
-        who = np.arange(self.rows.size)
-        node = np.minimum(ladder.z.searchsorted(self.bids, side="left"), ladder.z.size - 1)
-        end = np.full(who.size, ladder.z.size - 1)
+        """One interval for each person, from their bid to the last node."""
+        ladder, who = self.ladder, np.arange(self.rows.size)
+        before = np.maximum(ladder.z.searchsorted(self.bids, side="left") - 1, 0)
+        last = np.full(who.size, ladder.z.size - 1)
         # ψ does not fall from their bid to the node, whatever rounding says
-        x = np.maximum(ladder.x[node], self.costs)
-        # all in one call, which costs as much as one of few people
-        loss, value = self._at(np.tile(who, 3), np.concatenate([self.costs, x, ladder.x[end]]))
-        (e0, e1, e2), (v0, v1, v2) = loss.reshape(3, -1), value.reshape(3, -1)
-        self.at_end = e2
-        own, z = np.maximum(node - 1, 0), ladder.z[node]
-        near = _Parts(who, own, node, self.bids, z, self.costs, x, e0, e1, v0, v1)
-        return near.joined(_Parts(who, node, end, z, ladder.z[end], x, ladder.x[end], e1, e2, v1, v2))
+        x1 = np.maximum(ladder.x[last], self.costs)
+        # both ends in one call, which costs as much as one of few people
+        loss, value = self._at(np.tile(who, 2), np.concatenate([self.costs, x1]))
+        (e0, self.at_end), (v0, v1) = loss.reshape(2, -1), value.reshape(2, -1)
+        z1 = np.maximum(ladder.z[last], self.bids)
+        return _Parts(who, before, last, self.bids, z1, self.costs, x1, e0, self.at_end, v0, v1)
 
     def _split(self, parts: _Parts, pieces: IndexArray) -> _Parts:
         """Each interval cut at evenly spaced nodes into so many pieces."""
@@ -202,6 +276,8 @@ class Enclosures:
     def _enclose(self, part: _Parts) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
         """Lower bound, upper bound and estimate of ``∫ε dz`` over each interval, and what of it is due to rounding."""
         dz, dx = part.z1 - part.z0, part.x1 - part.x0
+        if self.ladder.linear:
+            return self._enclose_by_values(part, dz)
         endless = np.isinf(part.e0)
         convex, excess = self.ladder.shape(part.first, part.last)
         # where the shape of ψ is known, ε falls and its potential is a number: the second-order enclosure
@@ -221,6 +297,17 @@ class Enclosures:
         if k.size:
             low[k], high[k], best[k] = _from_zero(part.take(k), convex[k], excess[k])
         return low, high, best, slack
+
+    def _enclose_by_values(self, part: _Parts, dz: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """What `_enclose` gives, where ψ is affine: a difference of two values, if they have digits enough."""
+        slope = float(self.ladder.slope[0])
+        with np.errstate(invalid="ignore"):
+            area = np.maximum(part.v1 - part.v0, 0.0) * slope
+            slack = ROUNDING * np.maximum(np.abs(part.v0), np.abs(part.v1)) * slope
+        known = np.isfinite(area) & np.isfinite(slack)
+        by_values = Bounds(np.where(known, area - slack, 0.0), np.where(known, area + slack, np.inf), area)
+        found = by_values.intersected(monotone(dz, part.e0, part.e1))
+        return found.lower, found.upper, found.estimate, slack
 
     def _enclose_by_shape(
         self,
@@ -246,7 +333,7 @@ class Enclosures:
         np.minimum(bend, part.z1, out=bend)
         step = part.e0 * (bend - part.z0) + part.e1 * (part.z1 - bend)
         # room for rounded values, for ψ's error, and for ψ not quite convex or concave
-        slack = (ROUNDING * np.abs(part.v1) + PSI_ERROR * area * part.x1 / dx) * slope
+        slack = (ROUNDING * np.abs(part.v1) + _PSI_ERROR * area * part.x1 / dx) * slope
         low = np.minimum(chebyshev, step) * (1.0 - 2.0 * excess) - slack
         high = np.maximum(chebyshev, step) * (1.0 + 4.0 * excess) + slack
         # For linear ε and dz/dx the truth lies two thirds of the way from Chebyshev's bound to the other.
@@ -262,7 +349,7 @@ def _from_zero(part: _Parts, convex: BoolArray, excess: FloatArray) -> tuple[Flo
     ``ε₁z₁ + ∫x d(−ε) = area − ε₁(x₁ − z₁)``. Chebyshev's inequality holds as elsewhere.
     """
     area = np.maximum(part.v1 - part.v0, 0.0)
-    slack = ROUNDING * np.abs(part.v1) + PSI_ERROR * area
+    slack = ROUNDING * np.abs(part.v1) + _PSI_ERROR * area
     low, high = part.e1 * part.z1, area - part.e1 * (part.x1 - part.z1) + slack
     chebyshev = area * part.z1 / part.x1
     known = excess < 0.25

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import MarketError
-from hushbid.payments.rent_bounds import FINEST, Enclosures
-from hushbid.payments.rent_sums import Bounds, Halving
+from hushbid.payments.rent_bounds import Bounds, Enclosures, halved
 from hushbid.payments.rule import ROUNDING, Rents, RuleWithPotential
 from hushbid.payments.virtual_cost_table import Ladder, tail_of
 from hushbid.priors import Prior
@@ -25,7 +24,6 @@ def rents(
     rows: IndexArray,
     bids: FloatArray,
     *,
-    cap: float = np.inf,
     alike: NDArray[Any] | None = None,
     paid_besides: FloatArray | None = None,
     tolerance: float = 1e-6,
@@ -33,28 +31,27 @@ def rents(
 ) -> Rents:
     """The rents of people ``rows``, who bid ``bids`` and share ``prior``.
 
-    ``cap`` clips the rule. ``alike`` marks people who face the same rule if their bids are equal (so that equals are
+    ``alike`` marks people who face the same rule if their bids are equal (so that equals are
     computed once). The enclosure's half-width is at most ``tolerance`` times the largest of ``paid_besides + rent``
     wherever ψ is smooth enough for it, and rounding allows it; the result says what was reached. A ``ladder`` from
     `ladder_up_to` saves making one.
     """
     if rows.size == 0:
-        return Rents(lower=np.zeros(0), upper=np.zeros(0), estimate=np.zeros(0), evaluations=0)
+        return Rents(lower=np.zeros(0), upper=np.zeros(0), estimate=np.zeros(0))
     # ψ a step function: a finite sum
     if prior.is_stepped:
-        return _finite_sum(rule, prior.flat_parts, rows, bids, cap, alike)
+        return _finite_sum(rule, prior.flat_parts, rows, bids, alike)
     besides = np.zeros(rows.size) if paid_besides is None else paid_besides
     # else by integration, once for all who have the same bid and face the same rule
-    one, kind = (rows, rows) if prior.is_linear and cap == np.inf else _one_of_each(bids, alike)
+    one, kind = (rows, rows) if prior.is_linear else _one_of_each(bids, alike)
     if one.size < rows.size:
-        found = _by_integration(rule, prior, rows[one], bids[one], cap, besides[one], tolerance, ladder)
+        found = _by_integration(rule, prior, rows[one], bids[one], besides[one], tolerance, ladder)
         return Rents(
             lower=found.lower[kind],
             upper=found.upper[kind],
             estimate=found.estimate[kind],
-            evaluations=found.evaluations,
         )
-    return _by_integration(rule, prior, rows, bids, cap, besides, tolerance, ladder)
+    return _by_integration(rule, prior, rows, bids, besides, tolerance, ladder)
 
 
 def ladder_up_to(prior: Prior, low: float, level: float) -> Ladder | None:
@@ -91,40 +88,36 @@ def _by_integration(
     prior: Prior,
     rows: IndexArray,
     bids: FloatArray,
-    cap: float,
     besides: FloatArray,
     tolerance: float,
     ladder: Ladder | None = None,
 ) -> Rents:
-    """Integrate for each person: people who reach the same bid by a cap do not face the same rule."""
-    if cap < np.inf:
-        return _capped(rule, prior, rows, bids, cap, besides, tolerance)
-    top = prior.support[1]
-    # uniform and the like: two optimal values
+    """Integrate for each person, up to the top of the support or to where nothing is bought any more."""
     if prior.is_linear:
-        return _closed_form(rule, prior, rows, bids, besides, tolerance)
+        ladder = Ladder.straight(prior, float(bids.min()))
     ladder = ladder or Ladder.reaching(rule, prior, rows, bids)
-    found = Enclosures(rule, ladder, rows, bids, prior.virtual_cost(bids))
+    found = Enclosures(rule, ladder, rows, bids, np.asarray(prior.virtual_cost(bids)))
     found.run(besides, tolerance)
-    tail = tail_of(found.at_end, ladder, top)
+    tail = tail_of(found.at_end, ladder, prior.support[1])
     for _ in range(_FINER):  # those for whom the table of ψ was too coarse
         wide = found.too_wide()
-        if wide.size == 0 or ladder.z.size > _MOST_NODES:
+        if wide.size == 0 or ladder.linear or ladder.z.size > _MOST_NODES:
             break
         ladder = ladder.finer(prior)
         if not found.narrowed(wide, ladder):
             break
-    bounds, evaluations = Bounds(*found.sums), found.evaluations
+    bounds = Bounds(*found.sums)
     wide = found.too_wide()
     if wide.size:  # those whose values have too few digits
-        halving = Halving(rule, prior, rows[wide], None)
-        whole = halving.whole(bids[wide], np.full(wide.size, max(float(ladder.z[-1]), float(bids[wide].max()))))
-        narrow = Bounds(*found.sums[:, wide]).intersected(halving.run(whole, found.allowed))
+
+        def loss(who: IndexArray, z: FloatArray) -> FloatArray:
+            return rule.at(rows[wide][who], np.asarray(prior.virtual_cost(z))).loss
+
+        ends = np.stack([bids[wide], np.maximum(ladder.z[-1], bids[wide])])
+        narrow, _ = halved(loss, np.arange(wide.size), ends, allowed=found.allowed)
+        narrow = Bounds(*found.sums[:, wide]).intersected(narrow)
         bounds.lower[wide], bounds.upper[wide], bounds.estimate[wide] = narrow.lower, narrow.upper, narrow.estimate
-        evaluations += halving.evaluations
-    return Rents(
-        lower=bounds.lower, upper=bounds.upper + tail, estimate=bounds.estimate + tail, evaluations=evaluations
-    )
+    return Rents(lower=bounds.lower, upper=bounds.upper + tail, estimate=bounds.estimate + tail)
 
 
 def rent_of_rule(
@@ -148,121 +141,12 @@ def rent_of_rule(
     # both sides of every jump that is known
     inner = np.unique(np.clip(np.asarray([] if breaks is None else breaks, dtype=float), bid, top))
     z = np.unique(np.concatenate([np.linspace(bid, top, 65), inner, np.nextafter(inner, np.inf)]))
-    z = z[z <= top]
-    e = _monotone(loss(z))
-    while True:
-        gap = (e[:-1] - e[1:]) * np.diff(z)
-        lower, upper = float((e[1:] * np.diff(z)).sum()), float((e[:-1] * np.diff(z)).sum())
-        # halve whatever has more than its share of the allowed gap
-        wide = gap > max(tolerance * (lower + upper), 0.0) / max(gap.size, 1)
-        middle = 0.5 * (z[:-1] + z[1:])[wide]
-        middle = middle[(middle > z[:-1][wide]) & (middle < z[1:][wide])]
-        if upper - lower <= tolerance * (upper + lower) or middle.size == 0 or z.size + middle.size > most_evaluations:
-            break
-        z = np.concatenate([z, middle])
-        order = np.argsort(z, kind="stable")
-        e, z = _monotone(np.concatenate([e, loss(middle)])[order]), z[order]
-    return Rents(
-        lower=np.array([lower]),
-        upper=np.array([upper]),
-        estimate=np.array([0.5 * (lower + upper)]),
-        evaluations=int(z.size),
-    )
-
-
-def _monotone(loss: FloatArray) -> FloatArray:
-    if (np.diff(loss) > 1e-9 * (1.0 + np.abs(loss[:-1]))).any():
+    z = np.append(z[z < top], top) if bid < top else np.array([bid, top])
+    who, ends = np.zeros(z.size - 1, dtype=np.intp), np.stack([z[:-1], z[1:]])
+    found, rises = halved(lambda _, at: loss(at), who, ends, share=tolerance, most=most_evaluations)
+    if rises:
         raise MarketError("the rule is not monotone: raising a bid raises the privacy loss, so no payment is truthful.")
-    return np.minimum.accumulate(loss)
-
-
-def _closed_form(
-    rule: RuleWithPotential,
-    prior: Prior,
-    rows: IndexArray,
-    bids: FloatArray,
-    besides: FloatArray,
-    tolerance: float,
-) -> Rents:
-    """ψ affine: the integral is a difference of two optimal values over the slope, if they have digits enough."""
-    found = Halving(rule, prior, rows, prior.slope or 1.0)
-    whole = found.whole(bids, np.full(rows.size, prior.support[1]))
-    bounds = whole.bounds(found.slope)
-    wide = np.flatnonzero(bounds.upper - bounds.lower > (allowed := _allowed(besides + bounds.lower, tolerance)))
-    evaluations = found.evaluations
-    if wide.size:
-        found = Halving(rule, prior, rows[wide], found.slope)
-        part = whole.take(wide)
-        part.who = np.arange(wide.size)
-        narrow = found.run(part, allowed)
-        bounds.lower[wide], bounds.upper[wide], bounds.estimate[wide] = narrow.lower, narrow.upper, narrow.estimate
-        evaluations += found.evaluations
-    return Rents(lower=bounds.lower, upper=bounds.upper, estimate=bounds.estimate, evaluations=evaluations)
-
-
-def _allowed(paid: FloatArray, tolerance: float) -> float:
-    """How wide an enclosure may be, if people are paid at least so much."""
-    return 1.5 * max(tolerance, FINEST) * max(float(paid.max()), 0.0)
-
-
-def _capped(
-    rule: RuleWithPotential,
-    prior: Prior,
-    rows: IndexArray,
-    bids: FloatArray,
-    cap: float,
-    besides: FloatArray,
-    tolerance: float,
-) -> Rents:
-    """The cap up to the bid where the loss falls below it, found to the last digits; from there as without a cap."""
-    below, above, evaluations = _crossing(rule, prior, rows, bids, cap)
-    least, most = cap * (below - bids), cap * (above - bids)
-    slack = ROUNDING * most
-    lower, upper, estimate = least - slack, most + slack, 0.5 * (least + most)
-    open_ = np.flatnonzero(above < prior.support[1])  # the others are clipped at every bid
-    if open_.size:
-        rest = _by_integration(rule, prior, rows[open_], above[open_], np.inf, (besides + least)[open_], tolerance)
-        lower[open_] += rest.lower
-        upper[open_] += rest.upper
-        estimate[open_] += rest.estimate
-        evaluations += rest.evaluations
-    return Rents(lower=lower, upper=upper, estimate=estimate, evaluations=evaluations)
-
-
-def _crossing(
-    rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids: FloatArray, cap: float
-) -> tuple[FloatArray, FloatArray, int]:
-    """For each person two neighbouring bids: at the lower their loss is at least ``cap`` (or it is their own bid),
-    at the higher it is not (or it is the top of the support)."""
-    top, evaluations = prior.support[1], 0
-
-    def clipped(who: IndexArray, z: FloatArray) -> BoolArray:
-        nonlocal evaluations
-        evaluations += who.size
-        return rule.at(rows[who], np.asarray(prior.virtual_cost(z))).loss >= cap
-
-    low, high = bids.copy(), bids.copy()
-    unsolved = np.flatnonzero(clipped(np.arange(rows.size), bids))
-    reach = np.maximum(bids[unsolved], 1e-3)
-    while unsolved.size:  # a bid that is not clipped any more
-        high[unsolved] = np.minimum(bids[unsolved] + reach, top)
-        still = clipped(unsolved, high[unsolved])
-        low[unsolved[still]] = high[unsolved[still]]
-        going = still & (high[unsolved] < top)
-        unsolved, reach = unsolved[going], 2.0 * reach[going]
-    unsolved = np.flatnonzero(low < high)
-    while unsolved.size:  # cut into so many parts that a call is worth its while
-        parts = max(2, min(32, 4096 // unsolved.size))
-        left, width = low[unsolved, None], (high - low)[unsolved, None]
-        inner = left + width * (np.arange(1, parts) / parts)[None, :]
-        still = clipped(np.repeat(unsolved, parts - 1), inner.ravel()).reshape(inner.shape)
-        count = still.cumprod(axis=1).sum(axis=1)  # inner points before the first that is not clipped
-        edges = np.concatenate([left, inner, high[unsolved, None]], axis=1)
-        here = np.arange(unsolved.size)
-        before = high[unsolved] - low[unsolved]
-        low[unsolved], high[unsolved] = edges[here, count], edges[here, count + 1]
-        unsolved = unsolved[high[unsolved] - low[unsolved] < 0.9 * before]  # until no number lies between
-    return low, high, evaluations
+    return Rents(lower=found.lower, upper=found.upper, estimate=found.estimate)
 
 
 def _finite_sum(
@@ -270,7 +154,6 @@ def _finite_sum(
     steps: tuple[tuple[float, float, float], ...],
     rows: IndexArray,
     bids: FloatArray,
-    cap: float,
     alike: NDArray[Any] | None,
 ) -> Rents:
     """ψ a step function: the rest of one's own step, and every later step until nothing is bought any more."""
@@ -284,8 +167,8 @@ def _finite_sum(
     one = np.zeros(groups.shape[1], dtype=np.intp)
     one[which] = np.arange(rows.size)
     # the rest of one's own step is bought at one's own loss
-    here = np.minimum(rule.at(rows[one], levels[own[one]]).loss, cap)
-    later, evaluations = np.zeros(one.size), one.size
+    here = rule.at(rows[one], levels[own[one]]).loss
+    later = np.zeros(one.size)
     level = own[one] + 1
     alive = np.flatnonzero((level < ends.size) & (here > 0.0))
     while alive.size:
@@ -295,9 +178,8 @@ def _finite_sum(
         inside = ahead < ends.size
         at = np.minimum(ahead, ends.size - 1)
         loss = rule.at(np.repeat(rows[one[alive]], block), levels[at].ravel()).loss.reshape(at.shape)
-        loss = np.where(inside, np.minimum(loss, cap), 0.0)
+        loss = np.where(inside, loss, 0.0)
         later[alive] += (loss * widths[at - 1]).sum(axis=1)
-        evaluations += loss.size
         level[alive] += block
         # losses fall with the step: after a zero there is nothing more
         alive = alive[(loss[:, -1] > 0.0) & (level[alive] < ends.size)]
@@ -306,4 +188,4 @@ def _finite_sum(
     own_part = np.where(rest > 0.0, rest * np.where(rest > 0.0, here[which], 0.0), 0.0)
     estimate = own_part + later[which]
     slack = ROUNDING * estimate
-    return Rents(lower=estimate - slack, upper=estimate + slack, estimate=estimate, evaluations=evaluations)
+    return Rents(lower=estimate - slack, upper=estimate + slack, estimate=estimate)

@@ -44,9 +44,6 @@ class Rents:
     estimate: FloatArray = field(repr=False)
     """The value used for payments: inside the enclosure, and usually much closer to the truth than its ends."""
 
-    evaluations: int
-    """How often the rule was evaluated."""
-
     @property
     def error(self) -> float:
         """The largest possible distance of an estimate from the truth."""

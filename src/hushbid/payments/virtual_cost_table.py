@@ -8,7 +8,7 @@ from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, IntArray
 from hushbid.payments.rule import RuleWithPotential
 from hushbid.priors import Prior
 
-_NODES = 4096
+_NODES, _STRAIGHT = 4096, 256
 _FAR = 1e100
 """Virtual costs are followed up to here; what is bought beyond is bounded by a formula."""
 
@@ -17,9 +17,6 @@ _NEAR_ZERO = 1e-18
 
 _EDGES = 64
 """Up to so many ends of flat parts, bids close to them are looked at closely."""
-
-PSI_ERROR = 2e-12
-"""Virtual costs are taken to be right to this relative error."""
 
 _APART = 1e-9
 """Nodes whose virtual costs differ by less than this part say nothing about the shape of ψ."""
@@ -42,6 +39,17 @@ class Ladder:
 
     flats: IntArray
     """How many of those nodes are ends of cells where ψ is constant."""
+
+    linear: bool = False
+    """Whether ψ is known to be affine."""
+
+    @classmethod
+    def straight(cls, prior: Prior, low: float) -> "Ladder":
+        """Of an affine ψ, from a bid to the top of the support."""
+        z = np.linspace(low, prior.support[1], _STRAIGHT + 1)
+        none = np.zeros(z.size)
+        slope = np.full(_STRAIGHT, 1.0 / (prior.slope or 1.0))
+        return cls(z, np.asarray(prior.virtual_cost(z)), slope, none, none, none.astype(np.int64), linear=True)
 
     @classmethod
     def reaching(cls, rule: RuleWithPotential, prior: Prior, rows: IndexArray, bids: FloatArray) -> "Ladder":

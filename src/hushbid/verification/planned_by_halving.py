@@ -124,9 +124,15 @@ class _Drawn:
         for _, group, variance, cap, count in kinds:
             part = slice(start, start + count)
             prior = population.groups[group].prior
-            self._costs[:, part] = prior.virtual_cost(prior.quantile(levels[:, part]))
+            share = facts.market.expected_share
+            costs = prior.virtual_cost(prior.quantile(np.minimum(levels[:, part] / share, 1.0)))
+            self._costs[:, part] = np.where(levels[:, part] <= share, costs, math.inf)
             self._variance[part], self._caps[part] = variance, cap
             start += count
+        # where a stratum has no sellers nothing is bought
+        sold = [np.isfinite(self._costs[:, self._codes == code]).any(axis=1) for code in range(self._sizes.size)]
+        self._open = np.all(sold, axis=0)
+        self._costs = self._costs[self._open]
 
     @staticmethod
     def _kinds(facts: Facts) -> list[tuple[int, int, float, float, int]]:
@@ -156,8 +162,11 @@ class _Drawn:
     def purchases(self, price: float) -> tuple[FloatArray, FloatArray]:
         """What each market costs at a price, and how many people sell."""
         losses = self._central(price) if self._facts.central else self._local(price)
-        paid = np.where(self._costs > 0.0, self._costs * np.where(self._costs > 0.0, losses, 0.0), 0.0).sum(axis=1)
-        return paid, np.count_nonzero(losses, axis=1)
+        bought = np.where((losses > 0.0) & (self._costs > 0.0), self._costs, 0.0)
+        paid, sellers = np.zeros(self._open.size), np.zeros(self._open.size)
+        paid[self._open] = (bought * np.where(bought > 0.0, losses, 0.0)).sum(axis=1)
+        sellers[self._open] = np.count_nonzero(losses, axis=1)
+        return paid, sellers
 
     def _local(self, price: float) -> FloatArray:
         losses = np.zeros(self._costs.shape)
@@ -173,7 +182,10 @@ class _Drawn:
 
     def _central(self, price: float) -> FloatArray:
         """The best strength of the noise on ever finer grids of each market."""
-        most = min(float(self._caps[self._codes == code].sum()) / size for code, size in enumerate(self._sizes))
+        caps = np.where(np.isfinite(self._costs), self._caps, 0.0)
+        most = np.min(
+            [caps[:, self._codes == code].sum(axis=1) / size for code, size in enumerate(self._sizes)], axis=0
+        )
         cheapest = sum(
             size * self._costs[:, self._codes == code].min(axis=1) for code, size in enumerate(self._sizes.tolist())
         )
@@ -197,11 +209,12 @@ class _Drawn:
             costs, slope, caps = self._costs[:, rows], 2.0 * weight * self._variance[rows], self._caps[rows]
             wanted = (size * strength)[:, None]
             low = costs.min(axis=1, keepdims=True)
-            high = (costs + slope * np.minimum(caps, wanted)).max(axis=1, keepdims=True)
+            high = np.where(costs < math.inf, costs + slope * np.minimum(caps, wanted), low).max(axis=1, keepdims=True)
             for _ in range(_HALVINGS):
                 level = 0.5 * (low + high)
                 enough = np.clip((level - costs) / slope, 0.0, caps).sum(axis=1, keepdims=True) >= wanted
                 low, high = np.where(enough, low, level), np.where(enough, level, high)
             losses[:, rows] = np.clip((high - costs) / slope, 0.0, caps)
         noise = 2.0 + (self._variance * losses**2).sum(axis=1)
-        return weight[:, 0] * noise + (self._costs * losses).sum(axis=1), losses
+        paid = np.where(losses > 0.0, self._costs, 0.0) * losses
+        return weight[:, 0] * noise + paid.sum(axis=1), losses

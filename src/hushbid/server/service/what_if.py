@@ -1,7 +1,7 @@
 """How many people, or how much money, a better average takes: the plain questions of a buyer, answered by simulation.
 
 Every figure is a mean over campaigns whose prices are drawn from the prior, the same draws for each number of people
-(`hushbid.mechanism.virtual_figures`: expected payments are expected virtual payments). Errors are standard errors;
+(`hushbid.mechanism.simulation`: expected payments are expected virtual payments). Errors are standard errors;
 where a relation of prices and answers is allowed for, at worst. With groups people take turns; with strata they are
 spread by the shares, or evenly for a contrast.
 
@@ -16,8 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from hushbid.errors import HushbidError
+from hushbid.mechanism.simulation import campaigns, drawn
 from hushbid.mechanism.survey import mean_figures, question_errors
-from hushbid.mechanism.virtual_figures import campaigns, drawn
 from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.model.views import Preview
 
