@@ -29,8 +29,7 @@ def test_a_reply_at_somebody_elses_cost_is_the_allocation_there(people: int, key
         assert found.loss[j] == pytest.approx(expected.privacy_loss[row], rel=1e-7)
 
 
-@pytest.mark.parametrize("keyed", [False, True])
-@pytest.mark.parametrize("weight", [4.0, 60.0])
+@pytest.mark.parametrize(("weight", "keyed"), [(4.0, True), (60.0, False)])
 @pytest.mark.parametrize("bids", [[1.0, 2.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], [0.5, 1.0, 1.0, 3.0]])
 def test_no_misreport_pays_where_people_tie(bids: list[float], weight: float, keyed: bool) -> None:
     market = Market(prior=Empirical([1, 2, 3]), setting="local", buyer_weight=weight, user_weight=0.0)

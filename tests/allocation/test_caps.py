@@ -405,10 +405,10 @@ def test_where_a_budget_cannot_be_spent_a_dearer_person_gets_what_the_others_lea
             assert loss == pytest.approx(again.privacy_loss[row], rel=1e-9)
             assert mse == pytest.approx(again.mse, rel=1e-11)
         # the change of the value is the integral of the loss
-        grid = np.geomspace(costs[0], 1e3 * costs[0], 20_001)
+        grid = np.geomspace(costs[0], 1e3 * costs[0], 6_001)
         along = rule.at(np.zeros(grid.size, dtype=np.intp), grid)
         areas = np.cumsum(np.diff(grid) * (along.loss[1:] + along.loss[:-1]) / 2.0)
-        assert along.value[1:] - along.value[0] == pytest.approx(areas, rel=1e-5)
+        assert along.value[1:] - along.value[0] == pytest.approx(areas, rel=1e-4)
 
 
 @pytest.mark.parametrize("goal", [Price(5.0), Accuracy(0.6)])

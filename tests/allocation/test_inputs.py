@@ -110,7 +110,7 @@ def test_of_equal_people_in_the_local_setting_the_best_number_is_bought_from_ali
 TIED = [3.0, 1.0, 2.0, 2.0, 1.0, 2.0, 2.0, 9.0]
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tied_weight() -> float:
     """An error weight at which the local optimum takes some, not all, of the people at cost 2."""
     for weight in np.geomspace(1, 500, 400):

@@ -78,9 +78,9 @@ def test_a_broken_rule_is_found_and_named_for_what_it_is(rule, words):
     ids=["central", "local", "cap", "estimate", "exponential", "beta", "empirical", "grouped"],
 )
 def test_nothing_is_found_in_our_own_mechanism(market):
-    bid = check_incentives(market, BIDS, points=17, rows=[0])
+    bid = check_incentives(market, BIDS, points=9, rows=[0])
     assert bid.passed, bid.violations
-    assert bid.bids_tried > 30
+    assert bid.bids_tried > 15
     assert bid.participation_slack >= -bid.stated_error - 1e-9
     assert "Not found is not proved" in bid.summary()
 

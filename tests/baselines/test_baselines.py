@@ -29,6 +29,7 @@ from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.questions import YesNo
+from tests.extent import by_turns
 
 PAPER = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
 BUYER = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=2000.0)
@@ -215,8 +216,9 @@ BIDS = np.array([1.02, 1.1, 1.13, 1.41, 1.97])
 
 
 @pytest.mark.parametrize("baseline", [PostedPrice, FixedAccuracy, UniformLoss, NearOptimal], ids=named)
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("market", [PAPER, replace(PAPER, goal=Price(300.0))], ids=["paper", "buyer"])
+@pytest.mark.parametrize(
+    ("market", "setting"), by_turns([PAPER, replace(PAPER, goal=Price(300.0))], SETTINGS), ids=lambda one: str(one)[:7]
+)
 def test_the_common_audit_finds_no_misreport_that_pays_where_a_baseline_claims_so(
     baseline: type[Baseline], setting: str, market: Market
 ) -> None:

@@ -26,7 +26,15 @@ AS_IN_MEMORY = {"central-beta-weights", "central-empirical-ties", "central-fitte
 GROWING = {"again.json", "decided.json", "summary.json"}
 """Facts that may get company; so may an engine's estimate, beside which memory's always told more."""
 
-PAIRS = [(one, way) for one in CAMPAIGNS for way in WAYS if ALL_CASES or way in IN_TWO_WAYS or one in EVERYWHERE]
+SLOW = ("central-lognormal-cap", "arrow")
+"""Run only where every combination is: caps in batches are tests/engine's claim, and its record is compared here."""
+
+PAIRS = [
+    (one, way)
+    for one in CAMPAIGNS
+    for way in WAYS
+    if ALL_CASES or (one in EVERYWHERE or (way in IN_TWO_WAYS and (one, way) != SLOW))
+]
 SAME_ARITHMETIC = arithmetic() == (HERE / "arithmetic.txt").read_text(encoding="utf-8").strip()
 _NUMBER = re.compile(r"(\d+(?:\.\d+)?(?:e[+-]?\d+)?)")
 _HASH = re.compile(rb"\b[0-9a-f]{64}\b")
@@ -107,6 +115,8 @@ def test_a_record_is_read_and_verified_as_it_is(record: Path) -> None:
         assert said(found) == said(read(campaign / "memory" / "record.json"))
         if not ALL_CASES:
             return
+    if way == "engine" and campaign.name == "central-grouped" and not ALL_CASES:
+        return  # the rents of two priors take long; memory's record of the same people is verified
     verified = verify(found, people=1)
     assert verified.ok, verified.summary()
 

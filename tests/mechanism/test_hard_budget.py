@@ -32,6 +32,7 @@ from hushbid.mechanism import Population
 from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, planned_menu
 from hushbid.mechanism.releasing import plan_of, simulate_releases
 from hushbid.mechanism.shared_menu import SharedMenu
+from tests.extent import TIMES
 
 PRIORS = [
     Uniform(1, 2),
@@ -489,7 +490,7 @@ def test_with_strata_and_locally_the_budget_holds_to_the_last_coin_whatever_peop
     for prior in SOME:
         population = market_of(prior, terms).for_people(N)
         menu = SharedMenu.of(population)
-        for _ in range(25):
+        for _ in range(10 * TIMES):
             ends = np.array([float(prior.cdf(prior.virtual_cost_inverse(one.offer.end))) for one in menu.kinds])
             levels = rng.choice([0.0, 1e-9, 0.3, 0.999], N) * ends[menu.who]
             bids = population.quantile(levels)

@@ -25,10 +25,9 @@ from hushbid import (
 from hushbid.errors import DivergentPayment, InputError, MarketError, Unreachable
 from hushbid.mechanism import Estimate
 from hushbid.mechanism.impossible import rent_diverges
-from hushbid.mechanism.simulation import mean_of
-from hushbid.mechanism.virtual_figures import virtual_figures
+from hushbid.mechanism.simulation import mean_of, virtual_figures
 from hushbid.mechanism.worst_case import worst_payment
-from tests.extent import ALL_CASES
+from tests.extent import ALL_CASES, by_turns
 
 PRIOR = Uniform(1, 2)
 
@@ -183,8 +182,7 @@ WORST = {
 }
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
-@pytest.mark.parametrize("name", WORST)
+@pytest.mark.parametrize(("name", "setting"), by_turns(WORST, ("central", "local")))
 def test_no_bids_found_by_a_search_cost_more_than_the_bound(name, setting):
     prior, rng = WORST[name], generator(len(name))
     for k in range(2):
@@ -302,7 +300,7 @@ GOALS = [Price(500.0), Accuracy(0.15), Budget(25.0), HardBudget(25.0)]
 
 
 def test_as_many_campaigns_are_simulated_as_were_asked_for(monkeypatch):
-    monkeypatch.setattr("hushbid.mechanism.virtual_figures._MOST_DRAWS", 400)
+    monkeypatch.setattr("hushbid.mechanism.simulation._MOST_DRAWS", 400)
     for asked, run in {None: 20, 30: 30}.items():
         plan = market().plan(20, rng=generator(1), repetitions=asked, relations=(0.0,))
         assert plan.simulation.repetitions == run, asked

@@ -291,7 +291,7 @@ def test_ids_are_unique_and_links_lead_somewhere(report: Report) -> None:
         {"variance": tuple(np.linspace(0.05, 0.25, N))},
         {"prior": Grouped({"a": Uniform(1, 2), "b": Gamma(2, 1)}, ["a"] * 150 + ["b"] * 150)},
         {"prior": Empirical(np.linspace(0.5, 3, 40))},
-        {"max_privacy_loss": 1e-3},
+        {"max_privacy_loss": 1e-3, "n": 40},
         {"max_privacy_loss": 1e3},
         {"user_weight": 1.0, "variance": 0.2, "outside_option": "estimate"},
     ],

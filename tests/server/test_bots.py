@@ -17,6 +17,7 @@ from hushbid.priors import Uniform
 from hushbid.server.bot_campaigns import PATIENCE, SETTINGS, Played, play_campaign, play_links
 from hushbid.server.bots import MIXTURE, STRATEGIES, people
 from tests.client.stand_in import URL, StandIn
+from tests.extent import by_turns
 
 
 def play(server: StandIn, n: int = 40, strategy: str = "mixed", **settings: Any) -> Played:
@@ -25,7 +26,7 @@ def play(server: StandIn, n: int = 40, strategy: str = "mixed", **settings: Any)
         return play_campaign(analyst, {**SETTINGS, **settings}, n=n, strategy=strategy, network=network)
 
 
-@pytest.mark.parametrize(("strategy", "setting"), list(zip(STRATEGIES, ("central", "local") * 4, strict=True)))
+@pytest.mark.parametrize(("strategy", "setting"), by_turns(STRATEGIES, ("central", "local")))
 def test_every_strategy_plays_a_campaign_to_its_end(strategy: str, setting: str) -> None:
     server = StandIn()
     played = play(server, strategy=strategy, setting=setting)

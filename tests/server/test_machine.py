@@ -294,7 +294,7 @@ class LifeCycle(RuleBasedStateMachine):
             assert receipt.body.bid == self.bids[row]
 
 
-@pytest.mark.parametrize(("store", "examples"), [("sqlite", 8), ("postgresql", 4)])
+@pytest.mark.parametrize(("store", "examples"), [("sqlite", 8), ("postgresql", 5)])
 def test_campaigns_live_as_the_model_says(
     request: pytest.FixtureRequest, tmp_path: Path, sqlite_template: Path, store: str, examples: int
 ) -> None:

@@ -15,6 +15,7 @@ from hushbid.mechanism import survey
 from hushbid.mechanism.releasing import plan_of
 from hushbid.questions import Layout, layout_of
 from hushbid.verification.check_questions import noise_of
+from tests.extent import by_turns
 
 QUESTIONS = (
     Number(name="sleep", bounds=(0, 12), variance=2.0),
@@ -95,19 +96,22 @@ def altered(record: Record, change: Callable[[dict[str, Any]], object]) -> Recor
 
 
 @pytest.mark.parametrize(
-    ("change", "check"),
-    [
-        (lambda answers: answers[0]["error"].update(largest_noise=1e-3), "error of 'sleep'"),
-        (lambda answers: answers[1]["planned_error"].update(sampling_variance=1e-3), "planned error of 'smoker'"),
-        (lambda answers: answers[2]["error"].update(cells=2), "error of 'party'"),
-        (lambda answers: answers[2]["values"].__setitem__(0, 0.5), "answers"),
-        (lambda answers: answers[3]["values"].__setitem__(0, 0.1 + 1e-9), "answers"),
-        (lambda answers: answers.reverse(), "answers"),
-        (lambda answers: answers[0]["question"].update(variance=1.5), "answers"),
-    ],
+    ("changed", "setting"),
+    by_turns(
+        [
+            (lambda answers: answers[0]["error"].update(largest_noise=1e-3), "error of 'sleep'"),
+            (lambda answers: answers[1]["planned_error"].update(sampling_variance=1e-3), "planned error of 'smoker'"),
+            (lambda answers: answers[2]["error"].update(cells=2), "error of 'party'"),
+            (lambda answers: answers[2]["values"].__setitem__(0, 0.5), "answers"),
+            (lambda answers: answers[3]["values"].__setitem__(0, 0.1 + 1e-9), "answers"),
+            (lambda answers: answers.reverse(), "answers"),
+            (lambda answers: answers[0]["question"].update(variance=1.5), "answers"),
+        ],
+        ("central", "local"),
+    ),
 )
-@pytest.mark.parametrize("setting", ["central", "local"])
-def test_a_changed_answer_or_error_is_found(change: Callable[[Any], object], check: str, setting: str) -> None:
+def test_a_changed_answer_or_error_is_found(changed: tuple[Callable[[Any], object], str], setting: str) -> None:
+    change, check = changed
     found = verify(altered(answered(buyer_weight=100.0, setting=setting), change), people=1)
     assert check in found.failed
 

@@ -95,11 +95,12 @@ def record_of(setting: str, prior: str, weights: str) -> Record:
 
 
 PAIRS = [
-    (("central", "local")[(p + w) % 2], prior, weights)
+    (("central", "local")[(p + w) // 2 % 2], prior, weights)
     for p, prior in enumerate(("uniform", "lognormal", "steps", "groups"))
     for w, weights in enumerate(WEIGHTS)
+    if (p + w) % 2 == 0
 ]
-"""Every prior with all weights, in the two settings by turns: so every two of the three meet."""
+"""Every prior with half of the weights, in the two settings by turns; test_honest_records draws others."""
 
 
 @pytest.mark.parametrize(("setting", "prior", "weights"), PAIRS)
@@ -526,7 +527,7 @@ def with_rents(outcome: Outcome, rents: np.ndarray, **more: Any) -> Outcome:
 MANY: dict[str, tuple[int, dict[str, Any]]] = {
     "central": (40_000, {"prior": LOGNORMAL, **PAPER}),
     "uniform": (5_000, {"prior": UNIFORM, **PAPER}),
-    "capped": (5_000, {"prior": LOGNORMAL, **PAPER, "max_privacy_loss": 0.02}),
+    "capped": (1_000, {"prior": LOGNORMAL, **PAPER, "max_privacy_loss": 0.02}),
     "ironed": (5_000, {"prior": IRONED, **PAPER}),
     "empirical": (5_000, {"prior": Empirical(np.linspace(0.5, 3.0, 60)), **PAPER}),
     "two variances": (
@@ -580,21 +581,21 @@ def test_stretched_bounds_on_rents_do_not_make_other_payments_pass(which: tuple[
     assert verify(Record.of(only_wide)).failed == ("incentives",)
 
 
-@pytest.mark.parametrize("cap", [None, 0.03], ids=["free", "capped"])
-def test_one_error_outside_of_many_altered_by_a_thousandth_is_found(cap: float | None) -> None:
+@pytest.mark.parametrize(("cap", "people"), [(None, 600), (0.03, 150)], ids=["free", "capped"])
+def test_one_error_outside_of_many_altered_by_a_thousandth_is_found(cap: float | None, people: int) -> None:
     market = Market(prior=LOGNORMAL, **{**OUTSIDE, "max_privacy_loss": cap})
-    outcome = market.acquire(LOGNORMAL.sample(600, rng=np.random.default_rng(3)))
+    outcome = market.acquire(LOGNORMAL.sample(people, rng=np.random.default_rng(3)))
     row = int(np.flatnonzero(outcome.privacy_loss)[17])
     outside = outcome.outside_error.copy()
     outside[row] *= 1.001
     payments = outcome.payments - outcome.market.user_weight * (outside - outcome.outside_error)
     records = [Record.of(outcome), Record.of(dataclasses.replace(outcome, outside_error=outside, payments=payments))]
     honest, lie = (next(one for one in findings(record) if one.name == "outside option") for record in records)
-    assert (honest.status, honest.figures["people"], lie.status) == ("holds", 600, "fails")
+    assert (honest.status, honest.figures["people"], lie.status) == ("holds", people, "fails")
     assert lie.sentence.endswith(f"in row {row}.")
 
 
-@pytest.mark.parametrize("which", ALTERABLE, ids=" ".join)
+@pytest.mark.parametrize("which", ALTERABLE[::3], ids=" ".join)
 def test_payments_that_are_all_one_per_cent_off_are_noticed(which: tuple[str, str, str]) -> None:
     record = record_of(*which)
     assert "payments add up" in lied(record, payments=1.01 * record.outcome.payments).failed

@@ -25,7 +25,7 @@ from hushbid.disclosure.error import FEW, FEW_IN_STRATUM
 from hushbid.display import WITHHELD, Table, card, pretty
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
-from hushbid.mechanism.cards import fewest_bought_from
+from hushbid.mechanism.summary import fewest_bought_from
 from hushbid.record import Record
 from hushbid.report import AuditLine
 from hushbid.report.suppression import too_few

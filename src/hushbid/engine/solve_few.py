@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.local_curves import LAPLACE, RESPONSE
 from hushbid.allocation.local_problem import Supply
 from hushbid.allocation.problem import normal_scale
 from hushbid.common.arrays import HashArray
@@ -136,8 +135,8 @@ def _cheapest_few(population: Population, census: Census, *, divided: bool) -> t
     divide, no stratum knows its part: everybody may matter.
     """
     variance = float(population.variance)
-    curve = RESPONSE if population.setting.response else LAPLACE
-    supply = Supply.up_to(curve, population.largest_cap * math.sqrt(variance))
+    assert population.setting.curve is not None
+    supply = Supply.up_to(population.setting.curve, population.largest_cap * math.sqrt(variance))
     if divided:
         wanted = math.inf
     elif population.goal.kind == "accuracy":

@@ -4,7 +4,7 @@ In reading order:
 
 - `market`: `Market` and its verbs; `Outcome`, what it decided
 - `releasing`: `release`, the one estimate
-- `summary`, `cards`: what was decided, in words; markets, outcomes and plans in a notebook
+- `summary`: what was decided, in words; markets, outcomes and plans in a notebook
 - `terms`: the fields of a market, in the user's units, and what is allowed in them
 - `strata`: public strata, and the combination of their means that is wanted
 - `combinations`: the table of what cannot be combined, which also prints the reference page
@@ -25,14 +25,14 @@ In reading order:
 - `simulation`, `worst_case`: what would happen, and the most it can cost
 - `largest_loss`: the most that anybody can lose where no cap can be stated
 - `protection`: what protection against related prices and data costs, and what it saves
-- `virtual_figures`: what a campaign comes to on average, without computing payments
+- `people_needed`: how many people meet a target
 - `planning`: what campaigns come to, what protection costs, error against money, and how many people it takes
 """
 
 from hushbid.mechanism.decision import Decision, decide
 from hushbid.mechanism.figures import Figures
-from hushbid.mechanism.market import Market, Outcome, Plan
-from hushbid.mechanism.planning import buyer_weight_for
+from hushbid.mechanism.market import Market, Outcome
+from hushbid.mechanism.planning import Plan, buyer_weight_for
 from hushbid.mechanism.population import Group, Population
 from hushbid.mechanism.releasing import release, simulate_releases
 from hushbid.mechanism.schedule import Menu, Schedule

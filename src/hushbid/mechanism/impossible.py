@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Price
-from hushbid.allocation.local_curves import LAPLACE, RESPONSE
+from hushbid.allocation.local_curves import LAPLACE
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.common.numbers import people
 from hushbid.errors import DivergentPayment, NobodyToBuyFrom, Unreachable
@@ -78,7 +78,7 @@ def _sellers(strata: Strata, finite: BoolArray) -> IndexArray:
 def _precisions(population: Population, strata: Strata, finite: BoolArray) -> FloatArray:
     """``U_g``: the precision of all data in each stratum that can be bought; in the local setting, under one cap."""
     if not isinstance(population.variance, np.ndarray):
-        curve = RESPONSE if population.setting.response else LAPLACE
+        curve = population.setting.curve or LAPLACE
         cap = population.largest_cap if population.setting.sends_messages else math.inf
         return _sellers(strata, finite) * curve.precisions(np.array([cap]), population.variance)
     codes, precision = strata.codes.compress(finite), 1.0 / population.variance.compress(finite)

@@ -27,7 +27,7 @@ from typing import NoReturn
 import numpy as np
 
 from hushbid.allocation import Accuracy
-from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
+from hushbid.allocation.local_curves import Curve
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.mechanism.combinations import Combination
@@ -79,7 +79,8 @@ def _at_an_accuracy(population: Population, priors: Sequence[Prior], least: floa
     if highest == math.inf:
         _refuse(NO_HIGHEST, "prior")
     variance = float(np.max(population.variance))
-    curve = RESPONSE if population.setting.response else LAPLACE
+    curve = population.setting.curve
+    assert curve is not None  # in the local setting
     target = variance / population.aim.number**2 * (1.0 + _ROUNDING)
     supplied = target if target < 1.0 else _most_supplied(curve, target, highest / least)
     return math.inf if supplied == 1.0 else float(curve.loss(np.array(supplied))) / math.sqrt(variance)

@@ -12,7 +12,7 @@ privacy loss. With ``questions`` everybody answers several; errors are then rela
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from copy import copy
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -20,33 +20,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.allocation import Accuracy, Allocation, Budget, Goal, HardBudget, ReplyRule
+from hushbid.allocation import Allocation, Budget, HardBudget, ReplyRule
 from hushbid.common.arrays import FloatArray, as_floats, rounded_sum
 from hushbid.common.codec import header_problem
-from hushbid.common.numbers import figure
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.display import pretty
 from hushbid.errors import BidError, InputError, RecordError, UnknownFamily
-from hushbid.mechanism.cards import error_rows, market_card, outcome_card, plan_card
 from hushbid.mechanism.decision import LESS_EXACT, Decision, decide, fields_of_plain, is_less_exact
 from hushbid.mechanism.figures import Figures, cap_cost
-from hushbid.mechanism.planning import Planned, plan
+from hushbid.mechanism.planning import Plan, plan
 from hushbid.mechanism.population import Population, TieKey
 from hushbid.mechanism.protection import RELATIONS
 from hushbid.mechanism.rounding import refuse_rounding
 from hushbid.mechanism.schedule import Menu, Schedule, common_schedule, expected_menu, own_schedule
 from hushbid.mechanism.simulation import Progress, Simulation, simulate
-from hushbid.mechanism.summary import summary_of
+from hushbid.mechanism.summary import market_card, outcome_card, summary_of
 from hushbid.mechanism.survey import (
     QuestionError,
-    goal_for_questions,
-    mean_figures,
     noise_in,
     noise_of,
     question_errors,
 )
 from hushbid.mechanism.terms import Terms, as_prior
-from hushbid.mechanism.virtual_figures import FEWEST, drawn
 from hushbid.priors import Grouped, Prior
 
 OUTCOME_VERSION = 3
@@ -199,7 +194,7 @@ class Market(Terms):
         repetitions: int | None = None,
         relations: tuple[float, ...] = RELATIONS,
         progress: Progress | None = None,
-    ) -> "Plan":
+    ) -> Plan:
         """What campaigns of ``n`` people with this goal come to, what protection costs, and error against money.
 
         Instead of ``n`` a target may be given: a standard error, at worst, or an expected total payment, whichever the
@@ -208,29 +203,16 @@ class Market(Terms):
         ``repetitions`` campaigns are simulated; by default 200, or fewer of more than 100,000 people. What protection
         costs and the error against money are computed from the same 40 campaigns, or fewer if fewer are simulated.
         """
-        if n is None and self.strata is not None:
-            raise InputError("n must be given for a market with strata: it is the number of labels.", field="n")
-        for name in ("variance", "user_weight", "prior"):
-            if n is None and (isinstance(getattr(self, name), np.ndarray) or (name == "prior" and self.grouped)):
-                raise InputError(f"n must be given for a market with one {name} per person.", field="n")
-        seed = int(rng.integers(2**62)) if self.survey is not None else 0
-        found = plan(
-            self.for_people,
+        return plan(
+            self,
             n,
             target_standard_error=target_standard_error,
             target_payment=target_payment,
             rng=rng,
             repetitions=repetitions,
             relations=relations,
-            most=self.roster,
             progress=progress,
         )
-        values = {name: getattr(found, name) for name in Planned.__slots__}
-        values["frontier"] = tuple(
-            replace(point, goal=goal_for_questions(self.survey, self.stated_goal, point.goal))
-            for point in found.frontier
-        )
-        return Plan(market=self, question_errors=self._expected(found.n, seed), **values)
 
     def _repr_html_(self) -> str:
         return market_card(self)
@@ -252,21 +234,6 @@ class Market(Terms):
             self.survey,
             self.layout,
             noise=noise_in(figures.mse, squares, variance, self.width**2),
-            squares=squares,
-            population=population,
-            relation=self.max_correlation,
-        )
-
-    def _expected(self, n: int, seed: int) -> tuple[QuestionError, ...]:
-        """What errors a survey's questions have on average over campaigns of ``n`` people."""
-        if self.survey is None or self.layout is None:
-            return ()
-        population = self.for_people(n)
-        noise, squares = mean_figures(population, drawn(population, seed, FEWEST))
-        return question_errors(
-            self.survey,
-            self.layout,
-            noise=noise,
             squares=squares,
             population=population,
             relation=self.max_correlation,
@@ -358,7 +325,7 @@ class Outcome(Decision):
         return summary_of(self, self.market, several=several, cap_cost=self.cap_cost)
 
     def _repr_html_(self) -> str:  # what `summary` tells, for a notebook
-        return outcome_card(self, self.market, error_rows(self, self.market, self.question_errors()))
+        return outcome_card(self, self.market, self.question_errors())
 
     _repr_pretty_ = pretty
 
@@ -387,31 +354,3 @@ class Outcome(Decision):
             raise RecordError(f"The outcome cannot be read: {problem}.") from None
         except (KeyError, TypeError, ValueError, AttributeError) as problem:
             raise RecordError(f"The outcome cannot be read: {type(problem).__name__} in its fields.") from None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Plan(Planned):
-    """What campaigns of a market come to."""
-
-    market: Market
-    """The market."""
-
-    question_errors: tuple[QuestionError, ...]
-    """The errors of a survey's questions, on average over campaigns; empty without questions."""
-
-    def text(self, spending: str, *, paid: Callable[[float], str] = figure, stated: Callable[[Goal], str] = str) -> str:
-        """The plan with a sentence of one's own about the spending, in which money and goals are written so."""
-        text = Planned.text(self, spending, paid=paid, stated=stated)
-        if not self.question_errors:
-            return text
-        than = "what was stated" if isinstance(self.market.goal, Accuracy) else "their ranges, weighed by importance"
-        head = [
-            f"Standard errors of the questions: {'; '.join(one.words for one in self.question_errors)}.",
-            f"All other errors are those of all questions together, relative to {than}.",
-        ]
-        return "\n".join([*head, text])
-
-    def _repr_html_(self) -> str:
-        return plan_card(self, self.market, self.question_errors)
-
-    _repr_pretty_ = pretty

@@ -13,7 +13,7 @@ import numpy as np
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import MarketError
 from hushbid.mechanism.population import Population
-from hushbid.mechanism.virtual_figures import VirtualFigures, virtual_figures
+from hushbid.mechanism.simulation import CampaignFigures, virtual_figures
 
 RELATIONS = (0.0, 0.02, 0.05, 0.1, 0.3)
 """Degrees of protection worth comparing, and how close a relation may really be: 0.1 is weak, 0.3 moderate."""
@@ -41,7 +41,7 @@ class Protection:
 
 def protected(
     population: Population,
-    campaigns: Callable[[Population], Sequence[VirtualFigures]],
+    campaigns: Callable[[Population], Sequence[CampaignFigures]],
     degree: float,
     relations: Sequence[float] = RELATIONS,
 ) -> Protection:

@@ -27,7 +27,6 @@ from fractions import Fraction
 import numpy as np
 
 from hushbid.allocation import Goal, HardBudget
-from hushbid.allocation.local_curves import LAPLACE, RESPONSE
 from hushbid.common import numbers
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
@@ -100,9 +99,8 @@ def menu_for(population: Population, people: Counts, counted: Sums) -> PlannedMe
         (size, tuple((group.prior, *one) for group, one in zip(population.groups, row, strict=True) if one[0]))
         for size, row in zip(weights.tolist(), map(list, map(zip, people, counted)), strict=True)
     )
-    curve, amount, most = None, 0.5 * goal.amount**2, math.inf
-    if population.setting.sends_messages:
-        curve = RESPONSE if population.setting.response else LAPLACE
+    curve, amount, most = population.setting.curve, 0.5 * goal.amount**2, math.inf
+    if curve is not None:
         amount = goal.amount * math.sqrt(float(np.max(variance)))
     if not isinstance(variance, np.ndarray) and not isinstance(cap, np.ndarray):
         most = cap / float(strength_of(population, np.array(variance)))

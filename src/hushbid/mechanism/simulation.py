@@ -1,23 +1,37 @@
-"""What a market would do: the distribution of error, payments and cost over simulated campaigns."""
+"""What campaigns come to: error, payments and cost over simulated ones.
+
+However a rule is priced as in :mod:`hushbid.payments`, expected payments equal expected virtual payments,
+
+    E Σ t_i = E[Σ ψ_i ε_i + Σ β_i (MSE − outside_i)]        (bids drawn from the prior; [F] Prop. 2),
+
+and the right-hand side varies less: enough wherever only means are asked for (`drawn`).
+"""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from hushbid.allocation import HardBudget
 from hushbid.common.arrays import FloatArray, as_count
 from hushbid.common.numbers import figure, number
 from hushbid.common.tables import Library, frame_of
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism.decision import decide
+from hushbid.mechanism.impossible import refuse_impossible
 from hushbid.mechanism.population import Population
 from hushbid.mechanism.worst_case import worst_payment
 
+FEWEST = 10
+"""At least so many campaigns are drawn."""
+
+_MOST_DRAWS = 2 * 10**7
 Progress = Callable[[int, int], None]
 """Called with how much is done and how much there is to do."""
 
+_COLUMNS = ("mse", "worst_mse", "payment", "objective", "active", "largest_loss")
 _NORMAL_95 = 1.959963984540054
 
 
@@ -154,27 +168,40 @@ def simulate(
     drawn = population if drawn_from is None else drawn_from
     lowest = population.per_person(lambda prior: prior.smallest_bid)
     top = population.per_person(lambda prior: prior.support[1])
-    decided: list[_Campaign] = []
+    decided: list[CampaignFigures] = []
+    missed: list[Unreachable] = []
     below, above = np.empty(repetitions), np.empty(repetitions)
     for k in range(repetitions):
         types = drawn.sample(rng)
-        decided.append(_campaign(population, np.maximum(types, lowest)))  # below the support: the lowest bid
+        try:
+            decided.append(_figures(population, np.maximum(types, lowest)))  # below the support: the lowest bid
+        except (Unreachable, NobodyToBuyFrom) as problem:
+            if isinstance(problem, Unreachable):
+                missed.append(problem)
+            elif population.strata is None:  # a stratum without sellers is a campaign that buys nothing
+                raise
+            decided.append(_LOST)
         below[k], above[k] = np.mean(types < lowest), np.mean(types > top)
         if progress is not None:
             progress(k + 1, repetitions)
-    missed = [one.unreachable for one in decided if one.unreachable is not None]
     if len(missed) == repetitions:
         raise missed[0]
     beyond = bool(np.any(drawn.per_person(lambda prior: prior.support[1]) > top))
+    columns = {name: np.array([getattr(one, name) for one in decided], dtype=float) for name in _COLUMNS}
+    paid, weight = columns.pop("payment"), population.buyer_weight
     # campaigns that chance would hardly draw
     extremes = [_paid(population, bids) for bids in _extreme_bids(population)]
-    columns = {name: np.array([getattr(one, name) for one in decided]) for name in _COLUMNS}
+    cost = paid + weight * columns["mse"] if weight > 0.0 else paid.copy()
+    cost[[one is _LOST for one in decided]] = 0.0
     return Simulation(
         n=population.people,
+        total_payment=paid,
+        buyer_cost=cost,
+        share_bought=columns.pop("active") / population.people,
         **columns,
         below_support=below,
         above_support=above,
-        worst_payment_found=max([float(columns["total_payment"].max()), *extremes]),
+        worst_payment_found=max([float(paid.max()), *extremes]),
         worst_payment_bound=worst_payment(population, above_support=beyond),
         unreachable=len(missed),
         prior_is_true=drawn_from is None,
@@ -210,56 +237,99 @@ def _quantile_of(values: FloatArray, level: float) -> Estimate:
     )
 
 
+# -- one campaign ------------------------------------------------------------------------------------------------------
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Campaign:
-    """What one campaign came to."""
+class CampaignFigures:
+    """What one campaign comes to."""
 
-    mse: float
-    worst_mse: float
-    total_payment: float
-    objective: float
-    buyer_cost: float
-    share_bought: float
-    largest_loss: float
-    unreachable: Unreachable | None = None
+    mse: float = math.inf
+    """The error if price and datum are unrelated, in squared data units."""
+
+    worst_mse: float = math.inf
+    """The error at worst, with the relation that is allowed for."""
+
+    exposure: float = 0.0
+    """How much larger it is at worst for each unit of squared relation: ``V̄·(N·Σw² − 1)``, with strata ``V̄`` times
+    ``N·Σω² − N·Σ ℓ_g²/N_g``."""
+
+    payment: float = 0.0
+    """What is paid in all, or would be on average."""
+
+    objective: float = math.inf
+    """What the goal minimises."""
+
+    active: int = 0
+    """How many people are bought from."""
+
+    largest_loss: float = 0.0
+    """The largest privacy loss."""
 
 
-_COLUMNS = tuple(name for name in _Campaign.__slots__ if name != "unreachable")
+_LOST = CampaignFigures()
+"""A campaign that cannot be held."""
 
 
-def _campaign(population: Population, bids: FloatArray) -> _Campaign:
-    try:
-        decided = decide(population, bids)
-    except (Unreachable, NobodyToBuyFrom) as problem:
-        if isinstance(problem, NobodyToBuyFrom) and population.strata is None:
-            raise
-        never = math.inf
-        return _Campaign(
-            mse=never,
-            worst_mse=never,
-            total_payment=0.0,
-            objective=never,
-            buyer_cost=0.0,
-            share_bought=0.0,
-            largest_loss=0.0,
-            unreachable=problem if isinstance(problem, Unreachable) else None,  # a stratum without sellers
-        )
-    weight, paid = population.buyer_weight, decided.total_payment
-    return _Campaign(
+def _figures(population: Population, bids: FloatArray) -> CampaignFigures:
+    """What a campaign with these bids comes to, with payments."""
+    decided = decide(population, bids)
+    return CampaignFigures(
         mse=decided.mse,
         worst_mse=decided.worst_mse,
-        total_payment=paid,
+        exposure=_exposure(population, decided.weights),
+        payment=decided.total_payment,
         objective=decided.objective,
-        buyer_cost=paid + (weight * decided.mse if weight > 0.0 else 0.0),
-        share_bought=decided.active / bids.size,
+        active=decided.active,
         largest_loss=float(decided.privacy_loss.max()),
     )
+
+
+def virtual_figures(population: Population, bids: FloatArray) -> CampaignFigures:
+    """What a campaign with these bids comes to, with virtual payments; under a hard budget, a menu, with real ones."""
+    if isinstance(population.goal, HardBudget):
+        return _figures(population, bids)
+    costs = population.virtual_costs(bids)
+    refuse_impossible(population, costs)
+    bought = population.allocation(costs)
+    loss = bought.privacy_loss
+    mse, worst = population.errors_of(bought)
+    used = (loss > 0.0) & (costs > 0.0)  # an infinite loss that costs nothing is free
+    paid = float(costs[used].dot(loss[used]))
+    if population.cares:
+        paid += float(population.user_weights().dot(mse - population.outside_errors(costs)))
+    return CampaignFigures(
+        mse=mse,
+        worst_mse=worst,
+        exposure=_exposure(population, bought.weights),
+        payment=paid,
+        objective=population.objective_of(bought),
+        active=int(np.count_nonzero(loss)),
+        largest_loss=float(loss.max()),
+    )
+
+
+def _exposure(population: Population, weights: FloatArray) -> float:
+    uneven = population.roster * float(np.square(weights).sum()) - population.evenness
+    return float(np.mean(population.own_error)) * max(uneven, 0.0)
+
+
+def campaigns(n: int, repetitions: int) -> int:
+    """Return how many campaigns are enough where nobody asked for a number: of large ones, which vary less, fewer."""
+    return max(FEWEST, min(repetitions, _MOST_DRAWS // n))
+
+
+def drawn(population: Population, seed: int, times: int) -> Iterator[CampaignFigures]:
+    """Campaigns with virtual payments, drawn from a seed, so that all that is compared has the same people."""
+    rng = np.random.default_rng(seed)
+    for _ in range(times):
+        yield virtual_figures(population, population.sample(rng))
 
 
 def _paid(population: Population, bids: FloatArray) -> float:
     """The total payment; nothing where these bids, which nobody made, cannot be answered."""
     try:
-        return _campaign(population, bids).total_payment
+        return _figures(population, bids).payment
     except MarketError:
         return 0.0
 

@@ -29,7 +29,7 @@ from hushbid.questions import Choice, Layout, Number, Question, as_questions, la
 
 if TYPE_CHECKING:
     from hushbid.mechanism.population import Population
-    from hushbid.mechanism.virtual_figures import VirtualFigures
+    from hushbid.mechanism.simulation import CampaignFigures
 
 
 @lru_cache(maxsize=64)  # asked for again and again, and never changing
@@ -151,7 +151,7 @@ def noise_in(mse: float, squares: float, variance: float, unit: float) -> float:
     return max(mse - variance * squares, 0.0) / (2.0 * unit)
 
 
-def mean_figures(population: "Population", campaigns: "Iterable[VirtualFigures]") -> tuple[float, float]:
+def mean_figures(population: "Population", campaigns: "Iterable[CampaignFigures]") -> tuple[float, float]:
     """What the noise and ``Σw²`` come to on average over campaigns, from their errors and exposures to a relation."""
     noise, squares = [], []
     spread = float(np.mean(population.own_error))

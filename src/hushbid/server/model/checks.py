@@ -1,6 +1,5 @@
 """Texts, numbers and times that an analyst sends, read strictly; a refusal shows them, as they are no person's data."""
 
-import math
 import unicodedata
 from datetime import datetime
 
@@ -76,17 +75,3 @@ def require_whole(value: object, name: str, low: int, high: int) -> None:
     if type(value) is not int or not low <= value <= high:
         shown = value if isinstance(value, (int, float)) and -_SHOWN < value < _SHOWN else type(value).__name__
         raise InputError(f"{name} must be a whole number from {low} to {high}, got {shown}.", field=name)
-
-
-def is_number(value: object) -> bool:
-    """Whether something is a number, and no truth value."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def finite(value: object) -> float | None:
-    """A person's number as a double; None for what is none, or none that is finite. Nothing of it is shown."""
-    try:
-        found = float(value) + 0.0 if is_number(value) else math.nan  # type: ignore[arg-type]
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None

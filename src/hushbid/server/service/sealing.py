@@ -25,7 +25,7 @@ from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
 from hushbid.questions import Layout
 from hushbid.server.installation import Installation
-from hushbid.server.model.checks import finite
+from hushbid.server.model import rules
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.terms import codes_of
@@ -118,7 +118,7 @@ def encoded(campaign: Campaign, participant: Participant, given: object) -> byte
 
 def _checked_value(campaign: Campaign, given: object) -> float:
     low, high = campaign.settings.one_range
-    value = finite(given)
+    value = rules.finite(given)
     if value is None or not low <= value <= high:
         raise DataError(f"value must be a number from {low:g} to {high:g}.", field="value")
     return value
