@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from benchmarks.harness import Row, time_ratio
-from hushbid.disclosure import ReleasePlan, noise, privatize, release_plan, release_synthetic, simulate_privatized
+from hushbid.disclosure import ReleasePlan, noise, privatize, release_plan, release_synthetic, simulate_plan
 
 
 def run() -> list[Row]:
@@ -42,14 +42,15 @@ def local() -> Iterator[Row]:
     rng = np.random.default_rng(7)
     people = 10**5
     losses, data = rng.exponential(size=people) + 0.1, rng.random(people)
+    plan = ReleasePlan.of(losses, setting="local", bounds=(0.0, 1.0))
 
     def unsafe() -> np.ndarray:
         return np.clip(data, 0.0, 1.0) + rng.laplace(scale=1.0 / losses)
 
     def simulated() -> np.ndarray:
-        return simulate_privatized(data, losses, (0.0, 1.0))
+        return simulate_plan(plan, data, 1)
 
-    what = f"simulate privatized values, n = {people:.0e}"
+    what = f"simulate a local release, n = {people:.0e}"
     yield time_ratio(what, simulated, against="NumPy, unsafe", theirs=unsafe, repeats=3)
     thousand = 1000
     yield time_ratio(

@@ -15,7 +15,7 @@ from hushbid.campaign.reading import line_numbers
 from hushbid.campaign.releasing import release_recorded
 from hushbid.campaign.terms import survey_in
 from hushbid.cli import main
-from hushbid.disclosure import PrivatizedAnswers, RandomisedResponse, privatize_answers
+from hushbid.disclosure import Message, privatize_answers
 from hushbid.errors import DataError, InputError
 from hushbid.questions import layout_of
 from hushbid.record import read
@@ -349,11 +349,11 @@ def test_a_device_makes_the_message_of_a_survey_from_the_questions_of_the_campai
         assert "noon" not in refused.stderr
     assert "State either --bounds" in run.invoke(main, base).stderr
     assert run.invoke(main, [*base, *asked, "--out", str(out)], input="7\nyes\nno answer\n").exit_code == 0
-    message = PrivatizedAnswers.from_json(out.read_text())
+    message = Message.from_json(out.read_text(), "answers")
     assert message.fits(layout_of(*survey_in(path)))
     assert message.privacy_loss == 2.0
     again = run.invoke(main, [*base, *asked], input="")
-    assert PrivatizedAnswers.from_json(again.stdout) == message
+    assert Message.from_json(again.stdout, "answers") == message
     assert "Answers were privatized for this campaign before" in again.stderr
 
 
@@ -390,7 +390,7 @@ def test_a_single_question_by_coin_goes_from_devices_to_a_verified_report(tmp_pa
         given = ["privatize", "--campaign", "Smokers", "--questions", str(path), *offer]
         made = run.invoke(main, given, input="yes\n") if loss > 0 else None
         sent.append(made.stdout.strip() if made is not None else "")
-    assert all(RandomisedResponse.from_json(one).answer in (0, 1) for one in sent if one)
+    assert all(Message.from_json(one, "response").value in (0, 1) for one in sent if one)
     path.write_text(path.read_text() + "[data]\n")
     bought = run_campaign(path, bids=people, data={"id": people["id"], "message": sent}, audit=False)
     assert bought.release is not None

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 
 from hushbid.common.money import Money
-from hushbid.disclosure import PrivatizedValue
+from hushbid.disclosure import Message
 from hushbid.mechanism import Market
 from hushbid.priors import parse_prior
 from hushbid.receipts.keys import SigningKey, first_list
@@ -153,7 +153,7 @@ class StandIn:
             if person["state"] == "promised":
                 person["state"] = "dropped"
             if self.settings.get("setting") == "local" and isinstance(person["message"], dict):
-                assert PrivatizedValue.from_dict(person["message"]).privacy_loss == person["promised"]
+                assert Message.from_dict(person["message"], "value").privacy_loss == person["promised"]
         self.state = "released"
         self.seal()
 

@@ -10,7 +10,6 @@ import pytest
 
 from hushbid.common.arrays import (
     as_bounds,
-    as_column,
     as_count,
     as_floats,
     as_losses,
@@ -68,8 +67,6 @@ def test_one_number_and_a_table_have_rows_too() -> None:
         (lambda: as_variance([1.0, -1.0], 2), "variance", 1),
         (lambda: as_variance(10**400, 2), "variance", None),
         (lambda: as_variance([1.0], 2), "variance", None),
-        (lambda: as_column([1.0, "x"], needed=np.array([True, True])), "data", 1),
-        (lambda: as_column([1.0], needed=np.array([True, True])), "data", None),
         (lambda: id_texts([1.5]), "ids", None),
     ],
 )
@@ -93,10 +90,6 @@ def test_what_comes_as_64_bit_floats_is_not_copied_to_be_read() -> None:
     assert isinstance(kept, np.ndarray)
     assert not kept.flags.writeable
     assert not np.shares_memory(kept, given)
-
-
-def test_a_datum_that_is_not_needed_is_not_looked_at() -> None:
-    assert np.isnan(as_column([1.0, "x"], needed=np.array([True, False]))[1])
 
 
 @pytest.mark.parametrize(

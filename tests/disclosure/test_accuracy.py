@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from hushbid.audit import check_accuracy
+from hushbid.audit import check_questions
 from hushbid.audit.accuracy import standard_error
-from hushbid.disclosure import ReleasePlan, simulate_plan, simulate_privatized
+from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.delivery import planned_error
 from hushbid.disclosure.error import published_half_width
+from hushbid.disclosure.received import sent_by
 from hushbid.errors import InputError
 from hushbid.estimation import best_weights
 from tests.disclosure.support import error_model, weigh
@@ -28,13 +29,13 @@ PLANS = {
 @pytest.mark.parametrize("drop_out", [0.0, 0.4])
 @pytest.mark.parametrize("name", PLANS)
 def test_simulated_error_and_coverage_are_as_stated(name: str, drop_out: float) -> None:
-    check = check_accuracy(PLANS[name], rng=np.random.default_rng(11), repetitions=2000, drop_out=drop_out)
+    check = check_questions(PLANS[name], rng=np.random.default_rng(11), repetitions=2000, drop_out=drop_out)[0]
     assert not check.rejected, str(check)
     assert str(check).startswith("Not rejected: simulated MSE")
 
 
 def test_the_check_rejects_wrong_formulas_and_poor_coverage() -> None:
-    check = check_accuracy(PLANS["a few, unequal"], rng=np.random.default_rng(1), repetitions=3000)
+    check = check_questions(PLANS["a few, unequal"], rng=np.random.default_rng(1), repetitions=3000)[0]
     for factor in (0.6, 1.5):
         assert replace(check, formula_mse=check.formula_mse * factor).rejected
     assert replace(check, coverage=0.92).rejected
@@ -57,7 +58,7 @@ def test_few_repetitions_without_a_large_noise_do_not_reject_what_is_right() -> 
 
 
 def test_the_coverage_of_few_intervals_is_judged_by_the_exact_distribution_of_misses() -> None:
-    check = check_accuracy(PLANS["a few, unequal"], rng=np.random.default_rng(1), repetitions=100)
+    check = check_questions(PLANS["a few, unequal"], rng=np.random.default_rng(1), repetitions=100)[0]
     right = replace(check, simulated_mse=check.formula_mse)
     assert not replace(right, coverage=0.83).rejected  # once in a hundred thousand checks
     assert replace(right, coverage=0.8).rejected  # once in ten million
@@ -66,11 +67,11 @@ def test_the_coverage_of_few_intervals_is_judged_by_the_exact_distribution_of_mi
 
 def test_the_check_refuses_variances_that_no_data_have() -> None:
     with pytest.raises(InputError, match="variance"):
-        check_accuracy(
+        check_questions(
             ReleasePlan.of([1.0], setting="central", bounds=(0, 1), variance=0.3), rng=np.random.default_rng()
-        )
+        )[0]
     with pytest.raises(InputError, match="repetitions"):
-        check_accuracy(PLANS["one person"], rng=np.random.default_rng(), repetitions=2)
+        check_questions(PLANS["one person"], rng=np.random.default_rng(), repetitions=2)[0]
 
 
 @pytest.mark.parametrize("rate", [0.5, 0.03])
@@ -92,7 +93,7 @@ def test_local_intervals_cover(losses: list[float]) -> None:
     rng, n = np.random.default_rng(6), len(losses)
     weights = best_weights(losses, setting="local", variance=0.25).weights
     data = (rng.random((3000, n)) < 0.5).astype(np.float64)
-    estimates = simulate_privatized(data.ravel(), np.tile(losses, 3000), (0, 1)).reshape(3000, n) @ weights
+    [[estimates]] = sent_by(plan).simulate(data[:, :, np.newaxis])
     model = error_model(weights=weights, variance=plan.variance, noise=weights / np.array(losses))
     for level in (0.8, 0.95):
         coverage = np.mean(np.abs(estimates - 0.5) <= model.half_width(level))

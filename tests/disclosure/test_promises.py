@@ -6,8 +6,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from hushbid.common.arrays import as_column
 from hushbid.disclosure import ReleasePlan
+from hushbid.disclosure.answers import as_column
 from hushbid.errors import DataError, InputError
 
 

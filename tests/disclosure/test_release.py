@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from hushbid.disclosure import (
-    PrivatizedValue,
+    Message,
     Release,
     ReleasePlan,
     noise,
@@ -415,7 +415,7 @@ def test_many_threads_see_one_release(tmp_path: Path) -> None:
 # Local
 
 
-def messages(losses: list[float], data: list[float], bounds: tuple[float, float] = (0.0, 1.0)) -> list[PrivatizedValue]:
+def messages(losses: list[float], data: list[float], bounds: tuple[float, float] = (0.0, 1.0)) -> list[Message]:
     return [privatize(value, loss, bounds) for value, loss in zip(data, losses, strict=True)]
 
 

@@ -13,8 +13,7 @@ import pytest
 from scipy import stats
 
 from hushbid.disclosure import (
-    PrivatizedAnswers,
-    RandomisedResponse,
+    Message,
     Relation,
     ReleasePlan,
     message_kind,
@@ -25,7 +24,7 @@ from hushbid.disclosure import (
     simulate_plan,
 )
 from hushbid.disclosure.delivery import planned_errors
-from hushbid.disclosure.local import draw_responses
+from hushbid.disclosure.local import draw_messages
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
 from hushbid.estimation import best_weights
 from hushbid.questions import Number, YesNo, layout_of
@@ -105,7 +104,8 @@ def test_in_rational_numbers_the_odds_are_those_of_the_exponential_series() -> N
 @pytest.mark.parametrize("loss", [2.0**-53, 0.1, 1.0, 2.75, 40.0, 1e300])
 def test_devices_lie_as_often_as_promised(loss: float) -> None:
     samples = 3000
-    answers = [message.answer for message in draw_responses([0, 1] * (samples // 2), loss)]
+    truths = np.tile([[0.0], [1.0]], (samples // 2, 1))
+    answers = [one.value for one in draw_messages(truths, loss, YES, layout_of(YES).groups, "response")]
     lies = sum(answer != truth for answer, truth in zip(answers, itertools.cycle([0, 1])))
     chance = math.exp(-loss) / (1.0 + math.exp(-loss))
     assert stats.binomtest(lies, samples, chance).pvalue > 1e-7
@@ -116,25 +116,23 @@ def test_devices_lie_as_often_as_promised(loss: float) -> None:
 
 def test_a_message_is_one_bit_and_its_loss_and_nothing_else() -> None:
     message = privatize_answers([True], 0.5, YES)
-    assert isinstance(message, RandomisedResponse)
+    assert message.kind == "response"
     assert message.to_dict() == {
         "format": "hushbid-local-response",
         "version": 1,
         "epsilon": ["1", "2"],
-        "answer": message.answer,
+        "answer": message.value,
     }
-    assert RandomisedResponse.from_json(message.to_json()) == message
+    assert Message.from_json(message.to_json(), "response") == message
     assert message.fits(layout_of(YES))
-    assert message_kind(YES) is RandomisedResponse
-    assert message_kind([*YES, YesNo(name="other")]) is PrivatizedAnswers
-    assert isinstance(privatize_answers([0.5], 0.5, [Number(name="yes", bounds=(0, 1))]), PrivatizedAnswers)
+    assert message_kind(YES) == "response"
+    assert message_kind([*YES, YesNo(name="other")]) == "answers"
+    assert privatize_answers([0.5], 0.5, [Number(name="yes", bounds=(0, 1))]).kind == "answers"
 
 
 def test_unbiased_answers_average_to_the_truth() -> None:
     for loss in LOSSES:
-        yes, no = (
-            RandomisedResponse(epsilon=(Fraction(loss).numerator, Fraction(loss).denominator), answer=b) for b in (1, 0)
-        )
+        yes, no = (Message(kind="response", epsilon=loss.as_integer_ratio(), values=((b,),)) for b in (1, 0))
         truth = math.exp(loss) / (1.0 + math.exp(loss))
         assert truth * yes.decode() + (1 - truth) * no.decode() == pytest.approx(1.0)
         assert truth * no.decode() + (1 - truth) * yes.decode() == pytest.approx(0.0, abs=1e-12)
@@ -156,10 +154,10 @@ def test_unbiased_answers_average_to_the_truth() -> None:
 def test_other_messages_are_refused(wrong: dict[str, Any]) -> None:
     message = privatize_answers([True], 0.5, YES).to_dict()
     with pytest.raises(InputError):
-        RandomisedResponse.from_dict({**message, **wrong})
+        Message.from_dict({**message, **wrong}, "response")
     text = json.dumps(message).replace('"answer"', '"answer": 0, "answer"')
     with pytest.raises(InputError, match="twice"):
-        RandomisedResponse.from_json(text)
+        Message.from_json(text, "response")
 
 
 def test_what_is_sent_is_drawn_once(tmp_path: Path) -> None:

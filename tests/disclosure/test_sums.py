@@ -14,9 +14,8 @@ from hushbid.disclosure import Relation, Release, ReleasePlan, noise, release_on
 from hushbid.disclosure.combination import Blend
 from hushbid.disclosure.delivery import planned_error, planned_errors, prepare_release, with_rows
 from hushbid.disclosure.grid import exponent_of
-from hushbid.disclosure.ledger.forms import answer_forms
 from hushbid.disclosure.ledger.once import release_summed
-from hushbid.disclosure.ledger.question import Ask, person_digests, tallied
+from hushbid.disclosure.ledger.question import Ask, answer_forms, person_digests, tallied
 from hushbid.disclosure.memory import ENOUGH, weigh
 from hushbid.disclosure.prepare import prepare
 from hushbid.disclosure.promises import strata_terms

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from hushbid.disclosure import (
-    PrivatizedAnswers,
+    Message,
     Relation,
     ReleasePlan,
     privatize_answers,
@@ -83,7 +83,7 @@ def test_a_message_has_the_noise_of_its_groups_and_no_other() -> None:
 
 def test_messages_are_read_strictly() -> None:
     message = privatize_answers(ROW, 0.5, MIXED)
-    assert PrivatizedAnswers.from_json(message.to_json()) == message
+    assert Message.from_json(message.to_json(), "answers") == message
     assert message.privacy_loss == Fraction(1, 2)
     good = message.to_dict()
     far = str(10**30)
@@ -105,9 +105,9 @@ def test_messages_are_read_strictly() -> None:
         {"extra": 1},
     ):
         with pytest.raises(InputError):
-            PrivatizedAnswers.from_dict({**good, **wrong})
+            Message.from_dict({**good, **wrong}, "answers")
     with pytest.raises(InputError, match="no key occurs twice"):
-        PrivatizedAnswers.from_json(message.to_json().replace("{", '{"version": 1, ', 1))
+        Message.from_json(message.to_json().replace("{", '{"version": 1, ', 1), "answers")
 
 
 def test_messages_of_other_losses_or_questions_are_refused() -> None:

@@ -16,7 +16,7 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, BrowserContext, Page
 
 from hushbid import LogNormal, Market, release
-from hushbid.audit import check_accuracy, check_privacy
+from hushbid.audit import check_privacy, check_questions
 from hushbid.mechanism.releasing import plan_of
 from hushbid.report import AuditLine, build_report, prior_picture, write_report
 
@@ -60,7 +60,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     plan = plan_of(outcome)
     audits = [
         check_privacy(plan, user=int(np.argmax(outcome.privacy_loss)), samples=2000, confidence=1 - 1e-7),
-        check_accuracy(plan, rng=rng, repetitions=200),
+        check_questions(plan, rng=rng, repetitions=200)[0],
     ]
     settings: dict[str, Any] = {
         "title": "How long people sleep",

@@ -15,7 +15,7 @@ from hushbid.campaign.people import read_people
 from hushbid.common.arrays import id_texts
 from hushbid.disclosure.ledger.question import Forms, person_digests, tallied
 from hushbid.engine import ids, price
-from hushbid.engine.arrow import ArrowEngine
+from hushbid.engine.backends.arrow import ArrowEngine
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.releasing import asked_of
 from hushbid.errors import InputError

@@ -16,8 +16,7 @@ from hushbid.common.money import Currency
 from hushbid.disclosure import ReleasePlan, release_plan
 from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.ledger.files import _sealed
-from hushbid.disclosure.ledger.forms import answer_forms
-from hushbid.disclosure.ledger.question import person_digests, tallied
+from hushbid.disclosure.ledger.question import answer_forms, person_digests, tallied
 from hushbid.engine import price, release
 from hushbid.engine.delivered import data_columns
 from hushbid.engine.payouts import due
@@ -92,10 +91,14 @@ def test_what_is_asked_of_whom_is_the_same_sum_on_every_engine_and_in_memory(kin
     losses = MARKET.acquire(BIDS).privacy_loss
     forms = answer_forms(data[:, np.newaxis], (losses > 0) & ~np.isnan(data))
     expected = tallied(person_digests([str(k) for k in range(N)]), losses, 20.0, forms)
-    assert (found.people, found.data, found.delivered) == (expected.people, expected.data, expected.delivered)
+    assert (found.people, found.whole.data, found.delivered) == (
+        expected.people,
+        expected.whole.data,
+        expected.delivered,
+    )
     assert found.losses == pytest.approx(expected.losses, rel=1e-9)
     assert found.marked == pytest.approx(expected.marked, rel=1e-9)
-    assert found.answers == expected.answers
+    assert found.whole.answers == expected.whole.answers
     assert found.variances == pytest.approx(expected.variances, rel=1e-9)
     assert found.marked_variances == pytest.approx(expected.marked_variances, rel=1e-9)
 

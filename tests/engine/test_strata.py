@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from hushbid.allocation import Accuracy, Budget, Goal, Price
+from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.disclosure import privatize
 from hushbid.disclosure import release_synthetic as drawn_in_memory
 from hushbid.disclosure.memory import weigh
@@ -317,6 +317,20 @@ def test_caps_and_limits_in_strata_are_bought_as_in_memory(goal: str, stated: st
     # what people gave is combined in proportion
     plan = sum_plan(priced)
     assert plan.losses == pytest.approx([outcome.privacy_loss[where == name].sum() for name in SHARES], rel=1e-12)
+
+
+@pytest.mark.parametrize("goal", [HardBudget(8), HardBudget(400), HardBudget(30, 0.01)], ids=str)
+def test_a_hard_budget_is_shared_out_among_strata_to_the_last_bit_as_in_memory(goal: HardBudget) -> None:
+    stated = replace(LARGE, goal=goal)
+    outcome = replace(stated, strata=WHERE).acquire(BIDS)
+    priced = price(people(), stated, stratum="region", gather=10)
+    assert_same(priced.frame.sort_by("id"), priced, outcome)
+    assert outcome.total_payment <= goal.amount
+    plan = plan_of(outcome)
+    there = prepared_sums(priced, data_columns(priced, "datum"))
+    here = weigh(plan, ~np.isnan(DATA)).prepare(DATA[:, np.newaxis])
+    assert (there.totals, there.plan.exponent) == (here.totals, here.plan.exponent)
+    assert there.planned_error.mse == pytest.approx(here.planned_error.mse, rel=1e-9)
 
 
 def test_local_messages_are_combined_by_stratum_as_in_memory(tmp_path: Any) -> None:

@@ -13,8 +13,7 @@ from hushbid import Budget, Choice, HardBudget, Market, Number, Uniform, YesNo
 from hushbid.common.money import Currency
 from hushbid.disclosure import privatize_answers
 from hushbid.disclosure import release_synthetic as drawn_in_memory
-from hushbid.disclosure.ledger.forms import answer_forms
-from hushbid.disclosure.ledger.question import person_digests, tallied
+from hushbid.disclosure.ledger.question import answer_forms, person_digests, tallied
 from hushbid.disclosure.memory import weigh
 from hushbid.disclosure.sums import Sums
 from hushbid.engine import Priced, price, release
@@ -72,10 +71,10 @@ def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memo
     asked = asked_of(there, data_columns(there, None), question="work", wave=1)
     forms = answer_forms(TABLE, (plan.promised > 0) & ~OPEN, plan.questions)
     expected = tallied(person_digests([str(k) for k in range(N)]), plan.promised, plan.variance, forms)
-    assert (asked.tally.people, asked.tally.data, asked.tally.answers) == (
+    assert (asked.tally.people, asked.tally.whole.data, asked.tally.whole.answers) == (
         expected.people,
-        expected.data,
-        expected.answers,
+        expected.whole.data,
+        expected.whole.answers,
     )
     columns = [(one.data, one.answers, one.varies) for one in expected.columns]
     assert [(one.data, one.answers, one.varies) for one in asked.tally.columns] == columns
@@ -147,7 +146,7 @@ def test_words_booleans_and_numbers_say_yes_and_no_alike_in_the_same_integers(ki
         priced = price(kind.make(people(smokes=smokes).slice(0, 300)), MARKET)
         assert sums_of(priced) == sums_of(expected)
         tallies = [asked_of(one, data_columns(one, None), question="work", wave=1).tally for one in (priced, expected)]
-        assert tallies[0].data == tallies[1].data
+        assert tallies[0].whole.data == tallies[1].whole.data
 
 
 def test_whoever_left_a_question_open_is_paid_nothing(kind: Kind) -> None:

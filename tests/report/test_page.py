@@ -26,7 +26,7 @@ from hushbid import (
     Uniform,
 )
 from hushbid.allocation import Goal
-from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives, check_privacy
+from hushbid.audit import PrivacyAudit, check_incentives, check_privacy, check_questions
 from hushbid.audit.incentive_report import Violation
 from hushbid.baselines import compare
 from hushbid.common.numbers import cut_to
@@ -509,7 +509,7 @@ def test_a_build_with_seven_tenths_of_the_noise_shows_as_failed(setting: Any, mo
 
 
 def test_the_power_of_an_accuracy_check_is_that_against_too_little_noise(few: Outcome) -> None:
-    check = check_accuracy(plan_of(few), rng=np.random.default_rng(0), repetitions=400)
+    check = check_questions(plan_of(few), rng=np.random.default_rng(0), repetitions=400)[0]
     (line,) = build_report(few, audits=[check], comparison="omit").audits
     assert line.power is not None
     assert line.samples == "400 simulated campaigns on synthetic data"

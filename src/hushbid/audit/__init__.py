@@ -12,7 +12,7 @@ Every check reports what it found, how many samples it took and what it could ha
 - `suite`: which of these to run on a decided campaign, in sizes that fit it
 """
 
-from hushbid.audit.accuracy import AccuracyCheck, check_accuracy, check_questions
+from hushbid.audit.accuracy import AccuracyCheck, check_questions
 from hushbid.audit.coalitions import Collusion, SeveralIdentities, collusion, several_identities
 from hushbid.audit.incentive_report import IncentiveReport
 from hushbid.audit.incentives import check_incentives
@@ -26,7 +26,6 @@ __all__ = [
     "PrivacyAudit",
     "SeveralIdentities",
     "audits_of",
-    "check_accuracy",
     "check_incentives",
     "check_privacy",
     "check_questions",

@@ -17,7 +17,7 @@ from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.disclosure import ErrorModel, Relation, ReleasePlan
 from hushbid.disclosure.combination import level_of, rows_of
 from hushbid.disclosure.memory import weigh
-from hushbid.disclosure.received import sent_by, signed_weights
+from hushbid.disclosure.received import sent_by
 from hushbid.disclosure.weighing import bounds_of, in_order, relation_of
 from hushbid.errors import InputError
 from hushbid.estimation import WORST_VARIANCE, is_central
@@ -134,21 +134,6 @@ class AccuracyCheck(_Simulated):
             f" {self.formula_mse:.6g}, coverage {self.coverage:.4f} against {self.level}{related}"
             f" ({self.repetitions} repetitions)."
         )
-
-
-def check_accuracy(
-    plan: ReleasePlan,
-    *,
-    rng: np.random.Generator,
-    repetitions: int = 2000,
-    level: float = 0.95,
-    drop_out: float = 0.0,
-) -> AccuracyCheck:
-    """Simulate the plan of one number, or of a survey's only question, and compare, as `check_questions` does."""
-    if len(plan.asked) != 1:
-        raise InputError(f"plan must be about one question, got {len(plan.asked)}: use check_questions.", field="plan")
-    [found] = check_questions(plan, rng=rng, repetitions=repetitions, level=level, drop_out=drop_out)
-    return found
 
 
 def check_questions(
@@ -275,7 +260,7 @@ class _Estimator:
             return np.concatenate(found, axis=1).T
 
         weights = np.zeros(plan.people)
-        weights[present] = np.abs(signed_weights(sent))
+        weights[present] = np.abs(sent.signed_weights)
         return cls(weights=weights, errors=sent.errors() if plan.questions else [sent.error()], draw=received)
 
 

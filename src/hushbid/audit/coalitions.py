@@ -93,25 +93,20 @@ def collusion(market: Market, bids: ArrayLike, rows: Sequence[int], *, points: i
             f"rows must be at least two different rows from 0 to {truth.size - 1}, got {list(rows)}.", field="rows"
         )
     population = market.for_people(truth.size)
-    honest = decide(population, truth)
-    best: Decision = honest
     weights = population.user_weights()
+
+    def outcome_of(stated: FloatArray) -> Decision:
+        changed = truth.copy()
+        changed[who] = stated
+        return decide(population, changed)
 
     # what they have together, at their true costs
     def surplus(outcome: Decision) -> float:
         return sum(_worth(outcome, row, float(truth[row]), float(weights[row])) for row in who)
 
-    def worth(stated: FloatArray) -> float:
-        nonlocal best
-        changed = truth.copy()
-        changed[who] = stated
-        outcome = decide(population, changed)
-        found = surplus(outcome)
-        if found > surplus(best):
-            best = outcome
-        return found
-
-    tried = _search(worth, [_range(population, row) for row in who], truth[who], points)
+    ranges = [_range(population, row) for row in who]
+    place, tried = _search(lambda stated: surplus(outcome_of(stated)), ranges, truth[who], points)
+    honest, best = decide(population, truth), outcome_of(place)
     # over staying out, where each lives with the error outside
     outside = float(sum(weights[row] * honest.outside_error[row] for row in who))
     return Collusion(
@@ -147,31 +142,28 @@ def several_identities(
     weight = float(population.user_weights()[row])
     honest = decide(population, truth)
     honest_worth = _worth(honest, row, cost, weight)
-    best: tuple[float, Decision] = (-math.inf, honest)
 
-    # what she has under several: all their payments, the sum of their losses, the estimate once
-    def worth(stated: FloatArray) -> float:
-        nonlocal best
+    def outcome_of(stated: FloatArray) -> Decision:
         changed = everybody.copy()
         changed[mine] = stated[1]
         changed[row] = stated[0]
-        outcome = decide(crowd, changed)
-        paid = float(outcome.payments[mine].sum())
-        found = (
-            paid - _burden(cost, float(outcome.privacy_loss[mine].sum())) - weight * _true_error(crowd, outcome, mine)
-        )
-        if found > best[0]:
-            best = (found, outcome)
-        return found
+        return decide(crowd, changed)
 
-    tried = _search(worth, [_range(population, row)] * 2, np.full(2, cost), points)
-    gained, outcome = best
+    # what she has under several: all their payments, the sum of their losses, the estimate once
+    def surplus(outcome: Decision) -> float:
+        paid = float(outcome.payments[mine].sum())
+        burden = _burden(cost, float(outcome.privacy_loss[mine].sum()))
+        return paid - burden - weight * _true_error(crowd, outcome, mine)
+
+    ranges = [_range(population, row)] * 2
+    place, tried = _search(lambda stated: surplus(outcome_of(stated)), ranges, np.full(2, cost), points)
+    outcome = outcome_of(place)
     true_mse = _true_error(crowd, outcome, mine)
     return SeveralIdentities(
         row=row,
         identities=identities,
         bids=tuple(outcome.bids[mine].tolist()),
-        gain=gained - honest_worth,
+        gain=surplus(outcome) - honest_worth,
         honest_surplus=honest_worth + weight * float(honest.outside_error[row]),
         privacy_loss=float(outcome.privacy_loss[mine].sum()),
         stated_mse=outcome.mse,
@@ -212,8 +204,8 @@ def _range(population: Population, row: int) -> tuple[float, float]:
 
 def _search(
     worth: Callable[[FloatArray], float], ranges: list[tuple[float, float]], truth: FloatArray, points: int
-) -> int:
-    """Maximise over a grid that closes in on the best point; returns how many points were tried."""
+) -> tuple[FloatArray, int]:
+    """The best point of a grid that closes in on it, and how many points were tried."""
     if points < 3:
         raise InputError(f"points must be at least 3, got {points}.", field="points")
     low, high = np.array(ranges).T
@@ -230,4 +222,4 @@ def _search(
         # one step around the best, within the support
         step = (high - low) / (points - 1)
         low, high = np.maximum(place - step, bottom), np.minimum(place + step, top)
-    return tried
+    return place, tried

@@ -6,6 +6,8 @@ from typing import Literal
 
 from hushbid.languages import noted
 
+Claim = Literal["truth", "joining", "loss", "payment", "limit"]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class PersonFinding:
@@ -58,7 +60,7 @@ class PersonFinding:
 class Violation:
     """A claim that was found to be wrong for one person; as text, a sentence that names her row."""
 
-    claim: Literal["truth", "joining", "loss", "payment", "limit"]
+    claim: Claim
     """That no misreport gains; that joining costs nothing; that losses do not rise with bids; what is paid; that
     nobody loses more than she said she accepts."""
 
@@ -153,39 +155,30 @@ class IncentiveReport:
 
 def judged(findings: list[PersonFinding], stated: float, allowed: float, scale: float) -> IncentiveReport:
     """The verdict on all that was found; ``allowed`` is the error that the mechanism may have."""
-    violations: list[Violation] = []
-    rounding = 1e-9 * scale
-    # claim 1: no misreport gains, for any type that was tried
-    gain = max(findings, key=lambda f: f.excess)
-    if gain.excess > rounding:
-        violations.append(Violation(claim="truth", row=gain.row, amount=gain.gain_of_any_type))
-    # claim 2: joining is never worse than staying out
-    slack = min(findings, key=lambda f: f.slack)
-    if slack.slack < -allowed - rounding:
-        violations.append(Violation(claim="joining", row=slack.row, amount=-slack.slack))
-    # claim 3: the loss never rises with the bid
-    rise = max(findings, key=lambda f: f.rise)
-    if rise.rise > rounding:
-        violations.append(Violation(claim="loss", row=rise.row, amount=rise.rise))
-    # claim 4: the payment is its integral
-    error = max(findings, key=lambda f: f.payment_error)
-    if error.payment_error > allowed + rounding:
-        violations.append(Violation(claim="payment", row=error.row, amount=error.payment_error))
-    # claim 5: nobody loses more than she accepts
-    beyond = max(findings, key=lambda f: f.beyond_limit)
-    if beyond.beyond_limit > 0.0:
-        violations.append(Violation(claim="limit", row=beyond.row, amount=beyond.beyond_limit))
+    rounding, violations = 1e-9 * scale, list[Violation]()
+    # of each claim: by what it is violated, from where on, and by how much
+    claims: tuple[tuple[Claim, Callable[[PersonFinding], float], float, Callable[[PersonFinding], float]], ...] = (
+        ("truth", lambda one: one.excess, rounding, lambda one: one.gain_of_any_type),
+        ("joining", lambda one: -one.slack, allowed + rounding, lambda one: -one.slack),
+        ("loss", lambda one: one.rise, rounding, lambda one: one.rise),
+        ("payment", lambda one: one.payment_error, allowed + rounding, lambda one: one.payment_error),
+        ("limit", lambda one: one.beyond_limit, 0.0, lambda one: one.beyond_limit),
+    )
+    for claim, wrong, most, amount in claims:
+        worst = max(findings, key=wrong)
+        if wrong(worst) > most:
+            violations.append(Violation(claim=claim, row=worst.row, amount=amount(worst)))
     return IncentiveReport(
         findings=tuple(findings),
         people=len(findings),
         bids_tried=sum(f.bids_tried for f in findings),
         spacing=max(f.spacing for f in findings),
         largest_gain=max(f.gain_of_any_type for f in findings),
-        participation_slack=slack.slack,
-        largest_rise=rise.rise,
-        payment_error=error.payment_error,
+        participation_slack=min(f.slack for f in findings),
+        largest_rise=max(f.rise for f in findings),
+        payment_error=max(f.payment_error for f in findings),
         payment_resolution=max(f.payment_resolution for f in findings),
         stated_error=stated,
-        limits_stated=gain.misstated_limit is not None,
+        limits_stated=findings[0].misstated_limit is not None,
         violations=tuple(violations),
     )

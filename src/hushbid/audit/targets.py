@@ -23,9 +23,9 @@ from typing import ClassVar
 import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray
-from hushbid.disclosure import ReleasePlan, simulate_plan
+from hushbid.disclosure import ReleasePlan, message_kind, simulate_plan
 from hushbid.disclosure.combination import level_of
-from hushbid.disclosure.local import draw_answers, draw_responses, draw_values, grid_bits
+from hushbid.disclosure.local import draw_messages, grid_bits
 from hushbid.disclosure.memory import planned_weights
 from hushbid.disclosure.weighing import bounds_of, cell_bounds
 from hushbid.estimation import is_central
@@ -181,7 +181,13 @@ def target_of(plan: ReleasePlan, user: int) -> Target:
     """Return the release's own noise path as a target, or in the local setting that of a person's device."""
     if plan.response:
         loss = float(plan.delivered[user])
-        return response_target(lambda truth, count: [one.answer for one in draw_responses([truth] * count, loss)], loss)
+        groups = plan.shared.groups
+
+        def respond(truth: int, count: int) -> list[int]:
+            answers = np.full((count, 1), float(truth))
+            return [one.value for one in draw_messages(answers, loss, plan.asked, groups, "response")]
+
+        return response_target(respond, loss)
     return _sum_target(plan, user) if is_central(plan.setting) else _message_target(plan, user)
 
 
@@ -244,12 +250,8 @@ def _message_target(plan: ReleasePlan, user: int) -> Target:
 
     def draw(place: str, samples: int) -> FloatArray:
         own = np.tile(answers_of(plan, user, PLACES[place])[user], (samples, 1))
-        if plan.questions:
-            cells = [
-                [cell for one in sent.values for cell in one] for sent in draw_answers(own, loss, plan.asked, groups)
-            ]
-        else:
-            cells = [[sent.value] for sent in draw_values(own[:, 0], loss, plan.bounds)]
+        sent = draw_messages(own, loss, plan.asked, groups, message_kind(plan.questions))
+        cells = [[cell for group in one.values for cell in group] for one in sent]
         return np.ldexp(np.array(cells, dtype=np.float64), -bits)
 
     return Target(draw=draw, parts=tuple(parts))

@@ -151,7 +151,7 @@ def _written(priced: Priced, frame: Any, out: str | Path, files: Staging) -> Ite
     if not is_url(out):
         yield files.make(out, lambda place: priced.write(frame, place))
         return
-    from hushbid.engine.spark import moved
+    from hushbid.engine.backends.spark import moved
 
     with moved(str(out), force=files.force) as temporary:
         priced.write(frame, temporary)

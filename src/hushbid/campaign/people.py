@@ -287,8 +287,10 @@ def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, 
 def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
     """The row of each person in the table, −1 where she is not in it; refused if the table names somebody twice."""
     keys = found.ids(id_column)
-    rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first of several
-    places = np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
+    places = np.arange(len(ids))
+    if keys != ids:
+        rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first of several
+        places = np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
     if np.count_nonzero(places >= 0) < found.rows:  # a row that is nobody's: a stranger, or somebody again
         found.keys(id_column)
     return places

@@ -17,7 +17,7 @@ from hushbid.common.staging import STREAM, refuse_clashes, write_file
 from hushbid.errors import DataError, InputError
 
 if TYPE_CHECKING:
-    from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, RandomisedResponse
+    from hushbid.disclosure import Message
     from hushbid.questions import Question
 
 _LOSS = Number(min=0.0, min_open=True, finite=False)
@@ -95,7 +95,7 @@ def command(**given: Any) -> None:
     write_file(given["out"], lambda file: file.write(text.encode()), force=given["force"])
 
 
-def _message_of_value(given: dict[str, Any], store: Path, again: bool) -> "PrivatizedValue":
+def _message_of_value(given: dict[str, Any], store: Path, again: bool) -> "Message":
     from hushbid.disclosure import privatize
 
     return privatize(
@@ -107,7 +107,7 @@ def _message_of_value(given: dict[str, Any], store: Path, again: bool) -> "Priva
     )
 
 
-def _message_of_answers(given: dict[str, Any], store: Path, again: bool) -> "PrivatizedAnswers | RandomisedResponse":
+def _message_of_answers(given: dict[str, Any], store: Path, again: bool) -> "Message":
     """The layout is the market's: the best for the standard errors that the questions state, or for importance."""
     from hushbid.campaign.terms import survey_in
     from hushbid.disclosure import privatize_answers

@@ -26,11 +26,11 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 from urllib.parse import urlsplit
 
 from hushbid.common.durable import write_whole
-from hushbid.disclosure import privatize, privatize_answers
+from hushbid.disclosure import Message, privatize, privatize_answers
 from hushbid.errors import ReleaseError
 from hushbid.questions import Layout, Question, question_from_dict
 
@@ -50,13 +50,6 @@ class Survey(NamedTuple):
 
     layout: Layout
     """How they share a privacy loss."""
-
-
-class Message(Protocol):
-    """A value or answers with noise, safe to send once."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return plain JSON values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

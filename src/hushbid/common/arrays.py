@@ -17,7 +17,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.errors import DataError, InputError
+from hushbid.errors import InputError
 
 FloatArray = NDArray[np.float64]
 """Bids, costs, losses, payments, weights: one number per person, or one per point of a curve."""
@@ -202,59 +202,6 @@ def _refuse_outside(array: FloatArray, name: str, *, zero: bool) -> None:
         raise InputError(f"{name} must be {allowed}, got {float(array)}.", field=name)
     told = f"{name} must be {allowed}, but {rows_text(bad, 'is')} not."
     raise InputError(told, field=name, row=first_row(bad))
-
-
-def as_column(data: object, *, needed: BoolArray) -> FloatArray:
-    """Everybody's datum as a float, NaN where it is missing; only ``needed`` rows have to be numbers.
-
-    An error names rows, never values.
-    """
-    if isinstance(data, np.ma.MaskedArray):
-        data = np.ma.filled(data.astype(np.float64), math.nan)
-    array = np.asarray(data) if hasattr(data, "__array__") else None
-    if array is None or array.dtype == object:
-        array = _from_objects(data if array is None else array, needed)
-    if array.ndim != 1 or array.dtype.kind not in "fiub":
-        told = f"data must be one number per person, got {array.ndim} dimensions of type {array.dtype}."
-        raise DataError(told, field="data")
-    _refuse_length(needed.size, array.size)
-    return array.astype(np.float64)
-
-
-def _from_objects(data: Any, needed: BoolArray) -> FloatArray:
-    if isinstance(data, (str, bytes)) or not isinstance(data, (Iterable, np.ndarray)):
-        raise DataError(f"data must be one number per person, got {type(data).__name__}.", field="data")
-    values = list(data)
-    _refuse_length(needed.size, len(values))
-    column = np.full(len(values), math.nan)
-    bad = np.zeros(len(values), dtype=np.bool_)
-    # nobody else's datum is even looked at
-    for row in np.flatnonzero(needed):
-        try:
-            column[row] = _datum(values[row])
-        except (TypeError, ValueError):
-            bad[row] = True
-    if bad.any():
-        told = f"data must be numbers (None or NaN where missing), but {rows_text(bad)} cannot be read as one."
-        raise DataError(told, field="data", row=first_row(bad))
-    return column
-
-
-def _refuse_length(people: int, got: int) -> None:
-    if people != got:
-        raise DataError(f"data must have one entry per person ({people}), got {got}.", field="data")
-
-
-def _datum(value: Any) -> float:
-    missing = value is None or value is np.ma.masked
-    if missing or type(value).__name__ == "NAType":  # pandas' missing value, without importing pandas
-        return math.nan
-    if isinstance(value, (str, bytes)):
-        raise TypeError
-    try:
-        return float(value)
-    except OverflowError:  # an integer beyond every float; the bounds will clamp it
-        return math.inf if value > 0 else -math.inf
 
 
 def rounded_sum(values: FloatArray) -> float:

@@ -20,8 +20,8 @@ from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.given_losses import private_mean
 from hushbid.disclosure.grid import PromiseCheck
 from hushbid.disclosure.ledger.once import Answer, release_once, release_plan, release_synthetic
-from hushbid.disclosure.local import message_kind, privatize, privatize_answers, simulate_privatized
-from hushbid.disclosure.messages import PrivatizedAnswers, PrivatizedValue, RandomisedResponse
+from hushbid.disclosure.local import privatize, privatize_answers
+from hushbid.disclosure.messages import Message, message_kind
 from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.release import Grid, QuestionAnswer, Release
@@ -30,11 +30,9 @@ __all__ = [
     "Answer",
     "ErrorModel",
     "Grid",
-    "PrivatizedAnswers",
-    "PrivatizedValue",
+    "Message",
     "PromiseCheck",
     "QuestionAnswer",
-    "RandomisedResponse",
     "Relation",
     "Release",
     "ReleasePlan",
@@ -46,5 +44,4 @@ __all__ = [
     "release_plan",
     "release_synthetic",
     "simulate_plan",
-    "simulate_privatized",
 ]

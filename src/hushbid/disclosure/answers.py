@@ -20,6 +20,7 @@ from hushbid.questions import Choice, Number, Question, YesNo
 
 Column = Sequence[Any] | NDArray[Any]
 _FORMS = "columns by question, or one row per person with one answer per question"
+_NUMBER = Number(name="number", bounds=(0.0, 1.0))
 YES_NO = {"yes": 1.0, "true": 1.0, "1": 1.0, "no": 0.0, "false": 0.0, "0": 0.0}
 """How yes and no are written, in any capitals."""
 
@@ -66,6 +67,35 @@ def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray
     return table
 
 
+def as_column(data: object, *, needed: BoolArray) -> FloatArray:
+    """Everybody's datum as a float, NaN where it is missing; only ``needed`` rows have to be numbers.
+
+    An error names rows, never values.
+    """
+    if isinstance(data, np.ma.MaskedArray):
+        data = np.ma.filled(data.astype(np.float64), math.nan)
+    array = np.asarray(data) if hasattr(data, "__array__") else None
+    if array is None or array.dtype == object:
+        if isinstance(data, (str, bytes)) or not isinstance(data, (Iterable, np.ndarray)):
+            raise DataError(f"data must be one number per person, got {type(data).__name__}.", field="data")
+        values = list(data)
+        _refuse_length(needed.size, len(values))
+        array, bad = _coded_objects(values, _NUMBER, needed)
+        if bad.any():
+            told = f"data must be numbers (None or NaN where missing), but {rows_text(bad)} cannot be read as one."
+            raise DataError(told, field="data", row=first_row(bad))
+    if array.ndim != 1 or array.dtype.kind not in "fiub":
+        told = f"data must be one number per person, got {array.ndim} dimensions of type {array.dtype}."
+        raise DataError(told, field="data")
+    _refuse_length(needed.size, array.size)
+    return array.astype(np.float64)
+
+
+def _refuse_length(people: int, got: int) -> None:
+    if people != got:
+        raise DataError(f"data must have one entry per person ({people}), got {got}.", field="data")
+
+
 def _coded_objects(column: Sequence[Any], question: Question, needed: BoolArray) -> tuple[FloatArray, BoolArray]:
     """The answers to one question, and whose are none; nobody else's is even looked at."""
     codes, bad = np.full(needed.size, math.nan), np.zeros(needed.size, dtype=np.bool_)
@@ -107,8 +137,7 @@ def _columns(data: object, questions: Sequence[Question], needed: BoolArray) -> 
     if _are_numbers(data) and len(data) == needed.size:
         return list(data.T)
     rows = _listed(data)
-    if len(rows) != needed.size:
-        raise DataError(f"data must have one entry per person ({needed.size}), got {len(rows)}.", field="data")
+    _refuse_length(needed.size, len(rows))
     by_person = [_row(row, place, names) if needed[place] else [None] * len(names) for place, row in enumerate(rows)]
     return list(zip(*by_person, strict=True))
 

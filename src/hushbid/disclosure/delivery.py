@@ -8,18 +8,18 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from hushbid.common.arrays import BoolArray, FloatArray, as_column, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, rows_text
 from hushbid.disclosure import memory
-from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.answers import as_answers, as_column
 from hushbid.disclosure.combination import Blend, rows_of
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import check_promises, integer_weights
-from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
+from hushbid.disclosure.ledger.question import Forms, answer_forms, message_form
 from hushbid.disclosure.local import draw_message
 from hushbid.disclosure.messages import Message
 from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
-from hushbid.disclosure.received import Received, combine, read_messages, sent_by
-from hushbid.disclosure.release import QuestionAnswer, Release, Summed, versions
+from hushbid.disclosure.received import combine, read_messages, sent_by
+from hushbid.disclosure.release import Release, Summed
 from hushbid.disclosure.sums import clamped_in
 from hushbid.disclosure.weighing import in_order, question_errors
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
@@ -123,7 +123,7 @@ def _prepare_sums(plan: ReleasePlan, data: object) -> Prepared:
             privacy_loss=weighed.privacy_loss,
             check=weighed.check,
             clamped=clamped_in(table[present], prepared.plan.questions),
-            dropped_out=_dropped_out(plan, present),
+            dropped_out=plan.dropped_out(present),
             summed=None,
         )
 
@@ -135,34 +135,9 @@ def _prepare_messages(plan: ReleasePlan, data: object) -> Prepared:
     messages = read_messages(plan, data)
     present = np.array([message is not None for message in messages])
     _refuse_nobody(plan, present)
-    found = combine(plan, messages)
-    release = Release(
-        key=plan.key,
-        setting=plan.setting,
-        bounds=plan.bounds,
-        privacy_loss=found.privacy_loss,
-        error=found.error,
-        planned_error=planned_error(plan),
-        grid=found.grid,
-        check=found.check,
-        clamped=0,
-        dropped_out=_dropped_out(plan, present),
-        versions=versions(plan.setting),
-        estimate=None if plan.questions else found.values[0][0],
-        answers=_answers(plan, found) if plan.questions else (),
-        strata=plan.combined,
-    )
+    release = combine(plan, messages)
     forms = Forms(rows=[message_form(message) for message in messages])
     return Prepared(draw=lambda: release, present=present, forms=lambda: forms)
-
-
-def _answers(plan: ReleasePlan, found: Received) -> tuple[QuestionAnswer, ...]:
-    """What messages about a survey found, in the order of its questions."""
-    values = in_order(plan.shared.groups, found.values)
-    return tuple(
-        QuestionAnswer(question=one, error=error, planned_error=planned, values=tuple(v), strata=plan.combined)
-        for one, error, planned, v in zip(plan.questions, found.errors, planned_errors(plan), values, strict=True)
-    )
 
 
 def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
@@ -195,7 +170,7 @@ def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Releas
             weights = Blend.of(totals, strata.weights.tolist()).charged(weights, strata)
         check = check_promises(weights, exponent, plan.promised)
         losses = np.ldexp(weights.astype(np.float64), -exponent)
-    gone = _dropped_out(plan, present)
+    gone = plan.dropped_out(present)
     return replace(release, privacy_loss=losses, check=check, dropped_out=gone, summed=None, key=plan.key)
 
 
@@ -224,7 +199,3 @@ def _refuse_nobody(plan: ReleasePlan, present: BoolArray) -> None:
     if not present.any():
         asked = np.count_nonzero(plan.delivered > 0)
         raise NothingDelivered(f"None of the {asked} people with a positive privacy loss delivered data.")
-
-
-def _dropped_out(plan: ReleasePlan, present: BoolArray) -> tuple[int, ...]:
-    return tuple(np.flatnonzero((plan.delivered > 0) & ~present).tolist())

@@ -19,7 +19,6 @@ import math
 import random
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
@@ -70,18 +69,11 @@ def to_grid(values: FloatArray, bounds: tuple[float, float], *, bits: int = DATA
     return np.clip(np.floor(np.ldexp(share, bits)), 0, 2**bits).astype(np.int64)
 
 
-def to_data_units(share: Fraction, bounds: tuple[float, float], level: float = 1.0) -> float:
-    """A share of the range as an estimate, the nearest on a public grid (the even one of two).
+def to_data_units(numerator: int, denominator: int, bounds: tuple[float, float], level: float = 1.0) -> float:
+    """A share of the range, a ratio, as an estimate: the nearest on a public grid (the even one of two).
 
-    The digits below that grid would tell the total weight, and with it who dropped out.
-    """
-    return ratio_in_data_units(share.numerator, share.denominator, bounds, level)
-
-
-def ratio_in_data_units(numerator: int, denominator: int, bounds: tuple[float, float], level: float = 1.0) -> float:
-    """What `to_data_units` gives, of a ratio that need not be in lowest terms: simulations have many.
-
-    ``level`` is what weights add up to: 1 for a mean, and for a combination of stratum means what these have together.
+    The digits below that grid would tell the total weight, and with it who dropped out. ``level`` is what weights add
+    up to: 1 for a mean, and for a combination of stratum means what these have together.
     """
     low, high = bounds
     steps, rest = divmod(numerator << ESTIMATE_BITS, denominator)

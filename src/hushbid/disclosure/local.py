@@ -14,41 +14,21 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from hushbid.common.arrays import FloatArray, IntArray, as_bounds, as_column, as_losses
+from hushbid.common.arrays import FloatArray, IntArray, as_bounds
 from hushbid.disclosure import noise
-from hushbid.disclosure.answers import as_answers
+from hushbid.disclosure.answers import as_answers, as_column
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.ledger.files import drawn_once, stored
-from hushbid.disclosure.messages import (
-    LARGEST_GRID_BITS,
-    Message,
-    PrivatizedAnswers,
-    PrivatizedValue,
-    RandomisedResponse,
-    as_ratio,
-    cut_off,
-    within_reach,
-)
+from hushbid.disclosure.messages import LARGEST_GRID_BITS, Kind, Message, as_ratio, cut_off, message_kind
 from hushbid.disclosure.promises import LARGEST_SENT_LOSS, ONE_NUMBER, SMALLEST_LOSS, ReleasePlan, one_number
 from hushbid.disclosure.weighing import bounds_of
 from hushbid.errors import DataError, InfiniteLoss, InputError, ReleaseError
-from hushbid.questions import (
-    PARTS,
-    Layout,
-    NoiseGroup,
-    Question,
-    as_questions,
-    layout_of,
-    one_yes_no,
-    refuse_other_layout,
-)
+from hushbid.questions import PARTS, Layout, NoiseGroup, Question, as_questions, layout_of, refuse_other_layout
 
-M = TypeVar("M", bound=Message)
 UNIT_SCALE = 2.0**40
 """Noise for simulations is drawn on a grid so fine, and stretched."""
 
@@ -60,7 +40,7 @@ def privatize(
     *,
     store: str | Path | None = None,
     accept_infinite_loss: bool = False,
-) -> PrivatizedValue:
+) -> Message:
     """One person's datum, clamped to the public range, with noise that costs at most ``privacy_loss``.
 
     Sending a second noisy value of the same datum doubles the loss. With ``store``, a path without extension, the first
@@ -80,11 +60,11 @@ def privatize(
             raise DataError("value is missing: there is nothing to send.")
         return column
 
-    def made(column: FloatArray) -> PrivatizedValue:
-        return draw_values(column, loss, bounds)[0]
+    def made(column: FloatArray) -> Message:
+        return draw_messages(column[:, np.newaxis], loss, one_number(bounds), ONE_NUMBER.groups, "value")[0]
 
     terms = {"format": "hushbid private value", "version": 1, "bounds": list(bounds)}
-    return _sent_once(store, {**terms, **_epsilon(loss)}, read, made, PrivatizedValue, "other bounds")
+    return _sent_once(store, {**terms, **_epsilon(loss)}, read, made, "value", "other bounds")
 
 
 def privatize_answers(
@@ -95,7 +75,7 @@ def privatize_answers(
     layout: Layout | None = None,
     store: str | Path | None = None,
     accept_infinite_loss: bool = False,
-) -> PrivatizedAnswers | RandomisedResponse:
+) -> Message:
     """One person's answers to a survey, with noise that costs at most ``privacy_loss`` for all of them together.
 
     A single yes/no question is answered by randomised response: a coin decides whether the message says the truth.
@@ -108,8 +88,8 @@ def privatize_answers(
     if layout is not None:
         refuse_other_layout(asked, layout)
     groups = (layout_of(asked) if layout is None else layout).groups
-    loss = _as_loss(privacy_loss, accept_infinite_loss)
-    if not one_yes_no(asked):
+    loss, kind = _as_loss(privacy_loss, accept_infinite_loss), message_kind(asked)
+    if kind == "answers":
         _refuse_unsharable(loss, groups)
 
     def read() -> FloatArray:
@@ -118,10 +98,8 @@ def privatize_answers(
             raise DataError("A question is left open: there is nothing to send.")
         return table
 
-    def made(table: FloatArray) -> PrivatizedAnswers | RandomisedResponse:
-        if one_yes_no(asked):
-            return draw_responses([int(table[0, 0])], loss)[0]
-        return draw_answers(table, loss, asked, groups)[0]
+    def made(table: FloatArray) -> Message:
+        return draw_messages(table, loss, asked, groups, kind)[0]
 
     terms = {
         "format": "hushbid private answers",
@@ -130,22 +108,17 @@ def privatize_answers(
         "parts": [group.parts for group in groups],
         **_epsilon(loss),
     }
-    return _sent_once(store, terms, read, made, message_kind(asked), "for other questions")
-
-
-def message_kind(questions: Sequence[Question]) -> type[PrivatizedAnswers] | type[RandomisedResponse]:
-    """What a device sends about these questions: a message with noise, or about a single yes/no question by coin."""
-    return RandomisedResponse if one_yes_no(questions) else PrivatizedAnswers
+    return _sent_once(store, terms, read, made, kind, "for other questions")
 
 
 def _sent_once(
     store: str | Path | None,
     terms: Mapping[str, Any],
     read: Callable[[], FloatArray],
-    made: Callable[[FloatArray], M],
-    kind: type[M],
+    made: Callable[[FloatArray], Message],
+    kind: Kind,
     other: str,
-) -> M:
+) -> Message:
     """Make a message, or return the one that is kept; ``terms`` are what a kept one must have been made with."""
     if store is None:
         return made(read())
@@ -158,7 +131,7 @@ def _sent_once(
         kept = drawn_once(path.parent, path.name, lambda: {**terms, "message": made(data).to_dict()})
     if {name: kept.get(name) for name in terms} != terms:
         raise ReleaseError(f"{path}.json holds what was privatized with another privacy loss or {other}.")
-    return kind.from_dict(kept["message"])
+    return Message.from_dict(kept["message"], kind)
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
@@ -167,40 +140,28 @@ def _sent_once(
 def draw_message(plan: ReleasePlan, answers: FloatArray, loss: float) -> Message:
     """A message about one person's answers, a row of numbers, as a plan asks for it. Nothing is kept."""
     loss = _as_loss(loss, accept_infinite_loss=True)
-    if plan.response:
-        return draw_responses([int(answers[0])], loss)[0]
-    if plan.layout is not None:
-        return draw_answers(answers[np.newaxis], loss, plan.questions, plan.layout.groups)[0]
-    return draw_values(answers, loss, plan.bounds)[0]
+    return draw_messages(answers[np.newaxis], loss, plan.asked, plan.shared.groups, message_kind(plan.questions))[0]
 
 
-def draw_values(column: FloatArray, loss: float, bounds: tuple[float, float]) -> list[PrivatizedValue]:
-    """A message for each datum, all with the same loss. Nothing is kept."""
-    bits, ratio = grid_bits(loss), as_ratio(loss)
-    [cells] = _noisy_steps(column[:, np.newaxis], loss, one_number(bounds), ONE_NUMBER.groups)
-    return [PrivatizedValue(grid_bits=bits, epsilon=ratio, value=within_reach(step, bits, ratio)) for [step] in cells]
-
-
-def draw_answers(
-    table: FloatArray, loss: float, questions: Sequence[Question], groups: Sequence[NoiseGroup]
-) -> list[PrivatizedAnswers]:
+def draw_messages(
+    table: FloatArray, loss: float, questions: Sequence[Question], groups: Sequence[NoiseGroup], kind: Kind
+) -> list[Message]:
     """A message for each row of answers, all with the same loss. Nothing is kept."""
-    bits, ratio, parts = grid_bits(loss, groups), as_ratio(loss), tuple(group.parts for group in groups)
+    ratio = as_ratio(loss)
+    if kind == "response":
+        truths = [int(answer) for [answer] in table.tolist()]
+        answers = truths if loss == math.inf else noise.flip_many(truths, *ratio)
+        return [Message(kind=kind, epsilon=ratio, values=((answer,),)) for answer in answers]
+    bits, parts = grid_bits(loss, groups), tuple(group.parts for group in groups)
     noisy = _noisy_steps(table, loss, questions, groups)
     cut = [
-        [cut_off(cells, bits, ratio, part) for cells in of_group] for of_group, part in zip(noisy, parts, strict=True)
+        [cut_off(cells, bits, ratio, part, kind) for cells in of_group]
+        for of_group, part in zip(noisy, parts, strict=True)
     ]
     return [
-        PrivatizedAnswers(grid_bits=bits, epsilon=ratio, parts=parts, values=values)
+        Message(kind=kind, epsilon=ratio, values=values, grid_bits=bits, parts=parts)
         for values in zip(*cut, strict=True)
     ]
-
-
-def draw_responses(truths: Sequence[int], loss: float) -> list[RandomisedResponse]:
-    """A message for each true answer, 0 or 1, all with the same loss. Nothing is kept."""
-    ratio = as_ratio(loss)
-    answers = list(truths) if loss == math.inf else noise.flip_many(truths, *ratio)
-    return [RandomisedResponse(epsilon=ratio, answer=answer) for answer in answers]
 
 
 def _noisy_steps(
@@ -250,23 +211,6 @@ def noise_scale(loss: float, bits: int, group: NoiseGroup = ONE_NUMBER.groups[0]
     wanted = Fraction(2**bits * PARTS, group.parts) / Fraction(loss)
     scale = wanted.numerator / wanted.denominator  # rounded once, to the nearest
     return scale if Fraction(scale) >= wanted else math.nextafter(scale, math.inf)
-
-
-def simulate_privatized(values: ArrayLike, privacy_loss: ArrayLike, bounds: tuple[float, float]) -> FloatArray:
-    """Noisy values of many people, in data units, for simulation: one fast call, and nothing is kept.
-
-    The noise is the same sampler's, drawn on a common fine grid and stretched by ``1/ε_i`` in floating point; a message
-    meant to be sent comes from :func:`privatize`.
-    """
-    bounds = as_bounds(bounds)
-    column = as_column(values, needed=np.ones(np.size(values), dtype=np.bool_))
-    losses = np.array(np.broadcast_to(as_losses(np.atleast_1d(privacy_loss), some_positive=False), column.shape))
-    if not (losses > 0).all() or np.isnan(column).any():
-        raise InputError("Simulated values must not be missing, and their privacy losses must be positive.")
-    low, high = bounds
-    share = np.ldexp(to_grid(column, bounds, bits=LARGEST_GRID_BITS).astype(np.float64), -LARGEST_GRID_BITS)
-    unit = np.array(noise.draw_many([0] * column.size, scale=UNIT_SCALE), dtype=np.float64) / UNIT_SCALE
-    return np.asarray(low + (high - low) * (share + unit / losses))
 
 
 # -- losses ------------------------------------------------------------------------------------------------------------

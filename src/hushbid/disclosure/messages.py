@@ -22,15 +22,14 @@ Integers that may exceed 2**53 travel as decimal text, so that a browser loses n
 
 import json
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, Literal
 
 from hushbid.common.documents import unique_keys
 from hushbid.errors import InputError
-from hushbid.questions import MOST_ANSWERS, MOST_QUESTIONS, PARTS, Layout
+from hushbid.questions import MOST_ANSWERS, MOST_QUESTIONS, PARTS, Layout, Question, one_yes_no
 
 VERSION = 1
 LARGEST_GRID_BITS = 32
@@ -39,16 +38,42 @@ _LARGEST_VALUE = 2**63
 _FARTHEST, _FARTHER = 50, 4  # noise scales, and in a survey as many more for each cell
 _MOST_CELLS = max(MOST_QUESTIONS, MOST_ANSWERS)
 
+Kind = Literal["value", "answers", "response"]
+"""What a message is about: one number, a survey, or a single yes/no question."""
+
+_FORMATS: Mapping[Kind, tuple[str, tuple[str, ...]]] = {
+    "value": ("hushbid-local", ("grid_bits", "epsilon", "value")),
+    "answers": ("hushbid-local-survey", ("grid_bits", "epsilon", "parts", "values")),
+    "response": ("hushbid-local-response", ("epsilon", "answer")),
+}
+"""The format of each kind, and its fields after format and version."""
+
+
+def message_kind(questions: Sequence[Question]) -> Kind:
+    """What a device sends about these questions, or about one number where there are none."""
+    return "value" if not questions else "response" if one_yes_no(questions) else "answers"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Message(ABC):
+class Message:
     """What one device sends; safe to send, once."""
 
-    format: ClassVar[str]
-    fields: ClassVar[frozenset[str]]
+    kind: Kind
+    """What it is about."""
 
     epsilon: tuple[int, int]
     """Privacy loss as a reduced fraction; (1, 0) if it is infinite."""
+
+    values: tuple[tuple[int, ...], ...]
+    """The noisy answers by group and cell, in steps from the lower end of the range; they may lie outside.
+
+    By randomised response, 1 for yes and 0 for no."""
+
+    grid_bits: int = 0
+    """Every range is divided into 2**grid_bits steps; by randomised response it is one step."""
+
+    parts: tuple[int, ...] = (PARTS,)
+    """Each group's part of the loss for all answers together, in units of 2**-30; together all of it."""
 
     @property
     def privacy_loss(self) -> Fraction | float:
@@ -56,105 +81,24 @@ class Message(ABC):
         numerator, denominator = self.epsilon
         return Fraction(numerator, denominator) if denominator else math.inf
 
-    def fits(self, layout: Layout) -> bool:
-        """Whether this is a message for a survey with that layout: by default, for one of a single cell."""
-        return [(group.cells, group.choice) for group in layout.groups] == [(1, False)]
-
-    @abstractmethod
-    def to_dict(self) -> dict[str, Any]:
-        """The message as plain JSON values."""
-
-    def to_json(self) -> str:
-        """The message as it is sent."""
-        return json.dumps(self.to_dict())
-
-    @classmethod
-    @abstractmethod
-    def from_dict(cls, message: Mapping[str, Any]) -> Self:
-        """Read a message strictly: exactly the fields of version 1, each of its type and range."""
-
-    @classmethod
-    def from_json(cls, text: str | bytes) -> Self:
-        """Read a message as it was sent."""
-        try:
-            message = json.loads(text, object_pairs_hook=unique_keys)
-        except (ValueError, RecursionError):
-            raise InputError("A message must be JSON in which no key occurs twice.") from None
-        return cls.from_dict(message)
-
-    @classmethod
-    def _refuse_other(cls, message: object) -> None:
-        """Refuse what has not the fields, the format and the version."""
-        if not isinstance(message, Mapping) or set(message) != cls.fields:
-            raise InputError(f"A message must have exactly the fields {', '.join(sorted(cls.fields))}.")
-        if message["format"] != cls.format or type(message["version"]) is not int or message["version"] != VERSION:
-            raise InputError(f"A message must have format {cls.format!r} and version {VERSION}.")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivatizedValue(Message):
-    """One person's datum with its noise; safe to send, once."""
-
-    format = "hushbid-local"
-    fields = frozenset({"format", "version", "grid_bits", "epsilon", "value"})
-
-    grid_bits: int
-    """The range is divided into 2**grid_bits steps."""
-
-    value: int
-    """The noisy datum, in steps from the lower end of the range; it may lie outside."""
+    @property
+    def value(self) -> int:
+        """The only answer, or the first."""
+        return self.values[0][0]
 
     @property
-    def values(self) -> tuple[tuple[int, ...], ...]:
-        """The noisy datum as that of a survey of one question."""
-        return ((self.value,),)
+    def shares(self) -> list[list[float]]:
+        """The answers by group and cell as shares of the range, unbiased; they may lie outside of 0 to 1."""
+        steps = 1 << self.grid_bits
+        if self.kind != "response":
+            return [[cell / steps for cell in cells] for cells in self.values]
+        loss = float(min(self.privacy_loss, Fraction(1000)))  # beyond, the coin never lies as far as a double can tell
+        return [[0.5 + (self.value - 0.5) / math.tanh(0.5 * loss)]]
 
-    def decode(self, bounds: tuple[float, float]) -> float:
-        """The noisy datum in data units."""
+    def decode(self, bounds: tuple[float, float] = (0.0, 1.0)) -> float:
+        """The only answer in data units, unbiased."""
         low, high = bounds
-        return low + (high - low) * (self.value / (1 << self.grid_bits))
-
-    def to_dict(self) -> dict[str, Any]:
-        """The message as plain JSON values."""
-        return {
-            "format": self.format,
-            "version": VERSION,
-            "grid_bits": self.grid_bits,
-            "epsilon": [str(part) for part in self.epsilon],
-            "value": str(self.value),
-        }
-
-    @classmethod
-    def from_dict(cls, message: Mapping[str, Any]) -> Self:
-        """Read a message strictly: exactly the fields of version 1, each of its type and range."""
-        cls._refuse_other(message)
-        bits, epsilon = _bits_of(message["grid_bits"]), _ratio_of(message["epsilon"])
-        value = _integer_of(message["value"], "value")
-        if not -_LARGEST_VALUE <= value < _LARGEST_VALUE:
-            raise InputError("value must fit in 64 bits.", field="value")
-        if value != within_reach(value, bits, epsilon):
-            raise InputError(
-                f"value must lie within {_FARTHEST} noise scales of the range: no noise takes it farther.",
-                field="value",
-            )
-        return cls(grid_bits=bits, epsilon=epsilon, value=value)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PrivatizedAnswers(Message):
-    """One person's answers to a survey with their noise; safe to send, once."""
-
-    format = "hushbid-local-survey"
-    fields = frozenset({"format", "version", "grid_bits", "epsilon", "parts", "values"})
-
-    grid_bits: int
-    """Every range is divided into 2**grid_bits steps."""
-
-    parts: tuple[int, ...]
-    """Each group's part of the loss for all answers together, in units of 2**-30; together all of it."""
-
-    values: tuple[tuple[int, ...], ...]
-    """The noisy answers by group and cell, in steps from the lower end of the range; they may lie outside."""
+        return low + (high - low) * self.shares[0][0]
 
     def fits(self, layout: Layout) -> bool:
         """Whether this is a message for a survey with that layout."""
@@ -163,62 +107,52 @@ class PrivatizedAnswers(Message):
 
     def to_dict(self) -> dict[str, Any]:
         """The message as plain JSON values."""
-        return {
-            "format": self.format,
-            "version": VERSION,
+        name, fields = _FORMATS[self.kind]
+        cells = [[str(cell) for cell in group] for group in self.values]
+        written: dict[str, Any] = {
             "grid_bits": self.grid_bits,
             "epsilon": [str(part) for part in self.epsilon],
             "parts": list(self.parts),
-            "values": [[str(cell) for cell in cells] for cells in self.values],
+            "values": cells,
+            "value": str(self.value),
+            "answer": self.value,
         }
+        return {"format": name, "version": VERSION, **{field: written[field] for field in fields}}
+
+    def to_json(self) -> str:
+        """The message as it is sent."""
+        return json.dumps(self.to_dict())
 
     @classmethod
-    def from_dict(cls, message: Mapping[str, Any]) -> Self:
-        """Read a message strictly: exactly the fields of version 1, each of its type and range."""
-        cls._refuse_other(message)
-        parts, groups = message["parts"], message["values"]
-        bits, epsilon = _bits_of(message["grid_bits"]), _ratio_of(message["epsilon"])
-        whole = isinstance(parts, (list, tuple)) and all(type(part) is int and part > 0 for part in parts)
-        if not whole or len(parts) > MOST_QUESTIONS or sum(parts) != PARTS:
-            raise InputError(f"parts must be positive integers that add up to 2**30 = {PARTS}.", field="parts")
-        if not isinstance(groups, (list, tuple)) or len(groups) != len(parts):
-            raise InputError("values must have one list for each of parts.", field="values")
-        values = tuple(_cells_of(cells, bits, epsilon, part) for cells, part in zip(groups, parts, strict=True))
-        return cls(grid_bits=bits, epsilon=epsilon, parts=tuple(parts), values=values)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RandomisedResponse(Message):
-    """One person's answer to a yes/no question, true or false by a coin; safe to send, once."""
-
-    format = "hushbid-local-response"
-    fields = frozenset({"format", "version", "epsilon", "answer"})
-
-    answer: int
-    """1 for yes, 0 for no."""
-
-    def decode(self) -> float:
-        """The answer made unbiased: on average over the coin it is the true one; it lies outside of 0 to 1."""
-        loss = float(min(self.privacy_loss, Fraction(1000)))  # beyond, the coin never lies as far as a double can tell
-        return 0.5 + (self.answer - 0.5) / math.tanh(0.5 * loss)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The message as plain JSON values."""
-        return {
-            "format": self.format,
-            "version": VERSION,
-            "epsilon": [str(part) for part in self.epsilon],
-            "answer": self.answer,
-        }
+    def from_dict(cls, message: Mapping[str, Any], kind: Kind) -> "Message":
+        """Read a message of a kind strictly: exactly the fields of version 1, each of its type and range."""
+        name, fields = _FORMATS[kind]
+        if not isinstance(message, Mapping) or set(message) != {"format", "version", *fields}:
+            raise InputError(
+                f"A message must have exactly the fields {', '.join(sorted(['format', 'version', *fields]))}."
+            )
+        if message["format"] != name or type(message["version"]) is not int or message["version"] != VERSION:
+            raise InputError(f"A message must have format {name!r} and version {VERSION}.")
+        epsilon = _ratio_of(message["epsilon"])
+        if kind == "response":
+            return cls(kind=kind, epsilon=epsilon, values=((_answer_of(message["answer"]),),))
+        bits = _bits_of(message["grid_bits"])
+        parts = _parts_of(message["parts"]) if kind == "answers" else (PARTS,)
+        values: tuple[tuple[int, ...], ...]
+        if kind == "answers":
+            values = _cells_of(message["values"], bits, epsilon, parts)
+        else:
+            values = ((_value_of(message["value"], bits, epsilon),),)
+        return cls(kind=kind, epsilon=epsilon, values=values, grid_bits=bits, parts=parts)
 
     @classmethod
-    def from_dict(cls, message: Mapping[str, Any]) -> Self:
-        """Read a message strictly: exactly the fields of version 1, each of its type and range."""
-        cls._refuse_other(message)
-        answer = message["answer"]
-        if type(answer) is not int or answer not in (0, 1):
-            raise InputError("answer must be 0 or 1.", field="answer")
-        return cls(epsilon=_ratio_of(message["epsilon"]), answer=answer)
+    def from_json(cls, text: str | bytes, kind: Kind) -> "Message":
+        """Read a message of a kind as it was sent."""
+        try:
+            message = json.loads(text, object_pairs_hook=unique_keys)
+        except (ValueError, RecursionError):
+            raise InputError("A message must be JSON in which no key occurs twice.") from None
+        return cls.from_dict(message, kind)
 
 
 def as_ratio(privacy_loss: float) -> tuple[int, int]:
@@ -226,40 +160,62 @@ def as_ratio(privacy_loss: float) -> tuple[int, int]:
     return (1, 0) if privacy_loss == math.inf else privacy_loss.as_integer_ratio()
 
 
-def within_reach(value: int, grid_bits: int, epsilon: tuple[int, int]) -> int:
-    """The nearest integer that the noise of one number may lead to. Done after the noise is drawn.
+def cut_off(
+    cells: Sequence[int], grid_bits: int, epsilon: tuple[int, int], part: int, kind: Kind = "value"
+) -> tuple[int, ...]:
+    """The nearest integers that noise may lead to, of the cells of a group that has this part of the loss.
 
-    So it costs no privacy; it happens with a probability below exp(−50) = 2e-22 and moves the mean by less than that
-    times the scale.
+    Done after the noise is drawn, so it costs no privacy; it happens with a probability below exp(−50) = 2e-22 and
+    moves the mean by less than that times the scale.
     """
-    return _cut_off((value,), grid_bits, epsilon, PARTS, _FARTHEST)[0]
-
-
-def cut_off(cells: Sequence[int], grid_bits: int, epsilon: tuple[int, int], part: int) -> tuple[int, ...]:
-    """The same of the cells of a group of a survey's questions, which has this part of the loss."""
-    return _cut_off(cells, grid_bits, epsilon, part, _FARTHEST + _FARTHER * len(cells))
-
-
-def _cut_off(cells: Sequence[int], grid_bits: int, epsilon: tuple[int, int], part: int, scales: int) -> tuple[int, ...]:
     numerator, denominator = epsilon
+    scales = _FARTHEST + (_FARTHER * len(cells) if kind == "answers" else 0)
     steps = 1 << grid_bits
     farthest = -(-scales * denominator * steps * PARTS // (numerator * part))
     return tuple(min(max(cell, -farthest), steps + farthest) for cell in cells)
+
+
+def _answer_of(answer: object) -> int:
+    if type(answer) is not int or answer not in (0, 1):
+        raise InputError("answer must be 0 or 1.", field="answer")
+    return answer
+
+
+def _value_of(text: object, bits: int, epsilon: tuple[int, int]) -> int:
+    value = _integer_of(text, "value")
+    if not -_LARGEST_VALUE <= value < _LARGEST_VALUE:
+        raise InputError("value must fit in 64 bits.", field="value")
+    if (value,) != cut_off((value,), bits, epsilon, PARTS):
+        raise InputError(
+            f"value must lie within {_FARTHEST} noise scales of the range: no noise takes it farther.", field="value"
+        )
+    return value
+
+
+def _parts_of(parts: object) -> tuple[int, ...]:
+    whole = isinstance(parts, (list, tuple)) and all(type(part) is int and part > 0 for part in parts)
+    if not isinstance(parts, (list, tuple)) or not whole or len(parts) > MOST_QUESTIONS or sum(parts) != PARTS:
+        raise InputError(f"parts must be positive integers that add up to 2**30 = {PARTS}.", field="parts")
+    return tuple(parts)
+
+
+def _cells_of(groups: object, bits: int, epsilon: tuple[int, int], parts: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(groups, (list, tuple)) or len(groups) != len(parts):
+        raise InputError("values must have one list for each of parts.", field="values")
+    found = []
+    for cells, part in zip(groups, parts, strict=True):
+        if not isinstance(cells, (list, tuple)) or not 1 <= len(cells) <= _MOST_CELLS:
+            raise InputError(f"values must be lists of 1 to {_MOST_CELLS} integers, as texts.", field="values")
+        found.append(tuple(_integer_of(cell, "values") for cell in cells))
+        if found[-1] != cut_off(found[-1], bits, epsilon, part, "answers"):
+            raise InputError("values must lie where noise may lead to: no noise takes them farther.", field="values")
+    return tuple(found)
 
 
 def _bits_of(bits: object) -> int:
     if type(bits) is not int or not 1 <= bits <= LARGEST_GRID_BITS:
         raise InputError(f"grid_bits must be an integer from 1 to {LARGEST_GRID_BITS}.", field="grid_bits")
     return bits
-
-
-def _cells_of(cells: object, bits: int, epsilon: tuple[int, int], part: int) -> tuple[int, ...]:
-    if not isinstance(cells, (list, tuple)) or not 1 <= len(cells) <= _MOST_CELLS:
-        raise InputError(f"values must be lists of 1 to {_MOST_CELLS} integers, as texts.", field="values")
-    found = tuple(_integer_of(cell, "values") for cell in cells)
-    if found != cut_off(found, bits, epsilon, part):
-        raise InputError("values must lie where noise may lead to: no noise takes them farther.", field="values")
-    return found
 
 
 def _ratio_of(ratio: object) -> tuple[int, int]:

@@ -15,7 +15,7 @@ import numpy as np
 from hushbid.disclosure import noise
 from hushbid.disclosure.combination import Blend, nobody_left, too_small
 from hushbid.disclosure.error import ErrorModel
-from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, TOTAL_BITS, PromiseCheck, ratio_in_data_units
+from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, TOTAL_BITS, PromiseCheck, to_data_units
 from hushbid.disclosure.release import Grid, QuestionAnswer, Release, Summed, versions
 from hushbid.disclosure.sum_plan import LEAST_EXPONENT, SumPlan
 from hushbid.disclosure.sums import TERM_BITS, Above, Sums
@@ -104,7 +104,7 @@ class PreparedSums:
             by_group.append(
                 [
                     [
-                        ratio_in_data_units(cell * below, above, bounds, blend.level)
+                        to_data_units(cell * below, above, bounds, blend.level)
                         for cell, bounds in zip(row, ranges, strict=True)
                     ]
                     for row in noisy

@@ -194,6 +194,10 @@ class ReleasePlan:
         """Whose data may be used without noise; with strata all that is promised may be used where some drop out."""
         return np.asarray((self.delivered if self.strata is None else self.promised) == math.inf)
 
+    def dropped_out(self, present: BoolArray) -> tuple[int, ...]:
+        """The rows that should have delivered and did not, if these did."""
+        return tuple(np.flatnonzero((self.delivered > 0.0) & ~present).tolist())
+
     def losses_used(self, present: BoolArray) -> FloatArray:
         """What is used of everybody's loss if only some deliver.
 

@@ -13,55 +13,25 @@ which nothing is added: its terms of noise are 0 here.
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, IndexArray, IntArray, first_row, rows_text
+from hushbid.common.arrays import FloatArray, IndexArray, first_row, rows_text
 from hushbid.disclosure.combination import level_of, local_shares
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units
-from hushbid.disclosure.local import UNIT_SCALE, draw_cells, message_kind, steps_of
-from hushbid.disclosure.messages import (
-    LARGEST_GRID_BITS,
-    Message,
-    PrivatizedAnswers,
-    PrivatizedValue,
-    RandomisedResponse,
-    as_ratio,
-)
-from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
-from hushbid.disclosure.release import Grid
-from hushbid.disclosure.weighing import Weighing, cell_bounds, question_errors
+from hushbid.disclosure.local import UNIT_SCALE, draw_cells, steps_of
+from hushbid.disclosure.messages import LARGEST_GRID_BITS, Kind, Message, as_ratio, message_kind
+from hushbid.disclosure.promises import ReleasePlan
+from hushbid.disclosure.release import Grid, QuestionAnswer, Release, versions
+from hushbid.disclosure.weighing import Weighing, cell_bounds, in_order, question_errors
 from hushbid.errors import DataError, InputError, ReleaseError
 from hushbid.estimation import WORST_VARIANCE
 
 _ROUNDED = 2.0**-50
 """What is lost, relatively, where an answer by coin is made unbiased and weighed."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Received:
-    """Messages, read and weighed."""
-
-    values: list[list[float]]
-    """The weighted means by group and cell, in data units."""
-
-    privacy_loss: FloatArray = field(repr=False)
-    """What everybody who delivered loses."""
-
-    error: ErrorModel
-    """How far the estimate may lie from the mean; of a survey, as a whole."""
-
-    errors: list[ErrorModel]
-    """How far each question's values may lie from the truth; empty where it is one number."""
-
-    grid: Grid
-    """The coarsest grid among the messages."""
-
-    check: PromiseCheck
-    """That every message was made with the planned loss, at most the promised one."""
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------
@@ -74,7 +44,7 @@ def read_messages(plan: ReleasePlan, data: object) -> list[Message | None]:
     rows = list(data)
     if len(rows) != plan.people:
         raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
-    kind: type[Message] = message_kind(plan.questions) if plan.questions else PrivatizedValue
+    kind = message_kind(plan.questions)
     messages: list[Message | None] = [None] * len(rows)
     for row in np.flatnonzero(plan.delivered > 0).tolist():
         messages[row] = _message(rows[row], row, kind, "privatize_answers" if plan.questions else "privatize")
@@ -86,22 +56,22 @@ def read_messages(plan: ReleasePlan, data: object) -> list[Message | None]:
         ]
     )
     if wrong.any():
-        about = "be about the survey's questions and " if kind is PrivatizedAnswers else ""
+        about = "be about the survey's questions and " if kind == "answers" else ""
         problem = f"A message must {about}state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
         raise DataError(problem, field="data", row=first_row(wrong))
     return messages
 
 
-def _message(message: object, row: int, kind: type[Message], maker: str) -> Message | None:
+def _message(message: object, row: int, kind: Kind, maker: str) -> Message | None:
     if message is None or message is np.ma.masked or (isinstance(message, float) and math.isnan(message)):
         return None
-    if isinstance(message, kind):
-        message = message.to_dict()
+    if isinstance(message, Message) and message.kind == kind:
+        message = message.to_dict()  # to be read as any other
     try:
         if isinstance(message, (str, bytes)):
-            return kind.from_json(message)
+            return Message.from_json(message, kind)
         if isinstance(message, Mapping):
-            return kind.from_dict(message)
+            return Message.from_dict(message, kind)
     except InputError as wrong:
         raise DataError(f"The message in row {row} cannot be read: {wrong}", field="data", row=row) from None
     problem = f"data in the local setting must be messages made by {maker}, but row {row} is not one."
@@ -112,8 +82,8 @@ def _message(message: object, row: int, kind: type[Message], maker: str) -> Mess
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Noisy:
-    """Messages with noise, sent by the people in some rows of a plan."""
+class Sent:
+    """Messages sent by the people in some rows of a plan."""
 
     plan: ReleasePlan
     rows: IndexArray
@@ -122,40 +92,44 @@ class Noisy:
     def weights(self) -> FloatArray:
         """How much each message counts, the most precise most; without signs."""
         plan, rows = self.plan, self.rows
-        return local_shares(plan.delivered[rows], plan.unit_variance[rows], plan.combination.of(rows))
+        strata = plan.combination.of(rows)
+        return local_shares(plan.delivered[rows], plan.unit_variance[rows], strata, response=plan.response)
 
-    def grid_bits(self, messages: Sequence[Message]) -> int:
-        """The coarsest grid among the messages."""
-        return int(_bits(messages).min())
-
-    def cells(self, messages: Sequence[Message]) -> list[list[list[float]]]:
-        """What the messages say, by group, cell and message, as shares of the range; noise may carry them outside."""
-        noisy = [one for one in messages if isinstance(one, PrivatizedValue | PrivatizedAnswers)]
-        return [
-            [[one.values[place][cell] / (1 << one.grid_bits) for one in noisy] for cell in range(group.cells)]
-            for place, group in enumerate(self.plan.shared.groups)
-        ]
-
-    def rounding(self, messages: Sequence[Message]) -> float:
-        """Bound on what the grids add, on a range of width 1."""
-        return 2.0 * float(np.sum(self.weights * np.ldexp(1.0, -_bits(messages)))) + 2.0**-ESTIMATE_BITS
+    @property
+    def signed_weights(self) -> FloatArray:
+        """The same with the sign of each one's stratum."""
+        strata = self.plan.combination.of(self.rows)
+        return np.asarray(np.sign(strata.weights)[strata.codes] * self.weights)
 
     def error(self, rounding: float = 0.0) -> ErrorModel:
         """How far the estimate may lie from the mean; of a survey, as a whole."""
-        return self._weighing(rounding).error(self.plan.width, self.plan.relation)
+        return self._weighing(rounding, self.plan.width).error(self.plan.width, self.plan.relation)
 
     def errors(self, rounding: float = 0.0) -> list[ErrorModel]:
         """How far each question's values may lie from the truth."""
-        plan, layout, whole = self.plan, layout_of_plan(self.plan), self._weighing(rounding)
+        if self.plan.response:
+            return [self._weighing(rounding, 1.0).error(1.0, None)]
+        plan, layout, whole = self.plan, self.plan.shared, self._weighing(rounding, self.plan.width)
         return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
+
+    def rounding(self, messages: Sequence[Message]) -> float:
+        """Bound on what the grids add on a range of width 1, or on what is lost where answers are made unbiased."""
+        if self.plan.response:
+            return 2.0**-ESTIMATE_BITS + _ROUNDED * float(np.sum(self.weights * self._steps))
+        bits = np.array([message.grid_bits for message in messages])
+        return 2.0 * float(np.sum(self.weights * np.ldexp(1.0, -bits))) + 2.0**-ESTIMATE_BITS
 
     def simulate(self, tables: FloatArray) -> list[list[FloatArray]]:
         """The values by group and cell, each for every table of answers, as messages from these people would give them.
 
         ``tables`` are tables × people of the plan × questions. The noise is the messages' own, drawn on a common fine
-        grid and stretched by ``1/ε`` in floating point.
+        grid and stretched by ``1/ε`` in floating point; many coins are drawn at a time, with the probability of the
+        truth as a double.
         """
-        plan, rows, signed, times = self.plan, self.rows, signed_weights(self), len(tables)
+        return self._flipped(tables) if self.plan.response else self._noisy(tables)
+
+    def _noisy(self, tables: FloatArray) -> list[list[FloatArray]]:
+        plan, rows, signed, times = self.plan, self.rows, self.signed_weights, len(tables)
         answers = tables[:, rows].reshape(times * rows.size, tables.shape[2])
         questions, level, found = plan.asked, level_of(plan.combination), []
         for group in plan.shared.groups:
@@ -169,13 +143,32 @@ class Noisy:
             found.append([level * low + (high - low) * one for (low, high), one in zip(ranges, shares, strict=True)])
         return found
 
-    def _weighing(self, rounding: float) -> Weighing:
-        plan, rows, weights = self.plan, self.rows, self.weights
+    def _flipped(self, tables: FloatArray) -> list[list[FloatArray]]:
+        rng, truths = np.random.default_rng(), tables[:, self.rows, 0] > 0.0
+        with np.errstate(over="ignore"):
+            lies = 1.0 / (1.0 + np.exp(self.plan.delivered[self.rows]))
+        yes = rng.random(truths.shape) < np.where(truths, 1.0 - lies, lies)
+        return [[0.5 * level_of(self.plan.combination) + (yes - 0.5) @ (self.signed_weights * self._steps)]]
+
+    @property
+    def _steps(self) -> FloatArray:
+        """``coth(ε/2)``: how far the two answers of each person are apart, made unbiased."""
+        return np.asarray(1.0 / np.tanh(0.5 * self.plan.delivered[self.rows]))
+
+    def _weighing(self, rounding: float, width: float) -> Weighing:
+        """Of messages with noise; an answer by coin is one without, from a range as wide as its steps.
+
+        The ``width`` of a coin's range is that of the plan, or 1 for the question itself.
+        """
+        plan, rows, weights, variance = self.plan, self.rows, self.weights, self.plan.variance[self.rows]
         with np.errstate(over="ignore"):
             scales = weights / plan.delivered[rows]
+        if plan.response:
+            weights, scales = weights * self._steps, np.zeros(1)
+            variance = np.full(rows.size, WORST_VARIANCE * width**2)
         return Weighing.of(
             weights,
-            variance=plan.variance[rows],
+            variance=variance,
             noise=scales,
             rounding=rounding,
             relation=plan.relation,
@@ -183,108 +176,51 @@ class Noisy:
         )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Coins:
-    """Answers to a single yes/no question by randomised response, sent by the people in some rows of a plan."""
-
-    plan: ReleasePlan
-    rows: IndexArray
-
-    @property
-    def weights(self) -> FloatArray:
-        """How much each message counts, the most precise most; without signs."""
-        plan, rows = self.plan, self.rows
-        variance = np.full(rows.size, WORST_VARIANCE)
-        return local_shares(plan.delivered[rows], variance, plan.combination.of(rows), response=True)
-
-    def grid_bits(self, messages: Sequence[Message]) -> int:
-        """No grid: an answer is 0 or 1."""
-        return 0
-
-    def cells(self, messages: Sequence[Message]) -> list[list[list[float]]]:
-        """The answers, made unbiased; they lie outside of 0 to 1."""
-        return [[[one.decode() for one in messages if isinstance(one, RandomisedResponse)]]]
-
-    def rounding(self, messages: Sequence[Message]) -> float:
-        """Bound on what is lost where answers are made unbiased and weighed."""
-        return 2.0**-ESTIMATE_BITS + _ROUNDED * float(np.sum(self.weights * self._steps))
-
-    def error(self, rounding: float = 0.0) -> ErrorModel:
-        """How far the share of yes may lie from the truth, on the plan's range."""
-        return self._error(self.plan.width, rounding)
-
-    def errors(self, rounding: float = 0.0) -> list[ErrorModel]:
-        """The same on the question's range."""
-        return [self._error(1.0, rounding)]
-
-    def simulate(self, tables: FloatArray) -> list[list[FloatArray]]:
-        """The share of yes for every table of answers, as messages from these people would give it.
-
-        For study on synthetic data: many coins at a time, with the probability of the truth as a double.
-        """
-        weighed, rng = signed_weights(self) * self._steps, np.random.default_rng()
-        with np.errstate(over="ignore"):
-            lies = 1.0 / (1.0 + np.exp(self.plan.delivered[self.rows]))
-        truths = tables[:, self.rows, 0] > 0.0
-        yes = rng.random(truths.shape) < np.where(truths, 1.0 - lies, lies)
-        return [[0.5 * level_of(self.plan.combination) + (yes - 0.5) @ weighed]]
-
-    @property
-    def _steps(self) -> FloatArray:
-        """``coth(ε/2)``: how far the two answers of each person are apart, made unbiased."""
-        return np.asarray(1.0 / np.tanh(0.5 * self.plan.delivered[self.rows]))
-
-    def _error(self, width: float, rounding: float) -> ErrorModel:
-        steps = width * self.weights * self._steps
-        squares = float(np.sum(np.square(steps)))
-        return ErrorModel(
-            sampling_variance=WORST_VARIANCE * squares,
-            squared_steps=squares,
-            largest_step=float(steps.max()),
-            largest_noise=0.0,
-            next_noise=0.0,
-            other_noise_squared=0.0,
-            rounding=width * rounding,
-        )
-
-
-def sent_by(plan: ReleasePlan, rows: IndexArray | None = None) -> Noisy | Coins:
+def sent_by(plan: ReleasePlan, rows: IndexArray | None = None) -> Sent:
     """What the people in some rows send, by default everybody who is bought from."""
-    which = np.flatnonzero(plan.delivered > 0) if rows is None else rows
-    return Coins(plan, which) if plan.response else Noisy(plan, which)
+    return Sent(plan, np.flatnonzero(plan.delivered > 0) if rows is None else rows)
 
 
-def signed_weights(sent: Noisy | Coins) -> FloatArray:
-    """How much each message counts, with the sign of its stratum."""
-    strata = sent.plan.combination.of(sent.rows)
-    return np.asarray(np.sign(strata.weights)[strata.codes] * sent.weights)
-
-
-def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Received:
-    """The most precise weighted means of the messages; at least one is there."""
+def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Release:
+    """The most precise weighted means of the messages, of which at least one is there; nothing is drawn."""
     rows = np.array([row for row, message in enumerate(messages) if message is not None])
     present = [message for message in messages if message is not None]
-    sent, level = sent_by(plan, rows), level_of(plan.combination)
-    signed, rounding = signed_weights(sent).tolist(), sent.rounding(present)
-    values = []
-    for group, cells in zip(plan.shared.groups, sent.cells(present), strict=True):
+    sent, planned, level = sent_by(plan, rows), sent_by(plan), level_of(plan.combination)
+    signed, rounding = sent.signed_weights.tolist(), sent.rounding(present)
+    answers, values = [message.shares for message in present], []
+    for place, group in enumerate(plan.shared.groups):
+        cells = zip(*(one[place] for one in answers), strict=True)
         shares = [math.fsum(weight * one for weight, one in zip(signed, cell, strict=True)) for cell in cells]
-        ranges = cell_bounds(group, plan.asked)
-        values.append([to_data_units(Fraction(share), one, level) for share, one in zip(shares, ranges, strict=True)])
+        ratios = zip(map(float.as_integer_ratio, shares), cell_bounds(group, plan.asked), strict=True)
+        values.append([to_data_units(above, below, bounds, level) for (above, below), bounds in ratios])
+    found: tuple[QuestionAnswer, ...] = ()
+    if plan.questions:
+        by_question = in_order(plan.shared.groups, values)
+        found = tuple(
+            QuestionAnswer(question=one, error=error, planned_error=expected, values=tuple(v), strata=plan.combined)
+            for one, error, expected, v in zip(
+                plan.questions, sent.errors(rounding), planned.errors(), by_question, strict=True
+            )
+        )
     privacy_loss = np.zeros(plan.people)
     privacy_loss[rows] = plan.delivered[rows]
-    return Received(
-        values=values,
+    bits = min(message.grid_bits for message in present)
+    return Release(
+        key=plan.key,
+        setting=plan.setting,
+        bounds=plan.bounds,
         privacy_loss=privacy_loss,
         error=sent.error(rounding),
-        errors=sent.errors(rounding) if plan.questions else [],
-        grid=Grid(data_bits=sent.grid_bits(present), weight_exponent=None, total_weight=None, noise_scale=None),
+        planned_error=planned.error(),
+        grid=Grid(data_bits=bits, weight_exponent=None, total_weight=None, noise_scale=None),
         check=_check(plan, rows, [message.privacy_loss for message in present]),
+        clamped=0,
+        dropped_out=plan.dropped_out(privacy_loss > 0.0),
+        versions=versions(plan.setting),
+        estimate=None if plan.questions else values[0][0],
+        answers=found,
+        strata=plan.combined,
     )
-
-
-def _bits(messages: Sequence[Message]) -> IntArray:
-    return np.array([one.grid_bits for one in messages if isinstance(one, PrivatizedValue | PrivatizedAnswers)])
 
 
 def _check(plan: ReleasePlan, rows: IndexArray, losses: Sequence[Fraction | float]) -> PromiseCheck:

@@ -86,22 +86,9 @@ class Unevenness:
         return cls(squares=relation.roster * squares, excess=excess)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Bias:
-    """How large the bias may be, in data units."""
-
-    squared: float
-    """Its square at most, by how closely price and datum may be related."""
-
-    largest: float
-    """What it is at most, by that or by the range."""
-
-
-NO_BIAS = Bias(squared=0.0, largest=0.0)
-"""Where price and datum are unrelated."""
-
-
-def bias_of(relation: Relation, uneven: Unevenness, width: float) -> Bias:
-    """The bias that weights may have under a relation, on a range of this width."""
+def bias_of(relation: Relation | None, uneven: Unevenness | None, width: float) -> tuple[float, float]:
+    """The square of the bias at most, and the bias at most by that or by the range, on a range of this width."""
+    if relation is None or uneven is None:
+        return 0.0, 0.0
     squared = relation.spread * uneven.squares
-    return Bias(squared=squared, largest=min(math.sqrt(squared), width * uneven.excess))
+    return squared, min(math.sqrt(squared), width * uneven.excess)

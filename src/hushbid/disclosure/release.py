@@ -11,7 +11,7 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray
 from hushbid.common.codec import Codec, Through
-from hushbid.common.numbers import cut_to
+from hushbid.common.numbers import Range, cut_to
 from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure import noise
 from hushbid.disclosure.cards import release_card
@@ -65,8 +65,34 @@ def _question_of(values: Any, path: str) -> Question:
     return question
 
 
+class Estimated:
+    """What follows from the errors of an estimate, and from the strata that it combines."""
+
+    __slots__ = ()
+
+    error: ErrorModel
+    strata: Combined | None
+
+    @property
+    def standard_error(self) -> float:
+        """Root mean squared error from the declared variance and the noise, never from the data.
+
+        If price and datum are unrelated; `worst_standard_error` says how large it is at worst.
+        """
+        return math.sqrt(self.error.mse)
+
+    @property
+    def worst_standard_error(self) -> float:
+        """The same if price and datum are related as closely as the market allows for."""
+        return math.sqrt(self.error.worst_mse)
+
+    def _between(self, bounds: Range) -> Range:
+        """Between which values the truth lies: the bounds, and where strata are combined their combination."""
+        return bounds if self.strata is None else self.strata.range_of(bounds)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class QuestionAnswer:
+class QuestionAnswer(Estimated):
     """What a survey found for one of its questions."""
 
     question: Annotated[Question, Through(Question.to_dict, _question_of)]
@@ -139,18 +165,7 @@ class QuestionAnswer:
     @property
     def range(self) -> tuple[float, float]:
         """Between which values the truth lies: those of an answer, and where strata are combined their combination."""
-        bounds = self.question.bounds if isinstance(self.question, Number) else (0.0, 1.0)
-        return bounds if self.strata is None else self.strata.range_of(bounds)
-
-    @property
-    def standard_error(self) -> float:
-        """Root mean squared error of each value if price and datum are unrelated; never from the data."""
-        return math.sqrt(self.error.mse)
-
-    @property
-    def worst_standard_error(self) -> float:
-        """The same if price and datum are related as closely as the market allows for."""
-        return math.sqrt(self.error.worst_mse)
+        return self._between(self.question.bounds if isinstance(self.question, Number) else (0.0, 1.0))
 
     def intervals(self, level: float = 0.95) -> tuple[tuple[float, float], ...]:
         """For each value an interval that contains the truth with probability at least ``level``, as in `Release`.
@@ -189,7 +204,7 @@ def _nearest_shares(values: tuple[float, ...]) -> tuple[float, ...]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
-class Release:
+class Release(Estimated):
     """One estimate or a survey's answers, drawn once. All is for the operator; :meth:`public` is what may be shown."""
 
     key: str
@@ -254,19 +269,6 @@ class Release:
         return self.estimate
 
     @property
-    def standard_error(self) -> float:
-        """Root mean squared error from the declared variance and the noise, never from the data.
-
-        If price and datum are unrelated; `worst_standard_error` says how large it is at worst.
-        """
-        return math.sqrt(self.error.mse)
-
-    @property
-    def worst_standard_error(self) -> float:
-        """The same if price and datum are related as closely as the market allows for."""
-        return math.sqrt(self.error.worst_mse)
-
-    @property
     def delivered(self) -> int:
         """How many people's data were used."""
         return int(np.count_nonzero(self.privacy_loss)) if self.summed is None else self.summed.delivered
@@ -289,7 +291,7 @@ class Release:
     @property
     def range(self) -> tuple[float, float]:
         """Between which values the truth lies: the bounds, and where strata are combined their combination."""
-        return self.bounds if self.strata is None else self.strata.range_of(self.bounds)
+        return self._between(self.bounds)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """An interval that contains the mean with probability at least ``level``, whatever the distribution.

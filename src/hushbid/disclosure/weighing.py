@@ -13,7 +13,7 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.error import ErrorModel
-from hushbid.disclosure.relation import NO_BIAS, Relation, Unevenness, bias_of
+from hushbid.disclosure.relation import Relation, Unevenness, bias_of
 from hushbid.estimation import Strata
 from hushbid.questions import Layout, NoiseGroup, Number, Question
 
@@ -93,9 +93,7 @@ class Weighing:
         return self._error(question.width, spread, relation, cells=group.cells, choice=group.choice)
 
     def _error(self, width: float, spread: float, relation: Relation | None, *, cells: int, choice: bool) -> ErrorModel:
-        bias = NO_BIAS
-        if relation is not None and self.uneven is not None:
-            bias = bias_of(relation, self.uneven, width)
+        squared_bias, largest_bias = bias_of(relation, self.uneven, width)
         return ErrorModel(
             sampling_variance=spread,
             squared_steps=width**2 * self.squares,
@@ -104,8 +102,8 @@ class Weighing:
             next_noise=width * self.next_noise,
             other_noise_squared=width**2 * self.other_noise_squared,
             rounding=width * self.rounding,
-            squared_bias=bias.squared,
-            largest_bias=bias.largest,
+            squared_bias=squared_bias,
+            largest_bias=largest_bias,
             cells=cells,
             choice=choice,
         )

@@ -5,17 +5,16 @@ In reading order:
 - `pricing`: `price`, from a table to everybody's privacy loss and payment
 - `checks`: what is refused before anybody is priced
 - `opening`: from whatever holds a population to the engine that works on it
-- `adapter`: what an engine is, two verbs over batches; `arrow`, `polars`, `duckdb`, `spark`: the engines
+- `adapter`: what an engine is, two verbs over batches; `backends`: the engines
 - `people`: from a batch of rows to bids and virtual costs, and what is wrong with them
 - `passes`: the kernels of the solving passes of `hushbid.mechanism.summed`
-- `gathering`: the pass that takes people to the driver
 - `solve_menu`, `solve_few`: the purchase for a hard budget from sums, and from the few people who matter
-- `decisions`, `payouts`: the kernels of the writing pass, and what is paid in whole minor units
+- `decisions`, `payouts`: the pass that takes people to the driver and the kernels of the writing pass, and what is
+  paid in whole minor units
 - `everybody`: all people of a table on the driver, to decide about them in memory
 - `recording`: the record of a priced table, without its people in memory
 - `delivered`: which columns hold what people delivered: a datum, a message, or answers to a survey
-- `releasing`: exact sums of data for one estimate, or a survey's, and of whom it is asked; `sums_kernels`: the kernels
-  that add up
+- `releasing`: exact sums of data for one estimate, or a survey's, and of whom it is asked
 - `ids`: how many different ids there are, and how many of them took part in a pilot
 """
 

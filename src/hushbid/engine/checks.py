@@ -1,6 +1,8 @@
 """What is refused before anybody is priced: options that do not go together, columns and rows that cannot be read."""
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -12,21 +14,14 @@ from hushbid.engine.passes import Census, Named, NamesKernel
 from hushbid.engine.people import PROBLEMS, People, Run
 from hushbid.errors import BidError, InputError
 from hushbid.mechanism import Market
-from hushbid.mechanism.combinations import Combination, refuse, state_of
+from hushbid.mechanism.combinations import refuse, state_of
 from hushbid.mechanism.population import groups_of
 
+_OWN = ("stratum", "variance", "limit", "cap")
 
-def check_options(
-    market: Market,
-    on_bad_rows: str,
-    check_ids: str,
-    *,
-    stratum: str | None,
-    variance: str | None,
-    limit: str | None,
-    cap: str | None,
-) -> None:
-    """Refuse what the market and the columns cannot be together."""
+
+def check_options(market: Market, on_bad_rows: str, check_ids: str, columns: Mapping[str, str | None]) -> None:
+    """Refuse what the market and the columns, named by what they hold, cannot be together."""
     if not isinstance(market, Market):
         raise InputError(f"market must be a Market, got {type(market).__name__}.", field="market")
     for name, value, allowed in (
@@ -35,7 +30,8 @@ def check_options(
     ):
         if value not in allowed:
             raise InputError(f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {value!r}.", field=name)
-    _check_strata(market, stratum)
+    _check_strata(market, columns.get("stratum"))
+    variance, limit, cap = (columns.get(name) for name in ("variance", "limit", "cap"))
     if market.survey is not None and variance is not None:
         told = f"variance must not name a column ({variance!r}) beside questions, each of which has its own."
         raise InputError(told, field="variance")
@@ -43,19 +39,15 @@ def check_options(
         if isinstance(getattr(market, name), np.ndarray):
             told = f"{name} of the market must be one number here; variances and caps may come from columns."
             raise InputError(told, field=name)
-    stated = _with_columns(market, variance=variance, limit=limit, cap=cap)
+    stated = replace(market.combination, limits=limit is not None, limits_name="limit")
+    if variance is not None:
+        stated = replace(stated, variances=True)
+    if cap is not None:
+        stated = replace(stated, cap="each", cap_name="cap")
     refuse(stated)
     if cap is not None and state_of(stated) == "on average":
         told = f"cap must not name a column ({cap!r}) with a budget that is met on average: state one max_privacy_loss."
         raise InputError(told, field="cap")
-
-
-def _with_columns(market: Market, *, variance: str | None, limit: str | None, cap: str | None) -> Combination:
-    """What the market and the columns state together."""
-    stated = replace(market.combination, limits=limit is not None, limits_name="limit")
-    if variance is not None:
-        stated = replace(stated, variances=True)
-    return stated if cap is None else replace(stated, cap="each", cap_name="cap")
 
 
 def _check_strata(market: Market, stratum: str | None) -> None:
@@ -67,29 +59,18 @@ def _check_strata(market: Market, stratum: str | None) -> None:
         raise InputError(told, field="strata")
 
 
-def people_of(
-    market: Market,
-    engine: Engine,
-    *,
-    bid: str,
-    id: str | None,
-    group: str | None,
-    stratum: str | None,
-    variance: str | None,
-    limit: str | None,
-    cap: str | None,
-    tie_seed: bytes,
-) -> People:
-    """Which columns say what; refused if one is not there, or cannot say it."""
-    names = engine.names
+def people_of(market: Market, engine: Engine, columns: Mapping[str, str | None], *, tie_seed: bytes) -> People:
+    """Which columns say what, named by what they hold; refused if one is not there, or cannot say it."""
+    names, id, group = engine.names, columns.get("id"), columns.get("group")
+    stated: dict[str, Any] = {"bid": columns["bid"] or "bid", **{name: columns.get(name) for name in _OWN}}
     if id is not None and id not in names and id == "id":
         id = None  # the usual name, and no such column: there are no ids
-    wanted = (bid, id, group, stratum, variance, limit, cap)
+    wanted = (stated["bid"], id, group, *(stated[name] for name in _OWN))
     missing = [name for name in wanted if name is not None and name not in names]
     if missing:
         told = f"There is no column {missing[0]!r}; the columns are {', '.join(map(repr, names))}."
         raise InputError(told, field=missing[0])
-    for name in (id, group, stratum):
+    for name in (id, group, stated["stratum"]):
         held = None if name is None else refused_kind(pyarrow().types, engine.kind(name))
         if held is not None:
             raise refusal(str(name), held)
@@ -104,14 +85,10 @@ def people_of(
     if len(tie_seed) > 64:
         raise InputError(f"tie_seed must have at most 64 bytes, got {len(tie_seed)}.", field="tie_seed")
     return People(
-        bid=bid,
+        **stated,
         id=id,
         group=group,
-        stratum=stratum,
         strata=market.strata_names,
-        variance=variance,
-        limit=limit,
-        cap=cap,
         priors=priors,
         tie_seed=tie_seed,
     )

@@ -1,4 +1,4 @@
-"""The kernels of the writing pass: from a row to privacy loss, weight and payment, by lookup or by formula."""
+"""From a row to privacy loss, weight and payment: by lookup among people taken to the driver, or by formula."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -7,23 +7,113 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.common.arrays import FloatArray, HashArray, IndexArray, IntArray
+from hushbid.common.arrays import FloatArray, HashArray, IndexArray, IntArray, rounded_sum
 from hushbid.engine.adapter import Batch, Fields, pyarrow
-from hushbid.engine.gathering import GatherKernel
 from hushbid.engine.people import People, Rows, lookup_keys
 from hushbid.mechanism import Decision
-from hushbid.mechanism.many import Priced, SummedPurchase
+from hushbid.mechanism.many import SummedPurchase
 from hushbid.payments import EvenBounds
+
+_GATHERED = ("costs", "bids", "groups", "strata", "variance", "limit", "ties")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Gathered:
+    """People taken to the driver: at most ``most`` of each stratum, the cheapest first, equals by their tie keys."""
+
+    most: int
+    costs: FloatArray
+    bids: FloatArray
+    groups: IntArray
+    strata: IntArray
+    variance: FloatArray
+    limit: FloatArray
+    ties: HashArray
+
+    @classmethod
+    def nobody(cls, most: int) -> "Gathered":
+        """Where to start adding."""
+        none = np.zeros(0)
+        return cls(
+            most=most,
+            costs=none,
+            bids=none,
+            groups=np.zeros(0, np.int64),
+            strata=np.zeros(0, np.int64),
+            variance=none,
+            limit=none,
+            ties=np.zeros(0, dtype=np.uint64),
+        )
+
+    def __add__(self, other: "Gathered") -> "Gathered":
+        """The cheapest of both; more than enough are kept until `settled`."""
+        both = Gathered(
+            most=self.most, **{name: np.concatenate([getattr(self, name), getattr(other, name)]) for name in _GATHERED}
+        )
+        # cut back only at twice too many, so that each row is sorted a few times at most
+        crowd = int(np.bincount(both.strata).max(initial=0)) if both.costs.size > 2 * self.most else 0
+        return both.settled() if crowd > 2 * self.most else both
+
+    def settled(self) -> "Gathered":
+        """In an order that does not depend on how they arrived, and not too many."""
+        order = np.lexsort((self.limit, self.variance, self.groups, self.bids, self.ties, self.costs, self.strata))
+        # the first so many of each stratum
+        strata = self.strata[order]
+        order = order[np.arange(order.size) - strata.searchsorted(strata) < self.most]
+        return Gathered(most=self.most, **{name: getattr(self, name)[order] for name in _GATHERED})
+
+
+@dataclass(frozen=True, slots=True)
+class GatherKernel:
+    """Everybody with a cost of at most the cut, or the cheapest ``most`` of them, of each stratum."""
+
+    people: People
+    cuts: tuple[float, ...]
+    """One for each stratum."""
+
+    most: int
+    by_identity: bool
+    """Whether identity decides between equals, so that ids are read."""
+
+    @property
+    def columns(self) -> list[str]:
+        """What it reads."""
+        return self.people.columns_and_id if self.by_identity else self.people.columns
+
+    def __call__(self, batch: Batch, start: int | None) -> Gathered:
+        rows = self.people.read(batch)
+        which = self.near(rows)
+        ties = self.ties(batch, rows, which)
+        return Gathered(
+            most=self.most,
+            costs=rows.costs[which],
+            bids=rows.bids[which],
+            groups=np.zeros(which.size, np.int64) if rows.groups is None else rows.groups[which],
+            strata=rows.strata[which],
+            variance=np.zeros(which.size) if rows.variance is None else rows.variance[which],
+            limit=np.full(which.size, np.inf) if rows.limit is None else rows.limit[which],
+            ties=np.zeros(which.size, np.uint64) if ties is None else ties,
+        )
+
+    def near(self, rows: Rows) -> IndexArray:
+        """Which of the good rows are not above the cut."""
+        return np.flatnonzero(rows.costs <= np.array(self.cuts).take(rows.strata))
+
+    def ties(self, batch: Batch, rows: Rows, which: IndexArray) -> HashArray | None:
+        """The tie keys of some rows, if identity matters."""
+        if not self.by_identity or self.people.id is None:
+            return None
+        # rows that could not be priced are in the batch, but not in `rows`
+        places = which if rows.good is None else np.flatnonzero(rows.good)[which]
+        return self.people.tie_keys(batch.column(self.people.id).take(pyarrow().array(places)))
+
 
 PRICED: Fields = (("privacy_loss", "float64"), ("weight", "float64"), ("payment", "float64"))
 """The columns that pricing appends."""
 
-Decided = tuple[FloatArray, FloatArray, FloatArray]
-"""Privacy losses, weights and payments."""
-
 
 class Details(NamedTuple):
-    """All that a record says of what was decided about some people; fields are called as in a record."""
+    """All that is decided about some people, called as in a record, and what the estimate uses of their losses."""
 
     privacy_loss: FloatArray
     weight: FloatArray
@@ -32,21 +122,19 @@ class Details(NamedTuple):
     rent_lower: FloatArray
     rent_upper: FloatArray
     outside_error: FloatArray
-
-
-class Rents(NamedTuple):
-    """Information rents, rigorous bounds on them, and errors outside."""
-
-    estimate: FloatArray
-    lower: FloatArray
-    upper: FloatArray
-    outside: FloatArray
+    used: FloatArray
 
     @classmethod
-    def of(cls, made: Decision, order: IndexArray) -> "Rents":
+    def of(cls, made: Decision, used: FloatArray, order: IndexArray) -> "Details":
         """Return those of a decision, in another order."""
-        columns = (made.information_rent, made.rent_bounds[0], made.rent_bounds[1], made.outside_error)
-        return cls(*(column[order] for column in columns))
+        columns = (made.privacy_loss, made.weights, made.payments, made.information_rent, *made.rent_bounds)
+        return cls(*(column[order] for column in (*columns, made.outside_error, used)))
+
+    @classmethod
+    def idle(cls, payment: FloatArray, outside: FloatArray) -> "Details":
+        """Return those of people who are not bought from."""
+        loss, weight, rent, lower, upper, used = (np.zeros(payment.size) for _ in range(6))
+        return cls(loss, weight, payment, rent, lower, upper, outside, used)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,21 +185,17 @@ class Decider(ABC):
 
     @property
     @abstractmethod
-    def used(self) -> tuple[float, float]:
-        """What the best estimate uses of anybody's loss at most, and of all together."""
+    def largest_used(self) -> float:
+        """What the best estimate uses of anybody's loss at most."""
 
+    @property
     @abstractmethod
-    def decide(self, batch: Batch, rows: Rows) -> Decided:
-        """Return the decisions for the good rows of a batch."""
+    def used(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and what the best estimate uses of their losses together."""
 
     @abstractmethod
     def details(self, batch: Batch, rows: Rows) -> Details:
         """Return the decisions for the good rows of a batch, with all that they follow from."""
-
-    @property
-    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and their losses together; empty without strata."""
-        return ()
 
     @property
     def columns(self) -> list[str]:
@@ -126,7 +210,7 @@ class Decider(ABC):
     def __call__(self, batch: Batch) -> list[Any]:
         """Return the columns that pricing appends to a batch."""
         rows = self.people.read(batch)
-        return columns_of(rows, *self.decide(batch, rows))
+        return columns_of(rows, *self.details(batch, rows)[: len(PRICED)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -141,10 +225,9 @@ class LookupKernel(Decider):
     keys: HashArray
     """Ascending."""
 
-    loss: FloatArray
-    weight: FloatArray
-    payment: FloatArray
-    rents: Rents
+    known: Details
+    """What was decided about these people, in the order of their keys."""
+
     strata: IntArray
     """Everybody's stratum."""
 
@@ -154,14 +237,6 @@ class LookupKernel(Decider):
         return self.gather.people
 
     @property
-    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and their losses together; empty without strata."""
-        if not self.people.strata:
-            return ()
-        parts = (self.loss[self.strata == code] for code in range(len(self.people.strata)))
-        return tuple((int(np.count_nonzero(part)), float(part.sum())) for part in parts)
-
-    @property
     def columns(self) -> list[str]:
         """What it reads."""
         return self.gather.columns
@@ -169,33 +244,28 @@ class LookupKernel(Decider):
     @property
     def largest_payment(self) -> float:
         """About the largest payment, whoever pays."""
-        return max(float(np.abs(self.payment).max(initial=0.0)), self.idle.largest_payment)
+        return max(float(np.abs(self.known.payment).max(initial=0.0)), self.idle.largest_payment)
 
     @property
-    def used(self) -> tuple[float, float]:
-        """What the best estimate uses of anybody's loss at most, and of all together."""
-        some = self.weight > 0.0
-        total = float((self.loss[some] / self.weight[some]).min())  # where all of it is used, and no weight is less
-        most, largest = float(self.weight.max()) * total, float(self.loss.max())
-        # all of it, but for the last digits: then it is used to the last digit
-        return (largest if most >= largest * (1.0 - 1e-12) else most), total
+    def largest_used(self) -> float:
+        """What the best estimate uses of anybody's loss at most."""
+        return float(self.known.used.max(initial=0.0))
 
-    def decide(self, batch: Batch, rows: Rows) -> Decided:
-        """The decisions for the good rows of a batch."""
-        payment = self.idle.payments(rows)
-        loss, weight = np.zeros(payment.size), np.zeros(payment.size)
-        which, place = self.found(batch, rows)
-        loss[which], weight[which], payment[which] = self.loss[place], self.weight[place], self.payment[place]
-        return loss, weight, payment
+    @property
+    def used(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and what the best estimate uses of their losses together."""
+        parts = (self.strata == code for code in range(len(self.gather.cuts)))
+        return tuple(
+            (int(np.count_nonzero(self.known.privacy_loss[part])), rounded_sum(self.known.used[part])) for part in parts
+        )
 
     def details(self, batch: Batch, rows: Rows) -> Details:
-        """Return the same, and rents and errors outside; who is idle has no rent."""
-        decided, (which, place) = self.decide(batch, rows), self.found(batch, rows)
-        estimate, lower, upper = (np.zeros(rows.bids.size) for _ in range(3))
-        found = Rents(estimate, lower, upper, self.idle.outside_errors(rows).copy())
-        for column, known in zip(found, self.rents, strict=True):
+        """Return the decisions for the good rows of a batch, with all that they follow from."""
+        found = Details.idle(self.idle.payments(rows), self.idle.outside_errors(rows).copy())
+        which, place = self.found(batch, rows)
+        for column, known in zip(found, self.known, strict=True):
             column[which] = known[place]
-        return Details(*decided, *found)
+        return found
 
     def found(self, batch: Batch, rows: Rows) -> tuple[IndexArray, IndexArray]:
         """Which good rows were priced on the driver, and where they stand there."""
@@ -229,42 +299,30 @@ class FormulaKernel(Decider):
         return self.purchase.largest_price + self.idle.largest_payment
 
     @property
-    def used(self) -> tuple[float, float]:
-        """What the best estimate uses of anybody's loss at most, and of all together: an optimum is used whole."""
-        return np.inf, self.purchase.loss_per_share
+    def largest_used(self) -> float:
+        """What the best estimate uses of anybody's loss at most: an optimum is used whole."""
+        return self.purchase.largest_loss
 
     @property
-    def bought_in_strata(self) -> tuple[tuple[int, float], ...]:
-        """How many are bought from in each stratum, and their losses together; empty without strata."""
-        return self.purchase.bought_in_strata if self.people.strata else ()
-
-    def decide(self, batch: Batch, rows: Rows) -> Decided:
-        """The decisions for the good rows of a batch."""
-        found = self._priced(rows)
-        return found.loss, found.weight, self._payments(rows, found)
+    def used(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from in each stratum, and what the best estimate uses of their losses together."""
+        return self.purchase.bought_in_strata
 
     def details(self, batch: Batch, rows: Rows) -> Details:
-        """Return the same, and rents and errors outside."""
-        found, outside = self._priced(rows), self.idle.outside_errors(rows)
-        if found.outside.size and self.idle.user_weight:
-            outside = outside + found.outside
-        error = self.purchase.schedule_error + self.purchase.rent_error
-        bounds = EvenBounds(rents=found.rent, losses=found.loss, error=error)
-        payment = self._payments(rows, found)
-        return Details(found.loss, found.weight, payment, found.rent, bounds[0], bounds[1], outside)
-
-    def _priced(self, rows: Rows) -> Priced:
-        return self.purchase.priced(rows.bids, rows.costs, rows.groups, rows.strata)
-
-    def _payments(self, rows: Rows, found: Priced) -> FloatArray:
+        """Return the decisions for the good rows of a batch, with all that they follow from."""
+        found = self.purchase.priced(rows.bids, rows.costs, rows.groups, rows.strata)
+        outside, user_weight = self.idle.outside_errors(rows), self.idle.user_weight
         # bid times loss and rent; an infinite bid has no loss
         payment = np.multiply(rows.bids, found.loss, out=np.zeros(found.loss.size), where=found.loss > 0.0)
         payment += found.rent
-        if self.idle.user_weight:
+        if user_weight:
             payment += self.idle.payments(rows)
         if found.outside.size:  # the estimate without them, where they would have mattered
-            payment -= self.idle.user_weight * found.outside
-        return payment
+            payment -= user_weight * found.outside
+            outside = outside + found.outside if user_weight else outside
+        error = self.purchase.schedule_error + self.purchase.rent_error
+        bounds = EvenBounds(rents=found.rent, losses=found.loss, error=error)
+        return Details(found.loss, found.weight, payment, found.rent, bounds[0], bounds[1], outside, found.loss)
 
 
 def columns_of(rows: Rows, *decided: NDArray[Any]) -> list[Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 from hushbid.common.tables import library_of
 from hushbid.engine.adapter import Engine, pyarrow
-from hushbid.engine.arrow import ArrowEngine
+from hushbid.engine.backends.arrow import ArrowEngine
 from hushbid.errors import InputError, MissingExtra
 
 NAMES = ("auto", "memory", "polars", "duckdb", "spark")
@@ -46,15 +46,15 @@ def open_engine(population: Any, engine: str = "auto", *, connection: Any = None
 
 def _open_frame(population: Any, kind: str, connection: Any = None) -> Engine:
     if kind == "polars":
-        from hushbid.engine.polars import PolarsEngine
+        from hushbid.engine.backends.polars import PolarsEngine
 
         return PolarsEngine(population)
     if kind == "duckdb":
-        from hushbid.engine.duckdb import DuckDBEngine
+        from hushbid.engine.backends.duckdb import DuckDBEngine
 
         return DuckDBEngine(population, connection)
     if kind == "spark":
-        from hushbid.engine.spark import SparkEngine
+        from hushbid.engine.backends.spark import SparkEngine
 
         return SparkEngine(population)
     if library_of(population) != "pandas":
@@ -98,7 +98,7 @@ def _open_path(path: str | Path, engine: str) -> Engine:
 def refuse_existing_address(url: str, engine: str) -> None:
     """Say, before everybody is priced, if there is something already where Spark shall write."""
     with _naming_the_extra(engine):
-        from hushbid.engine.spark import refuse_existing
+        from hushbid.engine.backends.spark import refuse_existing
 
         _session(engine)
         refuse_existing(url)
@@ -145,7 +145,7 @@ def _open_url(url: str, engine: str) -> Engine:
 
 
 def _session(engine: str) -> Any:
-    from hushbid.engine.spark import session
+    from hushbid.engine.backends.spark import session
 
     return session(engine.removeprefix(SPARK_AT) if engine.startswith(SPARK_AT) else None)
 

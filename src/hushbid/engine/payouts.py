@@ -43,7 +43,7 @@ class DecisionsKernel:
 
     def __call__(self, batch: Batch) -> list[Any]:
         rows = self.kernel.people.read(batch)
-        loss, weight, payment = self.kernel.decide(batch, rows)
+        loss, weight, payment = self.kernel.details(batch, rows)[:3]
         minor = rounded_up(payment, self.decimals)
         columns = columns_of(rows, loss, weight, minor, in_units(minor, self.decimals))
         return [*columns, _text(self.currency, columns[0]), *[_text("yes", columns[0])] * self.synthetic]
@@ -74,7 +74,7 @@ class DueKernel:
     def __call__(self, batch: Batch) -> list[Any]:
         pa = pyarrow()
         rows = self.kernel.people.read(batch)
-        loss, _, payment = self.kernel.decide(batch, rows)
+        loss, _, payment = self.kernel.details(batch, rows)[:3]
         missing = self.data.missing(batch)
         missing = missing if rows.good is None else missing[rows.good]
         # asked, and nothing came

@@ -36,6 +36,7 @@ from hushbid.mechanism.survey import QuestionError
 from hushbid.priors import Prior
 from hushbid.priors.pilot import Pilot
 
+Method = Literal["gathered", "summed", "nobody"]
 GATHER = MANY
 """Up to so many people are priced on the driver one by one; more by sums and curves."""
 
@@ -50,7 +51,7 @@ class Summary(Figures):
     schedule_error: float
     """How far payments may be from exact ones because they are read off a curve, in money: 0 if they are not."""
 
-    method: Literal["gathered", "summed", "nobody"]
+    method: Method
     """Whether those who matter were priced one by one on the driver, or by sums and curves."""
 
     passes: int
@@ -119,7 +120,7 @@ class TallyKernel:
 
     def __call__(self, batch: Batch, start: int | None) -> int:
         rows = self.kernel.people.read(batch)
-        steps = np.floor(self.kernel.decide(batch, rows)[2] / self.step)
+        steps = np.floor(self.kernel.details(batch, rows).payment / self.step)
         if not np.abs(steps).max(initial=0.0) < 2.0**62:
             raise MarketError("A payment is too large to be added up.")
         return exact_total(steps.astype(np.int64))
@@ -286,33 +287,23 @@ def count(
 
     ``columns`` name what `price` calls bid, id, group, stratum, variance, limit and cap; so do the other arguments.
     """
-    own = {name: columns.get(name) for name in ("stratum", "variance", "limit", "cap")}
-    check_options(market, on_bad_rows, check_ids, **own)
+    check_options(market, on_bad_rows, check_ids, columns)
     opened = open_engine(population, engine, connection=connection)
-    bid, id, group = columns["bid"] or "bid", columns.get("id"), columns.get("group")
-    people = people_of(market, opened, bid=bid, id=id, group=group, tie_seed=tie_seed, **own)
+    people = people_of(market, opened, columns, tie_seed=tie_seed)
     run = Run(engine=opened, people=people, window=window, tell=progress)
     census = run.reduce("counting and bounding", CensusKernel(people), Census())  # pass 1
     refuse_rows(run, census, on_bad_rows)
-    counted = _counted(market, people, census)
+    # rounding is reserved for all who were asked: every row, also those that cannot be priced
+    roster = census.rows if market.keeps_for_rounding else None
+    counted = _counted(market, people, census, roster)
     refuse_rounding(counted.stated, counted.roster, accepted=accept_rounding)
     if check_ids == "exact":
         refuse_repeated_ids(run, census)
-    asked = _asked(market, census).with_reserve(counted)
-    return CountedTable(market=asked, _population=counted, _run=run, _census=census)
+    asked = market if market.strata is not None else market.with_roster(roster)
+    return CountedTable(market=asked.with_reserve(counted), _population=counted, _run=run, _census=census)
 
 
-def _roster(market: Market, census: Census) -> int | None:
-    """How many people were asked where rounding is reserved for them: every row, also those that cannot be priced."""
-    return census.rows if market.keeps_for_rounding else None
-
-
-def _asked(market: Market, census: Census) -> Market:
-    """The market for the people who were asked."""
-    return market if market.strata is not None else market.with_roster(_roster(market, census))
-
-
-def _counted(market: Market, people: People, census: Census) -> Population:
+def _counted(market: Market, people: People, census: Census, roster: int | None) -> Population:
     """The market for everybody who can be priced; variances of a column have a mean of their own."""
     counts = [one.people for one in census.strata]
     if market.strata is not None:
@@ -321,7 +312,7 @@ def _counted(market: Market, people: People, census: Census) -> Population:
     counted = market.for_count(
         census.people,
         counts if market.strata is not None else None,
-        roster=_roster(market, census),
+        roster=roster,
         counted=tuple(tuple(one.sizes.get(code, 0) for code in range(len(people.priors))) for one in parts),
         limits=people.limit is not None,
     )
@@ -345,7 +336,7 @@ def _decide(run: Run, population: Population, census: Census, gather: int) -> tu
     """Choose a way to solve: sums for many, one by one for few and for what sums cannot do."""
     refuse_without_sellers(population, np.array([one.histogram.people for one in census.parts]))
     if census.histogram.people == 0:
-        return price_nobody(run, population), _summary_of_nobody(population, census)
+        return price_nobody(run, population), _summary(population, census, "nobody")
     if population.hard_budget is not None:  # everybody shares in it
         return _shared_out(run, population, population.hard_budget, census, gather)
     if population.setting.sends_messages:  # the cheapest few √n
@@ -378,23 +369,20 @@ def _summed(
         outside=purchase.outside,
         largest_outside=purchase.outside,
     )
-    summary = Summary(
-        setting=population.setting.name,
-        people=census.people,
-        dropped=census.bad,
+    summary = _summary(
+        population,
+        census,
+        "summed",
         active=purchase.active,
         mse=purchase.mse,
         worst_mse=purchase.worst_mse,
         objective=purchase.objective,
         lower_bound=purchase.lower_bound,
-        cap_cost=0.0,
         largest_privacy_loss=purchase.largest_loss,
         total_privacy_loss=purchase.loss_per_share,
         squared_weights=purchase.squared_weights,
         schedule_error=purchase.schedule_error,
         incentive_error=2.0 * (purchase.schedule_error + purchase.rent_error),
-        method="summed",
-        passes=run.passes,
     )
     return FormulaKernel(people=run.people, idle=idle, purchase=purchase), summary
 
@@ -412,41 +400,33 @@ def _shared_out(
     run: Run, population: Population, goal: HardBudget, census: Census, gather: int
 ) -> tuple[Decider, Summary]:
     """A hard budget: by sums if people are many, if it is one central mean and neither limits nor variances differ."""
-    if population.strata is not None and not population.setting.sends_messages:
-        raise MarketError(
-            "An engine does not price a central hard budget with strata: read the table into memory and use"
-            " Market.acquire, or state another goal."
-        )
-    if not population.setting.sends_messages and census.people > gather and run.people.variance is None:
+    one_mean = population.strata is None and not population.setting.sends_messages
+    if one_mean and census.people > gather and run.people.variance is None:
         found = solve_menu(run, population, goal, census)
         if found is not None:
-            return found.kernel, _summary_of_menu(run, population, census, found)
+            return found.kernel, _summary_of_menu(population, census, found)
     return _everybody(run, population, census)
 
 
-def _summary_of_menu(run: Run, population: Population, census: Census, found: SharedOut) -> Summary:
+def _summary_of_menu(population: Population, census: Census, found: SharedOut) -> Summary:
     used, variance = found.used, float(population.variance)
     squared_weights = used.squares / used.total**2
     worst = population.worst_error(2.0 / used.total**2 + variance * squared_weights) * population.unit
     own = float(population.own_error) / population.unit
     mse = worst if population.bias == 0.0 else (2.0 / used.total**2 + own * squared_weights) * population.unit
-    return Summary(
-        setting=population.setting.name,
-        people=census.people,
-        dropped=census.bad,
+    return _summary(
+        population,
+        census,
+        "summed",
         active=found.promised.losses.count,
         mse=mse,
         worst_mse=worst,
         objective=worst,
         lower_bound=min(found.lower_bound, worst),
-        cap_cost=0.0,
         largest_privacy_loss=found.promised.largest_loss,
         total_privacy_loss=float(found.promised.losses.about(0.0)[0]),
         squared_weights=squared_weights,
-        schedule_error=0.0,
         incentive_error=2.0 * found.promised.error,
-        method="summed",
-        passes=run.passes,
     )
 
 
@@ -484,30 +464,16 @@ def _gathered(
     # the few stand for everybody: only their number is not the population's
     bound = few.lower_bound(made.virtual_costs, made.privacy_loss)
     figures = Figures.of(few.setting.name, made, lower_bound=bound, cap_cost=cap_cost(few, made))
-    found = {**asdict(figures), "people": census.people}
-    summary = Summary(**found, dropped=census.bad, schedule_error=0.0, method="gathered", passes=run.passes)
-    return priced.kernel, summary
+    return priced.kernel, _summary(population, census, "gathered", **asdict(figures))
 
 
-def _summary_of_nobody(population: Population, census: Census) -> Summary:
-    return Summary(
-        setting=population.setting.name,
-        people=census.people,
-        dropped=census.bad,
-        active=0,
-        mse=math.inf,
-        worst_mse=math.inf,
-        objective=math.inf,
-        lower_bound=math.inf,
-        cap_cost=0.0,
-        largest_privacy_loss=0.0,
-        total_privacy_loss=0.0,
-        squared_weights=0.0,
-        schedule_error=0.0,
-        incentive_error=0.0,
-        method="nobody",
-        passes=1,
-    )
+def _summary(population: Population, census: Census, method: Method, **figures: Any) -> Summary:
+    """Figures of what was decided; those that are not stated are of nobody who is bought from."""
+    infinite = dict.fromkeys(("mse", "worst_mse", "objective", "lower_bound"), math.inf)
+    nothing = ("active", "cap_cost", "largest_privacy_loss", "total_privacy_loss", "squared_weights", "incentive_error")
+    stated: dict[str, Any] = {**infinite, **dict.fromkeys(nothing, 0), "schedule_error": 0.0, "passes": 1, **figures}
+    stated |= {"setting": population.setting.name, "people": census.people, "dropped": census.bad}
+    return Summary(**stated, method=method)
 
 
 def _example_prior() -> Prior:

@@ -21,7 +21,7 @@ from hushbid.disclosure import Release
 from hushbid.disclosure.grid import ALL_EXACT, MAPPED, PromiseCheck, check_promises, integer_weights
 from hushbid.disclosure.sums import exact_total
 from hushbid.engine.adapter import Batch, Fields, pyarrow
-from hushbid.engine.arrow import ArrowEngine
+from hushbid.engine.backends.arrow import ArrowEngine
 from hushbid.engine.decisions import Decider, Details, columns_of
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns
 from hushbid.engine.ids import count_distinct
@@ -42,8 +42,6 @@ class RecordKernel:
     group: str | None
     data: DataColumns | None
     decimals: int
-    most_used: float
-    """The estimate uses no more of anybody's loss."""
 
     @property
     def columns(self) -> list[str]:
@@ -56,7 +54,7 @@ class RecordKernel:
     def numbers(self) -> list[str]:
         """The columns of doubles."""
         limit = ["limit"] * (self.kernel.people.limit is not None)
-        return ["bid", "virtual_cost", *Details._fields, *limit, *["used"] * (self.data is not None)]
+        return ["bid", "virtual_cost", *Details._fields[:-1], *limit, *["used"] * (self.data is not None)]
 
     @property
     def texts(self) -> dict[str, str]:
@@ -78,13 +76,13 @@ class RecordKernel:
         people, pa = self.kernel.people, pyarrow()
         rows = people.read(batch)
         found = self.kernel.details(batch, rows)
-        numbers = [rows.bids, rows.costs, *found]
+        numbers = [rows.bids, rows.costs, *found[:-1]]
         if people.limit is not None and rows.limit is not None:
             numbers.append(rows.limit)
         if self.data is not None:
             missing = self.data.missing(batch)
             missing = missing if rows.good is None else missing[rows.good]
-            numbers.append(np.where(missing, np.nan, np.minimum(found.privacy_loss, self.most_used)))
+            numbers.append(np.where(missing, np.nan, found.used))
         texts = []
         for name, column in self.texts.items():
             values = batch.column(column).to_pylist()
@@ -138,7 +136,6 @@ def write_record(priced: Priced, folder: Path, recorded: Recorded) -> str:
         group=recorded.group,
         data=None if recorded.release is None else data_columns(priced, recorded.data),
         decimals=recorded.currency.decimals,
-        most_used=priced._kernel.used[0] if priced._population.hard_budget is not None else np.inf,
     )
     id = priced._kernel.people.id
     if id is None:

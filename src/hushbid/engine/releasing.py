@@ -15,16 +15,24 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation import HardBudget
-from hushbid.common.arrays import BoolArray, IndexArray, id_texts
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray, id_texts
 from hushbid.disclosure import Answer, Release, ReleasePlan, message_kind
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.delivery import prepare_release, without_rows
 from hushbid.disclosure.grid import exponent_of
-from hushbid.disclosure.ledger.forms import Forms, answer_forms, message_form
 from hushbid.disclosure.ledger.once import refuse_real_sums, release_summed
-from hushbid.disclosure.ledger.question import Ask, Tally, as_question, as_wave, person_digests, tallied
-from hushbid.disclosure.messages import Message, PrivatizedValue
+from hushbid.disclosure.ledger.question import (
+    Ask,
+    Forms,
+    Tally,
+    answer_forms,
+    as_question,
+    as_wave,
+    message_form,
+    person_digests,
+    tallied,
+)
+from hushbid.disclosure.messages import Kind, Message
 from hushbid.disclosure.prepare import PreparedSums, prepare
 from hushbid.disclosure.promises import ONE_NUMBER, one_number, strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
@@ -34,8 +42,8 @@ from hushbid.disclosure.weighing import Weighing
 from hushbid.engine.adapter import Batch
 from hushbid.engine.decisions import Decider, LookupKernel
 from hushbid.engine.delivered import DataColumns, DataNames, data_columns
+from hushbid.engine.people import Rows
 from hushbid.engine.pricing import Priced
-from hushbid.engine.sums_kernels import AboveKernel, SumsKernel
 from hushbid.errors import InfiniteLoss, InputError, NothingDelivered
 from hushbid.mechanism import Market
 
@@ -120,19 +128,13 @@ def sum_plan(priced: Priced) -> SumPlan:
     """What was promised, in figures about everybody and about each stratum."""
     market, summary, kernel = priced.market, priced.summary, priced._kernel
     bounds, widest = _bounds(market), float(np.max(np.asarray(market.stated_variance)))
-    largest, total = summary.largest_privacy_loss, summary.total_privacy_loss
-    if isinstance(market.goal, HardBudget):  # a shared menu may promise more than the best estimate uses
-        most, total = kernel.used
-        largest = min(largest, most)
+    largest, losses = kernel.largest_used, tuple(loss for _, loss in kernel.used)
     combined = _combined(priced)
-    losses: tuple[float, ...] = (total,)
-    if combined is not None:
-        losses = tuple(loss for _, loss in kernel.bought_in_strata)
     weights = (1.0,) if combined is None else combined.weights
     noise = max(abs(weight) / loss for weight, loss in zip(weights, losses, strict=True))
     return SumPlan(
         bounds=bounds,
-        exponent=exponent_of(np.array([total])),
+        exponent=exponent_of(np.array(losses)),
         weights=weights,
         losses=losses,
         active=summary.active,
@@ -157,7 +159,7 @@ def _combined(priced: Priced) -> Combined | None:
     strata = priced._population.strata
     if strata is None:
         return None
-    bought_from = tuple(count for count, _ in priced._kernel.bought_in_strata)
+    bought_from = tuple(count for count, _ in priced._kernel.used)
     return Combined(weights=tuple(strata.weights.tolist()), bought_from=bought_from, names=strata.names)
 
 
@@ -176,8 +178,8 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     kernel, market = priced._kernel, priced.market
     assert isinstance(kernel, LookupKernel)
     messages = dict(priced._engine.reduce(MessagesKernel(kernel, data), ()))
-    active = np.flatnonzero(kernel.loss > 0.0)
-    losses, strata = kernel.loss[active], priced._population.strata
+    active = np.flatnonzero(kernel.known.privacy_loss > 0.0)
+    losses, strata = kernel.known.privacy_loss[active], priced._population.strata
     asked: dict[str, Any] = {"bounds": market.bounds, "variance": float(market.stated_variance)}
     if market.survey is not None:
         asked = {"questions": market.survey, "layout": market.layout}
@@ -193,14 +195,14 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     return lambda name: without_rows(prepare_release(plan_called(name), sent).draw())
 
 
-# -- messages ----------------------------------------------------------------------------------------------------------
+# -- what people delivered --------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class MessagesKernel:
-    """From a batch to the messages in it that are needed, each with its sender's place on the driver."""
+class DataKernel:
+    """What reads decisions and data together."""
 
-    kernel: LookupKernel
+    kernel: Decider
     data: DataColumns
 
     @property
@@ -208,11 +210,50 @@ class MessagesKernel:
         """What it reads."""
         return list(dict.fromkeys([*self.kernel.columns, *self.data.names]))
 
+    def used(self, batch: Batch, start: int | None) -> tuple[Rows, FloatArray, FloatArray]:
+        """The good rows, what the estimate uses of their losses, and what they delivered, people × columns."""
+        rows, table = self.kernel.people.read(batch), self.data.read(batch, start)
+        return rows, self.kernel.details(batch, rows).used, table if rows.good is None else table[rows.good]
+
+
+@dataclass(frozen=True, slots=True)
+class SumsKernel(DataKernel):
+    """From a batch to its sums."""
+
+    plan: SumPlan
+
+    def __call__(self, batch: Batch, start: int | None) -> Sums:
+        rows, losses, table = self.used(batch, start)
+        return Sums.of(losses, table, rows.strata, self.plan, rows.variance)
+
+
+@dataclass(frozen=True, slots=True)
+class AboveKernel(DataKernel):
+    """From a batch to those in it who weigh more than an equal share of their stratum."""
+
+    plan: SumPlan
+    totals: tuple[int, ...]
+    """What the weights of those who delivered add up to in each stratum."""
+
+    def __call__(self, batch: Batch, start: int | None) -> Above:
+        rows, losses, table = self.used(batch, start)
+        return Above.of(losses, table, rows.strata, self.plan, self.totals)
+
+
+# -- messages ----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class MessagesKernel(DataKernel):
+    """From a batch to the messages in it that are needed, each with its sender's place on the driver."""
+
+    kernel: LookupKernel
+
     def __call__(self, batch: Batch, start: int | None) -> tuple[tuple[int, str], ...]:
         rows = self.kernel.people.read(batch)
         which, place = self.kernel.found(batch, rows)
         # of those who were bought from
-        needed = self.kernel.loss[place] > 0.0
+        needed = self.kernel.known.privacy_loss[place] > 0.0
         which, place = which[needed], place[needed]
         places = which if rows.good is None else np.flatnonzero(rows.good)[which]
         column = batch.column(self.data.names[0])
@@ -224,15 +265,13 @@ class MessagesKernel:
 
 
 @dataclass(frozen=True, slots=True)
-class AskKernel:
+class AskKernel(DataKernel):
     """From a batch to its people, their losses and their data."""
 
-    kernel: Decider
-    data: DataColumns
     variance: float
     """Everybody's, where the table has no column of it."""
 
-    kind: type[Message]
+    kind: Kind
     """What people send in the local setting."""
 
     @property
@@ -243,7 +282,7 @@ class AskKernel:
     def __call__(self, batch: Batch, start: int | None) -> Tally:
         people = self.kernel.people
         rows = people.read(batch)
-        losses = self.kernel.decide(batch, rows)[0]
+        losses = self.kernel.details(batch, rows).privacy_loss
         good = np.arange(batch.num_rows) if rows.good is None else np.flatnonzero(rows.good)
         column = None if people.id is None else batch.column(people.id).take(good)
         names = None if column is None else id_texts(column.to_pylist())
@@ -267,12 +306,12 @@ class AskKernel:
         )
 
 
-def _message_form(text: object, kind: type[Message]) -> bytes | None:
+def _message_form(text: object, kind: Kind) -> bytes | None:
     """A message; one that cannot be read as it stands, to be refused where its row is known."""
     if not text:
         return None
     try:
-        return message_form(kind.from_json(str(text)))
+        return message_form(Message.from_json(str(text), kind))
     except InputError:
         return str(text).encode()
 
@@ -283,8 +322,7 @@ def asked_of(priced: Priced, data: DataColumns, *, question: str, wave: int) -> 
     market, layout = priced.market, priced.market.layout
     strata, relation = priced._population.strata, _relation(priced)
     spread = float(np.max(np.asarray(market.stated_variance)))
-    kind = message_kind(market.survey) if market.survey else PrivatizedValue
-    kernel = AskKernel(priced._kernel, data, spread, kind)
+    kernel = AskKernel(priced._kernel, data, spread, message_kind(market.survey or ()))
     return Ask(
         question=question,
         wave=as_wave(wave),

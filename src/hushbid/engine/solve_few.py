@@ -13,8 +13,7 @@ import numpy as np
 from hushbid.allocation.local_problem import Supply
 from hushbid.allocation.problem import normal_scale
 from hushbid.common.arrays import HashArray
-from hushbid.engine.decisions import Idle, LookupKernel, Rents
-from hushbid.engine.gathering import Gathered, GatherKernel
+from hushbid.engine.decisions import Details, Gathered, GatherKernel, Idle, LookupKernel
 from hushbid.engine.passes import Census
 from hushbid.engine.people import Run, lookup_keys
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
@@ -50,6 +49,8 @@ def price_cheapest(
     # the few are a market of their own, in which the buyer carries the others' weight
     few = _population_of(run, population, people)
     made = decide(few, people.bids, people.costs, tie_key=people.ties if by_identity else None)
+    # a shared menu may promise more than the best estimate uses
+    used = made.privacy_loss if few.hard_budget is None else few.used(made.privacy_loss)
     outside = _outside_of_idle(run, few, made, census)
     salt, keys = _told_apart(run, people, by_identity)
     # decisions sorted by key, for the writing pass to look up
@@ -67,10 +68,7 @@ def price_cheapest(
             ),
             salt=salt,
             keys=keys[order],
-            loss=made.privacy_loss[order],
-            weight=made.weights[order],
-            payment=made.payments[order],
-            rents=Rents.of(made, order),
+            known=Details.of(made, used, order),
             strata=people.strata[order],
         ),
     )
@@ -117,10 +115,7 @@ def price_nobody(run: Run, population: Population) -> LookupKernel:
         idle=Idle(user_weight=0.0, mse=math.inf, outside=0.0, largest_outside=0.0),
         salt=0,
         keys=keys,
-        loss=none,
-        weight=none,
-        payment=none,
-        rents=Rents(none, none, none, none),
+        known=Details.idle(none, none),
         strata=np.zeros(0, dtype=np.int64),
     )
 

@@ -25,7 +25,7 @@ from hushbid.common.adding import Adds, joined
 from hushbid.common.arrays import FloatArray
 from hushbid.disclosure.promises import refuse_unreleasable
 from hushbid.engine.adapter import Batch
-from hushbid.engine.decisions import Decided, Decider, Details, Idle
+from hushbid.engine.decisions import Decider, Details, Idle
 from hushbid.engine.passes import Census, SolvingPasses
 from hushbid.engine.people import People, Rows, Run
 from hushbid.errors import MarketError
@@ -119,11 +119,10 @@ class Shares:
     total: float
     paid: int
 
-    def of(self, rows: Rows) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """Losses, payments, and how far a payment may be off, of the good rows of a batch."""
+    def listed(self, rows: Rows) -> tuple[FloatArray, Listed]:
+        """What part everybody in the good rows of a batch gets of what the menu offers, and what it offers."""
         menu, listed = self.menu.listed(rows)
-        share = menu.shares_from(listed, [(self.total, self.paid)])
-        return share * listed.loss, share * listed.payment, share * listed.error
+        return menu.shares_from(listed, [(self.total, self.paid)]), listed
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +139,8 @@ class PromisedKernel:
 
     def __call__(self, batch: Batch, start: int | None) -> Promised:
         rows = self.shares.menu.people.read(batch)
-        loss, payment, error = self.shares.of(rows)
+        share, listed = self.shares.listed(rows)
+        loss, payment, error = share * listed.loss, share * listed.payment, share * listed.error
         limit = self.shares.menu.population.largest_cap if rows.limit is None else rows.limit
         some = loss > 0.0
         bought = loss[some]
@@ -171,7 +171,8 @@ class LossWindowKernel:
         return self.shares.menu.people.columns
 
     def __call__(self, batch: Batch, start: int | None) -> Window:
-        loss, _, _ = self.shares.of(self.shares.menu.people.read(batch))
+        share, listed = self.shares.listed(self.shares.menu.people.read(batch))
+        loss = share * listed.loss
         inside, people = np.unique(loss[(loss >= self.low) & (loss <= self.high)], return_counts=True)
         below = loss[(loss > 0.0) & (loss < self.low)]
         return Window(below=ExactSums.of(below), costs=inside, people=people.astype(np.int64))
@@ -186,6 +187,9 @@ class MenuKernel(Decider):
 
     shares: Shares
     idle: Idle
+    active: int
+    """How many people are bought from."""
+
     most_used: float
     """``κ``: the best estimate uses no more of anybody's loss."""
 
@@ -200,28 +204,29 @@ class MenuKernel(Decider):
         return self.shares.menu.people
 
     @property
-    def used(self) -> tuple[float, float]:
-        """What the best estimate uses of anybody's loss at most, and of all together."""
-        return self.most_used, self.total_used
+    def largest_used(self) -> float:
+        """What the best estimate uses of anybody's loss at most."""
+        return self.most_used
 
-    def decide(self, batch: Batch, rows: Rows) -> Decided:
-        """The decisions for the good rows of a batch."""
-        loss, payment, _ = self.shares.of(rows)
-        return loss, np.minimum(loss, self.most_used) / self.total_used, payment
+    @property
+    def used(self) -> tuple[tuple[int, float], ...]:
+        """How many are bought from, and what the best estimate uses of their losses together."""
+        return ((self.active, self.total_used),)
 
     def details(self, batch: Batch, rows: Rows) -> Details:
-        """Return the same, and rents and errors outside."""
-        menu, listed = self.shares.menu.listed(rows)
-        share = menu.shares_from(listed, [(self.shares.total, self.shares.paid)])
-        loss, weight, payment = self.decide(batch, rows)
+        """Return the decisions for the good rows of a batch, with all that they follow from."""
+        share, listed = self.shares.listed(rows)
+        loss = share * listed.loss
+        used = np.minimum(loss, self.most_used)
         return Details(
             privacy_loss=loss,
-            weight=weight,
-            payment=payment,
+            weight=used / self.total_used,
+            payment=share * listed.payment,
             information_rent=share * listed.rents.estimate,
             rent_lower=share * listed.rents.lower,
             rent_upper=share * listed.rents.upper,
             outside_error=self.idle.outside_errors(rows),
+            used=used,
         )
 
 
@@ -272,6 +277,7 @@ def solve_menu(run: Run, population: Population, goal: HardBudget, census: Censu
             outside=float(population.own_error) if population.outside_option == "own_data" else 0.0,
             largest_outside=float(population.own_error),
         ),
+        active=promised.losses.count,
         most_used=used.most,
         total_used=used.total,
         largest_payment=promised.largest_payment,

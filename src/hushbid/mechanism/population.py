@@ -31,7 +31,7 @@ from hushbid.allocation import (
 )
 from hushbid.allocation.central_problem import LEAST_VARIANCE, countable
 from hushbid.common.arrays import FloatArray, IndexArray, IntArray, counted_repr
-from hushbid.disclosure.combination import local_shares, one_stratum
+from hushbid.disclosure.combination import local_shares, one_stratum, planned_losses
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import WORST_VARIANCE, Contrast, Strata, Weights, best_contrast, best_weights, mse_of
@@ -465,8 +465,12 @@ class Population:
         return weights, error
 
     def used(self, losses: FloatArray) -> FloatArray:
-        """What the best estimate uses of given losses."""
-        return losses if self.setting.sends_messages else self._best(losses).delivered
+        """What the best estimate uses of given losses, to the last bit whatever the order of people."""
+        if self.setting.sends_messages:
+            return losses
+        if self.strata is not None:
+            return planned_losses(losses, np.broadcast_to(self.variance, losses.shape), self.strata, "central")
+        return self._best(losses).delivered
 
     def _best(self, losses: FloatArray) -> Contrast | Weights:
         if self.strata is not None:

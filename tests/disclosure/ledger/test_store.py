@@ -15,8 +15,7 @@ import pytest
 import hushbid
 from hushbid.disclosure import ReleasePlan, release_once, release_synthetic
 from hushbid.disclosure.ledger import marks, once
-from hushbid.disclosure.ledger.forms import answer_forms
-from hushbid.disclosure.ledger.question import ColumnTally, Forms, Tally, person_digests, tallied
+from hushbid.disclosure.ledger.question import ColumnTally, Forms, Tally, answer_forms, person_digests, tallied
 from hushbid.errors import AlreadyReleased, InputError, ReleaseError, Unwritable
 from hushbid.questions import Choice, Number, Question, YesNo
 
@@ -211,12 +210,12 @@ def test_with_ids_no_fingerprint_of_values_alone_is_kept(tmp_path: Path, monkeyp
         forms: Forms = answer_forms(table, np.ones(N, dtype=bool))
         tally = tallied(people, plan.promised, plan.variance, forms)
         # neither the count of answers, nor a quick hash of anything, is to be found
-        totals = {tally.answers, tally.data}
+        totals = {tally.whole.answers, tally.whole.data}
         for purpose, total in itertools.product(("ids", "data"), totals):
             assert fast.fingerprint(purpose, total) not in stored
         if list(guess) == answers:
-            assert key.fingerprint("ids", tally.data) in stored
-            assert key.fingerprint("data", tally.answers) not in stored
+            assert key.fingerprint("ids", tally.whole.data) in stored
+            assert key.fingerprint("data", tally.whole.answers) not in stored
 
 
 def test_an_entry_without_ids_says_of_the_data_nothing_beside_their_fingerprint(tmp_path: Path) -> None:

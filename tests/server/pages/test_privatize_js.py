@@ -24,9 +24,7 @@ from scipy import stats
 
 from hushbid.common.arrays import as_bounds
 from hushbid.disclosure import (
-    PrivatizedAnswers,
-    PrivatizedValue,
-    RandomisedResponse,
+    Message,
     ReleasePlan,
     noise,
     release_plan,
@@ -34,8 +32,8 @@ from hushbid.disclosure import (
 from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.grid import to_grid
 from hushbid.disclosure.local import SMALLEST_LOSS, grid_bits, steps_of
-from hushbid.disclosure.messages import as_ratio, within_reach
-from hushbid.questions import Choice, Number, YesNo, layout_of
+from hushbid.disclosure.messages import as_ratio, cut_off
+from hushbid.questions import PARTS, Choice, Number, YesNo, layout_of
 from hushbid.server.service.bodies import Delivery
 from tests.disclosure.test_vector_noise import p_value as vector_p_value
 
@@ -249,7 +247,7 @@ def test_a_message_is_the_step_and_the_noise_with_pythons_metadata(calculator: P
     messages = run(calculator, "return given.map((x) => hushbid.privatize(x, 1e300, [-3, 7]))", values)
     for value, message in zip(values, messages, strict=True):
         expected = int(to_grid(np.array([float(value)]), (-3.0, 7.0), bits=32)[0])
-        assert message == PrivatizedValue(grid_bits=32, epsilon=as_ratio(1e300), value=expected).to_dict()
+        assert message == Message(kind="value", grid_bits=32, epsilon=as_ratio(1e300), values=((expected,),)).to_dict()
 
 
 def test_what_is_no_finite_number_is_refused_without_being_shown(page: Page) -> None:
@@ -393,7 +391,7 @@ def test_a_retry_after_a_lost_answer_and_a_reload_sends_the_same_bytes(page: Pag
     assert shown == shown_again
     assert first == shown["body"].encode()
     assert b"271828" not in first
-    message = PrivatizedValue.from_dict(Delivery.model_validate_json(first).given)  # type: ignore[arg-type]
+    message = Message.from_dict(Delivery.model_validate_json(first).given, "value")  # type: ignore[arg-type]
     assert message.to_dict() == shown["message"]
     assert message.decode((0.0, 24.0)) == shown["noisy"]
 
@@ -565,7 +563,7 @@ def test_noise_is_cut_off_where_the_server_stops_believing_it(page: Page) -> Non
         return given.map((loss) => [far, -far].map((k) => String(hushbid.withinReach(k, hushbid.termsOf(loss)))))"""
     for loss, ends in zip(losses, run(page, code, losses), strict=True):
         assert [int(end) for end in ends] == [
-            within_reach(sign * 2**200, grid_bits(loss), as_ratio(loss)) for sign in (1, -1)
+            cut_off((sign * 2**200,), grid_bits(loss), as_ratio(loss), PARTS)[0] for sign in (1, -1)
         ]
 
 
@@ -700,7 +698,7 @@ def test_a_surveys_message_is_made_once_and_read_and_weighed_by_the_server(page:
     other = [{**SURVEY["questions"][0], "bounds": [0, 25]}, *SURVEY["questions"][1:]]
     body, again, kept, told = run(page, code, {**SURVEYED, "other": other})
     assert (again, kept, told) == (True, True, ["terms", "terms"])
-    message = PrivatizedAnswers.from_dict(json.loads(body)["message"])
+    message = Message.from_dict(json.loads(body)["message"], "answers")
     assert json.dumps(json.loads(body)["message"]) == message.to_json()
     plan = ReleasePlan.of([0.7], setting="local", questions=ASKED, label="browser")
     release = release_plan(plan, [message])
@@ -794,7 +792,7 @@ def test_an_answer_by_coin_is_made_once_and_read_and_weighed_by_the_server(page:
     ready, again, kept, told = run(page, code, COIN)
     assert (again, kept) == ([True] * 3, True)
     assert told == ["terms", "value", "value", "value", "value", "loss", "loss", "loss"]
-    message = RandomisedResponse.from_dict(json.loads(ready["body"])["message"])
+    message = Message.from_dict(json.loads(ready["body"])["message"], "response")
     assert json.dumps(json.loads(ready["body"])["message"]) == message.to_json()
     assert ready["noisy"] == [[pytest.approx(message.decode(), rel=1e-14)]]
     plan = ReleasePlan.of([0.7], setting="local", questions=ONE, label="a coin in a browser")

@@ -10,16 +10,15 @@ truth values as well, is refused. Rows are counted from 0, the header not includ
 row and what a spreadsheet calls it, never what it holds.
 
 The files: ``columns`` says what a column may hold, ``arrow`` knows Arrow's, ``table`` gives numbers, texts and ids of
-columns by name, ``csv_files``, ``workbooks`` and ``parquet`` know the formats, ``reading`` recognises what it is given,
-``writing`` goes by the name, and ``frames`` makes a data frame of columns.
+columns by name, ``csv_files`` and ``workbooks`` know their formats, ``reading`` recognises what it is given, and
+``writing`` goes by the name, or makes a data frame of columns.
 """
 
 from hushbid.common.tables.arrow import refused_kind
 from hushbid.common.tables.columns import Raw, harmless, number_of, word_of
-from hushbid.common.tables.frames import Library, frame_of, frame_of_rows, library_of
 from hushbid.common.tables.reading import columns_of, is_table, read_again, read_table
 from hushbid.common.tables.table import ROWS_NOTE, Table, refusal, rows_note
-from hushbid.common.tables.writing import ENDINGS, table_writer
+from hushbid.common.tables.writing import ENDINGS, Library, frame_of, frame_of_rows, library_of, table_writer
 
 __all__ = [
     "ENDINGS",

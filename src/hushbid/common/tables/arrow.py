@@ -1,13 +1,24 @@
-"""Columns that Arrow brings: of Parquet files, of data frames, and of large CSV files."""
+"""Columns that Arrow brings: of Parquet files, which are read and written here, of data frames, of large CSV files."""
 
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.common.tables.columns import HOLD_LABELS, NUMERALS, THOUSANDS, Texts, without_mark
-from hushbid.errors import MissingExtra
+from hushbid.common.tables.columns import (
+    HOLD_LABELS,
+    NUMERALS,
+    THOUSANDS,
+    Column,
+    Raw,
+    Texts,
+    of_one_kind,
+    without_mark,
+)
+from hushbid.common.tables.table import Table, refuse_missing
+from hushbid.errors import InputError, MissingExtra
 
 _KINDS = (
     ("is_integer", "integers"),
@@ -29,7 +40,7 @@ _KINDS = (
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class ArrowColumn:
+class ArrowColumn(Column):
     """An Arrow array in memory."""
 
     content: Any
@@ -43,13 +54,16 @@ class ArrowColumn:
 
     @property
     def kind(self) -> str:
+        """The word for what it holds."""
         return NUMERALS if self.numerals else arrow_kind(pyarrow().types, self.content.type)
 
     @property
     def raw(self) -> Any:
+        """As it was given, but for the marks of `harmless` in a CSV file."""
         return self.labels()[0] if self._has_marks else self.content
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
+        """Numbers by Arrow; cell by cell where it finds something that is none."""
         pa = pyarrow()
         if self._has_thousands:
             return self.texts().numbers()
@@ -63,6 +77,7 @@ class ArrowColumn:
 
     @property
     def has_commas(self) -> bool:
+        """As `Texts.has_commas`."""
         return self.comma and self.texts().has_commas
 
     def texts(self) -> Texts:
@@ -70,10 +85,12 @@ class ArrowColumn:
         return Texts(["" if cell is None else cell for cell in self.content.to_pylist()], self.comma)
 
     def cells(self) -> list[Any]:
+        """Python's own objects, None where one is missing."""
         found: list[Any] = self.content.to_pylist()
         return found if self.kind != "floats" else [None if cell != cell else cell for cell in found]
 
     def labels(self) -> tuple[list[Any], BoolArray]:
+        """Python's own objects, without the marks of `harmless`."""
         found = self.content.to_pylist()
         if self._has_marks:
             found = [without_mark(cell) if cell is not None and cell[:1] == "'" else cell for cell in found]
@@ -99,7 +116,8 @@ class ArrowColumn:
         return compute.all(compute.match_substring_regex(pointed, THOUSANDS), min_count=1).as_py() is True
 
     def only(self, rows: IndexArray) -> "ArrowColumn":
-        return ArrowColumn(self.content.take(array_of(rows)), self.numerals, self.comma)
+        """Some of the rows."""
+        return replace(self, content=self.content.take(array_of(rows)))
 
 
 def arrow_column(content: Any) -> ArrowColumn:
@@ -160,3 +178,43 @@ def pyarrow(what: str = "Parquet files and data frames need") -> Any:
     except ImportError:
         raise MissingExtra(f"{what} pyarrow: pip install '.[engines]' in a checkout, or use CSV.") from None
     return pa
+
+
+PARQUET_MAGIC = b"PAR1"
+
+
+def read_parquet(file: BinaryIO, source: str, needed: list[str], optional: list[str]) -> Table:
+    """Columns by name, with their types."""
+    pa, parquet = pyarrow(), _parquet()
+    try:
+        opened = parquet.ParquetFile(file)
+        names = opened.schema_arrow.names
+        refuse_missing(source, names, needed)
+        wanted = [name for name in dict.fromkeys([*needed, *optional]) if name in names]
+        table = opened.read(columns=wanted)
+    except (pa.ArrowException, OSError) as problem:
+        raise InputError(f"{source} is not a readable Parquet file.") from problem
+    columns = {name: arrow_column(table.column(name)) for name in wanted}
+    return Table(source=source, columns=columns, rows=table.num_rows, numbered=np.arange(table.num_rows))
+
+
+def names_in_parquet(file: BinaryIO, source: str) -> list[str]:
+    """The names of the columns."""
+    pa, parquet = pyarrow(), _parquet()
+    try:
+        return list(parquet.read_schema(file).names)
+    except (pa.ArrowException, OSError) as problem:
+        raise InputError(f"{source} is not a readable Parquet file.") from problem
+
+
+def write_parquet(file: BinaryIO, columns: Mapping[str, Raw]) -> None:
+    """Write columns with their types."""
+    pa = pyarrow()
+    _parquet().write_table(pa.table({name: pa.array(of_one_kind(column)) for name, column in columns.items()}), file)
+
+
+def _parquet() -> Any:
+    pyarrow()
+    from pyarrow import parquet
+
+    return parquet

@@ -6,11 +6,12 @@ name people or groups. Numbers are NaN where nothing stands; where something sta
 
 import math
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,43 +48,44 @@ MARKED = _FORMULA | frozenset("+-'")
 """What a text may begin with that `harmless` changes."""
 
 
-class Column(Protocol):
-    """One column of a table."""
+@dataclass(frozen=True, slots=True, eq=False, repr=False)
+class Column(ABC):
+    """One column of a table: rows of one type or of several, as they came."""
+
+    content: Any
+
+    has_commas: ClassVar[Any] = False
+    """Whether commas are read as decimal signs."""
 
     @property
+    @abstractmethod
     def kind(self) -> str:
         """The word for what it holds."""
-        ...
+
+    @abstractmethod
+    def numbers(self) -> tuple[FloatArray, BoolArray]:
+        """Numbers, NaN where there is none, and which of these rows hold something all the same."""
 
     @property
     def raw(self) -> Raw:
         """As it was given, to be written beside decisions."""
-        ...
-
-    def numbers(self) -> tuple[FloatArray, BoolArray]:
-        """Numbers, NaN where there is none, and which of these rows hold something all the same."""
-        ...
-
-    @property
-    def has_commas(self) -> bool:
-        """Whether commas are read as decimal signs."""
-        ...
+        return self.content
 
     def cells(self) -> list[Any]:
         """Python's own objects, None where one is missing."""
-        ...
+        return list(self.content)
 
     def labels(self) -> tuple[list[Any], BoolArray]:
         """Texts and integers, None where one is missing, and which rows hold something else."""
-        ...
+        return self.cells(), np.zeros(len(self.content), dtype=bool)
 
-    def only(self, rows: IndexArray) -> "Column":
+    def only(self, rows: IndexArray) -> Self:
         """Some of the rows."""
-        ...
+        return replace(self, content=[self.content[row] for row in rows.tolist()])
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Texts:
+class Texts(Column):
     """The cells of a CSV file."""
 
     content: list[str]
@@ -94,9 +96,11 @@ class Texts:
 
     @property
     def raw(self) -> list[str]:
+        """As it was given, but for the marks of `harmless`."""
         return self.labels()[0]
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
+        """Numbers, and where texts are none."""
         cells = self.content
         if self.has_thousands:
             cells = [cell.replace(".", "?") for cell in cells]  # nobody can say which, so they are no numbers
@@ -125,20 +129,15 @@ class Texts:
         pointed = [cell for cell in self.content if "." in cell] if self.comma else []
         return bool(pointed) and all(map(is_in_thousands, pointed))
 
-    def cells(self) -> list[Any]:
-        return list(self.content)
-
     def labels(self) -> tuple[list[Any], BoolArray]:
+        """The texts, without the marks of `harmless`."""
         # an apostrophe before what a spreadsheet would run is how such a text is written
         found = [without_mark(cell) if cell[:1] == "'" else cell for cell in self.content]
         return found, np.zeros(len(found), dtype=bool)
 
-    def only(self, rows: IndexArray) -> "Texts":
-        return Texts([self.content[row] for row in rows.tolist()], self.comma)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Cells:
+class Cells(Column):
     """Objects of any kind: a spreadsheet's cells, or a list."""
 
     content: list[Any]
@@ -146,56 +145,46 @@ class Cells:
     """Whether a text may be a number, as in a spreadsheet, where one cannot see what it is."""
 
     kind = ANYTHING
-    has_commas = False
-
-    @property
-    def raw(self) -> list[Any]:
-        return self.content
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
+        """Numbers, and which cells are none."""
         found = [_number(cell, self.numerals) for cell in self.content]
         strange = np.array([one is None for one in found], dtype=bool)
         return np.array([math.nan if one is None else one for one in found]), strange
 
     def cells(self) -> list[Any]:
+        """The objects, None for what means that one is missing."""
         return [None if is_missing(cell) else cell for cell in self.content]
 
     def labels(self) -> tuple[list[Any], BoolArray]:
+        """The objects, and which are neither texts nor integers."""
         found = self.cells()
         return found, np.array([not _is_label(cell) for cell in found], dtype=bool)
 
-    def only(self, rows: IndexArray) -> "Cells":
-        return Cells([self.content[row] for row in rows.tolist()], self.numerals)
-
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
-class Array:
+class Array(Column):
     """A NumPy array of one kind."""
 
     content: NDArray[Any]
 
-    has_commas = False
-
     @property
     def kind(self) -> str:
+        """The word for its type."""
         return _ARRAY_KINDS.get(self.content.dtype.kind, str(self.content.dtype))
 
-    @property
-    def raw(self) -> NDArray[Any]:
-        return self.content
-
     def numbers(self) -> tuple[FloatArray, BoolArray]:
+        """The numbers themselves."""
         return self.content.astype(np.float64), np.zeros(self.content.size, dtype=bool)
 
     def cells(self) -> list[Any]:
+        """The numbers as Python's, None for NaN."""
         found: list[Any] = self.content.tolist()
         return found if self.content.dtype.kind != "f" else [None if cell != cell else cell for cell in found]
 
-    def labels(self) -> tuple[list[Any], BoolArray]:
-        return self.content.tolist(), np.zeros(self.content.size, dtype=bool)
-
-    def only(self, rows: IndexArray) -> "Array":
-        return Array(self.content[rows])
+    def only(self, rows: IndexArray) -> Self:
+        """Some of the rows."""
+        return replace(self, content=self.content[rows])
 
 
 def column_of(values: Any) -> Column:

@@ -7,6 +7,7 @@ Arrow finds a fault, cell by cell, which tells where the fault is. Both give the
 import codecs
 import csv
 import io
+import re
 from collections.abc import Iterable, Mapping
 from importlib.util import find_spec
 from typing import Any, BinaryIO
@@ -17,7 +18,7 @@ import orjson
 from hushbid.common.arrays import first_row, rows_text
 from hushbid.common.tables.arrow import ArrowColumn, pyarrow
 from hushbid.common.tables.columns import MARKED, Column, Raw, Texts, harmless, without_mark
-from hushbid.common.tables.table import Table, rows_note
+from hushbid.common.tables.table import Table, refuse_missing, refuse_twins, rows_note
 from hushbid.errors import InputError
 
 FAST_FROM = 4 << 20
@@ -25,7 +26,9 @@ FAST_FROM = 4 << 20
 
 _CHUNK = 1 << 17
 _DELIMITERS = ",;\t"
-_QUOTED = frozenset(',"\r\n')
+_NEEDS_CARE = re.compile(f'[,"\r]|^[{re.escape("".join(MARKED))}]', re.MULTILINE)
+"""In texts one below the other: what must be quoted, or marked."""
+
 _LONGEST_CELL = 1 << 20
 _HEAD = 1 << 16
 _UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
@@ -54,24 +57,6 @@ def names_in_csv(file: BinaryIO, source: str) -> list[str]:
     elif len(head) == _HEAD:
         head = head[: head.rfind(b"\n") + 1] or head + file.read()
     return _header(_decoded(head, source)[0], source, [])[0]
-
-
-def refuse_missing(source: str, names: list[str], needed: list[str]) -> None:
-    """Say at once which columns there are not."""
-    missing = [name for name in needed if name not in names]
-    if missing:
-        raise InputError(
-            f"{source} must have the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}; it has"
-            f" {', '.join(map(repr, names[:20])) or 'none'}{' and more' * (len(names) > 20)}.",
-            field=missing[0],
-        )
-
-
-def refuse_twins(source: str, names: list[str]) -> None:
-    """Say if two columns have one name."""
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"{source} has two columns called {twice!r}.")
 
 
 def _decoded(content: bytes, source: str) -> tuple[str, tuple[str, ...]]:
@@ -193,8 +178,8 @@ def write_csv(file: BinaryIO, columns: Mapping[str, Raw]) -> None:
         raise ValueError("columns must have one length")
     file.write(_lines([[harmless(name) for name in columns]]))
     for start in range(0, max(sizes, default=0), _CHUNK):
-        cells = [_cells(column[start : start + _CHUNK]) for column in columns.values()]
-        if len(cells) > 1 and all(map(_need_no_quotes, cells)):
+        cells, plain = zip(*(_cells(column[start : start + _CHUNK]) for column in columns.values()), strict=True)
+        if len(cells) > 1 and all(plain):
             file.write("".join([f"{line}\n" for line in map(",".join, zip(*cells, strict=True))]).encode())
         else:
             file.write(_lines(zip(*cells, strict=True)))
@@ -213,20 +198,18 @@ def listed(column: Raw) -> list[Any]:
     return column.tolist() if isinstance(column, np.ndarray) else list(column)
 
 
-def _cells(column: Raw) -> list[Any]:
-    """The cells of a column, harmless; numbers of an array as texts, as Python writes them."""
+def _cells(column: Raw) -> tuple[list[Any], bool]:
+    """The cells of a column, harmless, and whether all are texts without quotes; of an array as Python writes them."""
     if isinstance(column, np.ndarray) and column.dtype in (np.float64, np.int64):
         found = orjson.dumps(np.ascontiguousarray(column), option=orjson.OPT_SERIALIZE_NUMPY)[1:-1].decode().split(",")
         # what is not finite orjson writes as null, and what has an exponent in another way
         size = np.abs(column) if column.dtype == np.float64 else np.zeros(0)
         for row in np.flatnonzero(((size < 1e-4) & (size > 0.0)) | ~(size < 1e16)).tolist():
             found[row] = repr(float(column[row]))
-        return found
+        return found, True
     cells = listed(column)
-    # the few that need a look, each once
-    doubtful = {cell for cell in set(cells) if isinstance(cell, str) and cell[:1] in MARKED}
-    return [harmless(cell) if cell in doubtful else cell for cell in cells] if doubtful else cells
-
-
-def _need_no_quotes(cells: list[Any]) -> bool:
-    return set(map(type, cells)) == {str} and _QUOTED.isdisjoint("".join(cells))
+    if set(map(type, cells)) == {str}:
+        whole = "\n".join(cells)
+        if _NEEDS_CARE.search(whole) is None and whole.count("\n") == len(cells) - 1:
+            return cells, True
+    return [harmless(cell) if isinstance(cell, str) and cell[:1] in MARKED else cell for cell in cells], False

@@ -12,11 +12,10 @@ import numpy as np
 
 from hushbid.common.documents import gunzipped
 from hushbid.common.staging import STREAM
-from hushbid.common.tables.arrow import arrow_column, pyarrow
+from hushbid.common.tables.arrow import PARQUET_MAGIC, arrow_column, names_in_parquet, pyarrow, read_parquet
 from hushbid.common.tables.columns import HOLD_NUMBERS, Cells, Column, column_of
-from hushbid.common.tables.csv_files import names_in_csv, read_csv, refuse_missing, refuse_twins
-from hushbid.common.tables.parquet import PARQUET_MAGIC, names_in_parquet, read_parquet
-from hushbid.common.tables.table import Table
+from hushbid.common.tables.csv_files import names_in_csv, read_csv
+from hushbid.common.tables.table import Table, refuse_missing, refuse_twins
 from hushbid.common.tables.workbooks import OLE_MAGIC, ZIP_MAGIC, names_in_workbook, read_workbook
 from hushbid.errors import InputError
 

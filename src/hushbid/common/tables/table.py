@@ -246,3 +246,21 @@ def refusal(column: str, held: str, source: str = "") -> InputError:
     return InputError(
         f"{f'{source}: c' if source else 'C'}olumn {column!r} must hold {ID_KINDS}, not {held}.", field=column
     )
+
+
+def refuse_missing(source: str, names: list[str], needed: list[str]) -> None:
+    """Say at once which columns there are not."""
+    missing = [name for name in needed if name not in names]
+    if missing:
+        raise InputError(
+            f"{source} must have the column{'s' * (len(missing) > 1)} {', '.join(map(repr, missing))}; it has"
+            f" {', '.join(map(repr, names[:20])) or 'none'}{' and more' * (len(names) > 20)}.",
+            field=missing[0],
+        )
+
+
+def refuse_twins(source: str, names: list[str]) -> None:
+    """Say if two columns have one name."""
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"{source} has two columns called {twice!r}.")

@@ -14,8 +14,8 @@ import numpy as np
 
 from hushbid.common.documents import most_unpacked
 from hushbid.common.tables.columns import Cells, Raw, is_missing
-from hushbid.common.tables.csv_files import listed, refuse_missing, refuse_twins
-from hushbid.common.tables.table import Table
+from hushbid.common.tables.csv_files import listed
+from hushbid.common.tables.table import Table, refuse_missing, refuse_twins
 from hushbid.errors import InputError, MissingExtra
 
 ZIP_MAGIC, OLE_MAGIC = b"PK\x03\x04", b"\xd0\xcf\x11\xe0"

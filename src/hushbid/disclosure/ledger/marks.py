@@ -10,12 +10,11 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import date
 from typing import Any
 
 from hushbid.disclosure.ledger.question import Ask, as_question
-from hushbid.disclosure.relation import Relation
 from hushbid.errors import AlreadyReleased
 
 SUMS = ("losses", "marked"), ("variances", "marked_variances")
@@ -64,50 +63,48 @@ class Earlier:
         day = date.fromisoformat(self.date)
         return f"(question {self.question!r}, wave {self.wave}, {day.day} {day:%B %Y})"
 
-    def same_data(self, *, whole: bool = True) -> AlreadyReleased:
-        """Refuse to draw from the same data, or the same answers to one of several questions, again."""
-        what = "These data" if whole else "The answers to one of these questions"
-        return AlreadyReleased(
-            f"{what} already produced an estimate {self}. Drawing again would double the privacy loss. Repeat that"
-            f" question, or collect new data as wave {self.wave + 1}."
-        )
+    def refused(self, why: str) -> AlreadyReleased:
+        """Refuse to draw, for one of the reasons in `REFUSALS`."""
+        return AlreadyReleased(REFUSALS[why].format(estimate=self, wave=self.wave + 1))
 
-    def may_be_same_people(self) -> AlreadyReleased:
-        """Refuse to draw from people who may be the same: one of the two times they have no ids."""
-        return AlreadyReleased(
-            f"An estimate was drawn {self} from people who were promised the same. One of the two times these are"
-            " people without ids, so they may be the same ones, and drawing again would double their privacy loss. If"
-            " they are others, give the ids of both; if it is another question, its text and the ids."
-        )
 
-    def other_promises(self) -> AlreadyReleased:
-        """Refuse to answer the same question to the same people under other promises."""
-        return AlreadyReleased(
-            f"These people already answered this question {self} under other promises (setting, bounds or questions,"
-            " strata, variance, relation or privacy losses). Drawing again would double the privacy loss, so it is"
-            " refused, with force=True too. Go back to the market and the bids of that release, or collect new data"
-            f" as wave {self.wave + 1}."
-        )
-
-    def other_data(self, also: str = "") -> AlreadyReleased:
-        """Refuse to take other data than those an estimate was drawn from."""
-        return AlreadyReleased(
-            f"The estimate {self} was drawn from other data: a person's datum is another one now, or is gone{also}."
-            " Drawing again would double the privacy loss. Ask again with those data, or collect new data as wave"
-            f" {self.wave + 1}."
-        )
-
-    def not_synthetic(self) -> AlreadyReleased:
-        """Refuse to simulate with people or promises of a real release."""
-        return AlreadyReleased(
-            f"The release ledger knows these people, data or privacy losses from a real estimate {self}, so they cannot"
-            " be drawn from as synthetic ones: each draw would add to the privacy loss. Use synthetic people and data."
-        )
+_TWICE = "Drawing again would double the privacy loss."
+_SAME = (
+    f"already produced an estimate {{estimate}}. {_TWICE} Repeat that question, or collect new data as wave {{wave}}."
+)
+_OTHER = (
+    "The estimate {estimate} was drawn from other data: a person's datum is another one now, or is gone%s. "
+    f"{_TWICE} Ask again with those data, or collect new data as wave {{wave}}."
+)
+REFUSALS = {
+    "same data": f"These data {_SAME}",
+    "same answers": f"The answers to one of these questions {_SAME}",
+    "maybe the same people": (
+        "An estimate was drawn {estimate} from people who were promised the same. One of the two times these are people"
+        " without ids, so they may be the same ones, and drawing again would double their privacy loss. If they are"
+        " others, give the ids of both; if it is another question, its text and the ids."
+    ),
+    "other promises": (
+        "These people already answered this question {estimate} under other promises (setting, bounds or questions,"
+        " strata, variance, relation or privacy losses). Drawing again would double the privacy loss, so it is refused,"
+        " with force=True too. Go back to the market and the bids of that release, or collect new data as wave {wave}."
+    ),
+    "other data": _OTHER % "",
+    "other or late data": _OTHER % ", or came after it was drawn, which sums cannot tell apart (engine='memory' can)",
+    "not synthetic": (
+        "The release ledger knows these people, data or privacy losses from a real estimate {estimate}, so they cannot"
+        " be drawn from as synthetic ones: each draw would add to the privacy loss. Use synthetic people and data."
+    ),
+}
+"""Why nothing is drawn, by what was drawn before."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """What is asked of whom, and what was promised, under a key."""
+
+    ask: Ask
+    """The same without a key, and without what was promised to the last bit."""
 
     people: str
     """``ids-`` or ``data-`` and a hash."""
@@ -127,13 +124,6 @@ class Marks:
     answers: tuple[str, ...]
     """The same without ids, where they are wanted; looked up among what was drawn without ids, never stored."""
 
-    setting: str
-    bounds: tuple[float, float]
-    losses: float
-    marked: float
-    variances: float
-    marked_variances: float
-    relation: Relation | None
     survey: str | None
     """A hash of a survey's questions and of how they share everybody's loss; None where one number is asked for."""
 
@@ -155,19 +145,13 @@ class Marks:
         people = key.name(_IDS, tally.people.to_bytes(32, "little")) if ask.by_ids else data
         who = key.fingerprint("strata", tally.strata) if ask.strata else ""
         return cls(
+            ask=replace(ask, exact=None),
             people=f"{kind}-{people}",
             question=key.name("question", as_question(ask.question).encode("utf-8", "surrogatepass")),
             asked=Earlier(question=ask.question, wave=ask.wave, date=day.isoformat()),
             data=data,
             seen=tuple(dict.fromkeys(seen)),
             answers=tuple(dict.fromkeys(key.fingerprint(_DATA, total) for total in totals)),
-            setting=ask.setting,
-            bounds=ask.bounds,
-            losses=tally.losses,
-            marked=tally.marked,
-            variances=tally.variances,
-            marked_variances=tally.marked_variances,
-            relation=ask.relation,
             survey=key.name("survey", json.dumps(ask.survey).encode()) if ask.survey else None,
             strata=key.name("strata", json.dumps([*ask.strata, who]).encode()) if ask.strata else None,
             exact=None if ask.exact is None else key.name("losses", ask.exact),
@@ -195,18 +179,14 @@ class Marks:
 
     def promises(self) -> dict[str, Any]:
         """What was promised, as it is stored; a relation, questions and strata only where there are some."""
-        relation = {} if self.relation is None else {"relation": [self.relation.spread, self.relation.roster]}
-        survey = {} if self.survey is None else {"survey": self.survey}
+        ask, tally = self.ask, self.ask.tally
+        relation = None if ask.relation is None else [ask.relation.spread, ask.relation.roster]
+        some = {"relation": relation, "survey": self.survey, "strata": self.strata}
         return {
-            "setting": self.setting,
-            "bounds": list(self.bounds),
-            "losses": self.losses,
-            "marked": self.marked,
-            "variances": self.variances,
-            "marked_variances": self.marked_variances,
-            **relation,
-            **survey,
-            **({} if self.strata is None else {"strata": self.strata}),
+            "setting": ask.setting,
+            "bounds": list(ask.bounds),
+            **{name: getattr(tally, name) for pair in SUMS for name in pair},
+            **{name: value for name, value in some.items() if value is not None},
             "exact": self.exact,
         }
 
@@ -226,23 +206,24 @@ class Marks:
 
     def same_losses(self, setting: str, losses: float) -> bool:
         """Whether everybody together was promised so much, whatever was asked."""
-        return self.setting == setting and self._equal({"losses": losses}, "losses", "losses")
+        return self.ask.setting == setting and self._equal({"losses": losses}, "losses", "losses")
 
     def _same_terms(self, promise: Mapping[str, Any]) -> bool:
         """Whether the setting is the same, and the range or, of a survey, the questions."""
         stated = [promise["setting"], promise["bounds"], promise.get("survey")]
-        return [self.setting, list(self.bounds), self.survey] == stated
+        return [self.ask.setting, list(self.ask.bounds), self.survey] == stated
 
     def _equally_related(self, promise: Mapping[str, Any]) -> bool:
         """Whether price and datum may be as closely related, among as many people."""
         spread, roster = promise.get("relation", (0.0, None))
-        if self.relation is None:
+        ours = self.ask.relation
+        if ours is None:
             return roster is None
-        return bool(self.relation.roster == roster and math.isclose(self.relation.spread, spread, rel_tol=_ROUNDING))
+        return bool(ours.roster == roster and math.isclose(ours.spread, spread, rel_tol=_ROUNDING))
 
     def _equal(self, promise: Mapping[str, Any], plain: str, name: str) -> bool:
-        room = _ROUNDING * max(getattr(self, plain), promise[plain])
-        return math.isclose(getattr(self, name), promise[name], abs_tol=room)
+        room = _ROUNDING * max(getattr(self.ask.tally, plain), promise[plain])
+        return math.isclose(getattr(self.ask.tally, name), promise[name], abs_tol=room)
 
 
 def refuse_alike(ours: Marks, other: Marks) -> None:
@@ -251,10 +232,10 @@ def refuse_alike(ours: Marks, other: Marks) -> None:
     if ours.nameless or other.nameless:
         shared |= set(ours.answers) & set(other.answers)
     if shared:
-        raise other.asked.same_data(whole=bool({ours.data, ours.answers[0]} & shared))
+        raise other.asked.refused("same data" if {ours.data, ours.answers[0]} & shared else "same answers")
     if not (ours.nameless or other.nameless):
         return
     if (other.question, other.wave) == (ours.question, ours.wave) and ours.might_be(other.promises()):
-        raise other.asked.may_be_same_people()
-    if ours.nameless and not other.nameless and ours.same_losses(other.setting, other.losses):
-        raise other.asked.may_be_same_people()
+        raise other.asked.refused("maybe the same people")
+    if ours.nameless and not other.nameless and ours.same_losses(other.ask.setting, other.ask.tally.losses):
+        raise other.asked.refused("maybe the same people")

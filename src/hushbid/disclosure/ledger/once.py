@@ -19,10 +19,10 @@ import numpy as np
 from hushbid.common.arrays import FloatArray, HashArray, IndexArray, first_row, id_texts, rows_text
 from hushbid.disclosure.delivery import Prepared, prepare_release, simulate_plan, with_rows, without_rows
 from hushbid.disclosure.ledger.files import drawn_once, stored
-from hushbid.disclosure.ledger.forms import Forms
 from hushbid.disclosure.ledger.marks import Keyed, Marks, refuse_alike
 from hushbid.disclosure.ledger.question import (
     Ask,
+    Forms,
     as_question,
     as_wave,
     canonical_order,
@@ -34,7 +34,6 @@ from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
 from hushbid.disclosure.release import FORMAT, Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, LedgerError, RecordError
 
-_OR_LATE = ", or came after it was drawn, which sums cannot tell apart (engine='memory' can)"
 _PLANS, _SYNTHETIC = "plans", "synthetic"
 """What `release_plan` draws is kept in this folder of the ledger."""
 _process_key = Keyed(secrets.token_bytes(32), slow=False)
@@ -138,7 +137,7 @@ def release_once(
     if kept.summed is not None:
         # drawn from sums: who these people are is known here, if the data are the same
         if not settled.same_data:
-            raise settled.drawn.other_data(_OR_LATE)
+            raise settled.drawn.refused("other or late data")
         kept = with_rows(kept, plan, prepared.present)
     else:
         kept = _listed(_of_people(kept, settled.name, plan.people), _inverse(order))  # back to the caller's order
@@ -164,7 +163,7 @@ def release_summed(
     folder, ours = ledger_folder(ledger), _process_marks(ask)
     settled = settle(folder, ask, lambda name: _remembered(ours, lambda: draw(name), folder).to_dict(), before_first)
     if not settled.same_data:
-        raise settled.drawn.other_data(_OR_LATE)
+        raise settled.drawn.refused("other or late data")
     kept = _stored_release(settled)
     _shown(ours)
     kept = replace(kept if kept.summed is not None else without_rows(kept), key=settled.name)
@@ -300,7 +299,7 @@ def _late(
     # new data are those of people who had not delivered; without them all must be as it was
     late = tuple(row for row in kept.dropped_out if forms.rows[row] is not None)
     if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(late)).whole.data):
-        raise settled.drawn.other_data()
+        raise settled.drawn.refused("other data")
     return late
 
 

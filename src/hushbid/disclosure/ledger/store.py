@@ -66,9 +66,6 @@ class Settled:
     same_data: bool
     """Whether the data are those it was drawn from."""
 
-    delivered: int
-    """How many people's data it was drawn from."""
-
     waves_before: int
     """How many other waves of the question had been drawn from these people when it was."""
 
@@ -163,10 +160,10 @@ def refuse_released(folder: Path, ask: Ask, *, by_losses: bool = False) -> None:
         ours = _marks(folder, _open(folder), ask)
         entry = drawing_of(folder, ours.name)
         if entry is not None:
-            raise _drawn(folder, ours.name, entry).not_synthetic()
+            raise _drawn(folder, ours.name, entry).refused("not synthetic")
         for mark in _seen(folder, "*") if by_losses else ():
             if ours.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
-                raise mark.drawn.not_synthetic()
+                raise mark.drawn.refused("not synthetic")
         _refuse_neighbours(folder, ours)
 
 
@@ -204,13 +201,12 @@ def _settle(
     earlier = _drawn(folder, ours.name, entry)
     # asked before: only the same promises get the same answer
     if not drawn and not ours.promised_alike(entry["promise"]):
-        raise earlier.other_promises()
+        raise earlier.refused("other promises")
     return Settled(
         release=entry["release"],
         name=ours.name,
         before=not drawn,
         same_data=entry["data"]["print"] == ours.data,
-        delivered=entry["data"]["delivered"],
         waves_before=entry["waves_before"],
         drawn=earlier,
         fits=lambda data: key.fingerprint(ours.kind, data) == entry["data"]["print"],
@@ -229,7 +225,7 @@ def _refuse_neighbours(folder: Path, ours: Marks) -> None:
         for print in prints:
             mark = _mark_in(folder / f"{_SEEN}{kind}-{print}")
             if mark is not None and mark.entry != ours.name and was_drawn(folder, mark.entry):
-                raise mark.drawn.same_data(whole=print == prints[0])
+                raise mark.drawn.refused("same data" if print == prints[0] else "same answers")
     # by question and wave, where ids are missing on either side
     whose = "*" if ours.nameless else "data-*"
     for path in sorted(folder.glob(f"{whose}-{ours.question}-{ours.wave}.claim")):
@@ -237,11 +233,11 @@ def _refuse_neighbours(folder: Path, ours: Marks) -> None:
         if entry is not None:
             earlier = _drawn(folder, path.stem, entry)
             if ours.might_be(entry["promise"]):
-                raise earlier.may_be_same_people()
+                raise earlier.refused("maybe the same people")
     # values alone are not kept where there were ids: people are known by what they were promised
     for mark in _seen(folder, "ids") if ours.nameless else ():
         if ours.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
-            raise mark.drawn.may_be_same_people()
+            raise mark.drawn.refused("maybe the same people")
 
 
 def _drawn(folder: Path, name: str, entry: Mapping[str, Any]) -> Earlier:
@@ -325,7 +321,7 @@ def _mark_data(folder: Path, ours: Marks) -> None:
     """Note which entry draws from these data, before it does; one that drew from them was refused. The lock is held."""
     asked = ours.asked
     content = {"entry": ours.name, "question": asked.question, "wave": asked.wave, "date": asked.date}
-    content |= {"setting": ours.setting, "losses": ours.losses}
+    content |= {"setting": ours.ask.setting, "losses": ours.ask.tally.losses}
     for print in ours.seen:
         path = folder / f"{_SEEN}{ours.kind}-{print}"
         mark = _mark_in(path)

@@ -18,12 +18,10 @@ from functools import partial
 from typing import Any
 
 from hushbid.common.documents import canonical, parsed
-from hushbid.disclosure import PrivatizedAnswers, PrivatizedValue, ReleasePlan
+from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.local import grid_bits
-from hushbid.disclosure.messages import as_ratio
 from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
-from hushbid.questions import Layout
 from hushbid.server.installation import Installation
 from hushbid.server.model import rules
 from hushbid.server.model.entities import Campaign, Participant
@@ -129,40 +127,20 @@ def checked_message(settings: CampaignSettings, promised: float, given: object) 
     message = given if isinstance(given, Mapping) else getattr(given, "to_dict", dict)()
     if not message:
         raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
-    layout = settings.layout
-    if layout is None:
-        return _about_a_value(message, promised)
-    return _about_answers(message, promised, settings, layout)
-
-
-def _about_a_value(given: Mapping[str, Any], promised: float) -> dict[str, Any]:
+    # as the release of this one message alone would read it
+    asked: dict[str, Any] = {"questions": settings.questions, "layout": settings.layout}
+    if not settings.questions:
+        asked = {"bounds": settings.one_range}
+    plan = ReleasePlan.of([promised], setting="local", key="one", **asked)
     try:
-        message = PrivatizedValue.from_dict(given)
+        [found] = read_messages(plan, [dict(message)])
     except InputError as problem:
         raise _unreadable(problem) from None
-    if message.epsilon != as_ratio(promised):
-        raise DataError("message must be made with exactly the privacy loss that was promised.", field="message")
-    _require_grid(message, grid_bits(promised))
-    return message.to_dict()
-
-
-def _about_answers(
-    given: Mapping[str, Any], promised: float, settings: CampaignSettings, layout: Layout
-) -> dict[str, Any]:
-    """As the release of this one message alone would read it."""
-    plan = ReleasePlan.of([promised], setting="local", questions=settings.questions, layout=layout, key="one")
-    try:
-        [message] = read_messages(plan, [dict(given)])
-        if isinstance(message, PrivatizedAnswers):
-            _require_grid(message, grid_bits(promised, layout.groups))
-    except InputError as problem:
-        raise _unreadable(problem) from None
-    return dict(given)
-
-
-def _require_grid(message: PrivatizedValue | PrivatizedAnswers, bits: int) -> None:
-    if message.grid_bits != bits:
+    assert found is not None
+    bits = grid_bits(promised, plan.shared.groups)
+    if found.kind != "response" and found.grid_bits != bits:
         raise DataError(f"message must be on the grid of {bits} bits.", field="message")
+    return found.to_dict()
 
 
 def _unreadable(problem: InputError) -> DataError:

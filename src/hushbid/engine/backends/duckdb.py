@@ -8,7 +8,7 @@ from typing import Any
 import duckdb
 
 from hushbid.engine.adapter import BATCH_ROWS, Mapper, Reducer, Sum, fold, mapped, needed, output_schema, pyarrow
-from hushbid.engine.arrow import write_batches
+from hushbid.engine.backends.arrow import write_batches
 from hushbid.errors import InputError
 
 _INTEGERS = {"tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger", "ubigint"}
