@@ -147,7 +147,7 @@ def opened(home: DataDir, url: str | None) -> list[str]:
     """A campaign that takes bids, and the secrets of its people's devices."""
     with service(home, url) as started:
         who = started.create_user("ann", "analyst", PASSWORD)
-        drafted = started.draft(who, CampaignSettings.from_dict(SETTINGS))
+        drafted = started.draft(who, CampaignSettings.read(SETTINGS))
         links = started.invite(who, drafted.id, count=PEOPLE)
         started.wait(started.open(who, drafted.id))
         secrets = [new_secret() for _ in links]

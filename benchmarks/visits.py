@@ -43,7 +43,7 @@ def measured(folder: Path, n: int, shares: Sequence[float] = SHARES) -> list[dic
 
 
 def _played(analyst: AnalystClient, n: int, share: float, *, single_visit: bool) -> dict[str, Any]:
-    settings = {**SETTINGS, "single_visit": single_visit}
+    settings = {**SETTINGS, "server": {**SETTINGS["server"], "single_visit": single_visit}}
     played = play_campaign(analyst, settings, n=n, strategy="truthful", stay_away=share, connections=8)
     assert played.ok, played.tally.problems
     return played.visits()

@@ -41,6 +41,7 @@ CI = os.environ.get("CI", "").lower() in {"1", "true"}
 
 # nothing depends on time: a busy machine draws examples slowly, and the first one may import a library
 ANY_TIME: dict[str, Any] = {"deadline": None, "suppress_health_check": [hypothesis.HealthCheck.too_slow]}
+ANY_TIME |= {"max_examples": 50}  # where a property states no number of its own
 hypothesis.settings.register_profile("laptop", **ANY_TIME)
 hypothesis.settings.register_profile("ci", **ANY_TIME, derandomize=True, database=None, print_blob=True)
 hypothesis.settings.load_profile("ci" if CI else "laptop")

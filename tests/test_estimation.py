@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 from hushbid.errors import InputError, NothingDelivered
 from hushbid.estimation import Strata, best_contrast, best_weights, minimax_bounds, mse_of, near_optimal_weights
+from tests.extent import each
 
 SETTINGS = ["central", "local"]
 
@@ -27,7 +28,7 @@ def brute_force_central(losses: np.ndarray, variance: np.ndarray) -> float:
     return min(minimize(objective, start, bounds=bounds, tol=1e-15).fun for start in starts)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_no_descent_finds_a_better_central_estimator(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 8))
@@ -37,7 +38,7 @@ def test_no_descent_finds_a_better_central_estimator(seed: int) -> None:
     assert best.mse == pytest.approx(brute_force_central(losses, variance), rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_the_cap_solves_its_equation(seed: int) -> None:
     rng = np.random.default_rng(seed)
     losses, variance = random_losses(rng, 50), 0.2
@@ -49,8 +50,8 @@ def test_the_cap_solves_its_equation(seed: int) -> None:
     assert cap[0] * variance * delivered.sum() == pytest.approx(2 + variance * np.sum(delivered**2), rel=1e-12)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("seed", range(10))
+@each("setting", SETTINGS)
+@each("seed", range(10))
 def test_the_best_is_no_worse_than_near_optimal_or_random_weights(setting: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     losses = random_losses(rng, 30)
@@ -107,11 +108,9 @@ def test_infinite_losses_alone_mean_no_noise(setting: str) -> None:
     assert best.mse == pytest.approx(0.125)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("rule", [best_weights, near_optimal_weights])
-@pytest.mark.parametrize(
-    "losses", [[5e-324], [5e-324, 1e300], [1e300, 1.7e308], [1e-300, 1e-310], [1e-160, 1.0, 1e160]]
-)
+@each("setting", SETTINGS)
+@each("rule", [best_weights, near_optimal_weights])
+@each("losses", [[5e-324], [5e-324, 1e300], [1e300, 1.7e308], [1e-300, 1e-310], [1e-160, 1.0, 1e160]])
 def test_extreme_losses_neither_overflow_nor_warn(setting: str, rule: object, losses: list[float]) -> None:
     result = rule(losses, setting=setting, variance=0.25)  # type: ignore[operator]
     assert result.weights.sum() == pytest.approx(1)
@@ -126,8 +125,8 @@ def test_doubling_every_loss_never_hurts(setting: str) -> None:
     assert errors == sorted(errors, reverse=True)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("seed", range(25))
+@each("setting", SETTINGS)
+@each("seed", range(25))
 def test_the_lower_bound_lies_below_the_upper(setting: str, seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 300))
@@ -157,7 +156,7 @@ def test_the_bounds_are_within_their_promised_factors(n: int) -> None:
         assert local.upper / local.lower <= 600
 
 
-@pytest.mark.parametrize(
+@each(
     ("losses", "message"),
     [
         ([], "nonempty"),
@@ -261,7 +260,7 @@ def test_a_stratum_with_nobody_left_is_refused_by_name() -> None:
         best_contrast([2.0], strata=strata.of(np.array([2])), variance=0.25)
 
 
-@pytest.mark.parametrize(
+@each(
     ("codes", "weights", "told"),
     [
         ([0, 2], [1.0, 1.0], "codes must be from 0 to 1, one per stratum, but row 1 is 2"),

@@ -20,6 +20,7 @@ from hushbid.questions import (
     layout_with,
     question_from_dict,
 )
+from tests.extent import each
 
 
 def survey(importances: Sequence[float]) -> list[Question]:
@@ -123,7 +124,7 @@ def test_the_noise_of_a_choice_has_the_mean_square_of_its_exact_distribution() -
     assert weighted / total * math.log(1 / q) ** 2 / d == pytest.approx(mean_square, rel=0.01)
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "told"),
     [
         (lambda: Number(name="", bounds=(0, 1)), "name must be a text"),

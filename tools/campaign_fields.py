@@ -11,6 +11,7 @@ from pydantic.fields import FieldInfo
 
 from hushbid.campaign.drafting import toml_value
 from hushbid.campaign.spec import CampaignSpec, Table, about, table_of
+from hushbid.server.model.settings import Consent, ServerTable
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "campaign-file.md"
 _MARKED = re.compile(r"(<!-- fields of (\w+) -->\n\n)(?:\|.*\n)*")
@@ -21,6 +22,7 @@ def filled(text: str) -> str:
     """Return the page with the present tables after their marks."""
     tables: dict[str, type[Table]] = {TOP: CampaignSpec}
     tables |= {name: inner for name, info in CampaignSpec.model_fields.items() if (inner := table_of(info))}
+    tables |= {"server": ServerTable, "consent": Consent}
     marked = [name for _, name in _MARKED.findall(text)]
     if marked != list(tables):
         raise ValueError(f"the page must have a mark for each of {', '.join(tables)}, in this order")
@@ -40,7 +42,8 @@ def rows(table: type[Table]) -> Iterator[str]:
 def _default(info: FieldInfo) -> str:
     if info.is_required():
         return "required"
-    return about(info).absent or f"`{toml_value(info.default)}`"
+    default = info.get_default(call_default_factory=True)
+    return about(info).absent or ("none" if default in (None, "", {}) else f"`{toml_value(default)}`")
 
 
 def _code(allowed: str) -> str:

@@ -7,11 +7,12 @@ from hushbid.allocation import allocate, replies
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical
 from hushbid.verification.local_by_count import LocalRule
+from tests.extent import each
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("keyed", [False, True])
-@pytest.mark.parametrize("people", [2, 5, 700])
+@each("seed", range(6))
+@each("keyed", [False, True])
+@each("people", [2, 5, 700])
 def test_a_reply_at_somebody_elses_cost_is_the_allocation_there(people: int, keyed: bool, seed: int) -> None:
     rng = np.random.default_rng(seed)
     costs = rng.choice([0.5, 1.0, 1.5, 2.0, 3.0, np.inf], people)
@@ -45,8 +46,8 @@ def test_no_misreport_pays_where_people_tie(bids: list[float], weight: float, ke
         assert max(gains) <= gain + 1e-9
 
 
-@pytest.mark.parametrize("seed", range(6))
-@pytest.mark.parametrize("people", [2, 5, 300])
+@each("seed", range(6))
+@each("people", [2, 5, 300])
 def test_costs_an_ulp_apart_are_ranked_alike_by_allocation_replies_and_verification(people: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     weight, variance = float(rng.uniform(5.0, 50.0)), 0.1

@@ -24,6 +24,7 @@ from hushbid.allocation import (
 )
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Strata, best_weights
+from tests.extent import each
 
 GOALS = ["price", "accuracy", "budget"]
 
@@ -81,8 +82,8 @@ def brute_force(costs: np.ndarray, variances: np.ndarray, caps: np.ndarray, goal
     return math.exp(best) if isinstance(goal, Budget) else best
 
 
-@pytest.mark.parametrize("kind", GOALS)
-@pytest.mark.parametrize("seed", [0, 3, 6])
+@each("kind", GOALS)
+@each("seed", [0, 3, 6])
 def test_no_search_finds_anything_better_than_the_capped_optimum(kind: str, seed: int) -> None:
     costs, variances, caps = people(seed)
     goal = a_goal(kind, seed, variances, caps)
@@ -147,8 +148,8 @@ def test_raising_ones_cost_never_raises_ones_loss_and_the_slope_of_the_value_is_
     assert (rise >= answer.loss[1:] * step - slack).all()
 
 
-@pytest.mark.parametrize("kind", GOALS)
-@pytest.mark.parametrize("alike", [True, False])
+@each("kind", GOALS)
+@each("alike", [True, False])
 def test_replies_are_what_solving_again_gives(kind: str, alike: bool) -> None:
     costs, variances, caps = people(11, n=90)
     if alike:
@@ -225,8 +226,8 @@ def test_an_accuracy_out_of_reach_says_what_can_be_reached() -> None:
     assert allocate(costs, variance=variances, goal=Accuracy(1.001 * least), max_loss=caps).gap < 1e-6
 
 
-@pytest.mark.parametrize("kind", GOALS)
-@pytest.mark.parametrize("seed", range(2))
+@each("kind", GOALS)
+@each("seed", range(2))
 def test_a_looser_cap_of_ones_own_never_lowers_ones_loss(kind: str, seed: int) -> None:
     costs, variances, caps = people(seed)
     goal = a_goal(kind, seed, variances, caps)

@@ -32,11 +32,12 @@ from hushbid.errors import HushbidError, InputError, MarketError, NobodyToBuyFro
 from hushbid.payments import rents
 from hushbid.priors import LogNormal, Uniform
 from tests.allocation.markets import SHAPES, CentralMarket, markets
+from tests.extent import each
 
 KAPPA = 1.5 * 4 ** (1 / 3)
 
 SMALL = markets(14)
-every_market = pytest.mark.parametrize("market", SMALL, ids=lambda market: market.name)
+every_market = each("market", SMALL)
 every_goal = pytest.mark.parametrize("goal", [Price(4.0), Accuracy(0.9), Budget(2.0)], ids=lambda goal: goal.kind)
 
 
@@ -176,8 +177,8 @@ def test_the_bound_is_tight_knows_nothing_of_the_solution_and_holds_for_every_pu
         assert market.objective(market.scaled(np.where(market.costs < np.inf, random, 0.0))) >= bound
 
 
-@pytest.mark.parametrize("unequal", [False, True])
-@pytest.mark.parametrize("shape", SHAPES)
+@each("unequal", [False, True])
+@each("shape", SHAPES)
 def test_the_bound_is_tight_for_many_people_too(shape: str, unequal: bool) -> None:
     rng = np.random.default_rng(2)
     costs = SHAPES[shape](rng, 60_000)
@@ -218,7 +219,7 @@ def local_minima(costs: np.ndarray) -> list[tuple[float, np.ndarray]]:
     return sorted(found, key=lambda minimum: minimum[0])
 
 
-@pytest.mark.parametrize("costs", BASELINES)
+@each("costs", BASELINES)
 def test_a_second_best_minimum_handed_in_as_the_answer_shows_its_gap(costs: np.ndarray) -> None:
     best, second = local_minima(costs)[:2]
     found = allocate(costs, variance=1.0, error_weight=1.0)
@@ -570,7 +571,7 @@ def test_no_noise_at_all_wins_if_zero_cost_people_are_enough(zero: float) -> Non
     assert (found.objective, found.mse) == (10 * 0.25 / 2, 0.25 / 2)
 
 
-@pytest.mark.parametrize("cost", np.geomspace(1e-6, 10, 15))
+@each("cost", np.geomspace(1e-6, 10, 15))
 def test_with_a_zero_cost_person_the_better_of_no_noise_and_some_noise_is_chosen(cost: float) -> None:
     costs, weight, variance = np.array([0.0, cost, cost, cost]), 5.0, 0.25
     share = np.linspace(0, 1, 20_001)  # of the three together
@@ -678,7 +679,7 @@ REFUSED: list[tuple[type[HushbidError], str, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "message", "arguments"), REFUSED)
+@each(("kind", "message", "arguments"), REFUSED)
 def test_what_cannot_be_bought_is_refused_in_one_sentence(
     kind: type[HushbidError], message: str, arguments: dict[str, Any]
 ) -> None:

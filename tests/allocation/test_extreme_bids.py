@@ -8,6 +8,7 @@ import pytest
 from hushbid import Accuracy, Budget, Exponential, Market, Price, allocate
 from hushbid.allocation import Goal, least_objective, replies
 from hushbid.errors import DivergentPayment, InputError, Unreachable
+from tests.extent import each
 
 KINDS: list[tuple[str, Goal, float | None]] = [
     (setting, goal, cap)
@@ -70,7 +71,7 @@ def test_extreme_costs_beside_people_who_ask_for_nothing_are_decided(
     assert 0.0 < found.mse < math.inf
 
 
-@pytest.mark.parametrize("kind", [one for one in KINDS if one[0] == "central"])
+@each("kind", [one for one in KINDS if one[0] == "central"])
 def test_costs_that_are_all_beyond_what_can_be_computed_are_refused_in_one_sentence(
     kind: tuple[str, Goal, float | None],
 ) -> None:

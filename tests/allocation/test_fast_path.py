@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import Strata
+from hushbid.allocation.budget_by_frontier import BudgetPairs
 from hushbid.allocation.capped import best_purchase
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_bounds import _capped_bound, lower_bound
@@ -13,6 +14,7 @@ from hushbid.allocation.problem import as_problem
 from hushbid.allocation.rule import AllocationRule, allocation_rule
 from hushbid.errors import MarketError
 from tests.allocation.markets import CentralMarket, markets
+from tests.extent import each
 
 MARKETS = [one for one in markets(15) if not one.name.startswith(("extreme", "zero in every", "some zero", "ulps"))]
 """Not those in which zero-cost people add no noise, nor those beyond the digits of the general path."""
@@ -30,7 +32,7 @@ def problem_of(market: CentralMarket) -> CentralProblem:
     return CentralProblem.of(stated, strata, np.full(market.costs.size, np.inf))
 
 
-@pytest.mark.parametrize("market", MARKETS, ids=lambda one: one.name)
+@each("market", MARKETS)
 def test_the_closed_form_is_what_the_general_path_finds(market: CentralMarket) -> None:
     problem = problem_of(market)
     try:
@@ -55,7 +57,8 @@ def test_the_rule_in_closed_form_is_what_the_general_path_finds(market: CentralM
     factors = np.array([0.4, 1.0, 1.1, 3.0, np.inf])
     rows = some.repeat(factors.size)
     costs = market.costs[rows] * np.tile(factors, some.size)
-    general = AllocationRule(problem.form, problem.codes, problem.caps, PairsByFrontier(problem)).at(rows, costs)
+    pairs = BudgetPairs if market.goal.kind == "budget" else PairsByFrontier
+    general = AllocationRule(problem.form, problem.codes, problem.caps, pairs(problem)).at(rows, costs)
     quick = allocation_rule(problem).at(rows, costs)
     assert general.loss == pytest.approx(quick.loss, rel=1e-9, abs=1e-10 * float(quick.loss.max()))
     assert general.mse == pytest.approx(quick.mse, rel=1e-9)

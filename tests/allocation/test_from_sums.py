@@ -14,6 +14,7 @@ from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
 from hushbid.allocation.histogram import Levels
 from hushbid.allocation.pairs_from_sums import SummedRules
 from hushbid.common.arrays import FloatArray
+from tests.extent import each
 
 WEIGHTS = np.array([0.5, -0.3, 0.2])
 ONE = np.ones(1)
@@ -74,9 +75,9 @@ def summed(costs: FloatArray, strata: Strata, goal: Goal) -> SummedOptimum:
     return SummedOptimum(form, parts, (found.low, found.high))
 
 
-@pytest.mark.parametrize("weights", [ONE, WEIGHTS], ids=["one mean", "strata"])
-@pytest.mark.parametrize("decimals", [16, 1])
-@pytest.mark.parametrize("goal", [*GOALS, *GOALS_OF_ALL], ids=str)
+@each("weights", [ONE, WEIGHTS])
+@each("decimals", [16, 1])
+@each("goal", [*GOALS, *GOALS_OF_ALL])
 def test_sums_give_the_optimum_that_people_give(goal: Goal, decimals: int, weights: FloatArray) -> None:
     costs, strata = people(4000, 11, decimals, weights)
     found, best = summed(costs, strata, goal), allocate(costs, variance=0.25, goal=goal, strata=strata)
@@ -94,8 +95,8 @@ def test_sums_give_the_optimum_that_people_give(goal: Goal, decimals: int, weigh
     assert best.objective * (1 - 1e-9) <= found.lower_bound() <= best.objective
 
 
-@pytest.mark.parametrize("weights", [ONE, WEIGHTS], ids=["one mean", "strata"])
-@pytest.mark.parametrize("goal", [*GOALS, Budget(3e4)], ids=str)
+@each("weights", [ONE, WEIGHTS])
+@each("goal", [*GOALS, Budget(3e4)])
 def test_replies_from_sums_are_those_of_people(goal: Goal, weights: FloatArray) -> None:
     costs, strata = people(2500, 12, weights=weights)
     found, rule = summed(costs, strata, goal), replies(costs, setting="central", goal=goal, strata=strata)
@@ -113,8 +114,8 @@ def test_replies_from_sums_are_those_of_people(goal: Goal, weights: FloatArray) 
             np.testing.assert_allclose(ours.value - start, theirs.value - before, rtol=0, atol=1e-11 * dearest)
 
 
-@pytest.mark.parametrize("weights", [ONE, WEIGHTS], ids=["one mean", "strata"])
-@pytest.mark.parametrize("goal", [Price(300.0), Accuracy(0.2), Budget(2.0)], ids=lambda goal: goal.kind)
+@each("weights", [ONE, WEIGHTS])
+@each("goal", [Price(300.0), Accuracy(0.2), Budget(2.0)])
 def test_every_level_that_payments_ask_about_lies_in_the_bracket(
     goal: Price | Accuracy | Budget, weights: FloatArray
 ) -> None:

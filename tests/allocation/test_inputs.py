@@ -13,6 +13,7 @@ import pytest
 
 from hushbid.allocation import Allocation, allocate, local, replies
 from hushbid.errors import InputError, NobodyToBuyFrom
+from tests.extent import each
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "allocation_and_payments.json").read_text())
 SETTINGS = ["central", "local"]
@@ -48,8 +49,8 @@ def assert_sound(allocation: Allocation) -> None:
 # -- reference values -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("index", range(30))
+@each("setting", SETTINGS)
+@each("index", range(30))
 def test_the_optimum_equals_the_reference_instance(setting: str, index: int) -> None:
     vector = VECTORS[setting][index]
     costs, variance, error_weight = vector["virtual_costs"], vector["variance"], vector["error_weight"]
@@ -61,7 +62,7 @@ def test_the_optimum_equals_the_reference_instance(setting: str, index: int) -> 
     assert_sound(found)
 
 
-@pytest.mark.parametrize("index", range(16))
+@each("index", range(16))
 def test_the_losses_of_the_payment_instances_follow_from_their_bids(index: int) -> None:
     vector = VECTORS["payments"][index]
     if vector["prior"]["family"] != "uniform":
@@ -78,9 +79,9 @@ def test_the_losses_of_the_payment_instances_follow_from_their_bids(index: int) 
 # -- small and symmetric ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("cost", [1e-6, 0.3, 1.0, 40.0, 1e9])
-@pytest.mark.parametrize("error_weight", [None, 0.01, 500.0])
+@each("setting", SETTINGS)
+@each("cost", [1e-6, 0.3, 1.0, 40.0, 1e9])
+@each("error_weight", [None, 0.01, 500.0])
 def test_one_person_alone_gives_the_cube_root(setting: str, cost: float, error_weight: float | None) -> None:
     found = allocate([cost], setting=setting, variance=0.2, error_weight=error_weight)
     weight = 2.0 if error_weight is None else error_weight
@@ -91,7 +92,7 @@ def test_one_person_alone_gives_the_cube_root(setting: str, cost: float, error_w
     assert found.active == 1
 
 
-@pytest.mark.parametrize("n", [2, 3, 10, 1000, 50_000])
+@each("n", [2, 3, 10, 1000, 50_000])
 def test_of_equal_people_in_the_local_setting_the_best_number_is_bought_from_alike(n: int) -> None:
     cost, variance, weight = 0.9, 0.25, float(n + 1)
     found = allocate(np.full(n, cost), setting="local", variance=variance)
@@ -157,8 +158,8 @@ def test_with_a_key_the_order_of_the_rows_does_not_matter_even_for_ties(
 # -- extremes ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("error_weight", [None, 1e-150, 1e-9, 1e9, 1e40])
+@each("setting", SETTINGS)
+@each("error_weight", [None, 1e-150, 1e-9, 1e9, 1e40])
 def test_ten_costs_from_1e_minus_150_to_1e150_come_out_right(setting: str, error_weight: float | None) -> None:
     costs = np.logspace(-150, 150, 10)
     found = allocate(costs[::-1], setting=setting, error_weight=error_weight)
@@ -173,8 +174,8 @@ def test_ten_costs_from_1e_minus_150_to_1e150_come_out_right(setting: str, error
         assert found.objective == pytest.approx(weight * 0.25 / free.size, rel=1e-2)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("never", [[1], [0, 3], [0, 1, 2, 4]])
+@each("setting", SETTINGS)
+@each("never", [[1], [0, 3], [0, 1, 2, 4]])
 def test_an_infinite_cost_is_as_good_as_absent(setting: str, never: list[int]) -> None:
     costs = np.array([1.0, 1.2, 1.1, 0.9, 1.3])
     costs[never] = math.inf
@@ -213,8 +214,8 @@ def test_in_the_local_setting_free_people_send_plain_data_and_others_may_still_j
     assert_sound(found)
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("error_weight", [1e-140, 1e-60, 1e-12, 1e12, 1e60, 1e140])
+@each("setting", SETTINGS)
+@each("error_weight", [1e-140, 1e-60, 1e-12, 1e12, 1e60, 1e140])
 def test_tiny_and_huge_error_weights_reach_their_limits(setting: str, error_weight: float) -> None:
     costs = np.array([1.0, 2.0, 4.0])
     found = allocate(costs, setting=setting, error_weight=error_weight)
@@ -238,7 +239,7 @@ def test_magnitudes_beyond_floating_point_are_refused_not_miscalculated(
         allocate(costs, setting=setting, variance=variance, error_weight=error_weight)
 
 
-@pytest.mark.parametrize(
+@each(
     ("setting", "costs", "variance", "error_weight"),
     [
         ("local", [1.0, 2.0], 0.25, 1e-300),
@@ -256,7 +257,7 @@ def test_one_extreme_number_does_not_stop_the_others(
     assert found.lower_bound <= found.objective <= found.lower_bound * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("keys", [[1, None, 2], ["10", 9, "8"], [0.0, float("nan"), 1.0], "abc", [1, 2]])
+@each("keys", [[1, None, 2], ["10", 9, "8"], [0.0, float("nan"), 1.0], "abc", [1, 2]])
 def test_tie_keys_without_one_order_are_refused_whether_or_not_there_is_a_tie(keys: object) -> None:
     with pytest.raises(InputError, match="tie_key"):
         allocate([1.0, 2.0, 3.0], setting="local", tie_key=keys)  # type: ignore[arg-type]
@@ -289,8 +290,8 @@ SAME_NUMBERS: list[Any] = [
 ]
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("given", SAME_NUMBERS, ids=lambda given: f"{type(given).__module__}.{type(given).__name__}")
+@each("setting", SETTINGS)
+@each("given", SAME_NUMBERS)
 def test_lists_tuples_frames_columns_and_integers_mean_the_same(setting: str, given: Any) -> None:
     expected = allocate(np.array(list(given), dtype=float), setting=setting, error_weight=30.0)
     found = allocate(given, setting=setting, error_weight=30.0)
@@ -309,7 +310,7 @@ def test_variances_come_in_any_container_too(given: Any) -> None:
     np.testing.assert_array_equal(allocate([1.0, 2.0, 3.0], variance=given).privacy_loss, expected.privacy_loss)
 
 
-@pytest.mark.parametrize("variance", [1, np.float32(1.0), np.int64(1), np.array(1.0), np.ones(3)])
+@each("variance", [1, np.float32(1.0), np.int64(1), np.array(1.0), np.ones(3)])
 def test_one_variance_may_be_any_number_or_repeated(variance: Any) -> None:
     expected = allocate([1.0, 2.0, 3.0], variance=1.0)
     np.testing.assert_allclose(allocate([1.0, 2.0, 3.0], variance=variance).privacy_loss, expected.privacy_loss)
@@ -351,8 +352,8 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize(("arguments", "message"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
+@each("setting", SETTINGS)
+@each(("arguments", "message"), [case[1:] for case in REFUSED])
 def test_what_is_refused_is_refused_in_one_sentence(setting: str, arguments: dict[str, Any], message: str) -> None:
     with pytest.raises(InputError, match=message) as refusal:
         allocate(**{"virtual_costs": [1.0, 2.0], "setting": setting, **arguments})
@@ -362,7 +363,7 @@ def test_what_is_refused_is_refused_in_one_sentence(setting: str, arguments: dic
     assert "2.5" not in text  # a person's number is never repeated
 
 
-@pytest.mark.parametrize(
+@each(
     ("variance", "message"),
     [
         ([0.1, 0.2, 0.3], r"variance must be one number or one per person \(2\), got shape \(3,\)"),
@@ -383,7 +384,7 @@ def test_a_vector_of_variances_is_refused_in_the_local_setting(variance: Any) ->
         allocate([1.0, 2.0], setting="local", variance=variance)
 
 
-@pytest.mark.parametrize("setting", ["middle", "", "Central", None, 1, ["central"]])
+@each("setting", ["middle", "", "Central", None, 1, ["central"]])
 def test_an_unknown_setting_is_refused(setting: Any) -> None:
     with pytest.raises(InputError, match=r"^setting must be 'central' or 'local', got .*\.$"):
         allocate([1.0], setting=setting)

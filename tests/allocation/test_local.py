@@ -27,12 +27,12 @@ from hushbid.allocation.merit_order import PrefixSums
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError, Unreachable
 from hushbid.estimation import Strata
-from tests.extent import TIMES
+from tests.extent import TIMES, each
 
 KINDS = [
     (goal, curve, capped) for goal in ("price", "accuracy") for curve in ("laplace", "response") for capped in (0, 1)
 ]
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=["-".join(map(str, kind)) for kind in KINDS])
+every_kind = each("kind", KINDS)
 
 
 def precision_of(losses: FloatArray, variance: float, response: bool) -> FloatArray:
@@ -265,8 +265,8 @@ def test_a_loss_never_rises_with_the_own_cost_and_is_the_slope_of_the_value(kind
         assert (rise <= 2.0 * half * got.loss[:-1] + 1e-12 * most).all()
 
 
-@pytest.mark.parametrize("cap", [math.inf, 2.9, 1.0])
-@pytest.mark.parametrize("goal", [Price(4e5), Accuracy(0.5 / math.sqrt(300.2))], ids=["price", "accuracy"])
+@each("cap", [math.inf, 2.9, 1.0])
+@each("goal", [Price(4e5), Accuracy(0.5 / math.sqrt(300.2))])
 def test_sums_off_a_table_are_those_of_everybody_one_by_one(goal: Goal, cap: float) -> None:
     costs = 1.0 + np.random.default_rng(4).random(5000)
     market = Market(costs, 0.25, goal, False, cap)
@@ -290,9 +290,9 @@ def test_sums_off_a_table_are_those_of_everybody_one_by_one(goal: Goal, cap: flo
     np.testing.assert_allclose(sums.at(counts, prices), plain.at(counts, prices), rtol=1e-13, atol=1e-13 * count)
 
 
-@pytest.mark.parametrize("people", [3000, 200_000])
-@pytest.mark.parametrize("goal", [Price(2e5), Accuracy(0.5 / math.sqrt(800.3))], ids=["price", "accuracy"])
-@pytest.mark.parametrize("response", [False, True])
+@each("people", [3000, 200_000])
+@each("goal", [Price(2e5), Accuracy(0.5 / math.sqrt(800.3))])
+@each("response", [False, True])
 def test_many_people_are_bought_from_up_to_their_worth_and_certified(people: int, goal: Goal, response: bool) -> None:
     costs = 1.0 + np.random.default_rng(2).random(people)
     found = allocate(costs, setting="local", variance=0.25, goal=goal, response=response)
@@ -389,7 +389,7 @@ def test_a_person_without_whom_the_accuracy_is_unreachable_is_always_bought_from
     assert got.mse.tolist() == [0.4**2, 0.4**2, np.inf]
 
 
-@pytest.mark.parametrize("exponent", [-200, -60, 0, 60, 140])
+@each("exponent", [-200, -60, 0, 60, 140])
 def test_costs_of_every_magnitude_are_decided_alike(exponent: int) -> None:
     scale = 10.0**exponent
     costs, moved = np.array([0.7, 0.3, 1.1, 0.5, 0.9]), np.array([0.1, 0.5, 40.0])
@@ -409,7 +409,7 @@ def test_costs_of_every_magnitude_are_decided_alike(exponent: int) -> None:
         assert second.loss == pytest.approx(first.loss, rel=1e-12)
 
 
-@pytest.mark.parametrize("cost", [1e-200, 1e-3, 1.0, 1e150, 1e200])
+@each("cost", [1e-200, 1e-3, 1.0, 1e150, 1e200])
 def test_one_person_alone_loses_the_cube_root(cost: float) -> None:
     found = allocate([cost, np.inf], setting="local", variance=0.25, error_weight=2.0)
     assert found.privacy_loss.tolist() == [pytest.approx((8.0 / cost) ** (1 / 3), rel=1e-12), 0.0]
@@ -487,8 +487,8 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize("function", [allocate, replies])
-@pytest.mark.parametrize("what", REFUSED)
+@each("function", [allocate, replies])
+@each("what", REFUSED)
 def test_what_is_not_offered_is_refused_in_one_sentence(what: str, function: object) -> None:
     options, sentence = REFUSED[what]
     costs = np.array([1.0, 2.0]) * options.get("scale", 1.0)

@@ -68,42 +68,6 @@ def test_the_privacy_losses_are_a_supergradient_of_the_optimal_value(
     assert here.objective <= there.objective + (costs - others) @ there.privacy_loss + ROUNDING * there.objective
 
 
-@given(case=cases, costs=costs_of_some, cost=a_cost, data=st.data())
-def test_the_optimal_value_rises_with_every_cost_at_a_rate_between_the_losses_at_both_ends(
-    case: Case, costs: np.ndarray, cost: float, data: st.DataObject
-) -> None:
-    person = data.draw(st.integers(0, costs.size - 1))
-    low, high = sorted([float(costs[person]), cost])
-    below, above = case.solve(moved(costs, person, low)), case.solve(moved(costs, person, high))
-    rise, slack = above.objective - below.objective, ROUNDING * above.objective
-    assert (high - low) * above.privacy_loss[person] - slack <= rise
-    assert rise <= (high - low) * below.privacy_loss[person] + slack
-    assert rise >= -slack
-
-
-@given(case=cases, costs=costs_of_some, share=st.floats(0, 1), data=st.data())
-def test_the_optimal_value_is_concave_in_the_costs(
-    case: Case, costs: np.ndarray, share: float, data: st.DataObject
-) -> None:
-    others = np.array(data.draw(st.lists(a_cost, min_size=costs.size, max_size=costs.size)))
-    between = case.solve(share * costs + (1 - share) * others).objective
-    chord = share * case.solve(costs).objective + (1 - share) * case.solve(others).objective
-    assert between >= chord * (1 - ROUNDING)
-
-
-@given(case=cases, costs=distinct_costs, data=st.data())
-def test_where_the_loss_does_not_jump_the_slope_of_the_optimal_value_is_the_loss(
-    case: Case, costs: np.ndarray, data: st.DataObject
-) -> None:
-    person = data.draw(st.integers(0, costs.size - 1))
-    step = 1e-4 * costs[person]
-    low, here, high = (case.solve(moved(costs, person, costs[person] + d)) for d in (-step, 0.0, step))
-    jump = low.privacy_loss[person] - high.privacy_loss[person]
-    assume(jump <= 1e-2 * here.privacy_loss[person])
-    slope = (high.objective - low.objective) / (2 * step)
-    assert slope == pytest.approx(here.privacy_loss[person], abs=jump + 1e-10 * here.objective / step)
-
-
 @given(case=cases, costs=costs_of_some, factor=st.sampled_from([1e-9, 0.03, 7.0, 1e9]))
 def test_the_unit_of_money_does_not_matter(case: Case, costs: np.ndarray, factor: float) -> None:
     here, there = case.solve(costs), case._replace(error_weight=case.error_weight * factor).solve(costs * factor)

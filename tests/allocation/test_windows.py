@@ -4,7 +4,6 @@ import math
 from fractions import Fraction
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -14,6 +13,7 @@ from hushbid.allocation.central_problem import NormalForm
 from hushbid.allocation.exact_sums import ExactSums
 from hushbid.allocation.from_sums import SummedOptimum, SummedStratum
 from hushbid.allocation.histogram import COARSE, Histogram
+from tests.extent import each
 
 COSTS = st.lists(st.floats(0.0, 1e300, allow_subnormal=True), max_size=40)
 
@@ -36,9 +36,9 @@ def test_histograms_add_up_whatever_the_batches(costs: list[float], cut: int) ->
     assert whole.people == len(costs)
 
 
-@pytest.mark.parametrize("shape", ["uniform", "from zero", "heavy", "two far groups", "ties"])
-@pytest.mark.parametrize("n", [1, 2, 5, 50, 3000])
-@pytest.mark.parametrize("weight", [0.01, 1.0, 100.0])
+@each("shape", ["uniform", "from zero", "heavy", "two far groups", "ties"])
+@each("n", [1, 2, 5, 50, 3000])
+@each("weight", [0.01, 1.0, 100.0])
 def test_the_bracket_holds_the_optimal_level_of_everybody_and_without_anybody(
     shape: str, n: int, weight: float
 ) -> None:

@@ -9,6 +9,7 @@ from hushbid import Accuracy, Beta, Budget, Empirical, Exponential, Grouped, Har
 from hushbid.audit import check_incentives
 from hushbid.audit.suite import audits_of
 from hushbid.errors import InputError
+from tests.extent import each
 
 BIDS = [1.1, 1.35, 1.2, 1.8]
 MARKET = Market(prior=Uniform(1, 2), variance=0.25, user_weight=0.5, buyer_weight=3)
@@ -88,8 +89,8 @@ def test_nothing_is_found_in_our_own_mechanism(market):
 GOALS = [Price(3.0), Accuracy(0.5), Budget(2.0), HardBudget(2.0)]
 
 
-@pytest.mark.parametrize("relation", [0.0, 0.2])
-@pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.kind)
+@each("relation", [0.0, 0.2])
+@each("goal", GOALS)
 def test_nothing_is_found_under_any_goal(goal, relation):
     prior = Empirical([1.0, 1.2, 1.5, 1.9]) if relation > 0.0 else Uniform(1, 2)
     market = Market(prior=prior, goal=goal, max_correlation=relation, population=6)

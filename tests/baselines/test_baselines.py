@@ -29,7 +29,7 @@ from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.questions import YesNo
-from tests.extent import by_turns
+from tests.extent import by_turns, each
 
 PAPER = Market(prior=Uniform(1, 2), variance=0.25, buyer_weight=1.0, user_weight=1.0)
 BUYER = Market(prior=Uniform(1, 2), user_weight=0.0, buyer_weight=2000.0)
@@ -158,7 +158,7 @@ def test_the_expected_threshold_is_right_where_costs_have_gaps() -> None:
     assert found == pytest.approx(1 + (5 - 1) * beyond(0.5), rel=0.02)
 
 
-@pytest.mark.parametrize(("people", "chance"), [(2, 0.5), (7, 0.31), (40, 0.99), (40, 1.0), (3, 1e-12)])
+@each(("people", "chance"), [(2, 0.5), (7, 0.31), (40, 0.99), (40, 1.0), (3, 1e-12)])
 def test_expected_sales_are_binomial(people: int, chance: float) -> None:
     weights = [math.comb(people, k) * chance**k * (1 - chance) ** (people - k) for k in range(people + 1)]
     sales = expected_sales(people, chance)
@@ -238,8 +238,8 @@ def test_the_common_audit_finds_that_overstating_pays_where_prices_are_taken_at_
     assert found.largest_gain > 0.1
 
 
-@pytest.mark.parametrize("baseline", TRUTHFUL, ids=named)
-@pytest.mark.parametrize("setting", SETTINGS)
+@each("baseline", TRUTHFUL)
+@each("setting", SETTINGS)
 def test_nobody_loses_by_joining_where_a_baseline_claims_so(baseline: type[Baseline], setting: str) -> None:
     mechanism = baseline.best(replace(PAPER, setting=setting).for_people(6))
     for seed in range(20):
@@ -258,8 +258,8 @@ def test_without_privacy_no_bid_changes_anything() -> None:
     assert first.privacy_loss.tolist() == second.privacy_loss.tolist()
 
 
-@pytest.mark.parametrize("baseline", [PostedPrice, FixedAccuracy, UniformLoss], ids=named)
-@pytest.mark.parametrize("setting", SETTINGS)
+@each("baseline", [PostedPrice, FixedAccuracy, UniformLoss])
+@each("setting", SETTINGS)
 def test_every_rent_is_the_integral_that_the_common_payment_code_finds(baseline: type[Baseline], setting: str) -> None:
     mechanism = baseline.best(replace(BUYER, setting=setting).for_people(5))
     bids = BIDS
@@ -381,7 +381,7 @@ def test_a_cap_binds_the_baselines_as_well() -> None:
             assert baseline.best(market.for_people(8)).acquire(np.linspace(1, 2, 8)).privacy_loss.max() <= 0.5
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "message"),
     [
         (lambda: compare(BUYER), "without bids"),
@@ -413,8 +413,8 @@ def test_if_nothing_is_bought_there_is_no_accuracy_to_compare() -> None:
         compare(BUYER, [2.5, 3.0])
 
 
-@pytest.mark.parametrize("relation", [0.0, 0.1])
-@pytest.mark.parametrize("goal", [Budget(10.0), Accuracy(0.15), HardBudget(10.0)], ids=lambda goal: goal.kind)
+@each("relation", [0.0, 0.1])
+@each("goal", [Budget(10.0), Accuracy(0.15), HardBudget(10.0)])
 def test_baselines_are_compared_at_the_markets_goal_for_the_same_money_and_the_same_error(goal, relation) -> None:
     market = Market(prior=Uniform(1, 2), goal=goal, max_correlation=relation)
     found = compare(market, np.linspace(1, 2, 40), baselines=(PostedPrice, FixedAccuracy, NoPrivacy))

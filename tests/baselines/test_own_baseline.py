@@ -25,6 +25,7 @@ from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.report import build_report, charts
+from tests.extent import each
 
 MARKET = Market(prior=Uniform(1, 3), user_weight=0, buyer_weight=4000, variance=0.1)
 BIDS = np.linspace(1.0, 3.0, 30)
@@ -123,7 +124,7 @@ def test_what_is_no_baseline_and_a_name_that_is_taken_are_refused_in_a_sentence(
         compare(MARKET, BIDS, baselines=[EveryOther.best(MARKET.for_people(30))])
 
 
-@pytest.mark.parametrize(
+@each(
     ("made", "told"),
     [
         ({"privacy_loss": -np.ones(30)}, "privacy_loss of 'careless' must be nonnegative, but rows 0, 1, .* are not"),
@@ -200,7 +201,7 @@ def test_baselines_that_are_no_list_are_refused():
             compare(MARKET, BIDS, baselines=wrong)
 
 
-@pytest.mark.parametrize(
+@each(
     ("given", "told"),
     [
         ({"people": "10"}, "people must be a whole number of at least 1, got '10'"),

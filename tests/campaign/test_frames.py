@@ -20,6 +20,7 @@ import hushbid
 from hushbid import Choice, Grouped, Market, Number, Uniform, YesNo
 from hushbid.campaign import Purchase, Reading
 from hushbid.errors import BidError, DataError, InputError
+from tests.extent import each
 
 N = 40
 MARKET = Market(prior=Uniform(1, 3), bounds=(0, 12), variance=2, buyer_weight=500, user_weight=0)
@@ -155,7 +156,7 @@ GAPS: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", GAPS)
+@each("name", GAPS)
 def test_a_missing_datum_is_a_drop_out_and_a_missing_bid_is_refused_by_its_row(name: str) -> None:
     given = GAPS[name]
     table = {"id": columns()["id"], "value": given["value"]}
@@ -193,7 +194,7 @@ NOT_IN_POLARS = {
 }
 
 
-@pytest.mark.parametrize(
+@each(
     ("name", "way"),
     [
         (name, way)
@@ -309,7 +310,7 @@ def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
         bought(nw.from_native(pd.DataFrame(columns(bid=mixed))))
 
 
-@pytest.mark.parametrize(
+@each(
     ("wrong", "told"),
     [
         ({"market": columns()}, "market must be a Market, got dict"),
@@ -320,7 +321,6 @@ def test_of_a_narwhals_frame_what_it_wraps_is_read() -> None:
         ({"data": columns()["value"]}, "people and data must be a path, .* got ndarray"),
         ({"data": pl.LazyFrame(columns())}, "people and data must be a path, .* got LazyFrame"),
     ],
-    ids=["market", "reading", "folder", "made up", "id", "data", "lazy data"],
 )
 def test_an_argument_of_another_kind_is_refused_by_its_name(wrong: dict[str, Any], told: str) -> None:
     with pytest.raises(InputError, match=told) as refused:

@@ -18,6 +18,7 @@ from hushbid.cli import COMMANDS, compare, main
 from hushbid.cli.common import command as make_command
 from hushbid.cli.privatize import _file_name
 from hushbid.errors import InputError
+from tests.extent import each
 
 
 def test_every_listed_command_exists_and_explains_itself() -> None:
@@ -262,7 +263,7 @@ def test_completing_a_command_loads_nothing_heavy() -> None:
     assert not {"numpy", "scipy", "pyarrow"} & set(told.split())
 
 
-@pytest.mark.parametrize(
+@each(
     "name",
     [
         "Caf\u00e9 study",
@@ -287,6 +288,9 @@ def test_a_plan_tells_a_campaign_its_protection_and_the_frontier_and_asks_for_on
 
     found = json.loads(told("--people", "30", "--json"))
     assert found["goal"] == {"kind": "budget", "amount": 20.0, "coin": 0.01, "reserve": None}
+    spent = found["total_payment"]
+    assert spent["expected"] == pytest.approx(20, rel=0.05)
+    assert spent["expected"] <= spent["in_95_of_100"] <= spent["at_worst"]
     assert found["people_needed"] is None
     assert [row["max_correlation"] for row in found["protection"]] == found["relations"]
     assert len(found["frontier"]) == 5

@@ -12,6 +12,7 @@ from hushbid.allocation.goals import STATED
 from hushbid.campaign import read_campaign
 from hushbid.campaign.spec import CampaignSpec, fields_of
 from hushbid.cli import COMMANDS, main
+from tests.extent import each
 from tests.golden.surface import help_texts
 from tools.campaign_fields import PAGE, filled
 
@@ -67,7 +68,7 @@ def test_the_page_promises_no_option_that_a_command_lacks(name: str, commands: d
     assert tabled <= known
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_defaults_on_the_page_are_those_of_the_command(name: str) -> None:
     page = sections(REFERENCE / "command-line.md")
     rows: dict[str, str] = {}

@@ -69,7 +69,7 @@ def test_with_what_a_record_does_not_hold_the_page_is_that_of_the_purchase(
 
 
 def test_audits_are_run_again_in_the_pages_language_and_the_result_names_the_record(tmp_path: Path) -> None:
-    record = bought(tmp_path, people=9)  # few, for everybody is let misreport
+    record = bought(tmp_path, people=5)  # few, for everybody is let misreport
     told = ["--title", "Food & sleep", "--language", "de"]
     done = hushbid("report", record, *told, "--out", tmp_path / "again.html", "--json")
     assert done.exit_code == 0, done.output

@@ -4,11 +4,11 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
 from hushbid.common.documents import content_hash
+from tests.extent import each
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "receipts"
 DETAILS = json.loads((VECTORS / "details.json").read_text())
@@ -29,7 +29,7 @@ def facts(*arguments: object) -> dict[str, Any]:
     return told
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "kind"),
     [
         ([RECEIPT], "receipt"),
@@ -49,7 +49,7 @@ def test_a_true_document_is_recognised_and_passes(arguments: list[str], kind: st
     assert all(check["sentence"] for check in told["checks"])
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "failed"),
     [
         ([RECEIPT, "--fingerprint", NEW], "key"),
@@ -78,7 +78,7 @@ def test_a_record_that_was_altered_fails_and_is_named_by_the_hash_of_what_it_hol
     assert found["hash"] == content_hash({name: value for name, value in values.items() if name != "hash"})
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "sentence"),
     [
         ([KEYS], "give it with --keys beside a receipt"),

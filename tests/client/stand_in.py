@@ -75,7 +75,7 @@ class StandIn:
     def staff(self, path: str, content: dict[str, Any]) -> httpx.Response:
         """What an analyst asks for."""
         if path == "" and content:
-            self.settings = content
+            self.settings = content["market"]
         elif path == "participants":
             for k in range(content["count"]):
                 person = {"id": f"p{k:04}", "state": "invited", "bid": None, "promised": None, "payment": None}

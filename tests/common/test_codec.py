@@ -10,6 +10,7 @@ import pytest
 from hushbid.common.arrays import FloatArray, IntArray
 from hushbid.common.codec import SIGNED, TIME, Codec, hexadecimal
 from hushbid.errors import RecordError
+from tests.extent import each
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +81,7 @@ def test_every_problem_is_told_at_once_with_its_path_and_no_value() -> None:
     assert refused.value.field == "sample.losses.1"
 
 
-@pytest.mark.parametrize(
+@each(
     ("changed", "words"),
     [
         ({"version": 2}, r"A sample must have format 'a sample' and version 3, got \('a sample', 2\)\.$"),
@@ -101,7 +102,7 @@ def test_there_is_one_way_to_say_something(changed: dict[str, Any], words: str) 
         SAMPLE.read({**WRITTEN, **changed})
 
 
-@pytest.mark.parametrize(
+@each(
     "changed",
     [{"report": 1.25}, {"report": "1.250"}, {"at": "2026-03-01"}, {"salt": "00FF"}, {"fee": -1}, {"fee": "7"}],
 )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from hushbid.common.documents import canonical, compact, number_of, number_text, parsed, time_of, time_text
 from hushbid.errors import RecordError
+from tests.extent import each
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -57,7 +58,7 @@ def test_what_is_written_is_read_by_every_reader_as_what_it_was(content: dict[st
     assert canonical(parsed(pretty)) == text
 
 
-@pytest.mark.parametrize("wrong", [math.nan, math.inf, -math.inf, np.zeros(2), np.float32(1.0), 1j, "\ud800", 2**64])
+@each("wrong", [math.nan, math.inf, -math.inf, np.zeros(2), np.float32(1.0), 1j, "\ud800", 2**64])
 def test_what_has_no_form_cannot_be_written(wrong: object) -> None:
     for content in ({"a": wrong}, {"a": [0.5, wrong]}, {"a": {"b": [{"c": wrong}]}}, {"a": [0.5] * 20 + [wrong]}):
         with pytest.raises(RecordError, match="plain finite values"):
@@ -70,7 +71,7 @@ def test_sums_beyond_the_largest_double_are_not_taken_for_infinities() -> None:
     assert parsed(canonical({"a": [1.7e308, 1.7e308]})) == {"a": [1.7e308, 1.7e308]}
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         b'{"a":[1.50,2.0]}',
@@ -86,7 +87,7 @@ def test_other_spellings_are_read_as_json_reads_them(text: bytes) -> None:
     assert repr(parsed(text)) == repr(json.loads(text))
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         b'{"a":1,"a":1}',
@@ -110,12 +111,12 @@ def test_what_readers_differ_on_is_refused(text: bytes) -> None:
         parsed(text)
 
 
-@pytest.mark.parametrize("number", [0.1, 1e-7, 1e22, 5e-324, 1.7976931348623157e308, 3, float("inf")])
+@each("number", [0.1, 1e-7, 1e22, 5e-324, 1.7976931348623157e308, 3, float("inf")])
 def test_a_number_comes_back_from_its_text(number: float) -> None:
     assert number_of(number_text(number), "x") == number
 
 
-@pytest.mark.parametrize("text", ["1", "1.50", "+1.0", " 1.0", "1_0.0", "nan", "Infinity", "1E5", 1.0, None, "-0.0"])
+@each("text", ["1", "1.50", "+1.0", " 1.0", "1_0.0", "nan", "Infinity", "1E5", 1.0, None, "-0.0"])
 def test_a_number_has_one_text_only(text: object) -> None:
     with pytest.raises(RecordError):
         number_of(text, "x")

@@ -17,6 +17,7 @@ from hushbid.mechanism import Market
 from hushbid.priors import Uniform
 from hushbid.priors.pilot import prior_option
 from hushbid.report import build_report
+from tests.extent import each
 
 
 @pytest.mark.parametrize(("code", "decimals"), [("JPY", 0), ("EUR", 2), ("KWD", 3)])
@@ -61,7 +62,7 @@ def test_amounts_are_written_as_people_write_them() -> None:
     assert Currency.of("EUR").text_of(float("inf")) == "unlimited"
 
 
-@pytest.mark.parametrize(
+@each(
     ("code", "decimals", "told"),
     [
         ("euro", None, "three capital letters"),
@@ -87,7 +88,7 @@ def test_the_list_holds_each_code_once() -> None:
     assert all(len(code) == 3 and code.isupper() for code in DECIMALS)
 
 
-@pytest.mark.parametrize("cap", [0.43, 0.43 * (1 + 1e-12), 0.4349, 0.99 + 1e-13, 12.0])
+@each("cap", [0.43, 0.43 * (1 + 1e-12), 0.4349, 0.99 + 1e-13, 12.0])
 def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is_one(cap: float) -> None:
     bids = np.array([0.1, 0.2, 0.9])
     market = Market(prior=Uniform(0, 1), buyer_weight=1e6, user_weight=0, max_privacy_loss=cap)

@@ -11,9 +11,10 @@ import pytest
 from hushbid import disclosure
 from hushbid.disclosure import noise
 from hushbid.errors import MissingExtra, ReleaseError
+from tests.extent import each
 
 
-@pytest.mark.parametrize("scale", [0.0, -1.0, math.nan, math.inf, 2.0**55, 1, "1"])
+@each("scale", [0.0, -1.0, math.nan, math.inf, 2.0**55, 1, "1"])
 def test_scales_that_add_no_noise_or_too_much_are_refused(scale: float) -> None:
     with pytest.raises(ReleaseError, match="noise scale"):
         noise.draw_many([0], scale=scale)

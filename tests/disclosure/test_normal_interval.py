@@ -12,6 +12,7 @@ from hushbid.errors import InputError
 from hushbid.estimation import Strata
 from hushbid.questions import Choice, Number
 from tests.disclosure.support import error_model
+from tests.extent import each
 
 MANY, TIMES = 80, 20_000
 
@@ -33,8 +34,8 @@ def coverage(people: int, rate: float, noise: list[float], half: float) -> float
     return float(np.mean(np.abs(misses) <= half))
 
 
-@pytest.mark.parametrize("level", [0.9, 0.99])
-@pytest.mark.parametrize("noise", [[0.0], [0.01], [0.05], [0.2], [0.01] * 60], ids=str)
+@each("level", [0.9, 0.99])
+@each("noise", [[0.0], [0.01], [0.05], [0.2], [0.01] * 60])
 def test_it_covers_as_often_as_it_says_where_many_people_weigh_little(noise: list[float], level: float) -> None:
     error = model(MANY, noise, 0.24)
     half = error.normal_half_width(level)

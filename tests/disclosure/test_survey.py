@@ -30,6 +30,7 @@ from hushbid.disclosure.sums import part_of
 from hushbid.disclosure.weighing import Weighing, question_errors
 from hushbid.errors import AlreadyReleased, DataError, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.questions import PARTS, Choice, Number, Question, YesNo, layout_of
+from tests.extent import each
 
 HOURS = Number(name="hours", bounds=(0, 10), unit="h")
 YES = YesNo(name="yes")
@@ -136,7 +137,7 @@ def test_answers_are_read_from_rows_names_columns_and_arrays_alike() -> None:
         np.testing.assert_array_equal(as_answers(given_, MIXED, needed=needed), expected)
 
 
-@pytest.mark.parametrize("open_", [None, math.nan, "", "  ", np.ma.masked])
+@each("open_", [None, math.nan, "", "  ", np.ma.masked])
 def test_whoever_leaves_a_question_open_has_dropped_out_of_all(open_: Any) -> None:
     for place in range(4):
         row = list(ROWS[0])
@@ -148,7 +149,7 @@ def test_whoever_leaves_a_question_open_has_dropped_out_of_all(open_: Any) -> No
         release_plan(plan_of([1.0] * 3), [row, None, [None] * 4])
 
 
-@pytest.mark.parametrize(
+@each(
     ("place", "wrong"),
     [(0, "7"), (0, [1]), (1, 2), (1, 0.5), (1, "yes"), (1, -1), (2, "middle"), (2, 3), (2, 1.5), (2, True), (3, b"1")],
 )
@@ -165,7 +166,7 @@ def test_what_is_no_answer_is_told_by_question_and_row_and_never_shown(place: in
     release_plan(plan_of([1.0, 0.0, 1.0], label=f"{place} {wrong!r}"), [ROWS[0], row, ROWS[2]])
 
 
-@pytest.mark.parametrize(("place", "wrong"), [(1, 2.0), (1, 0.5), (2, 3.0), (2, -1.0), (2, 0.5), (2, math.inf)])
+@each(("place", "wrong"), [(1, 2.0), (1, 0.5), (2, 3.0), (2, -1.0), (2, 0.5), (2, math.inf)])
 def test_arrays_of_numbers_are_read_as_strictly(place: int, wrong: float) -> None:
     table = as_answers(ROWS, MIXED, needed=np.ones(3, dtype=bool))
     table[2, place] = wrong
@@ -177,7 +178,7 @@ def test_arrays_of_numbers_are_read_as_strictly(place: int, wrong: float) -> Non
         as_answers({"party": np.array([True])}, (PARTY,), needed=np.array([True]))
 
 
-@pytest.mark.parametrize("data", [ROWS[:2], "abc", {"hours": [1, 2, 3]}, [[1, 2], [1, 2], [1, 2]], np.zeros((3, 3)), 5])
+@each("data", [ROWS[:2], "abc", {"hours": [1, 2, 3]}, [[1, 2], [1, 2], [1, 2]], np.zeros((3, 3)), 5])
 def test_data_of_another_shape_are_refused(data: Any) -> None:
     with pytest.raises(DataError):
         release_plan(plan_of([1.0] * 3), data)

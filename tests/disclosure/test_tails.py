@@ -8,11 +8,12 @@ from scipy import integrate, special
 
 from hushbid.disclosure.tails import tail_of
 from hushbid.questions import PARTS, NoiseGroup
+from tests.extent import each
 
 SHAPES = [(1, False), (2, False), (7, False), (2, True), (3, True), (9, True)]
 
 
-@pytest.mark.parametrize(("cells", "choice"), [*SHAPES, (200, False), (100, True)])
+@each(("cells", "choice"), [*SHAPES, (200, False), (100, True)])
 def test_the_variance_is_what_the_market_reckons_with(cells: int, choice: bool) -> None:
     group = NoiseGroup(rows=(0,), parts=PARTS, cells=cells, choice=choice)
     assert tail_of(cells, choice).variance == pytest.approx(group.noise, rel=1e-12)
@@ -38,7 +39,7 @@ def test_a_choice_has_the_tail_of_its_construction() -> None:
         assert abs(np.mean(cell >= t) - expected) < 5 * math.sqrt(expected / draws)
 
 
-@pytest.mark.parametrize(("cells", "choice"), SHAPES)
+@each(("cells", "choice"), SHAPES)
 def test_quantiles_and_cumulants_follow_from_the_tail(cells: int, choice: bool) -> None:
     tail = tail_of(cells, choice)
     assert 0.5 * tail.outside(np.array(tail.quantile(0.01))) == pytest.approx(0.01, rel=1e-9)
@@ -51,7 +52,7 @@ def test_quantiles_and_cumulants_follow_from_the_tail(cells: int, choice: bool) 
         assert tail.cumulants(np.array([rate]))[0] == pytest.approx(expected, rel=1e-5)
 
 
-@pytest.mark.parametrize(("cells", "choice"), [*SHAPES, (30, False), (200, False), (40, True), (100, True)])
+@each(("cells", "choice"), [*SHAPES, (30, False), (200, False), (40, True), (100, True)])
 def test_cumulants_over_squares_fall_before_they_rise(cells: int, choice: bool) -> None:
     """So they are largest at one end of every interval, as the bound on many noise terms needs."""
     rates = np.geomspace(1e-4, 0.97, 400)
@@ -62,8 +63,8 @@ def test_cumulants_over_squares_fall_before_they_rise(cells: int, choice: bool) 
     assert not falling[first:].any()
 
 
-@pytest.mark.parametrize("cells", [1, 2, 5])
-@pytest.mark.parametrize("scale", [2.0, 9.0])
+@each("cells", [1, 2, 5])
+@each("scale", [2.0, 9.0])
 def test_noise_on_integers_reaches_no_further_than_a_step_beyond(cells: int, scale: float) -> None:
     radii = np.arange(3000)
     mass = (2.0 * radii + 1.0) ** cells * np.exp(-radii / scale)

@@ -49,7 +49,11 @@ def folder(table: pa.Table, path: Path) -> Path:
 KINDS = ("arrow", "parquet", "folder", "polars", "polars_lazy", "duckdb", "spark")
 
 
-@pytest.fixture(params=KINDS)
+ENGINES = ("arrow", "folder", "polars_lazy", "duckdb", "spark")
+"""One form of each engine, and files: the others are read by the same code, and by tests that name all forms."""
+
+
+@pytest.fixture(params=ENGINES)
 def kind(request: pytest.FixtureRequest, tmp_path: Path) -> Kind:
     """One engine after the other."""
     return make_kind(request.param, request, tmp_path)

@@ -15,6 +15,7 @@ from hushbid.mechanism import Market
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Prior, Uniform
 from tests.engine.conftest import Kind, make_kind
 from tests.engine.test_price import SUMMED, assert_same, table
+from tests.extent import each
 
 RNG = np.random.default_rng(60)
 GOALS: dict[str, Goal] = {"accuracy": Accuracy(0.03), "budget": Budget(20), "price": Price(3000)}
@@ -93,8 +94,8 @@ def test_groups_have_curves_of_their_own_under_every_goal(goal: str) -> None:
     same(market, bids, memory=memory, who=labels, group="who", **SUMMED)
 
 
-@pytest.mark.parametrize("goal", GOALS)
-@pytest.mark.parametrize("population", [None, 6000])
+@each("goal", GOALS)
+@each("population", [None, 6000])
 def test_a_relation_is_priced_by_sums_as_in_memory(goal: str, population: int | None) -> None:
     bids = Uniform(1, 2).sample(4000, rng=RNG)
     market = replace(MARKET, goal=GOALS[goal], max_correlation=0.02, population=population, bounds=(0, 1.3))
@@ -124,11 +125,9 @@ def test_one_cap_is_kept_locally_as_in_memory(goal: Goal) -> None:
     same(capped, bids, method="gathered")
 
 
-@pytest.mark.parametrize("goal", [HardBudget(30), HardBudget(30, 0.001)], ids=str)
-@pytest.mark.parametrize("relation", [0.0, 0.03])
-@pytest.mark.parametrize(
-    "prior", [Uniform(1, 2), Exponential(2), Empirical([0.5, 1, 1, 3])], ids=lambda one: one.family
-)
+@each("goal", [HardBudget(30), HardBudget(30, 0.001)])
+@each("relation", [0.0, 0.03])
+@each("prior", [Uniform(1, 2), Exponential(2), Empirical([0.5, 1, 1, 3])])
 def test_a_hard_budget_is_shared_out_by_sums_as_in_memory(goal: HardBudget, relation: float, prior: Prior) -> None:
     bids = np.append(prior.sample(800, rng=RNG), 9.0)
     market = replace(MARKET, prior=prior, goal=goal, max_correlation=relation, bounds=(-1, 2))

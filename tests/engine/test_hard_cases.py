@@ -22,6 +22,7 @@ from hushbid.mechanism import Market
 from hushbid.mechanism.summed import locate
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform
 from tests.engine.test_price import SUMMED, assert_same, table
+from tests.extent import each
 
 RNG = np.random.default_rng(30)
 
@@ -41,8 +42,8 @@ CORNERS: dict[str, Prior] = {
 }
 
 
-@pytest.mark.parametrize("outside", ["own_data", "estimate"])
-@pytest.mark.parametrize("name", CORNERS)
+@each("outside", ["own_data", "estimate"])
+@each("name", CORNERS)
 def test_bids_exactly_where_the_virtual_cost_jumps_are_priced_as_in_memory(name: str, outside: Any) -> None:
     prior = CORNERS[name]
     bids = np.round(prior.sample(3000, rng=RNG), 1)
@@ -101,7 +102,7 @@ TOGETHER: dict[str, tuple[dict[str, Any], str, str]] = {
 }
 
 
-@pytest.mark.parametrize("name", TOGETHER)
+@each("name", TOGETHER)
 def test_what_a_market_can_ask_for_is_priced_together_as_in_memory(name: str) -> None:
     terms, besides, method = TOGETHER[name]
     rng, n = np.random.default_rng(32), 3000 if method == "summed" else 600

@@ -19,7 +19,7 @@ from hushbid.errors import BidError, InputError, OutputExists, Unwritable
 from hushbid.mechanism import Market
 from hushbid.priors import Beta, Empirical, Exponential, Grouped, LogNormal, Mixture, Prior, Uniform
 from tests.engine.conftest import KINDS, Kind, by_id
-from tests.extent import ALL_CASES
+from tests.extent import ALL_CASES, by_turns
 
 RNG = np.random.default_rng(6)
 N = 12_000
@@ -143,6 +143,7 @@ def exact_reference() -> tuple[pa.Table, Priced, float]:
     return people, priced, priced.total_payment()
 
 
+@pytest.mark.parametrize("kind", KINDS, indirect=True)
 def test_sums_are_the_same_to_the_last_bit_on_every_engine_and_in_every_partitioning(kind: Kind) -> None:
     people, reference, total = exact_reference()
     for _ in range(1 if kind.name == "spark" else 2):
@@ -185,7 +186,9 @@ def test_equals_in_the_local_setting_are_told_apart_by_a_keyed_hash_of_their_ids
     assert again["payment"].to_numpy().tolist() == one["payment"].to_numpy().tolist()
 
 
-@pytest.mark.parametrize("order", ["as drawn", "by price", "by price, dearest first"])
+@pytest.mark.parametrize(
+    ("kind", "order"), by_turns(KINDS, ["as drawn", "by price", "by price, dearest first"]), indirect=["kind"]
+)
 def test_people_who_tie_are_bought_from_as_in_memory_whatever_the_order_of_rows(kind: Kind, order: str) -> None:
     prior = Empirical([0.31, 0.59, 0.60, 0.61, 0.63, 1.23, 1.39, 2.33])
     market = Market(prior=prior, variance=0.25, setting="local", user_weight=0, buyer_weight=30.0)
@@ -307,8 +310,7 @@ def test_priors_with_corners_and_flat_parts_are_priced_by_curves_too(prior: Prio
     assert priced.summary.schedule_error <= 1e-9 * largest
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 7, 40])
-@pytest.mark.parametrize("setting", ["central", "local"])
+@pytest.mark.parametrize(("n", "setting"), by_turns([1, 2, 3, 7, 40], ["central", "local"]))
 def test_small_populations_are_exact(n: int, setting: Any) -> None:
     market = Market(prior=Uniform(1, 2), variance=0.25, setting=setting, buyer_weight=1.0, user_weight=1.0)
     for seed in range(10):

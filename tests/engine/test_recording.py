@@ -19,7 +19,7 @@ from hushbid.disclosure import Release, privatize
 from hushbid.disclosure.memory import weigh
 from hushbid.engine import Priced, price, release
 from hushbid.engine.payouts import Paid, checked, decisions
-from hushbid.engine.recording import Recorded, not_recorded, write_record
+from hushbid.engine.recording import not_recorded, write_record
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism.releasing import plan_of
@@ -28,6 +28,7 @@ from hushbid.questions import Choice, Number, YesNo
 from hushbid.record import Record, folder, read
 from hushbid.verification.verifying import verify
 from tests.engine.conftest import Kind
+from tests.extent import by_turns
 
 N = 300
 EUROS = Currency("EUR", 2)
@@ -63,7 +64,9 @@ def recorded(priced: Priced, place: Path, drawn: Release | None, data: Any, grou
     frame = decisions(priced, EUROS)
     priced.write(frame, place / "decisions.parquet")
     paid: Paid = checked(place / "decisions.parquet", priced)
-    told = Recorded(
+    digest = write_record(
+        priced,
+        place / "record",
         currency=EUROS,
         total_minor=paid.total_minor,
         group=group,
@@ -72,7 +75,6 @@ def recorded(priced: Priced, place: Path, drawn: Release | None, data: Any, grou
         stamps=["a stamp"],
         notes=["a note"],
     )
-    digest = write_record(priced, place / "record", told)
     found = read(place / "record")
     assert found.hash == digest
     return found
@@ -114,8 +116,7 @@ def market(**options: Any) -> Market:
     return Market(**{"prior": Uniform(1, 2), "variance": 0.25, "user_weight": 0.0, **options})
 
 
-@pytest.mark.parametrize("ways", [{}, SUMMED], ids=["one by one", "by sums"])
-@pytest.mark.parametrize("name", MARKETS)
+@pytest.mark.parametrize(("name", "ways"), by_turns(MARKETS, [{}, SUMMED]), ids=str)
 def test_every_goal_is_recorded_as_in_memory_and_holds(name: str, ways: dict[str, Any], tmp_path: Path) -> None:
     stated, columns = market(**MARKETS[name]), people()
     priced = price(as_table(columns), stated, **ways)

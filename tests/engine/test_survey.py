@@ -22,7 +22,7 @@ from hushbid.engine.payouts import due
 from hushbid.engine.releasing import asked_of, prepared_sums, release_synthetic, sum_plan
 from hushbid.errors import AlreadyReleased, DataError, InputError, MarketError
 from hushbid.mechanism.releasing import plan_of
-from tests.engine.conftest import KINDS, Kind
+from tests.engine.conftest import ENGINES, Kind
 
 QUESTIONS = (
     Number(name="sleep", bounds=(0, 12), variance=2.5),
@@ -50,7 +50,7 @@ def sums_of(priced: Priced) -> Sums:
     return prepared_sums(priced, data_columns(priced, None)).sums
 
 
-@pytest.mark.parametrize("kind", [name for name in KINDS if name != "spark"], indirect=True)
+@pytest.mark.parametrize("kind", [name for name in ENGINES if name != "spark"], indirect=True)
 def test_on_an_engine_a_survey_has_the_losses_the_integers_and_the_claim_of_memory(kind: Kind) -> None:
     outcome = MARKET.acquire(BIDS)
     plan = plan_of(outcome)

@@ -14,7 +14,7 @@ import pytest
 
 from hushbid import verify
 from hushbid.record import Record, read
-from tests.extent import ALL_CASES
+from tests.extent import ALL_CASES, each
 from tests.golden.runs import CAMPAIGNS, EVERYWHERE, HERE, IN_TWO_WAYS, RESULTS, TWICE, WAYS, arithmetic, hushbid, run
 from tests.golden.server import FOLDER, comparable, play
 from tests.golden.surface import help_texts, public_names
@@ -136,7 +136,7 @@ def test_a_campaign_on_a_server_gives_what_it_gave(tmp_path: Path) -> None:
         same(" ".join(found[name].split()), " ".join(content.split()), name)
 
 
-@pytest.mark.parametrize("receipt", sorted(FOLDER.glob("receipt-*.json")), ids=lambda path: path.stem)
+@each("receipt", sorted(FOLDER.glob("receipt-*.json")))
 def test_a_receipt_is_read_and_verified_as_it_is(receipt: Path) -> None:
     key = json.loads((FOLDER / "keys.json").read_bytes())["keys"][0]
     known = {"keys": FOLDER / "keys.json", "log": FOLDER / "log.jsonl", "record": FOLDER / "record.json"}

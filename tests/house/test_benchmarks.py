@@ -10,9 +10,10 @@ import pytest
 from benchmarks import run
 from benchmarks.harness import Row, memory_ratio, time_ratio
 from hushbid.disclosure.ledger.store import account
+from tests.extent import each
 
 
-@pytest.mark.parametrize("path", sorted(run.HERE.glob("bench_*.py")), ids=lambda path: path.stem)
+@each("path", sorted(run.HERE.glob("bench_*.py")))
 def test_every_benchmark_file_has_a_run_function(path: Path) -> None:
     assert callable(import_module(f"benchmarks.{path.stem}").run)
 

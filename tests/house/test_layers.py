@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-import pytest
+from tests.extent import each
 
 SOURCE = Path(__file__).parents[2] / "src" / "hushbid"
 
@@ -231,7 +231,7 @@ def test_no_module_has_the_name_of_a_public_thing_of_its_package() -> None:
     assert [(module_name(path), names) for path in packages if (names := hidden_names(path))] == []
 
 
-@pytest.mark.parametrize(
+@each(
     ("layer", "code", "allowed"),
     [
         ("mechanism", "from hushbid.priors import Uniform", True),

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import BEGUN_FIRST
+from tests.extent import each
 
 pytest_plugins = ["pytester"]
 
@@ -115,3 +116,18 @@ def test_a_long_run_multiplies_the_examples_that_a_property_states(
 
 def test_every_file_that_is_begun_first_is_there() -> None:
     assert [name for name in BEGUN_FIRST if not (CONFTEST.parents[1] / name).is_file()] == []
+
+
+def test_of_many_cases_in_one_test_each_runs_and_those_that_fail_are_named() -> None:
+    seen: list[int] = []
+
+    @each("number, word", [(1, "a"), pytest.param(2, "b"), (3, "c")])
+    @each("other", [10])
+    def claim(number: int, word: str, other: int) -> None:
+        seen.append(number)
+        assert number == 2, word
+
+    with pytest.raises(ExceptionGroup, match="2 of 3 cases fail") as problem:
+        claim()
+    assert seen == [1, 2, 3]
+    assert [one.__notes__ for one in problem.value.exceptions] == [["case 0: (1, 'a')"], ["case 2: (3, 'c')"]]

@@ -14,6 +14,7 @@ import pytest
 
 from hushbid.mechanism import Market, Outcome
 from hushbid.mechanism.combinations import CASES
+from tests.extent import each
 
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "hushbid"
@@ -104,7 +105,7 @@ def broken(gate: Gate) -> set[str]:
     return found - gate.but
 
 
-@pytest.mark.parametrize("name", GATES)
+@each("name", GATES)
 def test_a_gate_is_kept(name: str) -> None:
     assert broken(GATES[name]) == set()
 

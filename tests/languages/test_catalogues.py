@@ -11,6 +11,7 @@ from babel.messages.pofile import read_po
 
 from hushbid.errors import InputError
 from hushbid.languages.catalogue import read_catalogue
+from tests.extent import each
 from tools.catalogues import FOLDER, extracted, updated
 
 CATALOGUES = sorted(FOLDER.glob("*.po"))
@@ -90,7 +91,7 @@ def test_texts_plurals_and_contexts_are_read() -> None:
     assert [found.ngettext("one", "many", n) for n in (0, 1, 2)] == ["viele", "eins", "viele"]
 
 
-@pytest.mark.parametrize(
+@each(
     ("entry", "problem"),
     [
         ('#, fuzzy\nmsgid "a"\nmsgstr "b"\n', "neither fuzzy nor obsolete"),

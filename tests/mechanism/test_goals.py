@@ -9,6 +9,7 @@ from scipy.optimize import brentq
 from hushbid import Accuracy, Budget, Empirical, Gamma, HardBudget, LogNormal, Market, Mixture, Price, Uniform
 from hushbid.errors import InputError, Unreachable
 from hushbid.mechanism.worst_case import worst_payment
+from tests.extent import each
 
 PRIORS = {
     "uniform": Uniform(1, 2),
@@ -39,9 +40,7 @@ def test_a_budget_is_what_campaigns_cost_on_average(name, relation):
     assert found.unreachable == 0
 
 
-@pytest.mark.parametrize(
-    ("name", "relation"), [*((name, 0.0) for name in PRIORS), ("uniform", 0.1), ("empirical", 0.1)]
-)
+@each(("name", "relation"), [*((name, 0.0) for name in PRIORS), ("uniform", 0.1), ("empirical", 0.1)])
 def test_an_accuracy_is_kept_in_every_campaign(name, relation):
     made = Market(prior=PRIORS[name], goal=Accuracy(0.2), max_correlation=relation)
     found = made.simulate(25, 12, rng=generator(6))
@@ -124,8 +123,8 @@ def test_a_local_accuracy_is_kept_bounded_and_planned_like_a_central_one():
     assert [point.standard_error for point in frontier] == pytest.approx([1.2, 0.6, 0.3], rel=1e-9)
 
 
-@pytest.mark.parametrize("goal", [Budget, HardBudget, Accuracy])
-@pytest.mark.parametrize("number", [1e-60, 1e60])
+@each("goal", [Budget, HardBudget, Accuracy])
+@each("number", [1e-60, 1e60])
 def test_what_no_purse_and_no_data_have_is_refused_before_it_overflows(goal, number):
     with pytest.raises(InputError, match=r"must be from 1e-50 to 1e\+50, got 1e"):
         goal(number)

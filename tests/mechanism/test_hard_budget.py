@@ -32,7 +32,7 @@ from hushbid.mechanism import Population
 from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, planned_menu
 from hushbid.mechanism.releasing import plan_of, simulate_releases
 from hushbid.mechanism.shared_menu import SharedMenu
-from tests.extent import TIMES
+from tests.extent import TIMES, each
 
 PRIORS = [
     Uniform(1, 2),
@@ -300,7 +300,7 @@ def plain_rents(prior, level, bids):
     return np.cumsum(parts[::-1])[::-1]
 
 
-@pytest.mark.parametrize("prior", PRIORS, ids=repr)
+@each("prior", PRIORS)
 def test_payments_agree_with_quadrature(prior):
     menu = menu_of(prior, N)
     bids = np.asarray(prior.quantile(np.linspace(0.0, 0.6, N)))
@@ -318,7 +318,7 @@ def test_payments_agree_with_quadrature(prior):
     assert (share * rent[1:] <= found.rents.upper + error).all()
 
 
-@pytest.mark.parametrize("prior", PRIORS, ids=repr)
+@each("prior", PRIORS)
 def test_the_expected_expense_is_the_mean_of_virtual_costs_bought(prior):
     costs = np.asarray(prior.virtual_cost(prior.quantile((np.arange(50_000) + 0.5) / 50_000)))
     for level in (1.2 * float(prior.virtual_cost(prior.quantile(0.2))) + 0.1, 30.0):
@@ -503,7 +503,7 @@ def test_with_strata_and_locally_the_budget_holds_to_the_last_coin_whatever_peop
     assert most > 11 or "max_privacy_loss" in terms  # the profiles come close
 
 
-@pytest.mark.parametrize("terms", EVERYWHERE.values(), ids=EVERYWHERE)
+@each("terms", EVERYWHERE.values())
 def test_with_strata_and_locally_no_bid_and_limit_gain_more_than_the_truth(terms):
     rng = np.random.default_rng(22)
     for prior in SOME:
@@ -524,7 +524,7 @@ def test_with_strata_and_locally_no_bid_and_limit_gain_more_than_the_truth(terms
                 assert surplus.max(initial=0.0) <= honest + 1e-6 * float(payment.max())
 
 
-@pytest.mark.parametrize("terms", EVERYWHERE.values(), ids=EVERYWHERE)
+@each("terms", EVERYWHERE.values())
 def test_with_strata_and_locally_the_menu_costs_the_budget_on_average(terms):
     """Of a large market, where the floor of three sellers does not count: by the draws of other code."""
     people = 400

@@ -12,6 +12,7 @@ from hushbid.errors import InputError, NobodyToBuyFrom, Unreachable
 from hushbid.mechanism.largest_loss import largest_loss
 from hushbid.priors import Beta, Exponential, Prior, Uniform
 from hushbid.questions import Number, YesNo
+from tests.extent import each
 
 PRIOR = Uniform(1, 3)
 YES_NO: dict[str, Any] = {"setting": "local", "questions": [YesNo(name="smokes")]}
@@ -30,7 +31,7 @@ def losses(market: Market, bids: list[float]) -> FloatArray:
         return np.zeros(1)
 
 
-@pytest.mark.parametrize(
+@each(
     ("stated", "people"),
     [
         ({**YES_NO, "goal": Price(3.0)}, 3),
@@ -42,7 +43,6 @@ def losses(market: Market, bids: list[float]) -> FloatArray:
         ({**NUMBER, "goal": Accuracy(1.9)}, 6),
         ({**SEVERAL, "goal": Accuracy((4.0, 0.4))}, 5),
     ],
-    ids=str,
 )
 def test_nobody_loses_more_among_all_bids_of_a_grid(stated: dict[str, Any], people: int) -> None:
     """One cheap person, and others who are cheap, dear, dearest, or above the support and so as good as away."""

@@ -43,6 +43,7 @@ from hushbid.errors import (
 )
 from hushbid.estimation import best_weights
 from hushbid.mechanism import release
+from tests.extent import each
 
 PRIOR = Uniform(1, 2)
 BIDS = np.array([1.05, 1.2, 1.35, 1.6, 1.9])
@@ -72,14 +73,14 @@ def one_sentence(problem: BaseException) -> bool:
     return "\n" not in text and text.count(". ") == 0 and len(text) < 250
 
 
-@pytest.mark.parametrize(("field", "value"), [(name, bad) for name, all_bad in BAD_FIELDS.items() for bad in all_bad])
+@each(("field", "value"), [(name, bad) for name, all_bad in BAD_FIELDS.items() for bad in all_bad])
 def test_each_field_refuses_what_is_not_allowed_in_one_sentence_that_names_it(field, value):
     with pytest.raises(InputError, match=field) as caught:
         market(**{field: value})
     assert one_sentence(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "bounds",
     [(0, 1), (-1e100, 1e100), (0, 1e-100), (0, 2e100), (0, 1e-101), (0, 1e-160), ("0", "1"), (True, 2), (5, 5 + 1e-15)],
 )
@@ -146,7 +147,7 @@ def test_unequal_variances_are_refused_locally_where_the_optimum_is_hard_to_find
         market(setting="local", variance=[0.1, 0.2])
 
 
-@pytest.mark.parametrize(
+@each(
     ("bids", "error", "words"),
     [
         ([], InputError, "bids must be one number per person"),
@@ -199,7 +200,7 @@ def test_a_market_cannot_be_changed_and_does_not_follow_the_callers_arrays():
         made.variance[0] = 9.0
 
 
-@pytest.mark.parametrize("convert", [list, tuple, np.array, pd.Series, pl.Series, lambda x: np.array(x, dtype=object)])
+@each("convert", [list, tuple, np.array, pd.Series, pl.Series, lambda x: np.array(x, dtype=object)])
 def test_bids_may_come_as_anything_that_holds_numbers(convert):
     expected = market().acquire(BIDS)
     assert market().acquire(convert(BIDS.tolist())).payments.tolist() == expected.payments.tolist()
@@ -214,9 +215,9 @@ def test_one_bid_and_whole_numbers_are_allowed():
 # -- units -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
-@pytest.mark.parametrize("outside", ["own_data", "estimate"])
-@pytest.mark.parametrize("cap", [None, 0.7])
+@each("setting", ["central", "local"])
+@each("outside", ["own_data", "estimate"])
+@each("cap", [None, 0.7])
 def test_other_data_units_change_the_error_and_nothing_else(setting, outside, cap):
     """Kilograms on [-2, 6], then grams: bounds × 1000, variance × 10⁶, weights / 10⁶."""
     fields = {"setting": setting, "outside_option": outside, "max_privacy_loss": cap}
@@ -495,7 +496,7 @@ def test_a_market_survives_a_round_trip_and_equals_only_its_like(made):
     assert made != "market"
 
 
-@pytest.mark.parametrize("values", [None, [], {}, {"prior": "x"}, {"prior": PRIOR.to_dict(), "colour": 1}])
+@each("values", [None, [], {}, {"prior": "x"}, {"prior": PRIOR.to_dict(), "colour": 1}])
 def test_a_market_is_not_read_from_nonsense(values):
     with pytest.raises(InputError):
         Market.from_dict(values)

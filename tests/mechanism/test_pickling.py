@@ -13,6 +13,7 @@ from hushbid import baselines
 from hushbid.allocation.reply_rules import Replies
 from hushbid.audit import check_incentives
 from hushbid.payments.rule import Rents
+from tests.extent import each
 
 BIDS = [1.0371, 1.2713, 1.9137]
 MARKET = hushbid.Market(prior=hushbid.Uniform(1, 2), goal=hushbid.Budget(5))
@@ -27,7 +28,7 @@ RESULTS: dict[str, Callable[[], Any]] = {
 """Computed by the tests: whoever only collects them does not wait."""
 
 
-@pytest.mark.parametrize("name", RESULTS)
+@each("name", RESULTS)
 def test_a_result_can_be_pickled_and_copied_and_its_repr_shows_nobody(name: str) -> None:
     result = RESULTS[name]()
     for again in (pickle.loads(pickle.dumps(result)), copy.deepcopy(result)):

@@ -27,7 +27,7 @@ from hushbid.mechanism import Estimate
 from hushbid.mechanism.impossible import rent_diverges
 from hushbid.mechanism.simulation import mean_of, virtual_figures
 from hushbid.mechanism.worst_case import worst_payment
-from tests.extent import ALL_CASES, by_turns
+from tests.extent import ALL_CASES, by_turns, each
 
 PRIOR = Uniform(1, 2)
 
@@ -143,7 +143,7 @@ def test_progress_is_told_campaign_by_campaign():
     assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "words"),
     [
         ({"n": 0}, "n must be a whole number of at least 1"),
@@ -204,8 +204,8 @@ def test_no_bids_found_by_a_search_cost_more_than_the_bound(name, setting):
             assert paid <= bound * (1 + 1e-9) + 1e-9
 
 
-@pytest.mark.parametrize("kind", [Accuracy, Budget])
-@pytest.mark.parametrize("name", ["uniform", "from zero", "wide", "irregular", "empirical"])
+@each("kind", [Accuracy, Budget])
+@each("name", ["uniform", "from zero", "wide", "irregular", "empirical"])
 def test_no_bids_cost_more_than_the_bound_of_an_accuracy_or_a_budget(name, kind):
     """Extreme and equal bids, people missing above the support, relations of all sizes."""
     prior, rng = WORST[name], generator(len(name))
@@ -403,7 +403,7 @@ def test_people_who_care_have_no_table_of_protection_for_it_is_refused():
     assert "protected up to" not in plan.summary()
 
 
-@pytest.mark.parametrize(
+@each(
     ("goal", "arguments", "words"),
     [
         (Accuracy(0.1), {"n": 3}, r"standard_error must be above 0\.288675, the least that 3 people can reach"),
@@ -425,7 +425,7 @@ def test_no_more_people_are_asked_for_than_the_population_has():
         made.plan(target_standard_error=0.12, rng=generator(), repetitions=10)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "words"),
     [
         ({}, "give n, or a target"),

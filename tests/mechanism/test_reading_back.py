@@ -14,6 +14,7 @@ from hushbid.payments import RentBounds
 from hushbid.record import Record
 from hushbid.report.sections.cap import cap_curve
 from hushbid.verification.verifying import verify
+from tests.extent import TIMES
 
 PRIORS = [
     Uniform(1, 2),
@@ -76,7 +77,7 @@ def market_and_bids(rng: np.random.Generator) -> tuple[Market, list[float]]:
     return market, [pick(1.0, 1.1, 1.25, 1.5) for _ in range(n)]  # equals are wanted
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(6 * TIMES))
 def test_whatever_is_read_back_says_the_same(seed: int) -> None:
     rng = np.random.default_rng(seed)
     market, bids = market_and_bids(rng)

@@ -17,6 +17,7 @@ from hushbid.mechanism import Market
 from hushbid.mechanism.releasing import plan_of
 from hushbid.priors import Grouped, LogNormal, Uniform
 from tests.disclosure.support import weigh
+from tests.extent import by_turns, each
 
 PEOPLE = 60
 BIDS = Uniform(1, 2).sample(PEOPLE, rng=np.random.default_rng(4))
@@ -38,7 +39,7 @@ COSTS = [  # people bought from, paid, largest loss, worst error if the relation
 ]
 
 
-@pytest.mark.parametrize(("protected", "bought", "paid", "largest", "errors"), COSTS)
+@each(("protected", "bought", "paid", "largest", "errors"), COSTS)
 def test_the_table_of_what_protection_costs_is_found_again(
     protected: float, bought: int, paid: float, largest: float, errors: tuple[float, ...]
 ) -> None:
@@ -82,8 +83,7 @@ def measured(
     return float(squared.mean()), float(squared.std()) / math.sqrt(repetitions), covered
 
 
-@pytest.mark.parametrize("roster", [PEOPLE, 100])
-@pytest.mark.parametrize("closeness", [0.0, 0.05, 0.1, 0.3])
+@pytest.mark.parametrize(("closeness", "roster"), by_turns([0.0, 0.05, 0.1, 0.3], [PEOPLE, 100]))
 def test_no_planted_relation_exceeds_the_stated_error_and_the_worst_reaches_it(closeness: float, roster: int) -> None:
     outcome = market(max_correlation=closeness, population=roster).acquire(BIDS)
     plan, rng = plan_of(outcome, key="planted"), np.random.default_rng(11)

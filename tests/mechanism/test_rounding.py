@@ -17,6 +17,7 @@ from hushbid.mechanism.rounding import Kind, reserve_for
 from hushbid.priors import Exponential, Grouped, Histogram, LogNormal, Prior, Uniform
 from hushbid.record import Record
 from hushbid.verification import verify
+from tests.extent import each
 
 CENT = 0.01
 
@@ -31,8 +32,8 @@ def paid(market: Market, prior: Prior, people: int, campaigns: int) -> tuple[flo
     )
 
 
-@pytest.mark.parametrize("prior", [LogNormal(0.0, 0.5), Uniform(1, 2), Exponential(1.0)])
-@pytest.mark.parametrize(("people", "budget"), [(200, 20.0), (2000, 20.0)])
+@each("prior", [LogNormal(0.0, 0.5), Uniform(1, 2), Exponential(1.0)])
+@each(("people", "budget"), [(200, 20.0), (2000, 20.0)])
 def test_the_reserve_is_what_rounding_adds_and_the_budget_is_kept_on_average(
     prior: Prior, people: int, budget: float
 ) -> None:
@@ -62,8 +63,8 @@ def test_the_reserve_depends_on_the_roster_and_not_on_the_bids() -> None:
     assert asked.acquire(np.full(50, 1.0)).market.goal == market.for_people(500).goal
 
 
-@pytest.mark.parametrize("people", [1, 10**3, 10**6, 10**9, 10**12])
-@pytest.mark.parametrize("cap", [math.inf, 1e-3])
+@each("people", [1, 10**3, 10**6, 10**9, 10**12])
+@each("cap", [math.inf, 1e-3])
 def test_the_reserve_is_less_than_the_budget_whatever_the_number_of_people(people: int, cap: float) -> None:
     found = reserve_for(Budget(100, coin=CENT), [Kind(LogNormal(0, 2), people)], variance=0.25, cap=cap)
     assert 0.0 < found < 100.0

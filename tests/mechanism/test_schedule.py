@@ -7,6 +7,7 @@ import pytest
 
 from hushbid import Empirical, Exponential, Grouped, LogNormal, Market, Mixture, Uniform
 from hushbid.errors import InputError, MarketError
+from tests.extent import each
 
 PRIORS = {
     "uniform": Uniform(1, 2),
@@ -23,9 +24,9 @@ def market(prior=PRIORS["uniform"], **fields):
 # -- everybody's -------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("cap", [None, 0.8])
-@pytest.mark.parametrize("setting", ["central", "local"])
-@pytest.mark.parametrize("name", PRIORS)
+@each("cap", [None, 0.8])
+@each("setting", ["central", "local"])
+@each("name", PRIORS)
 def test_the_common_schedule_goes_through_everybodys_loss_and_payment(name, setting, cap):
     prior = PRIORS[name]
     made = market(prior, setting=setting, max_privacy_loss=cap, user_weight=0.5, variance=0.2)
@@ -78,8 +79,8 @@ def test_a_schedule_carries_an_infinite_loss_without_nan():
     assert not np.isnan(paid).any()
 
 
-@pytest.mark.parametrize("user", [None, 0])
-@pytest.mark.parametrize("bad", [[0.9], [2.1], [1.5, math.nan], ["x"], "x", None])
+@each("user", [None, 0])
+@each("bad", [[0.9], [2.1], [1.5, math.nan], ["x"], "x", None])
 def test_bids_outside_the_support_are_refused(user, bad):
     schedule = market().acquire([1.2, 1.4, 1.9]).schedule(user=user)
     with pytest.raises(InputError, match="bids must"):

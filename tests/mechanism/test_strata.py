@@ -15,6 +15,7 @@ from hushbid.errors import DivergentPayment, HushbidError, InputError, NobodyToB
 from hushbid.mechanism import Outcome
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.questions import Number
+from tests.extent import each
 
 LABELS = ["a", "b", "a", "b", "a", "b", "b"]
 BIDS = np.array([1.05, 1.31, 1.4, 1.12, 1.77, 1.6, 1.12])
@@ -62,8 +63,8 @@ def by_multistart(costs: np.ndarray, variance: np.ndarray, codes: np.ndarray, we
     return best
 
 
-@pytest.mark.parametrize("relation", [0.0, 0.2])
-@pytest.mark.parametrize("goal", GOALS.values(), ids=GOALS)
+@each("relation", [0.0, 0.2])
+@each("goal", GOALS.values())
 def test_the_purchase_for_a_contrast_is_the_best_there_is(goal: Any, relation: float) -> None:
     variance = np.array([3.0, 10.0, 16.0, 6.0, 2.0, 12.0, 5.0])
     outcome = market(goal, variance=variance, max_correlation=relation).acquire(BIDS)
@@ -98,9 +99,9 @@ def test_one_noise_for_all_strata_is_cheaper_than_one_for_each_with_the_same_err
     assert together.objective < 0.8 * paid
 
 
-@pytest.mark.parametrize("relation", [0.0, 0.1])
-@pytest.mark.parametrize("prior", [Uniform(1, 2), Empirical([1.0, 1.2, 1.5, 2.0])], ids=["uniform", "steps"])
-@pytest.mark.parametrize(("kind", "setting"), [*((kind, "central") for kind in GOALS), ("price", "local")])
+@each("relation", [0.0, 0.1])
+@each("prior", [Uniform(1, 2), Empirical([1.0, 1.2, 1.5, 2.0])])
+@each(("kind", "setting"), [*((kind, "central") for kind in GOALS), ("price", "local")])
 def test_one_stratum_with_all_of_the_share_is_the_market_without_strata(
     kind: str, setting: str, prior: Any, relation: float
 ) -> None:
@@ -139,14 +140,13 @@ def test_the_local_purchase_for_a_contrast_is_a_market_in_each_stratum_with_its_
 # -- the truth ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "setting", "prior"),
     [
         *((kind, "central", Uniform(1, 2)) for kind in GOALS),
         ("accuracy", "central", Empirical([1.0, 1.1, 1.3, 1.6, 2.0])),
         ("price", "local", Uniform(1, 2)),
     ],
-    ids=str,
 )
 def test_no_misreport_gains(kind: str, setting: str, prior: Any) -> None:
     variance = 7.0 if setting == "local" else [3.0, 10.0, 16.0, 6.0, 2.0, 12.0, 5.0]
@@ -258,7 +258,7 @@ def test_questions_with_strata_are_one_number_with_strata() -> None:
 # -- before anybody bids --------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("kind", "setting", "prior"),
     [
         ("price", "central", Uniform(1, 2)),
@@ -267,7 +267,6 @@ def test_questions_with_strata_are_one_number_with_strata() -> None:
         ("accuracy", "central", Uniform(0, 1)),
         ("budget", "central", Uniform(1, 2)),
     ],
-    ids=str,
 )
 def test_no_bids_cost_more_than_the_bound(kind: str, setting: str, prior: Any) -> None:
     rng = np.random.default_rng(4)
@@ -400,7 +399,7 @@ REFUSED: list[tuple[dict[str, Any], str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("terms", "field", "told"), REFUSED, ids=[told for _, _, told in REFUSED])
+@each(("terms", "field", "told"), REFUSED)
 def test_what_strata_cannot_be_joined_with_is_refused_in_a_sentence(terms: Any, field: str, told: str) -> None:
     with pytest.raises(InputError) as problem:
         market(**{"contrast": CONTRAST, **terms} if terms == {"strata": None} else terms)

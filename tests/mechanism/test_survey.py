@@ -10,6 +10,7 @@ from hushbid import Accuracy, Budget, Choice, HardBudget, Market, Number, Outcom
 from hushbid.allocation.goals import goal_from_dict
 from hushbid.errors import InputError, MarketError, RecordError, Unreachable
 from hushbid.questions import Question
+from tests.extent import each
 
 SURVEY = (
     Number(name="sleep", bounds=(0, 12), variance=2.0, unit="h"),
@@ -55,7 +56,7 @@ def for_one_number(market: Market) -> Market:
     )
 
 
-@pytest.mark.parametrize("terms", [*GOALS.values(), *LOCAL.values()], ids=[*GOALS, *(f"local {one}" for one in LOCAL)])
+@each("terms", [*GOALS.values(), *LOCAL.values()])
 def test_a_survey_buys_and_pays_as_the_market_for_the_one_number_it_comes_to(terms: dict[str, Any]) -> None:
     market = survey(**terms)
     asked, one = market.acquire(BIDS), for_one_number(market).acquire(BIDS)
@@ -183,7 +184,7 @@ def test_outcomes_and_records_of_surveys_are_read_back_strictly() -> None:
     assert "questions" not in Market(prior=Uniform(1, 2), buyer_weight=1).to_dict()
 
 
-@pytest.mark.parametrize(
+@each(
     ("terms", "field", "sentence"),
     [
         ({"bounds": (0, 5)}, "bounds", "bounds must not be stated beside questions, each of which has its own."),
@@ -217,7 +218,7 @@ def test_standard_errors_that_nobody_can_reach_are_refused_with_how_far_they_are
         survey(goal=Accuracy([1.5, math.sqrt(0.25 / 6000), 0.15])).acquire(BIDS)
 
 
-@pytest.mark.parametrize("wrong", [[], [0.1, -1], [0.1, math.inf], [0.1, "1"], [0.1, [1, 2]]])
+@each("wrong", [[], [0.1, -1], [0.1, math.inf], [0.1, "1"], [0.1, [1, 2]]])
 def test_standard_errors_must_be_positive_numbers(wrong: Any) -> None:
     with pytest.raises(InputError, match="standard_error must be"):
         Accuracy(wrong)

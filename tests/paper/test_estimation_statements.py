@@ -14,6 +14,7 @@ from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.noise import loss_bounds
 from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
 from tests.disclosure.support import weigh
+from tests.extent import each
 
 WORST = 0.25
 """The largest variance on a range of width 1."""
@@ -46,8 +47,8 @@ def rate(losses: np.ndarray) -> float:
 # Lemma 1
 
 
-@pytest.mark.parametrize("loss", [0.1, 1.0, 3.0])
-@pytest.mark.parametrize("sensitivity", [0.25, 1.0, 2.0])
+@each("loss", [0.1, 1.0, 3.0])
+@each("sensitivity", [0.25, 1.0, 2.0])
 def test_lemma_1_laplace_noise_costs_exactly_its_rate_times_the_sensitivity(loss: float, sensitivity: float) -> None:
     ratio = np.log(laplace(0, 1 / loss) / laplace(sensitivity, 1 / loss))
     assert np.abs(ratio).max() == pytest.approx(loss * sensitivity, rel=1e-12)
@@ -65,7 +66,7 @@ def test_lemma_1_holds_on_the_integer_grid_that_a_release_uses(scale: float, shi
 # Lemma 2
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_lemma_2_a_person_loses_her_weight_times_the_noise_rate(seed: int) -> None:
     rng = np.random.default_rng(seed)
     weights, strength = rng.dirichlet(np.ones(4)), rng.uniform(0.5, 5)
@@ -77,7 +78,7 @@ def test_lemma_2_a_person_loses_her_weight_times_the_noise_rate(seed: int) -> No
         assert np.abs(ratio).max() == pytest.approx(weights[i] * strength, rel=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_lemma_2_the_losses_said_to_be_delivered_are_weight_times_rate(seed: int) -> None:
     losses = np.random.default_rng(seed).uniform(0.1, 4, 7)
     best = best_weights(losses, setting="central", variance=WORST)
@@ -111,8 +112,8 @@ def distance_used(losses: Sequence[float]) -> float:
     return 1 / math.sqrt(54 * lower) if lower <= 1 / 96 else 2 * (1 - 32 * lower)  # the best δ is inside, or ½
 
 
-@pytest.mark.parametrize("bias", [0.1, 0.3, 0.5])
-@pytest.mark.parametrize("losses", [(0.2, 0.2, 0.2), (0.05, 0.3, 1.0), (0.5, 0.7, 0.9)])
+@each("bias", [0.1, 0.3, 0.5])
+@each("losses", [(0.2, 0.2, 0.2), (0.05, 0.3, 1.0), (0.5, 0.7, 0.9)])
 def test_lemma_a1_outputs_under_two_coins_are_as_close_as_it_says(bias: float, losses: tuple[float, ...]) -> None:
     n, total = len(losses), sum(losses)
     cubes = np.stack(np.meshgrid(*[[-0.5, 0.5]] * n), axis=-1).reshape(-1, n)
@@ -155,7 +156,7 @@ def le_cam(distance: float) -> float:
     return float(np.max(delta**2 / 8 * (1 - delta * distance)))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_theorem_1_the_lower_bound_is_the_best_two_coins_can_give(seed: int) -> None:
     for losses in profiles(seed):
         n = losses.size
@@ -163,14 +164,14 @@ def test_theorem_1_the_lower_bound_is_the_best_two_coins_can_give(seed: int) -> 
         assert minimax_bounds(losses, "central").lower == pytest.approx(le_cam(min(distances)), rel=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_theorem_1_the_lower_bound_has_the_stated_rate(seed: int) -> None:
     for losses in profiles(seed):
         # The proof's own constants: (1/16)·((8Σε + √(6(n−k)))^−2 ∧ 1/4), hence c_l = 1/2048.
         assert minimax_bounds(losses, "central").lower >= min(rate(losses), 1) / 2048
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_theorem_1_the_capped_estimator_reaches_the_rate_up_to_a_logarithm_and_is_private(seed: int) -> None:
     for losses in profiles(seed):
         if losses[-1] < 1e-6:
@@ -194,7 +195,7 @@ def test_theorem_1_the_cap_is_one_over_the_root_of_how_many_exceed_it() -> None:
 # Theorem 2
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_theorem_2_the_lower_bound_is_the_best_two_coins_can_give(seed: int) -> None:
     for losses in profiles(seed):
         root = math.sqrt(np.sum(losses**2))
@@ -203,7 +204,7 @@ def test_theorem_2_the_lower_bound_is_the_best_two_coins_can_give(seed: int) -> 
         assert bound >= min(1 / np.sum(losses**2), 1) / 256  # the proof's choice of δ gives 1/256 (∧ 1/64)
 
 
-@pytest.mark.parametrize("seed", range(6))
+@each("seed", range(6))
 def test_theorem_2_squared_losses_as_weights_reach_the_rate(seed: int) -> None:
     for losses in profiles(seed):
         if losses[-1] < 1e-6:
@@ -224,7 +225,7 @@ def test_theorem_2_the_constant_is_attained_when_everybody_allows_one() -> None:
 # Proposition 5
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_proposition_5_the_same_weights_and_losses_err_less_centrally(seed: int) -> None:
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 12))

@@ -14,6 +14,7 @@ from experiments.paper_figures.figures_landscape import CHEAP, CROWD, CROWD_WEIG
 from experiments.paper_figures.figures_theory import central_threshold
 from hushbid.allocation import allocate
 from hushbid.errors import InputError, OutputExists
+from tests.extent import each
 
 ROOT = Path(__file__).parents[2]
 COMMITTED = ROOT / "docs" / "figures"
@@ -185,7 +186,7 @@ def test_the_numbers_in_the_documentation_are_what_the_code_computes() -> None:
                 assert shown[column][theirs] == pytest.approx(fresh[column][mine], rel=1e-6)
 
 
-@pytest.mark.parametrize("name", FIGURES)
+@each("name", FIGURES)
 def test_every_figure_is_in_the_documentation_and_small(name: str) -> None:
     assert (COMMITTED / f"{name}.svg").stat().st_size < 200_000
     assert all(math.isfinite(value) or math.isinf(value) for column in committed(name).values() for value in column)

@@ -25,6 +25,7 @@ from hushbid.errors import MarketError
 from hushbid.mechanism import Market
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Exponential, Prior, Uniform
+from tests.extent import each
 
 SETTINGS = ["central", "local"]
 VARIANCE = 0.25
@@ -54,8 +55,8 @@ def random_costs(seed: int, n: int) -> np.ndarray:
 # Proposition 1 and its variant
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("row", [0, 2, 5])
+@each("setting", SETTINGS)
+@each("row", [0, 2, 5])
 def test_proposition_1_the_payment_is_error_difference_plus_cost_plus_integral(setting: str, row: int) -> None:
     bids = np.array([1.05, 1.2, 1.3, 1.35, 1.6, 1.95])
     outcome = paper(setting).acquire(bids)
@@ -159,8 +160,8 @@ def test_proposition_2_prime_the_outside_option_does_not_change_the_allocation(s
 # Theorems 3 and 4, Corollaries 1 to 3, Lemma A2
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("seed", range(6))
+@each("setting", SETTINGS)
+@each("seed", range(6))
 def test_theorems_3_and_4_nothing_costs_less_and_the_weights_are_the_stated_ones(setting: str, seed: int) -> None:
     costs, variance = random_costs(seed, 4), [0.25, 1.0, 0.04][seed % 3]
     found = allocate(costs, setting=setting, variance=variance)
@@ -180,8 +181,8 @@ def test_theorems_3_and_4_nothing_costs_less_and_the_weights_are_the_stated_ones
     )  # descent may miss the local optimum, not reach below
 
 
-@pytest.mark.parametrize("setting", SETTINGS)
-@pytest.mark.parametrize("seed", range(10))
+@each("setting", SETTINGS)
+@each("seed", range(10))
 def test_corollaries_1_and_2_and_lemma_a2_who_costs_less_loses_no_less(setting: str, seed: int) -> None:
     costs = random_costs(seed, 40)
     losses = allocate(costs, setting=setting, variance=VARIANCE).privacy_loss
@@ -189,7 +190,7 @@ def test_corollaries_1_and_2_and_lemma_a2_who_costs_less_loses_no_less(setting: 
     assert losses[0] > losses[-1]
 
 
-@pytest.mark.parametrize("seed", range(20))
+@each("seed", range(20))
 def test_corollary_3_the_local_optimum_never_costs_less_than_the_central_one(seed: int) -> None:
     costs = random_costs(seed, 1 + seed)
     central, local = (allocate(costs, setting=setting, variance=VARIANCE).objective for setting in SETTINGS)
@@ -204,7 +205,7 @@ def test_corollary_3_with_one_person_the_two_settings_are_the_same() -> None:
 # Proposition 3
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_proposition_3_algorithm_1_as_corrected_finds_the_optimum_from_sorted_sums(seed: int) -> None:
     costs = random_costs(seed, 30)
     theirs, ours = algorithm_1(costs, variance=VARIANCE), allocate(costs, variance=VARIANCE)
@@ -220,8 +221,8 @@ def test_proposition_3_algorithm_1_as_corrected_finds_the_optimum_from_sorted_su
 # Proposition 4, Claims 1 and 2, Lemma A3
 
 
-@pytest.mark.parametrize("n", [2, 5, 9])
-@pytest.mark.parametrize("seed", range(4))
+@each("n", [2, 5, 9])
+@each("seed", range(4))
 def test_proposition_4_a_fine_enough_grid_is_within_any_factor_of_the_local_optimum(seed: int, n: int) -> None:
     costs = random_costs(seed, n) * 0.05
     exact = allocate(costs, setting="local", variance=VARIANCE)
@@ -234,8 +235,8 @@ def test_proposition_4_a_fine_enough_grid_is_within_any_factor_of_the_local_opti
     assert found.privacy_loss == pytest.approx(exact.privacy_loss, rel=2e-3)
 
 
-@pytest.mark.parametrize("n", [12, 500])
-@pytest.mark.parametrize("seed", range(8))
+@each("n", [12, 500])
+@each("seed", range(8))
 def test_claim_1_everybody_but_the_last_is_at_her_high_root(seed: int, n: int) -> None:
     costs = random_costs(seed, n) * 0.02
     found = allocate(costs, setting="local", variance=VARIANCE)
@@ -247,7 +248,7 @@ def test_claim_1_everybody_but_the_last_is_at_her_high_root(seed: int, n: int) -
     assert (roots.high > roots.low).all()
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_claim_2_the_repaired_limits_hold_the_optimal_multiplier(seed: int) -> None:
     costs = random_costs(seed, 10) * 0.05
     found = allocate(costs, setting="local", variance=VARIANCE)
@@ -301,8 +302,8 @@ def test_proposition_6_beyond_its_range_the_threshold_is_only_a_lower_bound() ->
     assert drop_threshold(n, cost, setting="central", variance=VARIANCE) > 1.05 * formula
 
 
-@pytest.mark.parametrize("n", [10, 100, 1000, 100_000])
-@pytest.mark.parametrize("cost", [1.0, 0.01, 0.0001])
+@each("n", [10, 100, 1000, 100_000])
+@each("cost", [1.0, 0.01, 0.0001])
 def test_proposition_6_there_is_a_band_where_only_local_leaves_her_alone(n: int, cost: float) -> None:
     central = drop_threshold(n, cost, setting="central", variance=VARIANCE)
     local = drop_threshold(n, cost, setting="local", variance=VARIANCE)

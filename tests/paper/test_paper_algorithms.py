@@ -25,6 +25,7 @@ from experiments.paper_figures.mesh_payments import mesh_payments
 from experiments.paper_figures.problem import PaperAllocation
 from hushbid.allocation import allocate
 from hushbid.errors import InputError, MarketError, NobodyToBuyFrom
+from tests.extent import each
 
 Baseline = Callable[..., PaperAllocation]
 CENTRAL_BASELINES = [
@@ -59,7 +60,7 @@ def test_no_version_of_algorithm_1_is_better_than_our_central_allocation(
     assert ours.objective <= theirs.objective * (1 + ROUNDING)
 
 
-@pytest.mark.parametrize("n", [1, 2, 3, 10, 60])
+@each("n", [1, 2, 3, 10, 60])
 def test_algorithm_1_as_corrected_is_optimal_and_gives_everybody_our_privacy_loss(n):
     rng = np.random.default_rng(n)
     for _ in range(20):
@@ -146,8 +147,8 @@ def test_a_baseline_answers_in_the_order_of_its_input_and_its_weights_sum_to_one
     assert straight.weights.sum() == pytest.approx(1)
 
 
-@pytest.mark.parametrize("baseline", [algorithm_1, algorithm_2], ids=lambda baseline: baseline.__name__)
-@pytest.mark.parametrize(
+@each("baseline", [algorithm_1, algorithm_2])
+@each(
     ("virtual_costs", "options", "message"),
     [
         ([], {}, r"non-empty vector, got an array of shape \(0,\)"),

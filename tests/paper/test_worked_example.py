@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from hushbid.estimation import best_weights, minimax_bounds, mse_of, near_optimal_weights
+from tests.extent import each
 
 VARIANCE = 0.25
 
@@ -30,7 +31,7 @@ def errors(n: int) -> dict[str, float]:
     }
 
 
-@pytest.mark.parametrize("n", [4, 9, 100, 10_000, 1_000_000])
+@each("n", [4, 9, 100, 10_000, 1_000_000])
 def test_the_closed_forms_hold_at_every_size(n: int) -> None:
     root = math.isqrt(n)
     small, square = (n - root) / root, (n - root) / n  # Σ ε and Σ ε² over the people at 1/√n

@@ -18,12 +18,13 @@ from hushbid.payments.rent_bounds import Bounds, monotone
 from hushbid.priors import Histogram, LogNormal, Prior, Uniform
 from hushbid.record import Record
 from hushbid.report import build_report
+from tests.extent import each
 
 PEOPLE = np.random.default_rng(1).uniform(1.0, 2.0, 100)
 
 
-@pytest.mark.parametrize("cap", [1e-1, 1e-3, 1e-6, 1e-8])
-@pytest.mark.parametrize("setting", ["central", "local"])
+@each("cap", [1e-1, 1e-3, 1e-6, 1e-8])
+@each("setting", ["central", "local"])
 def test_at_a_cap_that_binds_at_every_bid_the_rent_is_the_cap_times_the_rest_of_the_support(
     setting: Any, cap: float
 ) -> None:
@@ -34,8 +35,8 @@ def test_at_a_cap_that_binds_at_every_bid_the_rent_is_the_cap_times_the_rest_of_
     assert found.flags == ()
 
 
-@pytest.mark.parametrize("error", [1e2, 1e4, 1e5, 1e7, 1e9])
-@pytest.mark.parametrize("prior", [Uniform(1, 2), LogNormal(0.3, 0.2)])
+@each("error", [1e2, 1e4, 1e5, 1e7, 1e9])
+@each("prior", [Uniform(1, 2), LogNormal(0.3, 0.2)])
 def test_where_noise_is_all_the_error_the_cheapest_sells_alone_up_to_the_next_cost(error: float, prior: Prior) -> None:
     bids = np.array([1.2, 1.4, 1.7])
     found = Market(prior=prior, goal=Accuracy(error)).acquire(bids)
@@ -74,7 +75,7 @@ def _markets() -> list[tuple[Market, np.ndarray[Any, Any] | None]]:
     return markets
 
 
-@pytest.mark.parametrize("number", range(9))
+@each("number", range(9))
 def test_bounds_hold_the_integral_of_the_losses_alone(number: int) -> None:
     market, limits = _markets()[number]
     bids = np.linspace(1.05, 1.9, 8)

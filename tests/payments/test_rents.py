@@ -27,7 +27,7 @@ from hushbid import (
 from hushbid.errors import DivergentPayment, MarketError
 from hushbid.payments import rent_of_rule
 from hushbid.priors import Prior
-from tests.extent import ALL_CASES
+from tests.extent import ALL_CASES, each
 
 VECTORS = json.loads((Path(__file__).parents[1] / "vectors" / "allocation_and_payments.json").read_text())
 PRIORS = {
@@ -79,7 +79,7 @@ def brute_force_rent(market, bids, row, *, apart=0.01, points=300):
         z, loss = np.insert(z, wide + 1, middle), np.insert(loss, wide + 1, loss_at(market, bids, row, middle))
 
 
-@pytest.mark.parametrize("vector", VECTORS["payments"], ids=range(len(VECTORS["payments"])))
+@each("vector", VECTORS["payments"])
 def test_payments_equal_the_reference_answers(vector):
     prior = Uniform(vector["prior"]["low"], vector["prior"]["high"])
     market = Market(
@@ -118,8 +118,8 @@ def test_rents_equal_brute_force_integrals_for_every_prior(name, setting, cap):
         assert outcome.information_rent[row] == pytest.approx((low + high) / 2, abs=sure)
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
-@pytest.mark.parametrize("name", PRIORS)
+@each("setting", ["central", "local"])
+@each("name", PRIORS)
 def test_enclosures_are_as_narrow_as_asked(name, setting):
     prior = PRIORS[name]
     bids = prior.sample(12, rng=np.random.default_rng(3))

@@ -10,6 +10,7 @@ import pytest
 from mpmath import mpf
 
 from hushbid.priors import Beta, Exponential, Gamma, LogNormal, Mixture, TruncatedNormal, Uniform
+from tests.extent import each
 
 ACCURACY = 1e-9
 LARGEST, SMALLEST = mpf(1.79e308), mpf(2.3e-308)
@@ -226,8 +227,8 @@ def test_expectation_of_a_truncated_normal_is_accurate(mean, sd, low, high):
     assert TruncatedNormal(mean, sd, low, high).expectation == pytest.approx(float(exact), rel=1e-10)
 
 
-@pytest.mark.parametrize("level", [1e-300, 1e-20, 1e-3, 0.3, 0.5, 0.9, 1 - 1e-6, 1 - 2.0**-50])
-@pytest.mark.parametrize(
+@each("level", [1e-300, 1e-20, 1e-3, 0.3, 0.5, 0.9, 1 - 1e-6, 1 - 2.0**-50])
+@each(
     "prior",
     [
         TruncatedNormal(1, 0.5, 0, 3),
@@ -236,7 +237,6 @@ def test_expectation_of_a_truncated_normal_is_accurate(mean, sd, low, high):
         TruncatedNormal(0, 1, 0, np.inf),
         TruncatedNormal(-7, 2, 0, np.inf),
     ],
-    ids=str,
 )
 def test_quantile_of_a_truncated_normal_is_accurate(prior, level):
     with mp.workdps(400):
@@ -256,7 +256,7 @@ def test_quantile_of_a_truncated_normal_is_accurate(prior, level):
         assert abs(found - mpf(level)) <= 1e-10 * min(mpf(level), 1 - mpf(level)) + 4 * slack
 
 
-@pytest.mark.parametrize(
+@each(
     "prior",
     [
         Gamma(0.3, 1),
@@ -271,7 +271,6 @@ def test_quantile_of_a_truncated_normal_is_accurate(prior, level):
         Exponential(3),
         Mixture([Beta(2.5, 2.5), Gamma(30, 2)], [1, 2]),
     ],
-    ids=str,
 )
 def test_quantile_and_cdf_are_inverse(prior):
     levels = np.concatenate([np.logspace(-200, -2, 40), np.linspace(0.01, 0.99, 99)])
@@ -283,7 +282,7 @@ def test_quantile_and_cdf_are_inverse(prior):
     assert np.sum(named) > 100
 
 
-@pytest.mark.parametrize(
+@each(
     "prior",
     [
         Uniform(1, 3),
@@ -296,7 +295,6 @@ def test_quantile_and_cdf_are_inverse(prior):
         TruncatedNormal(5, 1e9, 1, 2),
         Mixture([Gamma(2, 1), Beta(2, 3)], [1, 3]),
     ],
-    ids=str,
 )
 def test_density_and_expectation_agree_with_the_distribution_function(prior):
     levels = np.linspace(0.02, 0.98, 33)

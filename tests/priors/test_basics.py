@@ -27,6 +27,7 @@ from hushbid.priors import (
     parse_prior,
     prior_from_dict,
 )
+from tests.extent import each
 
 CONTINUOUS = [
     Uniform(1, 2),
@@ -42,8 +43,8 @@ CONTINUOUS = [
     from_scipy(stats.weibull_min(2, loc=1, scale=3)),
 ]
 PRIORS = [*CONTINUOUS, Empirical([1, 2, 2, 4]), Empirical([0.1, 0.7, 3e-9], weights=[0.5, 0.25, 1 / 3])]
-every_prior = pytest.mark.parametrize("prior", PRIORS, ids=str)
-every_continuous_prior = pytest.mark.parametrize("prior", CONTINUOUS, ids=str)
+every_prior = each("prior", PRIORS)
+every_continuous_prior = each("prior", CONTINUOUS)
 
 
 @every_prior
@@ -67,9 +68,7 @@ def test_equal_priors_have_equal_hashes_and_survive_pickling(prior):
 
 
 @every_prior
-@pytest.mark.parametrize(
-    "method", ["cdf", "pdf", "quantile", "virtual_cost", "raw_virtual_cost", "virtual_cost_inverse"]
-)
+@each("method", ["cdf", "pdf", "quantile", "virtual_cost", "raw_virtual_cost", "virtual_cost_inverse"])
 def test_a_number_gives_a_float_and_any_array_its_own_shape(prior, method):
     function = getattr(prior, method)
     values = prior.quantile([0.2, 0.3, 0.6, 0.9]) if method != "quantile" else np.array([0.2, 0.3, 0.6, 0.9])
@@ -128,7 +127,7 @@ def test_a_bid_below_the_support_is_refused_by_row_and_support(prior):
 
 
 @every_prior
-@pytest.mark.parametrize("bad", [-1.0, -np.inf])
+@each("bad", [-1.0, -np.inf])
 def test_a_negative_bid_is_refused_by_row_and_support_and_not_by_value(prior, bad):
     low, high = prior.support
     with pytest.raises(BidError, match=r"rows 1, 3 do: the support is ") as caught:
@@ -149,7 +148,7 @@ def test_many_bad_rows_are_counted_not_listed():
 
 
 @every_prior
-@pytest.mark.parametrize("bad", ["1.5", ["1", "2"], [1 + 2j], object(), [[1, 2], [3]]])
+@each("bad", ["1.5", ["1", "2"], [1 + 2j], object(), [[1, 2], [3]]])
 def test_what_is_not_a_number_is_refused(prior, bad):
     with pytest.raises(BidError, match="bids must be numbers, got"):
         prior.virtual_cost(bad)
@@ -243,7 +242,7 @@ def test_deep_tails_give_no_warning_and_no_nan():
         assert not np.any(np.isnan(prior.pdf(c)))
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "message"),
     [
         (lambda: Uniform(-1, 2), "low must be a finite number of at least 0, got low=-1"),

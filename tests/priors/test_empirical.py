@@ -8,6 +8,7 @@ import pytest
 
 from hushbid.priors import Empirical
 from hushbid.priors.empirical import exact_integers
+from tests.extent import each
 
 
 def exact_minorant(values, weights):
@@ -72,7 +73,7 @@ def test_flat_parts_are_the_steps_and_cover_every_bid_that_is_bought_from():
     assert prior.virtual_cost_inverse(np.nextafter(costs, 0)).tolist() == [prior.support[0], *rights[:-1]]
 
 
-@pytest.mark.parametrize("seed", range(30))
+@each("seed", range(30))
 def test_ironing_is_exact_against_fractions(seed):
     rng = np.random.default_rng(seed)
     values = np.unique(np.round(rng.lognormal(sigma=rng.choice([0.1, 1, 5]), size=14), rng.integers(0, 6)))
@@ -157,7 +158,7 @@ def test_scaled_integers_are_exact():
     assert [Fraction(i, integers[3]) for i in integers] == [Fraction(v) / 7 for v in values.tolist()]
 
 
-@pytest.mark.parametrize("seed", range(5))
+@each("seed", range(5))
 def test_the_step_rule_is_truthful_for_every_real_cost(seed):
     """Priced by the envelope formula, no misreport of any real type gains, whatever decreasing rule follows ψ."""
     rng = np.random.default_rng(seed)

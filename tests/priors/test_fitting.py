@@ -23,6 +23,7 @@ from hushbid.priors import (
 )
 from hushbid.priors.fitting import Fit, fit_priors
 from hushbid.priors.pilot import Pilot, PriorSource, prior_source, read_prior
+from tests.extent import each
 
 PRIORS: dict[str, Prior] = {
     "uniform": Uniform(1, 2),
@@ -39,7 +40,7 @@ def fitted(family: str, values: np.ndarray) -> Fit:
     return next(fit for fit in fit_priors(values, bounds=bounds) if fit.family == family)
 
 
-@pytest.mark.parametrize("family", PRIORS)
+@each("family", PRIORS)
 def test_no_nearby_parameters_are_likelier(family: str) -> None:
     values = PRIORS[family].sample(300, rng=np.random.default_rng(1))
     fit = fitted(family, values)

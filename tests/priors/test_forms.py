@@ -16,9 +16,10 @@ from hushbid.priors import (
     parse_prior,
     prior_from_dict,
 )
+from tests.extent import each
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "prior"),
     [
         ("uniform:1,2", Uniform(1, 2)),
@@ -43,7 +44,7 @@ def test_a_text_describes_a_prior(text, prior):
     assert parse_prior(text) == prior
 
 
-@pytest.mark.parametrize(
+@each(
     ("prior", "text"),
     [
         (Uniform(1, 2), "uniform:1,2"),
@@ -65,7 +66,7 @@ def test_every_float_survives_both_forms():
         assert prior_from_dict(Exponential(scale).to_dict()) == Exponential(scale)
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "message"),
     [
         ("", "the family one of uniform, exponential, lognormal, gamma, beta, truncnormal, mixture, empirical, scipy"),
@@ -100,7 +101,7 @@ def test_a_text_outside_the_grammar_is_refused_in_one_sentence(text, message):
     assert "\n" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     "text",
     [
         "empirical:1.25,3.75x",
@@ -120,7 +121,7 @@ def test_no_message_about_a_text_shows_the_values_of_a_sample(text):
     assert "3.75" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
+@each(
     ("form", "message"),
     [
         ({}, "family must be one of uniform, .*, grouped, got family=None"),

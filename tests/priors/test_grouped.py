@@ -8,15 +8,14 @@ import pytest
 
 from hushbid.errors import BidError, InputError, PriorError
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform, prior_from_dict
+from tests.extent import each
 
 PRIORS = {"young": Uniform(0, 1), "old": Uniform(1, 2), "rare": Empirical([1, 2, 4]), "none": LogNormal(0, 1)}
 LABELS = ["young", "old", "rare", "old", "young"]
 GROUPED = Grouped(PRIORS, LABELS)
 
 
-@pytest.mark.parametrize(
-    "method", ["cdf", "pdf", "virtual_cost", "raw_virtual_cost", "virtual_cost_inverse", "quantile"]
-)
+@each("method", ["cdf", "pdf", "virtual_cost", "raw_virtual_cost", "virtual_cost_inverse", "quantile"])
 def test_every_row_is_treated_by_its_own_prior(method):
     values = [0.5, 1.5, 3.0, 1.25, 0.75] if method != "quantile" else [0.5, 0.1, 0.2, 0.9, 1.0]
     expected = [getattr(PRIORS[label], method)(value) for label, value in zip(LABELS, values, strict=True)]
@@ -76,9 +75,7 @@ def test_dict_form_reads_back_through_json():
     assert GROUPED != "grouped"
 
 
-@pytest.mark.parametrize(
-    "labels", [tuple(LABELS), np.array(LABELS), pd.Series(LABELS), pd.Categorical(LABELS), iter(LABELS)]
-)
+@each("labels", [tuple(LABELS), np.array(LABELS), pd.Series(LABELS), pd.Categorical(LABELS), iter(LABELS)])
 def test_labels_come_in_any_vector(labels):
     assert Grouped(PRIORS, labels) == GROUPED
 
@@ -87,7 +84,7 @@ def test_repr_counts_people():
     assert repr(Grouped({"a": Uniform(0, 1)}, ["a", "a"])) == "Grouped({'a': Uniform(low=0.0, high=1.0) × 2})"
 
 
-@pytest.mark.parametrize(
+@each(
     ("priors", "labels", "message"),
     [
         ({}, [], "priors must be a dict of at least one name and prior"),
@@ -106,9 +103,7 @@ def test_priors_and_labels_that_do_not_fit_are_refused(priors, labels, message):
         Grouped(priors, labels)
 
 
-@pytest.mark.parametrize(
-    "method", ["cdf", "pdf", "quantile", "virtual_cost", "raw_virtual_cost", "virtual_cost_inverse"]
-)
+@each("method", ["cdf", "pdf", "quantile", "virtual_cost", "raw_virtual_cost", "virtual_cost_inverse"])
 def test_a_vector_of_the_wrong_length_is_refused(method):
     for wrong in ([0.5] * 4, [[0.5] * 5], 0.5):
         with pytest.raises(InputError, match=r"one entry per label, 5 in all, got shape"):

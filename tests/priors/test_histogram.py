@@ -12,6 +12,7 @@ from hushbid.errors import PriorError
 from hushbid.mechanism import Market
 from hushbid.priors import Histogram, Mixture, Uniform, parse_prior, prior_from_dict
 from hushbid.priors.ironing import iron
+from tests.extent import each
 
 GAP = Histogram([0, 1, 2, 3], [3, 0, 7])
 HILLS = Histogram([1, 2, 2.5, 3, 4, 6], [2, 5, 1, 6, 1])
@@ -143,7 +144,7 @@ def test_both_forms_read_back_and_empty_ends_are_cut_off():
     assert parse_prior("mixture:1*histogram:0,3*1,0*2,7*3+1*uniform:0,1").components[0] == GAP
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "told"),
     [
         ("histogram:0,1", r"weight\*edge after the first edge, got '1'"),

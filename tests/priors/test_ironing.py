@@ -9,6 +9,7 @@ from scipy.optimize import isotonic_regression
 from hushbid.mechanism import Market
 from hushbid.priors import Beta, Exponential, Gamma, LogNormal, Mixture, TruncatedNormal, Uniform, from_scipy
 from hushbid.priors.continuous import ContinuousPrior
+from tests.extent import each
 
 GAP = Mixture([Uniform(0, 1), Uniform(2, 3)], [0.3, 0.7])
 OVERLAP = Mixture([Uniform(0, 2), Uniform(1, 3)], [0.5, 0.5])
@@ -53,7 +54,7 @@ def test_ironed_cost_is_the_slope_of_the_convex_minorant_of_a_million_points(pri
     assert not prior.is_regular
 
 
-@pytest.mark.parametrize("prior", IRREGULAR, ids=str)
+@each("prior", IRREGULAR)
 def test_the_price_for_a_value_maximises_the_buyers_profit(prior):
     low, high = prior.support
     prices = np.linspace(low, min(high, prior.quantile(1 - 1e-4)), 50_001)
@@ -65,7 +66,7 @@ def test_the_price_for_a_value_maximises_the_buyers_profit(prior):
         assert low <= best <= high
 
 
-@pytest.mark.parametrize("prior", IRREGULAR, ids=str)
+@each("prior", IRREGULAR)
 def test_flat_parts_are_where_the_virtual_cost_is_constant(prior):
     assert prior.flat_parts
     for left, right, level in prior.flat_parts:
@@ -131,7 +132,7 @@ def test_a_bimodal_mixture_is_ironed_as_mpmath_says():
         assert level == pytest.approx(float(cost(exact[0])), rel=1e-10)
 
 
-@pytest.mark.parametrize(
+@each(
     "prior",
     [
         Mixture([Uniform(0, 1), Uniform(1, 2)], [0.5, 0.5]),
@@ -147,7 +148,6 @@ def test_a_bimodal_mixture_is_ironed_as_mpmath_says():
         Beta(0.2, 3),
         Gamma(0.1, 1),
     ],
-    ids=str,
 )
 def test_a_prior_with_nondecreasing_virtual_cost_is_regular_and_left_alone(prior):
     assert prior.is_regular

@@ -13,6 +13,7 @@ from hushbid.errors import PriorError
 from hushbid.mechanism import Market
 from hushbid.priors import Empirical, KernelDensity, Mixture, Uniform, parse_prior, prior_from_dict
 from hushbid.priors.ironing import iron
+from tests.extent import each
 
 TWO_HILLS = KernelDensity([1, 1.2, 1.3, 3, 3.1], 0.2)
 SAMPLES = [([1, 1.2, 3], 0.2), ([100, 101, 130], 1.0), ([0, 0.1, 3], 0.3), ([0.5, 1, 7], 2.0)]
@@ -90,7 +91,7 @@ def test_a_kernel_density_may_be_a_component_of_a_mixture():
     assert mixed.virtual_cost(2.0) >= 2.0
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "told"),
     [
         (lambda: KernelDensity([2, 2]), "bandwidth must be given where all samples are the same"),

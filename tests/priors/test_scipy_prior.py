@@ -17,6 +17,7 @@ from hushbid.priors import (
     parse_prior,
     prior_from_dict,
 )
+from tests.extent import each
 
 FROZEN = [
     stats.weibull_min(2, scale=3),
@@ -39,7 +40,7 @@ FROZEN = [
 ]
 
 
-@pytest.mark.parametrize("frozen", FROZEN, ids=lambda frozen: frozen.dist.name)
+@each("frozen", FROZEN)
 def test_any_continuous_distribution_on_the_half_line_is_a_prior(frozen):
     prior = from_scipy(frozen)
     levels = np.linspace(0, 1, 801)
@@ -55,7 +56,7 @@ def test_any_continuous_distribution_on_the_half_line_is_a_prior(frozen):
     assert prior.support == pytest.approx(frozen.support())
 
 
-@pytest.mark.parametrize("frozen", FROZEN, ids=lambda frozen: frozen.dist.name)
+@each("frozen", FROZEN)
 def test_forms_read_back_by_name_shapes_location_and_scale(frozen):
     prior = from_scipy(frozen)
     assert prior_from_dict(prior.to_dict()) == prior
@@ -72,7 +73,7 @@ def test_the_bottom_of_the_support_is_smooth_where_scipy_has_no_digits_left(froz
     assert np.all((cost >= c) & (cost <= 2.1 * c))
 
 
-@pytest.mark.parametrize(
+@each(
     ("frozen", "prior"),
     [
         (stats.uniform(1, 2), Uniform(1, 3)),
@@ -82,7 +83,6 @@ def test_the_bottom_of_the_support_is_smooth_where_scipy_has_no_digits_left(froz
         (stats.beta(2, 3, loc=1, scale=4), Beta(2, 3, 1, 5)),
         (stats.truncnorm(-2, 4, loc=1, scale=0.5), TruncatedNormal(1, 0.5, 0, 3)),
     ],
-    ids=lambda value: str(value) if not hasattr(value, "dist") else value.dist.name,
 )
 def test_a_distribution_we_know_in_closed_form_becomes_that_family(frozen, prior):
     assert from_scipy(frozen) == prior
@@ -137,7 +137,7 @@ def test_a_distribution_of_ones_own_works_but_cannot_be_written_down():
             write()
 
 
-@pytest.mark.parametrize(
+@each(
     ("bad", "message"),
     [
         (stats.weibull_min, "needs a frozen distribution"),

@@ -26,6 +26,7 @@ from hushbid import (
 )
 from hushbid.errors import PriorError
 from hushbid.priors import Prior
+from tests.extent import each
 
 CUTS: list[tuple[Prior, float, float]] = [
     (LogNormal(0.3, 1.0), 0.06, 28.0),
@@ -130,7 +131,7 @@ def test_a_cut_prior_is_written_read_pickled_and_compared(prior: Prior, low: flo
     assert parse_prior(mixed.to_text()) == mixed
 
 
-@pytest.mark.parametrize(
+@each(
     ("make", "told"),
     [
         (lambda: Truncated(Uniform(1, 2), 3, 4), "must hold at least"),

@@ -13,6 +13,7 @@ from hushbid.priors import Uniform
 from hushbid.receipts.log import GENESIS, Event, bid_commitment, commitment, next_event, read_log, to_lines
 from hushbid.record import Record
 from hushbid.verification.receipts import verify_log
+from tests.extent import each
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
@@ -67,7 +68,7 @@ def test_a_change_of_any_byte_is_found() -> None:
             assert failed(log), (place, other)
 
 
-@pytest.mark.parametrize("place", range(5))
+@each("place", range(5))
 def test_an_event_that_was_left_out_is_found(place: int) -> None:
     log = log_of(6)
     del log[place]
@@ -75,7 +76,7 @@ def test_an_event_that_was_left_out_is_found(place: int) -> None:
     assert "order" in failed(log)
 
 
-@pytest.mark.parametrize("place", range(5))
+@each("place", range(5))
 def test_events_that_were_exchanged_are_found(place: int) -> None:
     log = log_of(6)
     log[place], log[place + 1] = log[place + 1], log[place]
@@ -152,13 +153,13 @@ def test_the_hash_is_that_of_the_canonical_form_of_all_the_rest() -> None:
     assert replace(event, kind="other").expected_hash != event.hash
 
 
-@pytest.mark.parametrize("body", [{"x": 0.5}, {"x": [1, {"y": 1.0}]}, {"x": 2**53}, {"x": b""}, {1: 2}])
+@each("body", [{"x": 0.5}, {"x": [1, {"y": 1.0}]}, {"x": 2**53}, {"x": b""}, {1: 2}])
 def test_a_body_without_one_form_is_refused(body: dict[Any, Any]) -> None:
     with pytest.raises(RecordError, match="body must hold"):
         next_event("c1", None, at=NOON, kind="opened", body=body)
 
 
-@pytest.mark.parametrize("text", [b"", b"[]", b"{}", b"\n", b'{"format": "hushbid-event", "version": 2}'])
+@each("text", [b"", b"[]", b"{}", b"\n", b'{"format": "hushbid-event", "version": 2}'])
 def test_lines_that_are_no_events_are_refused_by_their_number(text: bytes) -> None:
     with pytest.raises(RecordError, match="Line 2 of the log"):
         read_log(to_lines(log_of(1)) + text + b"\n")

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hushbid.errors import InputError
 from hushbid.receipts.merkle import Tree, proves
+from tests.extent import each
 
 # The entries and roots with which implementations of Certificate Transparency are tested.
 PUBLISHED_ENTRIES = ["", "00", "10", "2021", "3031", "40414243", "5051525354555657", "606162636465666768696a6b6c6d6e6f"]
@@ -50,12 +51,12 @@ def path_by_definition(index: int, entries: list[bytes]) -> list[bytes]:
     return [*path_by_definition(index - k, entries[k:]), root_by_definition(entries[:k])]
 
 
-@pytest.mark.parametrize("n", range(len(PUBLISHED_ROOTS)))
+@each("n", range(len(PUBLISHED_ROOTS)))
 def test_roots_are_the_published_ones(n: int) -> None:
     assert Tree.of(bytes.fromhex(entry) for entry in PUBLISHED_ENTRIES[:n]).root.hex() == PUBLISHED_ROOTS[n]
 
 
-@pytest.mark.parametrize("n", range(1, 71))
+@each("n", range(1, 71))
 def test_every_entry_of_every_size_is_proved_at_its_place_only(n: int) -> None:
     entries = entries_of(n)
     tree = Tree.of(entries)

@@ -16,6 +16,7 @@ from hushbid.receipts.log import Event, bid_commitment, next_event
 from hushbid.receipts.receipt import Body, Receipt, in_order, issue, new_salt, tree_of
 from hushbid.record import Record
 from hushbid.verification.receipts import verify_receipt
+from tests.extent import each
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 KEY = SigningKey(bytes(range(32)))
@@ -112,7 +113,7 @@ def test_a_change_of_any_byte_is_found() -> None:
             assert not found.ok, changed
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "value"),
     [("bid", 1.26), ("promised", 99.0), ("delivered", 0.0), ("payment", 1), ("fee", 0), ("state", "dropped")],
 )
@@ -172,7 +173,7 @@ def test_a_log_with_another_bid_than_the_receipt_is_found() -> None:
     assert "The last bid in the log is not the one on the receipt" in found.summary()
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "value", "sentence"),
     [
         ("bid", 1.26, "another bid"),
@@ -229,7 +230,7 @@ def test_neither_a_body_nor_a_receipt_shows_a_bid_when_printed() -> None:
     assert "31" * 32 not in shown
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "value"),
     [
         ("version", 1),
@@ -251,7 +252,7 @@ def test_a_receipt_with_a_field_of_another_kind_is_refused(field: str, value: An
         Receipt.from_dict({**json.loads(receipts()[0].to_json()), field: value})
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "value"),
     [
         ("bid", 1.25),

@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from hushbid.receipts.keys import KeyList
@@ -14,6 +13,7 @@ from hushbid.receipts.receipt import Receipt
 from hushbid.record import read
 from hushbid.verification.files import read_document
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
+from tests.extent import each
 
 VECTORS = Path(__file__).parents[1] / "vectors" / "receipts"
 DETAILS = json.loads((VECTORS / "details.json").read_text())
@@ -36,7 +36,7 @@ def log() -> list[dict[str, Any]]:
     return [json.loads(line) for line in (VECTORS / "log.jsonl").read_bytes().splitlines()]
 
 
-@pytest.mark.parametrize("path", RECEIPTS, ids=lambda path: path.stem)
+@each("path", RECEIPTS)
 def test_a_receipt_checks_out_by_the_page_alone(path: Path) -> None:
     receipt = json.loads(path.read_text())
     entry = canonical(receipt["body"])

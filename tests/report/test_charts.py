@@ -13,6 +13,7 @@ from hushbid.errors import InputError
 from hushbid.mechanism import Plan
 from hushbid.report import charts
 from hushbid.report.svg import Chart
+from tests.extent import each
 
 MARKET = Market(prior=Uniform(1, 2), goal=Budget(60), bounds=(0, 100), variance=400)
 
@@ -86,7 +87,7 @@ def test_losses_and_schedule_are_withheld_where_a_stratum_has_few_sellers() -> N
         assert "stratum" in words(picture(outcome))
 
 
-@pytest.mark.parametrize("draw", [charts.frontier, charts.schedule, charts.losses, charts.baselines, charts.simulation])
+@each("draw", [charts.frontier, charts.schedule, charts.losses, charts.baselines, charts.simulation])
 def test_what_cannot_be_drawn_is_refused_in_a_sentence(draw: Callable[..., Any]) -> None:
     with pytest.raises(InputError, match=r"must be a (Plan|Outcome|Comparison|Simulation), got Market\."):
         draw(MARKET)

@@ -10,6 +10,7 @@ import pytest
 from hushbid import Empirical, LogNormal, Mixture, TruncatedNormal, Uniform
 from hushbid.errors import InputError
 from hushbid.report import prior_picture
+from tests.extent import each
 
 
 def fitted(sample: np.ndarray) -> dict[str, Any]:
@@ -39,7 +40,7 @@ def test_a_small_pilot_is_not_drawn() -> None:
     assert "<circle" not in picture
 
 
-@pytest.mark.parametrize(
+@each(
     ("sample", "priors", "settings"),
     [
         ([], {"a": Uniform(1, 2)}, {}),

@@ -22,6 +22,7 @@ from hushbid.report.suppression import (
     quantiles,
     told_together,
 )
+from tests.extent import each
 
 
 @given(st.lists(st.floats(0, 1e6), min_size=1, max_size=300))
@@ -82,7 +83,7 @@ def row(name: str, bought_from: int) -> GroupRow:
     )
 
 
-@pytest.mark.parametrize(
+@each(
     ("bought_from", "hidden"),
     [
         ([50, 50, 0], []),

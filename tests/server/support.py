@@ -1,7 +1,8 @@
 """An installation for tests, a clock that tests set, and people who play campaigns."""
 
+import copy
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -9,9 +10,11 @@ from typing import Any
 
 import pytest
 
+from hushbid.campaign.spec import fields_of
 from hushbid.disclosure import privatize
 from hushbid.errors import Conflict
-from hushbid.priors import Uniform
+from hushbid.priors import Prior
+from hushbid.questions import Choice, Number, YesNo
 from hushbid.server.failpoints import Crash, no_crash
 from hushbid.server.installation import DataDir
 from hushbid.server.model.settings import CampaignSettings
@@ -86,20 +89,66 @@ def opened_database(installation: Installation) -> Database:
     return Database.sqlite(installation.folder / "hushbid.sqlite3")
 
 
-def settings(**changes: Any) -> CampaignSettings:
-    """A small campaign in which everybody is bought from."""
+_PLACES = {name.rpartition(".")[2]: name for name, _ in fields_of(CampaignSettings) if "questions." not in name}
+_PLACES |= {"questions": "questions", "strata": "strata", "consent": "server.consent"}
+_PLACES |= {name: name for name in ("title", "question", "unit")}
+
+
+def stated(**changes: Any) -> dict[str, Any]:
+    """A small campaign in which everybody is bought from, as plain values; fields are given by their short names."""
     usual: dict[str, Any] = {
         "title": "Hours of sleep",
         "question": "How many hours did you sleep last night?",
-        "prior": Uniform(1, 2),
-        "bounds": (0, 10),
+        "setting": "central",
+        "prior": "uniform:1,2",
+        "bounds": [0, 10],
         "buyer_weight": 50.0,
         "max_privacy_loss": 1.0,
         "minimum_people": 2,
+        "currency": "EUR",
     }
     if not changes.keys().isdisjoint(("budget", "hard_budget", "standard_error")):
         del usual["buyer_weight"]
-    return CampaignSettings(**{**usual, **changes})
+    given = {**usual, **changes}
+    if isinstance(given["prior"], Prior):
+        given["prior"] = given["prior"].to_text()
+    if isinstance(given["prior"], Mapping):
+        given["prior"] = {
+            name: one.to_text() if isinstance(one, Prior) else one for name, one in given["prior"].items()
+        }
+    asked = given.get("questions")
+    if (
+        isinstance(asked, list | tuple)
+        and asked
+        and all(isinstance(one, dict | Number | YesNo | Choice) for one in asked)
+    ):
+        asked = [one if isinstance(one, dict) else one.to_dict() for one in asked]
+        asked = [{name: value for name, value in one.items() if value not in (None, "")} for one in asked]
+        errors = given.pop("standard_error", None) or [None] * len(asked)
+        pairs = zip(asked, errors, strict=True)
+        given["questions"] = [one if error is None else {**one, "standard_error": error} for one, error in pairs]
+        given.setdefault("bounds", None)
+        del given["bounds"]
+    return with_fields({}, **{name: value for name, value in given.items() if value is not None})
+
+
+def with_fields(values: Mapping[str, Any], **changes: Any) -> dict[str, Any]:
+    """A campaign's plain values with other fields, which are given by their short names."""
+    found: dict[str, Any] = copy.deepcopy(dict(values))
+    for name, value in changes.items():
+        *tables, leaf = _PLACES.get(name, name).split(".")
+        place = found
+        for table in tables:
+            place = place.setdefault(table, {})
+        place[leaf] = value
+        if value is None:
+            del place[leaf]
+    return found
+
+
+def settings(**changes: Any) -> CampaignSettings:
+    """The campaign that these values state."""
+    return CampaignSettings.read(stated(**changes))
 
 
 def analyst(service: Service) -> Principal:

@@ -18,12 +18,13 @@ from hushbid.server.bot_campaigns import PATIENCE, SETTINGS, Played, play_campai
 from hushbid.server.bots import MIXTURE, STRATEGIES, people
 from tests.client.stand_in import URL, StandIn
 from tests.extent import by_turns
+from tests.server.support import with_fields
 
 
 def play(server: StandIn, n: int = 40, strategy: str = "mixed", **settings: Any) -> Played:
     network = httpx.MockTransport(server)
     with AnalystClient(URL, token="t", network=network, sleep=lambda seconds: None) as analyst:
-        return play_campaign(analyst, {**SETTINGS, **settings}, n=n, strategy=strategy, network=network)
+        return play_campaign(analyst, with_fields(SETTINGS, **settings), n=n, strategy=strategy, network=network)
 
 
 @pytest.mark.parametrize(("strategy", "setting"), by_turns(STRATEGIES, ("central", "local")))
@@ -166,8 +167,8 @@ def test_the_command_ends_with_status_1_where_something_is_wrong(command: StandI
         ([], "Give an analyst's token"),
         (["--links", "links.txt"], "leads to another server"),
         (["--links", "links.txt", "--prior", "normal:0,1"], "must be a family"),
-        (["--token-file", "token.txt", "--campaign", "links.txt"], "settings as a JSON object"),
-        (["--token-file", "token.txt", "--campaign", "empty.json"], "with prior and bounds"),
+        (["--token-file", "token.txt", "--campaign", "links.txt"], "must be a campaign file, and cannot be read"),
+        (["--token-file", "token.txt", "--campaign", "empty.toml"], "market is missing"),
     ],
 )
 def test_a_bad_call_is_refused_in_a_sentence(
@@ -177,7 +178,7 @@ def test_a_bad_call_is_refused_in_a_sentence(
     monkeypatch.delenv("HUSHBID_TOKEN", raising=False)
     (tmp_path / "links.txt").write_text("https://elsewhere.example/p#secret\n")
     (tmp_path / "token.txt").write_text("t\n")
-    (tmp_path / "empty.json").write_text("{}")
+    (tmp_path / "empty.toml").write_text("")
     told = CliRunner().invoke(main, ["bots", "http://127.0.0.1:9", *arguments])
     assert (told.exit_code, told.stdout) == (2, "")
     assert sentence in told.stderr

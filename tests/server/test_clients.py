@@ -24,18 +24,18 @@ from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_log, verify_receipt
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
-from tests.server.support import PASSWORD, Installation, each_setting_on_a_store, user
+from tests.server.support import PASSWORD, Installation, each_setting_on_a_store, stated, user, with_fields
 
-SMALL: dict[str, Any] = {
-    "title": "Sleep",
-    "question": "How long did you sleep?",
-    "prior": "uniform:1,2",
-    "bounds": [0, 10],
-    "buyer_weight": 50.0,
-    "max_privacy_loss": 1.0,
-    "participation_fee": 150,
-    "minimum_people": 2,
-}
+SMALL: dict[str, Any] = stated(
+    title="Sleep",
+    question="How long did you sleep?",
+    prior="uniform:1,2",
+    bounds=[0, 10],
+    buyer_weight=50.0,
+    max_privacy_loss=1.0,
+    participation_fee=1.5,
+    minimum_people=2,
+)
 KEPT = MessageMemory()
 """What everybody's devices keep; by secrets, which no two campaigns share."""
 
@@ -73,7 +73,7 @@ def conducted(analyst: AnalystClient, n: int = 4, **changes: Any) -> tuple[str, 
     """A campaign that was played to its end."""
     seen: list[Invitation] = []
     found = analyst.conduct(
-        {**SMALL, **changes},
+        with_fields(SMALL, **changes),
         count=n,
         bidding=lambda all_: seen.extend(all_) or bid_all(all_),
         delivering=deliver_all,
@@ -113,7 +113,7 @@ def test_a_limit_is_told_kept_by_both_sides_and_taken_back_by_a_bid_without_one(
 def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_changed(
     setting: str, analyst: AnalystClient
 ) -> None:
-    played = play_campaign(analyst, {**SETTINGS, "setting": setting}, n=40, strategy="mixed", seed=3)
+    played = play_campaign(analyst, with_fields(SETTINGS, setting=setting), n=40, strategy="mixed", seed=3)
     facts = played.to_dict()
     assert facts["problems"] == []
     assert (played.state, facts["receipts"]) == ("released", 40)
@@ -132,7 +132,7 @@ def test_bots_of_every_kind_play_a_campaign_and_nothing_is_lost_doubled_or_chang
 
 
 def test_bots_play_groups_and_identities(analyst: AnalystClient) -> None:
-    grouped = {**SETTINGS, "prior": {"groups": {"day": "uniform:1,2", "night": "uniform:2,4"}}}
+    grouped = with_fields(SETTINGS, prior={"day": "uniform:1,2", "night": "uniform:2,4"})
     played = play_campaign(analyst, grouped, n=12, strategy="truthful")
     assert played.tally.problems == []
     assert analyst.campaign(played.campaign)["people"]
@@ -186,7 +186,7 @@ def test_everything_a_campaign_leaves_behind_verifies_together(
 
 
 def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient) -> None:
-    campaign = analyst.draft({**SMALL, "minimum_people": 5}).id
+    campaign = analyst.draft(with_fields(SMALL, minimum_people=5)).id
     invitations = analyst.invite(campaign, count=6)
     analyst.open(campaign)
     bid_all(invitations[:3])
@@ -221,7 +221,7 @@ def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Se
 
 
 def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path: Path) -> None:
-    campaign = analyst.draft({**SMALL, "setting": "local"}).id
+    campaign = analyst.draft(with_fields(SMALL, setting="local")).id
     first, *others = analyst.invite(campaign, count=4)
     keeper = MessageFolder(tmp_path / "values")
     with ParticipantClient.from_link(first.link, keeper=keeper) as me:
@@ -321,7 +321,7 @@ def test_an_analyst_logs_in_with_a_password_and_scripts_a_campaign(service: Serv
 
 def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) -> None:
     campaign = analyst.draft(SMALL).id
-    assert analyst.change(campaign, {**SMALL, "title": "Other"})["settings"]["title"] == "Other"
+    assert analyst.change(campaign, with_fields(SMALL, title="Other"))["settings"]["title"] == "Other"
     assert analyst.preview(campaign, people=5)["spending"]["people"] == 5
     copied = analyst.copy(campaign, "Another")
     assert (copied.state, copied["settings"]["title"]) == ("draft", "Another")
@@ -334,7 +334,7 @@ def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) ->
     with pytest.raises(NotFound):
         analyst.campaign(campaign)
     with pytest.raises(InputError, match="title"):
-        analyst.draft({**SMALL, "title": ""})
+        analyst.draft(with_fields(SMALL, title=""))
     cancelled = analyst.draft(SMALL).id
     analyst.invite(cancelled, count=2)
     analyst.open(cancelled)
@@ -419,7 +419,7 @@ def test_a_client_outlives_a_restart_of_the_server(installation: Installation) -
 def test_the_page_about_scripting_uses_settings_and_methods_that_exist() -> None:
     page = (Path(__file__).parents[2] / "docs" / "how-to" / "script-a-campaign.md").read_text(encoding="utf-8")
     [told] = re.findall(r"analyst\.draft\(\s*(\{.*?\})\s*\)", page, flags=re.DOTALL)
-    assert CampaignSettings.from_dict(ast.literal_eval(told)).setting == "local"
+    assert CampaignSettings.read(ast.literal_eval(told)).market.setting == "local"
     for client, kind in (("analyst", AnalystClient), ("me", ParticipantClient)):
         named = set(re.findall(rf"\b{client}\.(\w+)\(", page))
         assert len(named) > 3

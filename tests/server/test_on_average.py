@@ -14,37 +14,30 @@ from hushbid.server.service import decision
 from hushbid.verification.verifying import verify
 from tests.extent import ALL_CASES
 from tests.server.serving import served
-from tests.server.support import Installation, user
+from tests.server.support import Installation, stated, user, with_fields
 
-PANEL: dict[str, Any] = {
-    "title": "Sleep by age",
-    "question": "How many hours did you sleep?",
-    "prior": "uniform:1,2",
-    "bounds": [0, 10],
-    "strata": {"shares": {"old": 0.6, "young": 0.4}},
-    "budget": 12_00,
-    "max_privacy_loss": 2.0,
-    "minimum_people": 5,
-}
-TYPICAL = {"prior": typical_prior(0.5, 2.0).to_text()}
-WITHOUT = {name: value for name, value in PANEL.items() if name != "budget"}
-LOCAL = {
-    **{name: value for name, value in WITHOUT.items() if name != "strata"},
-    "setting": "local",
-    "prior": "uniform:1,2",
-}
+PANEL: dict[str, Any] = stated(
+    title="Sleep by age",
+    question="How many hours did you sleep?",
+    prior="uniform:1,2",
+    bounds=[0, 10],
+    strata={"shares": {"old": 0.6, "young": 0.4}},
+    budget=12,
+    max_privacy_loss=2.0,
+    minimum_people=5,
+)
+TYPICAL = typical_prior(0.5, 2.0).to_text()
+WITHOUT = with_fields(PANEL, budget=None, prior=TYPICAL)
+LOCAL = with_fields(PANEL, strata=None, setting="local")
 PLAYED = {
     "strata, budget": PANEL,
-    **(
-        {"strata, budget, two typical prices": {**PANEL, **TYPICAL, "budget": 60_00}} if ALL_CASES else {}
-    ),  # the price takes a minute
-    "strata, accuracy": {**WITHOUT, **TYPICAL, "standard_error": 5.0},
-    "strata, a hard budget": {**WITHOUT, **TYPICAL, "hard_budget": 60_00},
-    "local budget": {**LOCAL, "budget": 20_00},
-    "a hard budget, local": {**LOCAL, "hard_budget": 20_00},
+    "strata, accuracy": with_fields(WITHOUT, standard_error=5.0),
+    "strata, a hard budget": with_fields(WITHOUT, hard_budget=60),
+    "local budget": with_fields(LOCAL, budget=20),
+    "a hard budget, local": with_fields(LOCAL, budget=None, hard_budget=20),
 }
 if ALL_CASES:  # the price takes minutes
-    PLAYED["strata, budget, two typical prices"] = {**PANEL, **TYPICAL, "budget": 60_00}
+    PLAYED["strata, budget, two typical prices"] = with_fields(PANEL, prior=TYPICAL, budget=60)
 
 
 @pytest.fixture(scope="module")
@@ -62,17 +55,16 @@ def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: Analys
     played = play_campaign(analyst, PLAYED[what], n=people, strategy="truthful", seed=4)
     assert (played.state, played.tally.problems) == ("released", [])
     record = analyst.record(played.campaign)
-    goal = record.outcome.market.goal
-    if "budget" in PLAYED[what]:
-        assert isinstance(goal, Budget)
+    goal, money = record.outcome.market.goal, record.money
+    if isinstance(goal, Budget):
         assert goal.planned is not None
         assert record.outcome.market.roster == people  # everybody who was invited, not those who bid
         assert goal.planned.mean == pytest.approx(goal.available, rel=2e-3)
-    if "hard_budget" in PLAYED[what]:
-        assert isinstance(goal, HardBudget)
-        assert record.money is not None
-        assert 0 < record.money.total <= PLAYED[what]["hard_budget"]
-        assert analyst.account(played.campaign)["promised"] == record.money.total
+    if isinstance(goal, HardBudget):
+        assert money is not None
+        assert 0 < money.total <= (60_00 if "strata" in what else 20_00)
+        assert analyst.account(played.campaign)["promised"] == money.total
+    assert isinstance(goal, HardBudget) == ("hard" in what)
     if record.outcome.market.setting == "local":  # checked in memory: drawn local markets take long
         return
     statuses = {one.name: one.status for one in verify(record).checks}
@@ -97,7 +89,7 @@ def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient
 
 
 def test_limits_that_put_the_accuracy_out_of_reach_cancel_the_campaign_and_say_so(analyst: AnalystClient) -> None:
-    campaign = analyst.draft({**WITHOUT, **TYPICAL, "standard_error": 2.5, "max_privacy_loss": 3.0}).id
+    campaign = analyst.draft(with_fields(WITHOUT, standard_error=2.5, max_privacy_loss=3.0)).id
     people = [{"id": f"limit {k}", "stratum": "old" if k % 2 else "young"} for k in range(6)]
     links = analyst.invite(campaign, people=people)
     analyst.open(campaign)
@@ -110,6 +102,6 @@ def test_limits_that_put_the_accuracy_out_of_reach_cancel_the_campaign_and_say_s
 
 
 def test_groups_cannot_be_joined_with_a_price_that_is_planned_for_a_roster(analyst: AnalystClient) -> None:
-    with pytest.raises(InputError, match="must be known before anybody bids") as problem:
-        analyst.draft({**PANEL, "prior": {"groups": {"a": "uniform:1,2", "b": "uniform:1,3"}}})
-    assert problem.value.field == "prior"
+    with pytest.raises(InputError, match="must be known before anyone bids") as problem:
+        analyst.draft(with_fields(PANEL, prior={"a": "uniform:1,2", "b": "uniform:1,3"}))
+    assert problem.value.field == "market.prior"

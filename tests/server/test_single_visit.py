@@ -24,7 +24,7 @@ from hushbid.server.store import participants
 from hushbid.server.vault import AnswerKeys
 from hushbid.verification.receipts import verify_log, verify_logged_record, verify_receipt
 from tests.server.serving import served
-from tests.server.support import Installation, Play, nonce_for, on_both_stores, opened, user
+from tests.server.support import Installation, Play, nonce_for, on_both_stores, opened, user, with_fields
 from tests.server.test_at_rest import Disk, disk, found_in  # noqa: F401 - a fixture
 from tests.server.test_restore import again, back_up, restore
 
@@ -438,7 +438,7 @@ def test_clients_and_bots_give_price_and_answers_together(service: Service) -> N
     with served(service) as url:
         user(service, "ann")
         with AnalystClient(url, token=service.create_api_token("ann", "test")) as analyst:
-            settings = {**SETTINGS, "single_visit": True, "retention_days": 1}
+            settings = with_fields(SETTINGS, single_visit=True, retention_days=1)
             campaign = analyst.draft(settings).id
             links = analyst.invite(campaign, count=6)
             analyst.open(campaign)

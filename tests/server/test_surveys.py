@@ -21,24 +21,32 @@ from hushbid.server.bot_campaigns import play_campaign
 from hushbid.server.service import Service
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
-from tests.server.support import Installation, on_both_stores, user
+from tests.server.support import Installation, on_both_stores, stated, user, with_fields
 
 QUESTIONS: list[dict[str, Any]] = [
     {"kind": "number", "name": "sleep", "bounds": [0, 12], "variance": 2.5, "unit": "hours"},
     {"kind": "yes_no", "name": "smokes"},
     {"kind": "choice", "name": "shift", "answers": ["days", "nights", "no answer"], "importance": 2.0},
 ]
-SURVEY: dict[str, Any] = {
-    "title": "Night shifts",
-    "question": "How do nurses work and sleep?",
-    "prior": "uniform:1,2",
-    "questions": QUESTIONS,
-    "buyer_weight": 400.0,
-    "max_privacy_loss": 2.0,
-    "participation_fee": 150,
-    "minimum_people": 5,
-    "public_estimate": True,
-}
+SURVEY: dict[str, Any] = stated(
+    title="Night shifts",
+    question="How do nurses work and sleep?",
+    prior="uniform:1,2",
+    questions=QUESTIONS,
+    buyer_weight=400.0,
+    max_privacy_loss=2.0,
+    participation_fee=1.5,
+    minimum_people=5,
+    public_estimate=True,
+)
+
+
+def with_errors(*errors: Any) -> list[dict[str, Any]]:
+    """The questions, the first of them with these standard errors."""
+    more = [{"standard_error": error} for error in errors] + [{}] * (len(QUESTIONS) - len(errors))
+    return [{**one, **error} for one, error in zip(QUESTIONS, more, strict=True)]
+
+
 ANSWERS = [
     {"sleep": 7.5, "smokes": False, "shift": "days"},
     {"sleep": 6.0, "smokes": True, "shift": "nights"},
@@ -67,7 +75,7 @@ class Campaign:
 
     def __init__(self, analyst: AnalystClient, n: int = 6, keeper: Any = None, **changes: Any) -> None:
         self.analyst, self.keeper = analyst, keeper or MessageMemory()
-        self.id = analyst.draft({**SURVEY, **changes}).id
+        self.id = analyst.draft(with_fields(SURVEY, **changes)).id
         self.links = analyst.invite(self.id, count=n)
         analyst.open(self.id)
         for row in range(n):
@@ -149,7 +157,8 @@ def whole_survey(analyst: AnalystClient, setting: str, folder: Path) -> None:
     assert sum(shift["shares"].values()) == pytest.approx(1.0, abs=1e-6)
     assert all({"half_width", "delivered_half_width"} <= set(one) for one in found["answers"])
     public = analyst.public(campaign.id)
-    assert public["questions"] == analyst.campaign(campaign.id)["settings"]["questions"]
+    asked = analyst.campaign(campaign.id)["settings"]["questions"]
+    assert [one["name"] for one in public["questions"]] == [one["name"] for one in asked]
     assert all("half_width" in one and "delivered_half_width" not in one for one in public["release"]["answers"])
     checked(campaign, folder)
     with campaign.she(0) as she:
@@ -295,7 +304,7 @@ def test_a_receipt_about_other_questions_is_not_to_be_relied_on(analyst: Analyst
 
 
 def test_bots_answer_surveys_and_nothing_is_lost_doubled_or_changed(analyst: AnalystClient) -> None:
-    played = play_campaign(analyst, {**SURVEY, "setting": "local"}, n=10, seed=3)
+    played = play_campaign(analyst, with_fields(SURVEY, setting="local"), n=10, seed=3)
     assert (played.state, played.tally.problems) == ("released", [])
     assert played.estimate is not None
     assert len(played.estimate["answers"]) == 3
@@ -314,9 +323,9 @@ def test_one_question_is_a_survey_too(analyst: AnalystClient) -> None:
 
 
 def test_a_standard_error_for_each_question_is_a_goal_and_the_preview_names_them(analyst: AnalystClient) -> None:
-    stated = {**SURVEY, "buyer_weight": None, "standard_error": [2.0, 0.3, 0.4]}
+    stated = with_fields(SURVEY, buyer_weight=None, questions=with_errors(2.0, 0.3, 0.4))
     campaign = analyst.draft(stated)
-    assert campaign["settings"]["standard_error"] == [2.0, 0.3, 0.4]
+    assert [one["standard_error"] for one in campaign["settings"]["questions"]] == [2.0, 0.3, 0.4]
     found = analyst.preview(campaign.id, people=40)
     assert found["standard_error"] is None
     reached = {one["name"]: one["worst_standard_error"] for one in found["questions"]}
@@ -334,41 +343,41 @@ def test_a_standard_error_for_each_question_is_a_goal_and_the_preview_names_them
         ({"questions": {}}, "questions"),
         ({"questions": [*QUESTIONS, QUESTIONS[0]]}, "questions"),
         ({"questions": [QUESTIONS[0]] * 201}, "questions"),
-        ({"questions": [*QUESTIONS[:2], {**QUESTIONS[0], "bounds": [3, 1]}]}, "questions[2].bounds"),
-        ({"questions": [{**QUESTIONS[0], "bounds": [0, 10**400]}]}, "questions[0].bounds"),
-        ({"questions": [{**QUESTIONS[0], "variance": 1e9}]}, "questions[0].variance"),
-        ({"questions": [{**QUESTIONS[0], "importance": "high"}]}, "questions[0].importance"),
-        ({"questions": [{**QUESTIONS[0], "importance": 10**400}]}, "questions[0].importance"),
-        ({"questions": [{**QUESTIONS[0], "unit": 5}]}, "questions[0].unit"),
-        ({"questions": [{**QUESTIONS[1], "name": "a\u202eb"}]}, "questions[0].name"),
-        ({"questions": [{**QUESTIONS[1], "name": "\ud800"}]}, "questions[0].name"),
-        ({"questions": [{**QUESTIONS[2], "answers": ["one", "\ud800"]}]}, "questions[0].answers"),
+        ({"questions": [*QUESTIONS[:2], {**QUESTIONS[0], "bounds": [3, 1]}]}, "questions.3.bounds"),
+        ({"questions": [{**QUESTIONS[0], "bounds": [0, 10**400]}]}, "questions.1.bounds"),
+        ({"questions": [{**QUESTIONS[0], "variance": 1e9}]}, "questions.1.variance"),
+        ({"questions": [{**QUESTIONS[0], "importance": "high"}]}, "questions.1.importance"),
+        ({"questions": [{**QUESTIONS[0], "importance": 10**400}]}, "questions.1.importance"),
+        ({"questions": [{**QUESTIONS[0], "unit": 5}]}, "questions.1.unit"),
+        ({"questions": [{**QUESTIONS[1], "name": "a\u202eb"}]}, "questions.1.name"),
+        ({"questions": [{**QUESTIONS[1], "name": "\ud800"}]}, "questions.1.name"),
+        ({"questions": [{**QUESTIONS[2], "answers": ["one", "\ud800"]}]}, "questions.1.answers"),
         ({"title": "\ud800"}, "title"),
-        ({"\ud800": 1}, "body"),
-        ({"questions": [{**QUESTIONS[2], "answers": ["one"]}]}, "questions[0].answers"),
-        ({"questions": [{**QUESTIONS[2], "answers": {"a": 1, "b": 2}}]}, "questions[0].answers"),
-        ({"questions": [{**QUESTIONS[1], "<b>": 1}]}, "questions[0]"),
-        ({"questions": [{"kind": ["number"]}]}, "questions[0].kind"),
-        ({"questions": [None]}, "questions[0].kind"),
+        ({"\ud800": 1}, "?"),
+        ({"questions": [{**QUESTIONS[2], "answers": ["one"]}]}, "questions.1.answers"),
+        ({"questions": [{**QUESTIONS[2], "answers": {"a": 1, "b": 2}}]}, "questions.1.answers"),
+        ({"questions": [{**QUESTIONS[1], "<b>": 1}]}, "questions.1.<b>"),
+        ({"questions": [{"kind": ["number"], "name": "a"}]}, "questions.1.kind"),
+        ({"questions": [None]}, "questions.1"),
         ({"questions": [{**QUESTIONS[1], "name": f"{n:03}" + "q" * 190} for n in range(200)]}, "questions"),
         (
             {"questions": [{"kind": "choice", "name": str(n), "answers": [*map(str, range(100))]} for n in range(11)]},
             "questions",
         ),
-        ({"bounds": [0, 1]}, "bounds"),
+        ({"bounds": [0, 1]}, "market.bounds"),
         ({"unit": "hours"}, "unit"),
-        ({"variance": 0.1}, "variance"),
-        ({"questions": None}, "bounds"),
-        ({"buyer_weight": None, "standard_error": 0.5}, "standard_error"),
-        ({"buyer_weight": None, "standard_error": [0.5, "x", 1]}, "standard_error"),
-        ({"buyer_weight": None, "standard_error": {"sleep": 1}}, "standard_error"),
+        ({"variance": 0.1}, "market.variance"),
+        ({"questions": None}, "market.bounds"),
+        ({"buyer_weight": None, "standard_error": 0.5}, "market.standard_error"),
+        ({"buyer_weight": None, "questions": with_errors(0.5, "x", 1)}, "questions.2.standard_error"),
+        ({"buyer_weight": None, "questions": with_errors(0.5)}, "questions.2"),
     ],
     ids=lambda given: str(given)[:60],
 )
 def test_questions_that_cannot_be_asked_are_refused_by_their_field(
     analyst: AnalystClient, changes: dict[str, Any], field: str
 ) -> None:
-    content = json.dumps({**SURVEY, **changes}).encode()
+    content = json.dumps(with_fields(SURVEY, **changes)).encode()
     headers = {**analyst._transport.headers, "Content-Type": "application/json"}
     with httpx.Client(base_url=f"{analyst.url}/api/v1", headers=headers, timeout=300.0) as client:
         told = client.post("/campaigns", content=content)

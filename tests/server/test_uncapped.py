@@ -12,29 +12,31 @@ from hushbid.server.service import decision
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
-from tests.server.support import Installation, user
+from tests.server.support import Installation, stated, user, with_fields
 
-YES_NO: dict[str, Any] = {
-    "title": "Smoking",
-    "question": "Do you smoke?",
-    "prior": "uniform:1,2",
-    "questions": [{"kind": "yes_no", "name": "smokes"}],
-    "setting": "local",
-    "buyer_weight": 200.0,
-    "minimum_people": 5,
-    "participation_fee": 100,
-    "public_estimate": True,
-}
-ACCURATE = {**YES_NO, "buyer_weight": None, "standard_error": [0.3]}
-LOCAL: dict[str, Any] = {
-    "title": "Sleep",
-    "question": "How many hours did you sleep?",
-    "prior": "uniform:1,2",
-    "bounds": [0, 10],
-    "minimum_people": 5,
-    "setting": "local",
-    "standard_error": 2.6,
-}
+YES_NO: dict[str, Any] = stated(
+    title="Smoking",
+    question="Do you smoke?",
+    prior="uniform:1,2",
+    questions=[{"kind": "yes_no", "name": "smokes"}],
+    setting="local",
+    buyer_weight=200.0,
+    max_privacy_loss=None,
+    minimum_people=5,
+    participation_fee=1,
+    public_estimate=True,
+)
+ACCURATE = with_fields(
+    YES_NO, buyer_weight=None, questions=[{"kind": "yes_no", "name": "smokes", "standard_error": 0.3}]
+)
+LOCAL: dict[str, Any] = stated(
+    title="Sleep",
+    question="How many hours did you sleep?",
+    minimum_people=5,
+    setting="local",
+    standard_error=2.6,
+    max_privacy_loss=None,
+)
 
 
 @pytest.fixture(scope="module")
@@ -123,13 +125,17 @@ def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(an
 @pytest.mark.parametrize(
     ("settings", "field", "told"),
     [
-        ({**YES_NO, "questions": None, "bounds": [0, 1]}, "max_privacy_loss", "must be stated"),
-        ({**YES_NO, "setting": "central"}, "max_privacy_loss", "must be stated"),
-        ({**YES_NO, "prior": "uniform:0,1"}, "prior", "may cost nothing"),
-        ({**YES_NO, "prior": "uniform:1e-9,1", "buyer_weight": 1e40}, "buyer_weight", "from 1e-06 to 100, got"),
-        ({**ACCURATE, "prior": "beta:2,2,1,3"}, "prior", "has none"),
-        ({**LOCAL, "max_correlation": 0.1}, "max_correlation", "under a relation"),
-        ({**LOCAL, "standard_error": None, "budget": 20_00}, "max_privacy_loss", "must be stated"),
+        (with_fields(YES_NO, questions=None, bounds=[0, 1]), "market.max_privacy_loss", "must be stated"),
+        (with_fields(YES_NO, setting="central"), "market.max_privacy_loss", "must be stated"),
+        (with_fields(YES_NO, prior="uniform:0,1"), "market.prior", "may cost nothing"),
+        (
+            with_fields(YES_NO, prior="uniform:1e-9,1", buyer_weight=1e40),
+            "market.buyer_weight",
+            "from 1e-06 to 100, got",
+        ),
+        (with_fields(ACCURATE, prior="beta:2,2,1,3"), "market.prior", "has none"),
+        (with_fields(LOCAL, max_correlation=0.1), "market.max_correlation", "under a relation"),
+        (with_fields(LOCAL, standard_error=None, budget=20), "market.max_privacy_loss", "must be stated"),
     ],
     ids=lambda given: str(given)[:40],
 )
@@ -150,7 +156,7 @@ def test_the_servers_privacy_cap_holds_for_the_loss_that_follows(tmp_path_factor
             client.invite(campaign, people=[f"p{k}" for k in range(6)])
             with pytest.raises(Conflict, match="follows from buyer_weight and prior must not exceed"):
                 client.open(campaign)
-            smaller = client.draft({**YES_NO, "buyer_weight": 5.0}).id
+            smaller = client.draft(with_fields(YES_NO, buyer_weight=5.0)).id
             client.invite(smaller, people=[f"p{k}" for k in range(6)])
             client.open(smaller)
             assert client.preview(smaller)["largest_loss"] < 3.0

@@ -16,11 +16,12 @@ from hushbid.disclosure import release_synthetic
 from hushbid.mechanism.releasing import plan_of
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE, PrecisionCurve
+from tests.extent import each
 
 BIDS = np.random.default_rng(8).uniform(1, 2, 14)
 
 
-@pytest.mark.parametrize("seed", range(8))
+@each("seed", range(8))
 def test_the_second_derivation_finds_the_solvers_optimum(seed: int) -> None:
     """With equals, with people who ask for nothing, and with accuracies that leave the last a small remainder."""
     rng = np.random.default_rng(seed)

@@ -14,6 +14,7 @@ from hushbid.record import Record
 from hushbid.verification import verify
 from hushbid.verification.contrast_by_threshold import ContrastRule
 from hushbid.verification.verifying import findings
+from tests.extent import each
 
 GOALS: list[Goal] = [Price(40.0), Accuracy(0.9), Budget(3.0)]
 
@@ -33,8 +34,8 @@ def rule(goal: Goal, costs: np.ndarray, variance: np.ndarray, strata: Strata) ->
     return ContrastRule(costs, variance, strata, expense=goal.number)
 
 
-@pytest.mark.parametrize("goal", GOALS, ids=lambda goal: goal.kind)
-@pytest.mark.parametrize("seed", range(6))
+@each("goal", GOALS)
+@each("seed", range(6))
 def test_it_finds_what_the_solver_finds_and_so_it_does_when_somebody_moves(seed: int, goal: Goal) -> None:
     costs, variance, strata = instance(seed)
     found = rule(goal, costs, variance, strata)

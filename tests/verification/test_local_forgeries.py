@@ -15,6 +15,7 @@ from hushbid.mechanism import Market, Outcome
 from hushbid.priors import Empirical, LogNormal, Uniform
 from hushbid.record import Record
 from hushbid.verification.verifying import findings, verify
+from tests.extent import each
 
 PRIORS: dict[str, Any] = {
     "uniform": Uniform(1, 2),
@@ -77,7 +78,7 @@ def consistent(outcome: Outcome, losses: np.ndarray, **more: Any) -> Outcome:
     return dataclasses.replace(outcome, **{**changes, **more})
 
 
-@pytest.mark.parametrize(("prior", "goal", "relation"), CASES)
+@each(("prior", "goal", "relation"), CASES)
 def test_an_honest_local_record_holds_and_nothing_about_it_is_not_checked(
     prior: str, goal: str, relation: float
 ) -> None:
@@ -88,7 +89,7 @@ def test_an_honest_local_record_holds_and_nothing_about_it_is_not_checked(
     assert consistent(outcome, outcome.privacy_loss).objective == pytest.approx(outcome.objective, rel=1e-12)
 
 
-@pytest.mark.parametrize(("prior", "goal", "relation"), CASES)
+@each(("prior", "goal", "relation"), CASES)
 def test_one_local_rent_a_thousandth_too_high_or_too_low_fails(prior: str, goal: str, relation: float) -> None:
     outcome = outcome_of(prior, goal, relation)
     row = int(np.argmax(outcome.information_rent))
@@ -105,8 +106,8 @@ def test_one_local_rent_a_thousandth_too_high_or_too_low_fails(prior: str, goal:
         assert "rents" in failed(lie)
 
 
-@pytest.mark.parametrize("relation", RELATIONS)
-@pytest.mark.parametrize("goal", GOALS)
+@each("relation", RELATIONS)
+@each("goal", GOALS)
 def test_one_local_loss_a_millionth_lower_fails(goal: str, relation: float) -> None:
     outcome = outcome_of("lognormal", goal, relation)
     losses = outcome.privacy_loss.copy()

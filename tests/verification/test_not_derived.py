@@ -19,6 +19,7 @@ from hushbid.priors import Prior, Uniform
 from hushbid.questions import YesNo
 from hushbid.record import Record
 from hushbid.verification import Verification, verify
+from tests.extent import each
 
 PEOPLE = 40
 COIN = {"questions": [YesNo(name="smokes")]}
@@ -66,7 +67,7 @@ def test_an_honest_record_of_what_is_not_derived_is_incomplete_and_says_so(name:
     assert all(sentence.startswith("Not checked: an accuracy ") for sentence in left_out)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@each("name", EVERY)
 def test_a_forged_loss_is_found(name: str) -> None:
     outcome = outcome_of(name)
     losses = outcome.privacy_loss.copy()
@@ -74,7 +75,7 @@ def test_a_forged_loss_is_found(name: str) -> None:
     assert {"weights", "error and objective", "payments add up"} <= set(verified(outcome, privacy_loss=losses).failed)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@each("name", EVERY)
 def test_a_forged_payment_is_found(name: str) -> None:
     outcome = outcome_of(name)
     payments = outcome.payments.copy()
@@ -82,7 +83,7 @@ def test_a_forged_payment_is_found(name: str) -> None:
     assert verified(outcome, payments=payments).failed == ("payments add up",)
 
 
-@pytest.mark.parametrize("name", EVERY)
+@each("name", EVERY)
 def test_a_forged_total_is_found(name: str) -> None:
     record = Record.of(outcome_of(name))
     text = canonical({**record.content, "totals": record.totals | {"privacy_loss": record.totals["privacy_loss"] * 2}})
@@ -90,7 +91,7 @@ def test_a_forged_total_is_found(name: str) -> None:
     assert verify(forged, people=1).failed == ("totals",)
 
 
-@pytest.mark.parametrize("name", NOT_DERIVED)
+@each("name", NOT_DERIVED)
 def test_a_purchase_from_somebody_dearer_fails_although_the_optimum_is_not_derived(name: str) -> None:
     outcome = outcome_of(name)
     rows = np.flatnonzero(outcome.market.stratified.codes == 0) if outcome.market.stratified else np.arange(PEOPLE)
@@ -104,7 +105,7 @@ def test_a_purchase_from_somebody_dearer_fails_although_the_optimum_is_not_deriv
     assert "More is bought than from somebody cheaper" in told
 
 
-@pytest.mark.parametrize("name", NOT_DERIVED)
+@each("name", NOT_DERIVED)
 def test_an_error_that_is_not_the_one_wanted_fails_although_the_optimum_is_not_derived(name: str) -> None:
     outcome = outcome_of(name)
     goal = outcome.market.goal
@@ -113,8 +114,8 @@ def test_an_error_that_is_not_the_one_wanted_fails_although_the_optimum_is_not_d
     assert "optimality" in verified(outcome, market=other).failed
 
 
-@pytest.mark.parametrize("name", [name for name, terms in EVERY.items() if "questions" in terms])
-@pytest.mark.parametrize("missing", [0, 1])
+@each("name", [name for name, terms in EVERY.items() if "questions" in terms])
+@each("missing", [0, 1])
 def test_what_was_bought_by_coin_can_be_released_and_its_error_is_checked(name: str, missing: int) -> None:
     outcome = outcome_of(name)
     answers = np.random.default_rng(2).integers(0, 2, (PEOPLE, 1)).astype(float)

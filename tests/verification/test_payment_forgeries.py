@@ -12,6 +12,7 @@ from hushbid.verification import quadrature, verify
 from hushbid.verification.check_rents import largest_payment
 from hushbid.verification.stated_numbers import Facts
 from hushbid.verification.verifying import findings
+from tests.extent import ALL_CASES
 from tests.verification.kinds import BIDS, KINDS, copied, outcome_of, stretched, with_rents
 
 UNCHECKED = {"central price, strata and caps", "central price, strata and limits"}
@@ -23,7 +24,8 @@ def forgeries(outcome: Outcome) -> dict[str, np.ndarray]:
     more, little = rents.copy(), rents.copy()
     more[row] *= 1.15
     little[row] += 1e-5 * largest_payment(Facts.of(Record.of(outcome)))
-    return {"zero": 0.0 * rents, "halved": 0.5 * rents, "one a little more": little, "one more": more}
+    found = {"halved": 0.5 * rents, "one a little more": little, "one more": more}
+    return {"zero": 0.0 * rents, **found} if ALL_CASES else found
 
 
 def status_of(outcome: Outcome) -> str:

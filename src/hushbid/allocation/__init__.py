@@ -5,20 +5,20 @@ In reading order:
 - `goals`: what a buyer states: a price for the error, an accuracy, a budget, a budget that is never exceeded
 - `problem`: what is minimised, in which units; its solution, `Allocation`; who comes first among equals
 - `unsolved`: what no solver takes, in the words of the table of refusals
-- `targets`: the goal as one equation on the path of efficient central purchases
+- `targets`: the goal as one equation on the path of efficient central purchases, also with one person's cost replaced
 - `central_problem`: the central problem in normal form, with any strata and caps; one mean is one stratum
 - `pieces`: that path without caps, in pieces with a root in closed form, and the point that the goal chooses
 - `cut`: who can be left out of very many, before anything is sorted
 - `pool`, `populations`: sums over people at a water level and a step, under caps, also with one of them moved
 - `sweep`: a point of the path under caps by sorting; `frontier`: by a few rounds from a point nearby, for many at once
-- `branch_and_bound`, `price_search`: the best point for a price, with proof
+- `price_search`: the best point for a price, with proof
 - `capped`: what caps allow, and the optimum under them
 - `central_bounds`: what no central purchase can beat, found without looking at one: the certificate
 - `central`: the central optimum as an allocation, in closed form where no cap binds
 - `reply_rules`: what a rule says, which payments integrate, and what a solver answers for it
-- `deviation_sums`, `deviations`, `pairs_by_pieces`: the optimum with one person's cost replaced, without caps;
+- `deviations`, `pairs_by_pieces`: the optimum with one person's cost replaced, without caps;
   `budget_integral`: the integral of one person's loss under a budget there
-- `valley`: when a stationary point is the best one for a price; `pool_change`: values as differences
+- `valley`: when a stationary point is the best one for a price
 - `pairs_by_frontier`, `budget_by_frontier`, `frontier_integral`: the same as the three above, under caps
 - `rule`: everybody's loss as a function of their own cost, from any of these: the allocation rule
 - `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response
@@ -47,9 +47,9 @@ from hushbid.allocation.central import solve
 from hushbid.allocation.central_bounds import lower_bound
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, PlannedPrice, Price, goal_from_dict
-from hushbid.allocation.local_rule import allocate_local, least_local, local_allocation_rule
+from hushbid.allocation.local_rule import LocalRule
 from hushbid.allocation.merit_order import precedence
-from hushbid.allocation.problem import Allocation, Problem, as_problem, tie_keys
+from hushbid.allocation.problem import Allocation, as_problem, tie_keys
 from hushbid.allocation.reply_rules import Replies, ReplyRule
 from hushbid.allocation.rule import allocation_rule
 from hushbid.errors import InputError
@@ -123,34 +123,41 @@ def allocate(
     >>> allocation.active, allocation.weights.round(4).tolist()
     (2, [0.623, 0.377, 0.0])
     """
+    told = _stated(virtual_costs, setting, variance, error_weight, goal, max_loss, tie_key, strata, response)
+    return told.allocation() if isinstance(told, LocalRule) else solve(told)
+
+
+def _stated(
+    virtual_costs: ArrayLike,
+    setting: object,
+    variance: ArrayLike,
+    error_weight: float | None,
+    goal: Goal | None,
+    max_loss: ArrayLike,
+    tie_key: Sequence[Any] | NDArray[Any] | None,
+    strata: Strata | None,
+    response: bool,
+) -> LocalRule | CentralProblem:
+    """Return the problem: centrally no cap is an infinite one, and one mean is one stratum."""
+    if not isinstance(setting, str):
+        raise InputError(f"setting must be 'central' or 'local', got {type(setting).__name__}.", field="setting")
+    if setting not in ("central", "local"):
+        raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
     problem = as_problem(
         virtual_costs,
         variance=variance,
         error_weight=error_weight,
         goal=goal,
         tie_key=tie_key,
-        local=_is_local(setting),
+        local=setting == "local",
         response=response,
     )
     if setting == "local":
-        return allocate_local(problem, max_loss, strata)
-    return solve(_central(problem, max_loss, strata))
-
-
-def _central(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> CentralProblem:
-    """Return the central problem: no cap is an infinite one, and one mean is one stratum."""
+        return LocalRule(problem, max_loss, strata)
     caps = as_caps(max_loss, problem.costs.size)
     if strata is None:
         strata = Strata(codes=np.zeros(problem.costs.size, dtype=np.intp), weights=np.ones(1))
     return CentralProblem.of(problem, strata, caps)
-
-
-def _is_local(setting: object) -> bool:
-    if not isinstance(setting, str):
-        raise InputError(f"setting must be 'central' or 'local', got {type(setting).__name__}.", field="setting")
-    if setting not in ("central", "local"):
-        raise InputError(f"setting must be 'central' or 'local', got {setting!r}.", field="setting")
-    return setting == "local"
 
 
 def replies(
@@ -173,19 +180,8 @@ def replies(
     >>> rule.at(np.array([0, 0]), np.array([1.0, 1.1])).loss.round(4).tolist()
     [1.5322, 1.3498]
     """
-    local = _is_local(setting)
-    problem = as_problem(
-        virtual_costs,
-        variance=variance,
-        error_weight=error_weight,
-        goal=goal,
-        tie_key=tie_key,
-        local=local,
-        response=response,
-    )
-    if local:
-        return local_allocation_rule(problem, max_loss, strata)
-    return allocation_rule(_central(problem, max_loss, strata))
+    told = _stated(virtual_costs, setting, variance, error_weight, goal, max_loss, tie_key, strata, response)
+    return told.prepare() if isinstance(told, LocalRule) else allocation_rule(told)
 
 
 def least_objective(
@@ -199,10 +195,5 @@ def least_objective(
     response: bool = False,
 ) -> float:
     """What no allocation's objective can be below, found without solving: `Allocation.lower_bound` by itself."""
-    local = _is_local(setting)
-    problem = as_problem(
-        virtual_costs, variance=variance, error_weight=None, goal=goal, tie_key=None, local=local, response=response
-    )
-    if local:
-        return least_local(problem, max_loss, strata)
-    return lower_bound(_central(problem, max_loss, strata))
+    told = _stated(virtual_costs, setting, variance, None, goal, max_loss, None, strata, response)
+    return told.lower_bound() if isinstance(told, LocalRule) else lower_bound(told)

@@ -140,20 +140,13 @@ class Bracket:
     parts: tuple[Interval, ...]
     """``T`` is in one of these intervals, ascending and apart; the last end is infinite where nothing can be said."""
 
-    one_basin: bool
-    """Whether there is one minimum only, whoever's cost is raised."""
-
+    one_basin: bool  # whether there is one minimum only, whoever's cost is raised
     intervals: tuple[tuple[Interval, ...], ...]
     """In which intervals each stratum's level lies, in normal form, one for each part."""
 
-    people: float
-    """At most so many people are in them."""
-
-    below: float
-    """At most so many people are below the highest ones."""
-
-    most_lost: float
-    """Nobody's privacy loss is larger, whoever asks for more or stays away."""
+    people: float  # at most so many people are in them
+    below: float  # at most so many people are below the highest ones
+    most_lost: float  # nobody's privacy loss is larger, whoever asks for more or stays away
 
     @classmethod
     def unknown(cls, strata: int, people: float) -> "Bracket":

@@ -11,7 +11,6 @@ With strata and caps a budget rule is not monotone (`one-problem.md` §3): one s
 import math
 from dataclasses import dataclass
 from functools import partial
-from typing import Protocol
 
 import numpy as np
 
@@ -19,61 +18,34 @@ from hushbid.allocation.capped import most_accurate, normal_caps
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points
 from hushbid.allocation.frontier_integral import areas
-from hushbid.allocation.populations import Populations
+from hushbid.allocation.pairs_by_frontier import PairsByFrontier
 from hushbid.allocation.reply_rules import Answers
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
-_ENDLESS = 1e150
-"""Stands for an infinite loss, which is the most accurate where nobody has a cap."""
+_ENDLESS = 1e150  # stands for an infinite loss, which is the most accurate where nobody has a cap
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Limits:
     """For each of some people what the most accurate losses are, and cost, with and without them."""
 
-    own: FloatArray
-    """Their loss, if they are there."""
-
-    spent: FloatArray
-    """What the others' losses cost then."""
-
-    error: FloatArray
-    """The error then."""
-
+    own: FloatArray  # their loss, if they are there
+    spent: FloatArray  # what the others' losses cost then
+    error: FloatArray  # the error then
     spent_without: FloatArray
     """What the others' losses cost if they are not there, at least; exactly if that is no more than the budget."""
 
-    error_without: FloatArray
-    """The error then, if it is needed."""
-
-    last: BoolArray
-    """Whether they get what the others leave of the budget, at any cost at which all cannot be bought from fully."""
+    error_without: FloatArray  # the error then, if it is needed
 
 
-class Movable(Protocol):
-    """A present optimum, and what becomes of it when one person moves."""
-
-    def moved(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Populations:
-        """Return the populations in which people of a stratum have these costs."""
-        ...
-
-    def near(self, populations: Populations) -> tuple[Points, FloatArray]:
-        """Return the point of every population, and the change of the value."""
-        ...
-
-    def ladder(self) -> list[Populations]:
-        """Return the present population summed for ever larger boxes around its point."""
-        ...
-
-
-class BudgetPairs:
+class BudgetPairs(PairsByFrontier):
     """The purchase as a function of one person's cost, everybody else's fixed; in normal units."""
 
-    def __init__(self, problem: CentralProblem, rule: Movable) -> None:
-        self._problem, self._rule = problem, rule
-        self._rows = np.flatnonzero(problem.costs < math.inf)
-        losses, self._error = self._most_accurate(self._rows)
+    def __init__(self, problem: CentralProblem) -> None:
+        super().__init__(problem)
+        problem = self._problem
+        losses, self._error = self._bounded(self._losses), self._least
         self._all_full = bool((losses >= normal_caps(problem, self._rows)).all())
         self._loss_of = np.zeros(problem.costs.size)
         self._loss_of[self._rows] = losses
@@ -83,7 +55,11 @@ class BudgetPairs:
 
     def _most_accurate(self, rows: IndexArray) -> tuple[FloatArray, float]:
         losses, error = most_accurate(self._problem, rows)
-        return np.minimum(losses * math.sqrt(self._problem.form.unit), _ENDLESS), error
+        return self._bounded(losses), error
+
+    def _bounded(self, losses: FloatArray) -> FloatArray:
+        """Return losses in normal units, those without an end as a number."""
+        return np.minimum(losses * math.sqrt(self._problem.form.unit), _ENDLESS)
 
     def _bills(self, rows: IndexArray, losses: FloatArray) -> FloatArray:
         costs = self._problem.costs[rows] / self._problem.form.scale
@@ -98,16 +74,11 @@ class BudgetPairs:
         spent = np.where(there, limits.spent[which] + x * limits.own[which], limits.spent_without[which])
         loss = np.where(there, limits.own[which], 0.0)
         mse = np.where(there, limits.error[which], limits.error_without[which])
-        unspendable = spent <= budget
-        shared = ~unspendable & there & limits.last[which]
-        rest = (budget - limits.spent[which]) / np.where(shared, x, 1.0)
-        loss[shared] = np.minimum(rest, loss)[shared]  # by rounding it may be a digit above the cap
-        mse[shared] = self._error_beside(rows[shared], loss[shared])
-        unsolved = np.flatnonzero(~(unspendable | shared))
+        unsolved = np.flatnonzero(~(spent <= budget))
         points = None
         if unsolved.size:
-            populations = self._rule.moved(stratum, rows[unsolved], costs[unsolved])
-            points, _ = self._rule.near(populations)
+            populations = self.moved(stratum, rows[unsolved], costs[unsolved])
+            points, _ = self.near(populations)
             assert populations.moves is not None
             loss[unsolved] = populations.moves.losses(points.levels.stratum(stratum), points.sigma)
             mse[unsolved] = points.mse
@@ -138,36 +109,7 @@ class BudgetPairs:
                 continue
             losses, error_without[j] = self._most_accurate(others)
             spent_without[j] = float(self._bills(others, losses).sum())
-        return _Limits(own, spent, error, spent_without, error_without, present & self._last(who, own, spent))
-
-    def _last(self, who: IndexArray, own: FloatArray, spent: FloatArray) -> BoolArray:
-        """Whether each person gets the rest of the budget at every cost from which on that is less than their cap.
-
-        With everybody else at the cap, ``E`` and ``D`` the sums of ``e`` and ``Ve²`` over them, and ``R`` left of the
-        budget, the person's loss is ``y = R/ψ``. These are the best losses if ``Vⱼeⱼ + (G − Vy)·y·ψⱼ/R ≤ G`` for all
-        others, where ``G = (2 + D + Vy²)/(E + y)``. While ``G ≥ 2Vy``, ``G`` falls in ``y`` and ``(G − Vy)·y`` rises:
-        if it holds with everybody at the cap it holds at every smaller loss.
-        """
-        rest = self._problem.form.target.number - spent
-        if not self._all_full or self._rows.size < 2 or float(self._loss_of.max()) >= _ENDLESS:
-            return np.zeros(who.size, dtype=bool)
-        needs = self._problem.variances * self._loss_of / self._problem.form.unit
-        balance = (2.0 + float((needs * self._loss_of).sum())) / float(self._loss_of.sum())
-        with np.errstate(all="ignore"):
-            ratios = self._problem.costs / self._problem.form.scale / (balance - needs)
-            own_ratio = rest / own / (balance - needs[who])
-        ratios = np.where(self._loss_of > 0.0, np.where(needs < balance, ratios, math.inf), 0.0)
-        first, second = np.argmax(ratios), np.partition(ratios, -2)[-2]
-        highest = np.where(who == first, second, ratios[first])
-        found: BoolArray = (rest > 0.0) & (balance >= 2.0 * needs[who]) & (own_ratio >= highest)
-        return found
-
-    def _error_beside(self, who: IndexArray, loss: FloatArray) -> FloatArray:
-        """Return the error if these people have a loss and everybody else is at the cap."""
-        variances = self._problem.variances / self._problem.form.unit
-        squares, total = float((self._loss_of**2 * variances).sum()), float(self._loss_of.sum())
-        others = squares - self._loss_of[who] ** 2 * variances[who]
-        return np.asarray((2.0 + others + variances[who] * loss**2) / (total - self._loss_of[who] + loss) ** 2)
+        return _Limits(own, spent, error, spent_without, error_without)
 
     def _error_without(self, who: IndexArray) -> FloatArray:
         """Return the error that everybody else reaches if all are at their caps: they are so without any one person.
@@ -205,10 +147,7 @@ class BudgetPairs:
         # who is never out is counted from where the budget is just spent; without a cap, from a cost above all others
         never, endless = never_out[which] & there, limits.own[which] >= _ENDLESS
         beyond = never & ~endless & (x > unspent)
-        shared = beyond & limits.last[which]
-        rest = (budget - limits.spent[which])[shared]
-        value[shared] = rest * np.log(x[shared] / unspent[shared])
-        beyond = np.intersect1d(solved, np.flatnonzero(beyond & ~shared))
+        beyond = np.intersect1d(solved, np.flatnonzero(beyond))
         if beyond.size:
             assert points is not None
             start = points.take(solved.searchsorted(beyond))
@@ -229,15 +168,15 @@ class BudgetPairs:
         return value - np.where(there, limits.own[which] * np.maximum(unspent - x, 0.0), 0.0)
 
     def _solved(self, rows: IndexArray, costs: FloatArray) -> Points:
-        return self._rule.near(self._rule.moved(0, rows, costs))[0]
+        return self.near(self.moved(0, rows, costs))[0]
 
     def _area(self, rows: IndexArray, start: Points, top: FloatArray, stop: FloatArray) -> FloatArray:
         """The integral of the loss between two costs, in the smallest box that is never left."""
         area, unsolved = np.zeros(rows.size), np.flatnonzero(top > stop)
-        moves = self._rule.moved(0, rows, np.zeros(rows.size)).moves
+        moves = self.moved(0, rows, np.zeros(rows.size)).moves
         assert moves is not None
         budget = self._problem.form.target.number
-        for box in self._rule.ladder():
+        for box in self.ladder():
             left = []
             for part in box.parts(8 * unsolved.size):  # several tables for each pair
                 some = unsolved[part.start // 8 : max(part.stop // 8, part.start // 8 + 1)]

@@ -18,14 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations
+from hushbid.allocation.targets import Sums
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
-_SERIES = 0.02
-"""Below this the logarithm is left to its series."""
-
+_SERIES = 0.02  # below this the logarithm is left to its series
 _MOST_PER_KEY, _MOST_BESIDES = 8, 64
 """An integral has at most so many pieces for each person's key, and so many besides."""
 
@@ -78,14 +76,9 @@ class _State:
     """How far each integral has come."""
 
     people: Deviations
-    y: FloatArray
-    """The person's cost, counted from the base."""
-
-    piece: IndexArray
-    """Where ``T`` lies among all keys."""
-
-    count: IndexArray
-    """How many of the stratum, as it is, are below the level."""
+    y: FloatArray  # the person's cost, counted from the base
+    piece: IndexArray  # where T lies among all keys
+    count: IndexArray  # how many of the stratum, as it is, are below the level
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -93,18 +86,11 @@ class _Piece:
     """The constants of one piece of each integral."""
 
     size: float
-    mass: FloatArray
-    """``u``."""
-
-    total: FloatArray
-    """``U_o``."""
-
-    centre: FloatArray
-    """``m_o``."""
-
+    mass: FloatArray  # u
+    total: FloatArray  # U_o
+    centre: FloatArray  # m_o
     h: FloatArray
-    middle: FloatArray
-    """``M_m``."""
+    middle: FloatArray  # M_m
 
     @classmethod
     def of(cls, state: _State, half: float) -> "_Piece":

@@ -39,12 +39,9 @@ class Found:
     populations: Populations
     points: Points
     value: float
-    bound: float
-    """For a price: no purchase with any payment is below."""
-
+    bound: float  # for a price: no purchase with any payment is below
     first: float = 0.0
-    last: float = math.inf
-    """Between which ``σ`` it was searched."""
+    last: float = math.inf  # between which σ it was searched
 
     def losses(self, problem: CentralProblem) -> tuple[IndexArray, FloatArray]:
         """Everybody's loss in the caller's units; at the cap to the last digit."""

@@ -1,6 +1,6 @@
 """What no central purchase can beat, found without looking at one.
 
-**Price**: the second-order bound of `hushbid.allocation.branch_and_bound` on every interval of the path. Past the last
+**Price**: the second-order bound of `hushbid.allocation.price_search` on every interval of the path. Past the last
 ``T`` that is looked at the expense alone, with the error of everybody's data without noise, is too much.
 
 **Accuracy and budget** without caps: for any water levels ``τ_g`` Cauchy's inequality gives
@@ -23,11 +23,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.branch_and_bound import Bounded, Figures, least_along_paths
 from hushbid.allocation.capped import Found, affordable, expense, most_accurate, optimum, zero_cost_people
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.cut import below, propose, reach
 from hushbid.allocation.pieces import Pieces, free_error, strata_of
+from hushbid.allocation.price_search import Bounded, least_along_paths
 from hushbid.common.arrays import FloatArray, IndexArray
 
 TOLERANCE = 2e-10
@@ -60,7 +60,7 @@ def _price_bound(problem: CentralProblem) -> float:
             return free
         grid = _grid(problem, pieces, free, min(last, 1e300))
         found = least_along_path(pieces, grid, attained=free, at_zero=free)
-        beyond = problem.least_error + float(pieces.figures(grid[-1:]).expense[0])
+        beyond = problem.least_error + float(pieces.figures(grid[-1:])[2, 0])
         if beyond >= found.value[0] * (1.0 - TOLERANCE) or last == math.inf:
             return min(float(found.bound[0]), beyond)
         cuts = np.full(cuts.size, math.inf)
@@ -70,7 +70,7 @@ def _price_bound(problem: CentralProblem) -> float:
 def least_along_path(pieces: Pieces, grid: FloatArray, *, attained: float, at_zero: float) -> Bounded:
     """Return the bound for one population; ``at_zero`` is not a number where ``T`` below the grid is not asked for."""
 
-    def evaluate(_: IndexArray, at: FloatArray) -> Figures:
+    def evaluate(_: IndexArray, at: FloatArray) -> FloatArray:
         return pieces.figures(at)
 
     return least_along_paths(
@@ -82,9 +82,8 @@ def _grid(problem: CentralProblem, pieces: Pieces, free: float, last: float) -> 
     """Return ``T`` at which to look first: up to where the expense alone is too much, or to the last one."""
     # where everybody is active and all costs are equal T³ = 2M
     high = min(float(np.cbrt(2.0 * pieces.mean[-1])), last)
-    attained = pieces.figures(np.array([high]))
-    value = min(float((attained.mse + attained.expense)[0]), free)
-    while high < last and problem.least_error + float(pieces.figures(np.array([high])).expense[0]) < value:
+    value = min(float(pieces.figures(np.array([high]))[1:3].sum()), free)
+    while high < last and problem.least_error + float(pieces.figures(np.array([high]))[2, 0]) < value:
         high = min(4.0 * high, last)
     low = pieces.base / value if pieces.base > 0.0 else 1e-6 * high
     return np.geomspace(min(max(low, 1e-300), 0.5 * high), high, GRID)
@@ -139,15 +138,9 @@ class _Line:
     """The inequality of Cauchy and Schwarz at some levels and a step."""
 
     sigma: float
-    square: float
-    """``X°``."""
-
-    level: float
-    """``Σ ℓ_g λ_g``."""
-
-    levels: FloatArray
-    """Of everybody at their cap; with ``base`` what is left of it, and their caps."""
-
+    square: float  # X°
+    level: float  # Σ ℓ_g λ_g
+    levels: FloatArray  # of everybody at their cap; with base what is left of it, and their caps
     base: FloatArray
     caps: FloatArray
 

@@ -34,32 +34,19 @@ _LEAST_SHARE = 1e-8
 """So is one below this share of what is usual: sums over people of both kinds would have no digits of the others."""
 
 _LEAST_SCALE = 1e-280
-_WATCHED = 4096
-"""So many costs stand for all: enough to notice that the caller's array was reused."""
+_WATCHED = 4096  # so many costs stand for all: enough to notice that the caller's array was reused
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class NormalForm:
     """The units of a problem, and its goal in them."""
 
-    sizes: FloatArray
-    """``λ_g``: they sum to 1."""
-
-    signs: FloatArray
-    """The sign of each stratum's weight."""
-
-    unit: float
-    """The smallest variance."""
-
-    scale: float
-    """What costs are divided by."""
-
-    factor: float
-    """``Λ²·unit``: what an error in normal units is multiplied by."""
-
-    target: Target
-    """The goal."""
-
+    sizes: FloatArray  # λ_g: they sum to 1
+    signs: FloatArray  # the sign of each stratum's weight
+    unit: float  # the smallest variance
+    scale: float  # what costs are divided by
+    factor: float  # Λ²·unit: what an error in normal units is multiplied by
+    target: Target  # the goal
     limits: tuple[float, float]
     """Positive finite costs outside count as the nearer end: a monotone change, so truthful as the rule itself is."""
 
@@ -110,32 +97,17 @@ class NormalForm:
 class CentralProblem:
     """A validated central problem: what its solvers see."""
 
-    form: NormalForm
-    """Units and target."""
-
+    form: NormalForm  # units and target
     costs: FloatArray = field(repr=False)
     """Everybody's virtual cost in the caller's money: 0, within the form's limits, or infinite for "never"."""
 
-    variances: FloatArray = field(repr=False)
-    """Everybody's variance, positive."""
-
-    caps: FloatArray = field(repr=False)
-    """The most that may be bought from each, positive; infinite without a cap."""
-
-    codes: IndexArray = field(repr=False)
-    """Everybody's stratum."""
-
-    totals: FloatArray
-    """The precision in each stratum of all who can be bought from, positive."""
-
-    strata: Strata
-    """The strata as stated."""
-
-    stated: FloatArray = field(repr=False)
-    """The costs as they were stated: what is paid for, and what is bid."""
-
-    watched: FloatArray = field(repr=False)
-    """Some of these, copied."""
+    variances: FloatArray = field(repr=False)  # everybody's variance, positive
+    caps: FloatArray = field(repr=False)  # the most that may be bought from each, positive; infinite without a cap
+    codes: IndexArray = field(repr=False)  # everybody's stratum
+    totals: FloatArray  # the precision in each stratum of all who can be bought from, positive
+    strata: Strata  # the strata as stated
+    stated: FloatArray = field(repr=False)  # the costs as they were stated: what is paid for, and what is bid
+    watched: FloatArray = field(repr=False)  # some of these, copied
 
     @classmethod
     def of(cls, problem: Problem, strata: Strata, caps: FloatArray) -> "CentralProblem":
@@ -226,14 +198,9 @@ class CentralProblem:
 class Purchase:
     """Whom to buy from, and how much."""
 
-    rows: IndexArray
-    """People; nothing is bought from others."""
-
-    losses: FloatArray
-    """Their privacy losses, in the caller's units; infinite where no noise is added."""
-
-    worth: float
-    """The price of an error, in normal units, at which the same would be bought."""
+    rows: IndexArray  # people; nothing is bought from others
+    losses: FloatArray  # their privacy losses, in the caller's units; infinite where no noise is added
+    worth: float  # the price of an error, in normal units, at which the same would be bought
 
 
 def countable(variances: FloatArray) -> FloatArray:

@@ -14,12 +14,9 @@ from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.pieces import Pieces, Point, Stratum, best_point, strata_of
 from hushbid.common.arrays import FloatArray, IndexArray
 
-_CUT_ABOVE = 1 << 15
-"""Up to so many people sorting is quicker."""
-
+_CUT_ABOVE = 1 << 15  # up to so many people sorting is quicker
 _SAMPLE = 1 << 13
-_WORTHWHILE = 0.5
-"""A cut that leaves more than this share of the people is the last one that a sample proposes."""
+_WORTHWHILE = 0.5  # a cut that leaves more than this share of the people is the last one that a sample proposes
 
 
 def optimum(problem: CentralProblem) -> tuple[list[Stratum], Point]:

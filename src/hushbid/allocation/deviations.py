@@ -15,40 +15,25 @@ from typing import Any
 
 import numpy as np
 
-from hushbid.allocation.deviation_sums import Elsewhere, Sums
 from hushbid.allocation.pieces import Pieces, Stratum
-from hushbid.allocation.targets import Target
+from hushbid.allocation.targets import Elsewhere, Sums, Target
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
-ROUNDS = 100
-"""After so many guesses only those are left that go to and fro between neighbours by rounding."""
+ROUNDS = 100  # after so many guesses only those are left that go to and fro between neighbours by rounding
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Surroundings:
     """Everybody, as the deviations of one stratum's people see them."""
 
-    own: Stratum
-    """The stratum."""
-
-    own_pieces: Pieces
-    """The pieces of the stratum alone."""
-
-    pieces: Pieces
-    """All strata together."""
-
-    base: float
-    """``Σ λ_h·base_h`` over the other strata."""
-
-    total: FloatArray
-    """Mass of the first 0, 1, 2, … people of the stratum."""
-
+    own: Stratum  # the stratum
+    own_pieces: Pieces  # the pieces of the stratum alone
+    pieces: Pieces  # all strata together
+    base: float  # Σ λ_h·base_h over the other strata
+    total: FloatArray  # mass of the first 0, 1, 2, … people of the stratum
     first: FloatArray
-    second: FloatArray
-    """Their first and second moments about its base."""
-
-    other_keys: FloatArray
-    """The keys of the other strata, ascending."""
+    second: FloatArray  # their first and second moments about its base
+    other_keys: FloatArray  # the keys of the other strata, ascending
 
     @classmethod
     def of(cls, strata: Sequence[Stratum], pieces: Pieces, stratum: int) -> "Surroundings":
@@ -84,23 +69,12 @@ class Deviations:
     """Deviations of people of one stratum."""
 
     view: Surroundings
-    mass: FloatArray
-    """Each person's mass."""
-
-    own: FloatArray
-    """The present cost, counted from the base; infinite for people who cannot be bought from."""
-
-    to: FloatArray
-    """The other cost, counted from the base; infinite for leaving."""
-
-    cost: FloatArray
-    """The same, counted from 0: far below the base the difference has lost its digits."""
-
-    place: IndexArray
-    """The person's place in the stratum; −1 where nobody there is the person."""
-
-    rank: IndexArray
-    """The person is among the first so many, and one; the number of people if they are not there."""
+    mass: FloatArray  # each person's mass
+    own: FloatArray  # the present cost, counted from the base; infinite for people who cannot be bought from
+    to: FloatArray  # the other cost, counted from the base; infinite for leaving
+    cost: FloatArray  # the same, counted from 0: far below the base the difference has lost its digits
+    place: IndexArray  # the person's place in the stratum; −1 where nobody there is the person
+    rank: IndexArray  # the person is among the first so many, and one; the number of people if they are not there
 
     def take(self, which: Any) -> "Deviations":
         """Return some of them, in the shape of the index."""
@@ -250,17 +224,10 @@ class Paths:
     """The pieces of many paths, a row for each."""
 
     view: Surroundings
-    low: FloatArray
-    """The ``T`` at which each piece begins, ascending."""
-
-    high: FloatArray
-    """The ``T`` at which it ends."""
-
-    place: IndexArray
-    """Where the piece is among the pieces of the stratum alone."""
-
-    alone: Sums
-    """The sums of those, of the stratum alone."""
+    low: FloatArray  # the T at which each piece begins, ascending
+    high: FloatArray  # the T at which it ends
+    place: IndexArray  # where the piece is among the pieces of the stratum alone
+    alone: Sums  # the sums of those, of the stratum alone
 
     def terms(self) -> tuple[FloatArray, FloatArray, FloatArray]:
         """Return ``M``, ``Q`` and ``c`` of each piece."""

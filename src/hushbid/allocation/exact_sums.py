@@ -16,22 +16,16 @@ from hushbid.common.arrays import FloatArray, IntArray
 
 _BLOCK = 1 << 15
 _LIMB = 21
-_LEAD = 1 << 52
-"""The leading one of a number of at least the least power of two, in units of its last place."""
-
-_WIDTH = 11
-"""So many powers of two fit: 53 bits, and 10 more."""
-
-Octave = tuple[int, int, int]
-"""How many, the sum of their offsets from the power of two, and of the squares of these."""
+_LEAD = 1 << 52  # the leading one of a number of at least the least power of two, in units of its last place
+_WIDTH = 11  # so many powers of two fit: 53 bits, and 10 more
+Octave = tuple[int, int, int]  # how many, the sum of their offsets from the power of two, and of the squares of these
 
 
 @dataclass(frozen=True, slots=True)
 class ExactSums:
     """Count, sum and sum of squares of nonnegative finite doubles, exactly."""
 
-    octaves: Mapping[int, Octave]
-    """By the exponent bits of the power of two that offsets count from."""
+    octaves: Mapping[int, Octave]  # by the exponent bits of the power of two that offsets count from
 
     @classmethod
     def of(cls, costs: FloatArray, times: IntArray | None = None) -> "ExactSums":

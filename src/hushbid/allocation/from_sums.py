@@ -31,23 +31,12 @@ _SLACK = 1e-11
 class SummedStratum:
     """The people of one stratum."""
 
-    below: ExactSums
-    """Those below the window."""
-
-    costs: FloatArray
-    """The costs in the window, ascending, each once."""
-
-    people: IntArray
-    """How many have each of them."""
-
-    lowest: float
-    """The smallest cost of the stratum."""
-
-    dearest: float
-    """Nobody's cost is above this."""
-
-    window: Interval
-    """Between which costs everybody is listed."""
+    below: ExactSums  # those below the window
+    costs: FloatArray  # the costs in the window, ascending, each once
+    people: IntArray  # how many have each of them
+    lowest: float  # the smallest cost of the stratum
+    dearest: float  # nobody's cost is above this
+    window: Interval  # between which costs everybody is listed
 
     def levels(self, scale: float) -> Levels:
         """Sums at the window's ends, and at every cost in it, in normal form."""
@@ -103,18 +92,11 @@ class SummedStratum:
 class Shares:
     """The shares in the estimate of people, from their costs; those of each stratum add up to its λ."""
 
-    lowest: FloatArray
-    """The lowest cost of each stratum."""
-
-    equal: FloatArray
-    """``λ/U``."""
-
-    mean: FloatArray
-    """Of the active, counted from the lowest cost, in normal form."""
-
+    lowest: FloatArray  # the lowest cost of each stratum
+    equal: FloatArray  # λ/U
+    mean: FloatArray  # of the active, counted from the lowest cost, in normal form
     scale: float
-    at: float
-    """``T``."""
+    at: float  # T
 
     def weights(self, costs: FloatArray, codes: IntArray | IndexArray) -> FloatArray:
         """``u(τ − ψ)⁺/T`` of people with these costs in these strata, written so that nothing cancels."""

@@ -27,9 +27,7 @@ from hushbid.allocation.targets import Target
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _ROUNDS = 6
-_FINAL_ROUNDS = 3
-"""So many rounds settle a point that is near the target."""
-
+_FINAL_ROUNDS = 3  # so many rounds settle a point that is near the target
 _NEAR = 0.02
 _SETTLED = 2e-14
 _BRACKETS = 200
@@ -110,11 +108,8 @@ class _Piece:
     sizes: FloatArray
     inside: BoolArray
     mass: FloatArray
-    lean: FloatArray
-    """``E/U`` of each stratum with people inside: how its level falls with ``σ``."""
-
-    corner: BoolArray
-    """Populations with a stratum in which nobody is inside."""
+    lean: FloatArray  # E/U of each stratum with people inside: how its level falls with σ
+    corner: BoolArray  # populations with a stratum in which nobody is inside
 
     @classmethod
     def of(cls, points: Points, sizes: FloatArray) -> "_Piece":
@@ -249,33 +244,17 @@ def settle(
             sigma[unsolved] = wanted[going]
             t[unsolved] = np.clip(points.t + by, 0.2 * points.t, 5.0 * points.t)[going]
             moved = points.levels.take(going).moved(by_levels[:, going])
-            if piece.corner[going].any():
-                some, fit = points.take(going), np.flatnonzero(piece.corner[going])
-                moved = _not_past(populations.take(unsolved), target, some, piece.inside[:, going], moved)
-                if target is not None and target.kind == "budget":
-                    # Newton's steps would be short; from a present point nearby they are not
-                    sigma[unsolved[fit]], t[unsolved[fit]] = _fitting(some.take(fit), moved.take(fit))
+            fit = np.flatnonzero(piece.corner[going])
+            if fit.size and target is not None and target.kind == "budget" and populations.sizes.size == 1:
+                # nothing changes until somebody is inside: from there on Newton's steps are not short
+                some, who = points.take(going[fit]), unsolved[fit]
+                missed = _missed(some, target)
+                level = populations.take(who).next_inside(some.levels, some.sigma, missed < 0.0)
+                there = np.flatnonzero((level.high[0] < math.inf) & (missed != 0.0))
+                moved.put(fit[there], level.take(there))
+                sigma[who], t[who] = _fitting(some, moved.take(fit))
             levels.put(unsolved, moved)
     return found, settled
-
-
-def _not_past(
-    populations: Populations, target: Target | None, points: Points, inside: BoolArray, moved: Levels
-) -> Levels:
-    """Levels that, where nobody of a stratum is inside, go no farther than to the next person on either side.
-
-    Where nothing changes until a person is inside, they go there: up if the target is not reached, else down.
-    """
-    lower, upper = populations.neighbours(points.levels, points.sigma)
-    low, high = moved.above(lower.high) < lower.low, moved.above(upper.high) > upper.low
-    if target is not None and target.kind != "price":
-        missed = _missed(points, target)
-        low, high = np.broadcast_to(missed > 0.0, low.shape), np.broadcast_to(missed < 0.0, low.shape)
-    low, high = low & ~inside & (lower.high > -math.inf), high & ~inside & (upper.high < math.inf)
-    return Levels(
-        np.where(high, upper.high, np.where(low, lower.high, moved.high)),
-        np.where(high, upper.low, np.where(low, lower.low, moved.low)),
-    )
 
 
 def _fitting(points: Points, levels: Levels) -> tuple[FloatArray, FloatArray]:

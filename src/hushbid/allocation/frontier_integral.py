@@ -23,8 +23,7 @@ from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(16)
 _SAME = 1.0 - 1e-14
-_RATIO = 4.0
-"""A part ends where the distance to the nearest pole has changed by this factor."""
+_RATIO = 4.0  # a part ends where the distance to the nearest pole has changed by this factor
 
 
 @dataclass(frozen=True, slots=True, eq=False)

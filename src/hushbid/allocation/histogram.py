@@ -15,9 +15,7 @@ from hushbid.allocation.exact_sums import ExactSums
 from hushbid.common.arrays import FloatArray, IntArray
 
 OFFSET_BITS = 14
-COARSE = 46
-"""With so many low bits in a bucket there are 64 buckets per power of two."""
-
+COARSE = 46  # with so many low bits in a bucket there are 64 buckets per power of two
 MOST_PEOPLE = 1 << 34
 _BLOCK = 1 << 16
 _EMPTY = np.zeros(0, dtype=np.int64)
@@ -27,23 +25,12 @@ _EMPTY = np.zeros(0, dtype=np.int64)
 class Levels:
     """Sums over the people below each of some ascending levels, in normal form, with how far they may be off."""
 
-    level: FloatArray
-    """The levels."""
-
-    mass: FloatArray
-    """How many people lie below each."""
-
-    first: FloatArray
-    """The sum of their costs above ``origin``, at least."""
-
-    second: FloatArray
-    """The sum of the squares of their costs above ``origin``, at least."""
-
-    rounding: FloatArray
-    """By how much ``first`` may be too small."""
-
-    origin: float
-    """No cost is below this."""
+    level: FloatArray  # the levels
+    mass: FloatArray  # how many people lie below each
+    first: FloatArray  # the sum of their costs above origin, at least
+    second: FloatArray  # the sum of the squares of their costs above origin, at least
+    rounding: FloatArray  # by how much first may be too small
+    origin: float  # no cost is below this
 
     def below(self, most: float) -> "Levels":
         """Return the levels up to this one."""

@@ -44,9 +44,7 @@ from hushbid.allocation.merit_order import CostLists, Deviations, MeritOrder, Pr
 from hushbid.allocation.problem import Problem, workable
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
-_CLOSE = 1e-7
-"""A step of Newton's method this small, relatively, is the last: what it leaves is its square."""
-
+_CLOSE = 1e-7  # a step of Newton's method this small, relatively, is the last: what it leaves is its square
 _ROUNDS = 200
 _PARTS, _FEW = 8, 256
 """Intervals are divided into so many parts at a time, up to so many: calls of NumPy then cost more than evaluations."""
@@ -62,20 +60,11 @@ _SPARE = 8
 class Optima:
     """The optimum for each of many lists, in normal form."""
 
-    value: FloatArray
-    """The objective; infinite where the demand cannot be met."""
-
-    price: FloatArray
-    """``P``; 0 where people who cost nothing are enough."""
-
-    count: IndexArray
-    """How many are bought from."""
-
-    marginal: FloatArray
-    """The loss of the last of them; not a number where they reply to the price like the others."""
-
-    precision: FloatArray
-    """``Λ``."""
+    value: FloatArray  # the objective; infinite where the demand cannot be met
+    price: FloatArray  # P; 0 where people who cost nothing are enough
+    count: IndexArray  # how many are bought from
+    marginal: FloatArray  # the loss of the last of them; not a number where they reply to the price like the others
+    precision: FloatArray  # Λ
 
     def of(self, which: IndexArray) -> "Optima":
         """Return the optima of some of the lists."""
@@ -104,8 +93,7 @@ class LocalMarket:
             if self.start + _SPARE <= size:
                 break
             size *= 8
-        self.free = int(np.count_nonzero(normal == 0.0))
-        """How many people cost nothing."""
+        self.free = int(np.count_nonzero(normal == 0.0))  # how many people cost nothing
 
     def lists(self, rows: IndexArray, costs: FloatArray) -> "Lists":
         """Return many lists: everybody, with person ``rows[j]`` (−1: nobody) at cost ``costs[j]``."""
@@ -133,12 +121,9 @@ class Lists:
     """Many lists of one stratum's people, each with at most one of them at another cost."""
 
     market: LocalMarket
-    deviates: BoolArray
-    """Whether somebody is at another cost."""
-
+    deviates: BoolArray  # whether somebody is at another cost
     deviations: Deviations
-    free: IndexArray
-    """How many people cost nothing."""
+    free: IndexArray  # how many people cost nothing
 
     def optima(self, which: IndexArray, demand: Demand) -> Optima:
         """The optimum of each of the lists ``which``, for one demand each; once for those that are the same."""

@@ -25,24 +25,18 @@ from hushbid.allocation.problem import Problem
 from hushbid.common.arrays import FloatArray
 
 _S = 2.0 * math.sqrt(8.0 / 3.0)
-_TURNS = 1e-9
-"""Added where a slope vanishes: at the inflection the root does not move smoothly."""
+_TURNS = 1e-9  # added where a slope vanishes: at the inflection the root does not move smoothly
 
 
 class Curve(ABC):
     """Precision as a function of the loss, in normal form."""
 
-    steepest: ClassVar[float]
-    """The largest slope of ``q``: above it there is no root."""
-
+    steepest: ClassVar[float]  # the largest slope of q: above it there is no root
     worthwhile: ClassVar[float]
     """A person is worth their cost at price ``P`` exactly if ``ψ ≤ P`` times this, the largest ``q(y)/y``."""
 
-    enough: ClassVar[float]
-    """What a person who is just worth their cost supplies: nobody supplies less as cheaply."""
-
-    turn: ClassVar[float]
-    """The loss at the inflection, where the slope is steepest."""
+    enough: ClassVar[float]  # what a person who is just worth their cost supplies: nobody supplies less as cheaply
+    turn: ClassVar[float]  # the loss at the inflection, where the slope is steepest
 
     @abstractmethod
     def high_root(self, ratio: FloatArray) -> FloatArray:
@@ -178,11 +172,8 @@ class _Response(Curve):
         return 2.0 * math.atanh(math.sqrt(share)) if share < 1.0 else math.inf
 
 
-LAPLACE: Curve = _Laplace()
-"""Laplace noise on any datum."""
-
-RESPONSE: Curve = _Response()
-"""Randomised response to a yes or no question, for a variance of 1/4."""
+LAPLACE: Curve = _Laplace()  # laplace noise on any datum
+RESPONSE: Curve = _Response()  # randomised response to a yes or no question, for a variance of 1/4
 
 
 def curve_of(problem: Problem) -> Curve:

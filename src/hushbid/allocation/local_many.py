@@ -14,8 +14,7 @@ from hushbid.allocation.local_problem import Demand, Supply, as_local_cap, norma
 from hushbid.allocation.problem import as_problem, workable
 from hushbid.common.arrays import FloatArray, IndexArray
 
-_AT_ONCE = 1 << 18
-"""So many costs are worked on at a time: temporaries stay in cache."""
+_AT_ONCE = 1 << 18  # so many costs are worked on at a time: temporaries stay in cache
 
 
 class CostTable:
@@ -23,8 +22,7 @@ class CostTable:
 
     def __init__(self, costs: FloatArray, supply: Supply) -> None:
         self._costs, self._supply = np.hstack([costs, np.full((costs.shape[0], 1), math.inf)]), supply
-        self.size = np.count_nonzero(costs < math.inf, axis=1)
-        """How many people there are in each list."""
+        self.size = np.count_nonzero(costs < math.inf, axis=1)  # how many people there are in each list
 
     def cost(self, which: IndexArray, number: IndexArray) -> FloatArray:
         """What the ``number``-th person of each list costs, counted from 1; ``inf`` past its end."""

@@ -28,9 +28,7 @@ from hushbid.errors import InputError
 _INVISIBLE = 1e-100
 """A variance below this share of the error that noise alone makes is lifted to it: nobody could see the difference."""
 
-_LEAST_CAP = 1e-70
-"""A smaller cap in normal form would make prices that are no numbers."""
-
+_LEAST_CAP = 1e-70  # a smaller cap in normal form would make prices that are no numbers
 Value = TypeVar("Value", float, FloatArray)
 
 _LARGEST = 1e170
@@ -42,23 +40,12 @@ class Supply:
     """What people supply who reply to a price as best they can on the concave branch of their curve, up to a cap."""
 
     curve: Curve
-    cap: float
-    """The most that anybody may lose; infinite if there is no cap."""
-
-    top: float
-    """The precision at the cap."""
-
-    turn: float
-    """Where the concave branch begins: at the inflection, or at a cap below it."""
-
-    turn_precision: float
-    """The precision there."""
-
-    best_loss: float
-    """Where precision per loss, ``q(y)/y``, is largest."""
-
-    best_precision: float
-    """The precision there: whoever is worth their cost supplies at least this much."""
+    cap: float  # the most that anybody may lose; infinite if there is no cap
+    top: float  # the precision at the cap
+    turn: float  # where the concave branch begins: at the inflection, or at a cap below it
+    turn_precision: float  # the precision there
+    best_loss: float  # where precision per loss, q(y)/y, is largest
+    best_precision: float  # the precision there: whoever is worth their cost supplies at least this much
 
     @classmethod
     def up_to(cls, curve: Curve, cap: float) -> "Supply":
@@ -107,14 +94,9 @@ class Supply:
 class Demand:
     """The precision that is wanted at a price, in each of many lists of people."""
 
-    worth: FloatArray
-    """``κ``, what an error of 1 costs."""
-
-    least: FloatArray
-    """``l``, which is wanted at any price."""
-
-    most: FloatArray
-    """``m``, more than which is not wanted if it costs nothing."""
+    worth: FloatArray  # κ, what an error of 1 costs
+    least: FloatArray  # l, which is wanted at any price
+    most: FloatArray  # m, more than which is not wanted if it costs nothing
 
     @classmethod
     def price(cls, worth: float, lists: int = 1) -> "Demand":
@@ -157,20 +139,11 @@ class NormalForm:
     """How losses, costs and precisions are counted in normal form, and how to get back."""
 
     supply: Supply
-    scale: float
-    """What costs are divided by."""
-
-    variance: float
-    """``V``, what precisions are multiplied by, and losses by its root."""
-
-    max_loss: float
-    """The cap in the caller's units."""
-
-    least: float
-    """Positive costs below this are lifted to it: nobody could see the difference."""
-
-    most: float
-    """Nobody is bought from at a cost above this."""
+    scale: float  # what costs are divided by
+    variance: float  # V, what precisions are multiplied by, and losses by its root
+    max_loss: float  # the cap in the caller's units
+    least: float  # positive costs below this are lifted to it: nobody could see the difference
+    most: float  # nobody is bought from at a cost above this
 
     def losses(self, y: FloatArray) -> FloatArray:
         """Losses in the caller's units."""

@@ -29,16 +29,11 @@ from hushbid.estimation import Strata
 class _Stratum:
     """The people of one stratum, and the problem that is theirs."""
 
-    members: IndexArray = field(repr=False)
-    """Their rows, ascending."""
-
-    weight: float
-    """The stratum's weight in the combination of means."""
-
+    members: IndexArray = field(repr=False)  # their rows, ascending
+    weight: float  # the stratum's weight in the combination of means
     problem: Problem
     form: NormalForm
-    most: Demand
-    """No more than this is asked of them."""
+    most: Demand  # no more than this is asked of them
 
     @cached_property
     def market(self) -> LocalMarket:
@@ -55,21 +50,6 @@ class _Stratum:
         """Return a list for each person of any stratum at another cost; if they are of another one, as it is."""
         place = np.minimum(self.members.searchsorted(rows), self.members.size - 1)
         return self.market.lists(np.where(self.members[place] == rows, place, -1), costs)
-
-
-def allocate_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> Allocation:
-    """Solve the local problem under one cap for all."""
-    return LocalRule(problem, max_loss, strata).allocation()
-
-
-def least_local(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> float:
-    """What no local allocation's objective can be below, found without solving."""
-    return LocalRule(problem, max_loss, strata).lower_bound()
-
-
-def local_allocation_rule(problem: Problem, max_loss: ArrayLike, strata: Strata | None) -> "LocalRule":
-    """The allocation rule that belongs to `allocate_local`."""
-    return LocalRule(problem, max_loss, strata).prepare()
 
 
 class LocalRule:

@@ -29,31 +29,23 @@ from hushbid.allocation.local_problem import Demand
 from hushbid.allocation.unsolved import NOT_CLOSED
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
-_CLOSED = 1e-13
-"""A box is closed if its bound is so near the best purchase, relatively."""
-
-_EXACT = 3e-15
-"""Shares that add up to 1 within this are a solution."""
-
+_CLOSED = 1e-13  # a box is closed if its bound is so near the best purchase, relatively
+_EXACT = 3e-15  # shares that add up to 1 within this are a solution
 _JUMP = 4.0
 """A sum of shares whose logarithm falls by more than so many times that of the weight jumps; smoothly it is a half."""
 
 _STEPS = 80
-_MOST = 500, 500
-"""So many boxes are evaluated at some weight, and so many more for each list."""
+_MOST = 500, 500  # so many boxes are evaluated at some weight, and so many more for each list
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Boxes:
     """Boxes of precisions, one row each."""
 
-    lists: IndexArray
-    """Whose box it is."""
-
+    lists: IndexArray  # whose box it is
     least: FloatArray
     most: FloatArray
-    weight: FloatArray
-    """Where to look for ``α`` first."""
+    weight: FloatArray  # where to look for α first
 
     def of(self, which: IndexArray | BoolArray) -> "_Boxes":
         return _Boxes(self.lists[which], self.least[which], self.most[which], self.weight[which])
@@ -65,11 +57,8 @@ class _Points:
 
     weight: FloatArray
     precision: FloatArray
-    cost: FloatArray
-    """What each stratum costs, the error not counted."""
-
-    share: FloatArray
-    """Each stratum's share of the error that is allowed."""
+    cost: FloatArray  # what each stratum costs, the error not counted
+    share: FloatArray  # each stratum's share of the error that is allowed
 
     @classmethod
     def unknown(cls, boxes: int, strata: int) -> "_Points":
@@ -104,8 +93,7 @@ class Division:
         self.precision = np.full((count, units.size), np.nan)
         """The precision of each stratum (in columns); not a number where the accuracy cannot be reached."""
 
-        self.weight = np.zeros(count)
-        """``α``, what the error is worth there."""
+        self.weight = np.zeros(count)  # α, what the error is worth there
 
     def find(self, weight: float) -> "Division":
         """Search from a weight; refused if the boxes do not close."""

@@ -24,14 +24,11 @@ from hushbid.allocation.problem import as_keys
 from hushbid.common.arrays import FloatArray, IndexArray
 
 _DENSE = 1 << 20
-_TABLE_FROM = 128
-"""So many people are worth a table."""
-
+_TABLE_FROM = 128  # so many people are worth a table
 _REACH = 12.0
 """A table covers log-prices within this many times 1/k of the present one: one of k people moves it by about 1/k."""
 
-_CLEAR = 0.9
-"""A ratio below this share of the steepest slope is clear of the inflection."""
+_CLEAR = 0.9  # a ratio below this share of the steepest slope is clear of the inflection
 
 
 def precedence(tie_key: Sequence[Any] | NDArray[Any] | None) -> IndexArray | None:
@@ -58,12 +55,8 @@ class MeritOrder:
         if tie_key is not None:
             rows = rows[np.argsort(tie_key[rows], kind="stable")]
         rows = rows[np.argsort(costs[rows], kind="stable")]
-        self.rows = rows[: int(np.searchsorted(costs[rows], np.inf))]
-        """Who they are."""
-
-        self.costs = costs[self.rows]
-        """What they cost, ascending."""
-
+        self.rows = rows[: int(np.searchsorted(costs[rows], np.inf))]  # who they are
+        self.costs = costs[self.rows]  # what they cost, ascending
         self._people, self._tie_key = costs.size, tie_key
 
     @cached_property
@@ -122,11 +115,8 @@ class Deviations:
         self.moved, self.rank = moved, rank
         """The person's new cost (``inf``: they are not there), and how many others come before them."""
 
-        self.present = moved < np.inf
-        """Whether they are in the list."""
-
-        self.size = costs.size - (place < costs.size) + self.present
-        """How many people there are in each list."""
+        self.present = moved < np.inf  # whether they are in the list
+        self.size = costs.size - (place < costs.size) + self.present  # how many people there are in each list
 
     @classmethod
     def none(cls, sums: "PrefixSums") -> "Deviations":

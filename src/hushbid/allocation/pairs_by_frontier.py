@@ -4,7 +4,10 @@ Moving one person changes the sums of their stratum by one person's terms, so a 
 of the path to the one of each pair. An accuracy and a budget have one such point. A price may have several: `Valley`
 proves that a raised cost leaves one only; where it cannot, the pair is searched.
 
-Values count from the present optimum, as differences: see :mod:`hushbid.allocation.pool_change`.
+Values count from the present optimum. A rent is a difference of two values that contain the error, which may be many
+orders larger, so differences are not taken between totals (`value_changes`): who is at the cap at both points adds
+nothing, and who is inside at both adds, with ``b = λ − ψ`` at the first point and ``d`` the rise of the level,
+``u·(d/σ' − b·(σ' − σ)/(σσ'))``, of which no digit is lost.
 """
 
 import math
@@ -12,7 +15,6 @@ from functools import cached_property
 
 import numpy as np
 
-from hushbid.allocation.budget_by_frontier import BudgetPairs
 from hushbid.allocation.capped import (
     Found,
     affordable,
@@ -29,7 +31,6 @@ from hushbid.allocation.capped import (
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.frontier import Points, meet, settle
 from hushbid.allocation.pool import Moves
-from hushbid.allocation.pool_change import value_changes
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.price_search import search
 from hushbid.allocation.reply_rules import Answers
@@ -37,12 +38,8 @@ from hushbid.allocation.valley import single_minimum_up_to
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
-_SEARCHED = 256
-"""So many pairs are searched together."""
-
-_LOOKED_AT = 64
-"""Of more people most are summed once for boxes around the present point."""
-
+_SEARCHED = 256  # so many pairs are searched together
+_LOOKED_AT = 64  # of more people most are summed once for boxes around the present point
 _DIGITS = 2.0**-60
 _ROUNDS = 40
 
@@ -64,7 +61,6 @@ class PairsByFrontier:
         self._losses, self._least = most_accurate(problem, self._rows)
         self._now = self._present()
         self._boxes: list[Populations] | None = None
-        self._budget = BudgetPairs(problem, self) if problem.form.target.kind == "budget" else None
 
     def _present(self) -> Found | None:
         """The present optimum if anything is paid; None where there is none."""
@@ -95,8 +91,6 @@ class PairsByFrontier:
 
     def answers(self, stratum: int, rows: IndexArray, costs: FloatArray) -> Answers:
         """Return the optimum if people of a stratum had these costs; values count from the present one."""
-        if self._budget is not None:
-            return self._budget.answers(stratum, rows, costs)
         if self._problem.form.target.kind == "price":
             return self._for_price(stratum, rows, costs)
         return self._for_accuracy(stratum, rows, costs)
@@ -312,3 +306,61 @@ class PairsByFrontier:
                 self._reach[key] = most_accurate(problem, np.append(self._rows, rows[j]))[1]
             least[j] = self._reach[key]
         return np.where(present & there, self._least, least)
+
+
+def value_changes(populations: Populations, weight: FloatArray, start: Points, end: Points) -> FloatArray:
+    """Return ``A·N + C`` at the end less that at the start, one point, where nobody has moved; for each population.
+
+    Where the constraints hold only up to rounding, the change of the Lagrangian function: an error of the point then
+    matters in second order only.
+    """
+    moves, people = populations.moves, populations.people
+    losses, squares, expense = _changes(populations, start, end)
+    if moves is not None:
+        g, sigma = populations.stratum, float(start.sigma[0])
+        there, place = moves.person < people.size, np.minimum(moves.person, people.size - 1)
+        before = np.where(there, people.losses(start.levels, sigma)[place], 0.0)
+        after = np.where(moves.mass > 0.0, moves.losses(end.levels.stratum(g), end.sigma), 0.0)
+        mass = np.where(there, people.mass[place], moves.mass)
+        losses[g] += after - before
+        squares[g] += np.divide((after - before) * (after + before), mass, out=np.zeros(mass.size), where=mass > 0.0)
+        paid = np.where(there, people.costs[place] * before, 0.0)
+        expense[g] += np.where(after > 0.0, moves.cost * after, 0.0) - paid
+    total, error = float(start.weight[0]), float(start.mse[0])
+    rise, far = losses.sum(axis=0), np.asarray(end.weight < 0.5 * total)
+    after = np.where(far, total, total + rise)
+    fall = (squares.sum(axis=0) - error * (2.0 * total + rise) * rise) / (after * after)
+    slack = (end.levels.high * (populations.sizes[:, None] * rise - losses)).sum(axis=0)
+    near: FloatArray = weight * fall + expense.sum(axis=0) + slack
+    # far from the start nothing cancels
+    return np.where(far, weight * (end.mse - error) + end.expense - start.expense, near)
+
+
+def _changes(populations: Populations, start: Points, end: Points) -> FloatArray:
+    """Return the changes of losses, squares and expense of every stratum, but for who moved."""
+    seen, without, sigma, sigmas = populations.seen, populations.without, float(start.sigma[0]), end.sigma
+    rise = (end.levels.high - start.levels.high) + (end.levels.low - start.levels.low)
+    found = np.zeros((3, *rise.shape))
+    if populations.box is not None:  # who is summed once is inside, or at the cap, at both
+        levels = start.levels.take(np.zeros(sigmas.size, dtype=np.intp))
+        mass, below, squares, *_ = populations.box.sums(levels, populations.stratum, populations.left)
+        a, b, both = rise / sigmas, (sigma - sigmas) / (sigma * sigmas), 1.0 / sigma + 1.0 / sigmas
+        found[0] = a * mass + b * below
+        found[1] = a * a * mass + a * (both + b) * below + b * both * squares
+        found[2] = start.levels.high * found[0] - (a * below + b * squares)
+    if seen.size == 0:
+        return found
+    below, inside, _ = (one[0] for one in seen.states(start.levels, start.sigma, None))
+    before = np.clip(seen.mass * below / sigma, 0.0, seen.cap)
+    for part in populations.parts(sigmas.size):
+        left, s = None if without is None else without[part], sigmas[part, None]
+        new, now_inside, capped = seen.states(end.levels.take(part), sigmas[part], left)
+        bought = np.where(capped, seen.cap, np.where(now_inside, seen.mass * new / s, 0.0))
+        shift = seen.mass * (rise.T[part][:, seen.codes] / s - below * ((s - sigma) / (s * sigma)))
+        change = np.where(inside & now_inside, shift, bought - before)
+        if left is not None:
+            here = np.flatnonzero(left < seen.size)
+            change[here, left[here]] = 0.0
+        for row, each in enumerate((change, change * (bought + before) / seen.mass, change * seen.costs)):
+            found[row][:, part] += seen.by_stratum(each).T
+    return found

@@ -20,24 +20,20 @@ import numpy as np
 from hushbid.allocation.budget_integral import budget_values
 from hushbid.allocation.central import solve
 from hushbid.allocation.central_problem import CentralProblem
-from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.pieces import Pieces, Point, best_point, strata_of
 from hushbid.allocation.reply_rules import Answers
-from hushbid.allocation.targets import Target
+from hushbid.allocation.targets import Sums, Target
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.errors import MarketError
 
 _PRICE_ROUNDS = 16
-_LOST_DIGITS = 1e-6
-"""Where ``W`` is a smaller share of ``M·T``, or a cost of the least, differences of sums lose their digits."""
-
+_LOST_DIGITS = 1e-6  # where W is a smaller share of M·T, or a cost of the least, differences of sums lose their digits
 _SHORT, _FEW = 16, 1 << 12
 """Up to so many pieces of each path, or of all together, are looked at one by one, which takes less than following the
 guesses."""
 
-_DENSE = 1 << 18
-"""So many pieces of paths that might have several minima are looked at together."""
+_DENSE = 1 << 18  # so many pieces of paths that might have several minima are looked at together
 
 
 class PairsByPieces:
@@ -57,8 +53,7 @@ class PairsByPieces:
         for one in self._strata:
             self._place[one.rows] = np.arange(one.rows.size)
         free = [float(one.mass[one.offset == 0.0].sum()) if one.base == 0.0 else 0.0 for one in self._strata]
-        self._free = np.array(free)
-        """The mass of zero-cost people in each stratum."""
+        self._free = np.array(free)  # the mass of zero-cost people in each stratum
         with np.errstate(divide="ignore"):
             self._free_errors = np.square(problem.form.sizes) / self._free
             """Their part of ``c`` if nobody else is active."""

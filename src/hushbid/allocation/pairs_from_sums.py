@@ -14,13 +14,12 @@ import math
 import numpy as np
 
 from hushbid.allocation.budget_integral import budget_values
-from hushbid.allocation.deviation_sums import Sums
 from hushbid.allocation.deviations import Deviations, Surroundings
 from hushbid.allocation.from_sums import SummedOptimum
 from hushbid.allocation.pieces import Stratum
 from hushbid.allocation.reply_rules import Answers
 from hushbid.allocation.rule import AllocationRule
-from hushbid.allocation.targets import Change, Present
+from hushbid.allocation.targets import Change, Present, Sums
 from hushbid.common.arrays import FloatArray, IndexArray
 
 

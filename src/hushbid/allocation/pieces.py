@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.branch_and_bound import Figures
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.targets import Target
 from hushbid.common.arrays import FloatArray, IndexArray
@@ -30,22 +29,13 @@ from hushbid.common.arrays import FloatArray, IndexArray
 class Stratum:
     """The people of one stratum, cheapest first."""
 
-    rows: IndexArray
-    """Who they are."""
-
-    size: float
-    """``λ``."""
-
-    base: float
-    """The smallest cost, in normal units; offsets count from here."""
-
+    rows: IndexArray  # who they are
+    size: float  # λ
+    base: float  # the smallest cost, in normal units; offsets count from here
     offset: FloatArray
     mass: FloatArray
-    total: FloatArray
-    """Mass of the first 1, 2, … people."""
-
-    key: FloatArray
-    """``T`` where each enters."""
+    total: FloatArray  # mass of the first 1, 2, … people
+    key: FloatArray  # T where each enters
 
     @classmethod
     def from_offsets(
@@ -103,21 +93,12 @@ def strata_of(problem: CentralProblem, rows: IndexArray) -> list[Stratum]:
 class Pieces:
     """All strata's keys in one order; piece j lasts from key j to the next one, the last for ever."""
 
-    base: float
-    """``Σ λ_g·base_g``; slopes count from here."""
-
+    base: float  # Σ λ_g·base_g; slopes count from here
     key: FloatArray
-    slope: FloatArray
-    """``M − base`` after each key."""
-
-    spread: FloatArray
-    """``Q``."""
-
-    floor: FloatArray
-    """``c``."""
-
-    paid: FloatArray
-    """``W`` at each key."""
+    slope: FloatArray  # M − base after each key
+    spread: FloatArray  # Q
+    floor: FloatArray  # c
+    paid: FloatArray  # W at each key
 
     @classmethod
     def of(cls, strata: Sequence[Stratum]) -> "Pieces":
@@ -162,12 +143,12 @@ class Pieces:
         """``M`` after each key."""
         return self.base + self.slope
 
-    def figures(self, at: FloatArray) -> Figures:
-        """Return error, expense and step at ``T``."""
+    def figures(self, at: FloatArray) -> FloatArray:
+        """Return ``T``, error, expense and step at ``T``, in rows."""
         j = np.maximum(self.key.searchsorted(at, side="right") - 1, 0)
         mean = self.base + self.slope[j]
         step = np.sqrt(0.5 * (self.paid[j] + mean * (at - self.key[j])))
-        return Figures(at, mean / at + self.floor[j], 2.0 * step, step)
+        return np.stack([at, mean / at + self.floor[j], 2.0 * step, step])
 
     def candidates(self, target: Target) -> IndexArray:
         """Return the pieces that hold a local minimum, or may.
@@ -196,21 +177,11 @@ class Pieces:
 class Point:
     """A point of the path, and who is bought from there."""
 
-    at: float
-    """``T``; 0 where only zero-cost people are bought from, infinite where nothing reaches the target."""
-
-    mean: float
-    """``M``."""
-
-    spread: float
-    """``Q``."""
-
-    floor: float
-    """``c``."""
-
-    counts: tuple[int, ...]
-    """How many are active in each stratum."""
-
+    at: float  # T; 0 where only zero-cost people are bought from, infinite where nothing reaches the target
+    mean: float  # M
+    spread: float  # Q
+    floor: float  # c
+    counts: tuple[int, ...]  # how many are active in each stratum
     moments: tuple[tuple[float, float, float], ...]
     """Mass, mean offset and centred second moment of each stratum's active."""
 

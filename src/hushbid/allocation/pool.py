@@ -22,15 +22,9 @@ from numpy.typing import NDArray
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
-NO_CAP = 1e150
-"""A larger cap binds nobody; it counts as none, so that squares of caps are numbers."""
-
-SUMS = 6
-"""So many sums are kept of each stratum."""
-
-_DOMINANT = 1e-3
-"""Who has a larger share of a sum is not summed once: taking them out again would cost digits."""
-
+NO_CAP = 1e150  # a larger cap binds nobody; it counts as none, so that squares of caps are numbers
+SUMS = 6  # so many sums are kept of each stratum
+_DOMINANT = 1e-3  # who has a larger share of a sum is not summed once: taking them out again would cost digits
 _MASS, _BELOW, _SQUARES, _USED, _USED_SQUARES, _SPENT = range(SUMS)
 
 
@@ -116,13 +110,9 @@ class Sums:
 class Moves:
     """One person moved in each of many populations: who, and what they are afterwards."""
 
-    person: IndexArray
-    """Their place among the people; behind the last if they were not there."""
-
+    person: IndexArray  # their place among the people; behind the last if they were not there
     cost: FloatArray
-    mass: FloatArray
-    """Zero if they leave."""
-
+    mass: FloatArray  # zero if they leave
     cap: FloatArray
 
     def take(self, which: Any) -> "Moves":
@@ -167,8 +157,7 @@ class People:
         """What each adds to the sums at the cap."""
 
         self.counts = np.bincount(codes, minlength=strata)
-        self.starts = self.counts.cumsum() - self.counts
-        """The first column of each stratum."""
+        self.starts = self.counts.cumsum() - self.counts  # the first column of each stratum
 
     @property
     def size(self) -> int:
@@ -308,9 +297,7 @@ class Box:
             weight = np.where(group, weight, 0.0)
             group &= ~(weight > _DOMINANT * people.by_stratum(weight)[people.codes])
         loose = np.flatnonzero(~(capped | inside | (below[1] <= 0.0)))
-        self.seen = people.take(loose)
-        """Those who may change sides."""
-
+        self.seen = people.take(loose)  # those who may change sides
         self._place = np.full(people.size + 1, loose.size)
         self._place[loose] = np.arange(loose.size)
         self._inside, self._capped = np.append(inside, False), np.append(capped, False)

@@ -12,8 +12,7 @@ from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 _CELLS = 1 << 18
 """So many pairs of a population and a person are looked at together: they stay in the processor's cache."""
 
-_LOOKED_AT = 128
-"""Up to so many people are looked at one by one: sums by search would not be faster."""
+_LOOKED_AT = 128  # up to so many people are looked at one by one: sums by search would not be faster
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -21,15 +20,10 @@ class Populations:
     """People in strata, or many such populations that differ by where one person of one stratum has moved."""
 
     people: People
-    sizes: FloatArray
-    """``ℓ_g``, positive: each stratum gives this share."""
-
-    stratum: int = 0
-    """Whose person moves."""
-
+    sizes: FloatArray  # ℓ_g, positive: each stratum gives this share
+    stratum: int = 0  # whose person moves
     moves: Moves | None = None
-    box: Box | None = None
-    """Where sums are asked for, if not everywhere."""
+    box: Box | None = None  # where sums are asked for, if not everywhere
 
     def moved(self, stratum: int, moves: Moves) -> "Populations":
         """Return one population for each of these moves of people of a stratum."""
@@ -96,51 +90,33 @@ class Populations:
             table[:, self.stratum] += self.moves.sums(levels.stratum(self.stratum), sigma)
         return Sums(table)
 
-    def neighbours(self, levels: Levels, sigma: FloatArray) -> tuple[Levels, Levels]:
-        """Return levels at which who was at the cap last is just inside again, and at which who enters next just is.
+    def next_inside(self, levels: Levels, sigma: FloatArray, up: BoolArray) -> Levels:
+        """Return levels of the one stratum, nobody of which is inside, at which somebody just is.
 
-        They are those of strata in which nobody is inside.
+        That is who enters next where the way is ``up``, else who was at the cap last; infinite where there is nobody.
         """
-        next_, room, last, reach = self._bends(levels, sigma)
-        if self.moves is not None:
-            g, moves = self.stratum, self.moves
-            away, there = levels.stratum(g).above(moves.cost), moves.mass > 0.0
-            nearer = there & (away <= 0.0) & (moves.cost < next_[g])
-            next_[g], room[g] = np.where(nearer, moves.cost, next_[g]), np.where(nearer, moves.reach, room[g])
-            full = there & (away > 0.0) & (moves.cost + sigma * moves.reach > last[g] + sigma * reach[g])
-            last[g], reach[g] = np.where(full, moves.cost, last[g]), np.where(full, moves.reach, reach[g])
-        over = np.where(room < math.inf, 0.25 * sigma * np.minimum(room, 1e300), 1e-6 * next_)
-        return Levels(last, 0.75 * sigma * reach), Levels(next_, over)
-
-    def _bends(self, levels: Levels, sigma: FloatArray) -> FloatArray:
-        """Return of each stratum the cost of who enters next and their reach, and the same of who was capped last."""
-        seen, place, without = self.seen, np.arange(self.seen.size), self.without
-        found = np.empty((4, *levels.high.shape))
-        found[:] = np.array([math.inf, math.inf, -math.inf, 0.0])[:, None, None]
-        if seen.size == 0:
-            return found
-        for part in self.parts(sigma.size):
+        seen, without = self.seen, self.without
+        cost, reach = np.full(sigma.size, math.inf), np.zeros(sigma.size)
+        for part in self.parts(sigma.size) if seen.size else ():
             left = None if without is None else without[part]
             below, _, full = seen.states(levels.take(part), sigma[part], left)
             out = below <= 0.0
             if left is not None:
                 here = np.flatnonzero(left < seen.size)
                 out[here, left[here]] = False
-            full_at = seen.costs + sigma[part, None] * seen.reach
-            # they are in order of their costs
-            first = seen.by_stratum(np.where(out, place, place.size), np.minimum, place.size)
-            latest = seen.by_stratum(np.where(full, full_at, -math.inf), np.maximum, -math.inf)
-            last = seen.by_stratum(np.where(full & (full_at == latest[:, seen.codes]), place, -1), np.maximum, -1)
-            above, some = (first < place.size).T, (last >= 0).T
-            first, last = np.minimum(first, place.size - 1).T, np.maximum(last, 0).T
-            for row, known, column, at in (
-                (0, above, seen.costs, first),
-                (1, above, seen.reach, first),
-                (2, some, seen.costs, last),
-                (3, some, seen.reach, last),
-            ):
-                found[row][:, part] = np.where(known, column[at], found[row][:, part])
-        return found
+            enters, filled = np.where(out, seen.costs, math.inf), -(seen.costs + sigma[part, None] * seen.reach)
+            bend = np.where(up[part, None], enters, np.where(full, filled, math.inf))
+            first = bend.argmin(axis=1)
+            found = bend[np.arange(first.size), first] < math.inf
+            cost[part], reach[part] = np.where(found, seen.costs[first], math.inf), seen.reach[first]
+        if self.moves is not None:
+            moves, nobody = self.moves, cost == math.inf
+            away, filled = levels.stratum(0).above(moves.cost), moves.cost + sigma * moves.reach
+            nearer = np.where(up, (away <= 0.0) & (moves.cost < cost), away > 0.0)
+            nearer &= (moves.mass > 0.0) & (up | nobody | (filled > cost + sigma * reach))
+            cost, reach = np.where(nearer, moves.cost, cost), np.where(nearer, moves.reach, reach)
+        room = np.where(up, 0.25, 0.75) * sigma * np.minimum(reach, 1e300)
+        return Levels(cost[None], np.where(reach < math.inf, room, 1e-6 * cost)[None])
 
     # -- what people have to give --------------------------------------------------------------------------------------
 

@@ -1,28 +1,105 @@
-"""The least ``N + C`` along the frontier of each of many populations, with proof.
+"""The least ``N + C`` along the path of efficient purchases, with proof, for many populations at once.
 
-The bound and the halving are those of :mod:`hushbid.allocation.branch_and_bound`, over ``σ``; the first points lie ever
-farther from a local minimum, around which the bound closes at once.
+**Theorem** (second-order bound, any caps, strata and variances). For ``T`` in ``[T₁, T₂]``, ``J = N + C`` and
+``ΔN = N(T₁) − N(T₂)``:
 
-A best point is stationary, ``T² = 2σ``, so ``η² = 2/σ``. As ``N ≥ 2/η²``, its ``σ`` is at most its value. And ``η`` is
-at most what the value can pay for: each stratum gives its share for nothing as far as the caps of zero-cost people
-allow, and from there on at no less than its cheapest other cost.
+    J(T) ≥ J(T₁) − ΔN·(1 − T₁²/(2σ(T₂)))⁺      and      J(T) ≥ J(T₂) − ΔN·(T₂²/(2σ(T₁)) − 1)⁺.
+
+*Proof.* ``dC = −(T²/2σ) dN`` along the path, ``N`` falls and ``σ`` rises. ∎ Both factors are of first order in
+``T₂ − T₁`` near a minimum, so that intervals are settled quickly. Intervals whose bound is below what is attained are
+halved until none is. A point is found by its *place*, any parameter that rises along the path: ``T`` itself, or ``σ``.
+At place 0 nobody is paid, so the first bound there is ``N(T₂)``.
+
+On the frontier (`search`) the place is ``σ``, and the first places lie ever farther from a local minimum, around which
+the bound closes at once. A best point is stationary, ``T² = 2σ``, so ``η² = 2/σ``. As ``N ≥ 2/η²``, its ``σ`` is at
+most its value. And ``η`` is at most what the value can pay for: each stratum gives its share for nothing as far as the
+caps of zero-cost people allow, and from there on at no less than its cheapest other cost.
 """
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.branch_and_bound import Figures, least_along_paths
 from hushbid.allocation.frontier import Points, at, meet
 from hushbid.allocation.populations import Populations
 from hushbid.allocation.targets import Target
 from hushbid.common.arrays import FloatArray, IndexArray
 
 TOLERANCE = 1e-11
+_ROUNDS = 200
+_FIRST_STEP = 16.0  # the interval from 0 to a place is divided at this share of it
 _NEAREST = 2e-6
-_LEAST = 1e-9
-"""Where zero-cost people could do it alone the search begins at this share of the ``σ`` found first."""
+_LEAST = 1e-9  # where zero-cost people could do it alone the search begins at this share of the σ found first
+Evaluate = Callable[[IndexArray, FloatArray], FloatArray]
+"""What gives ``T``, ``N``, ``C`` and ``σ``, in rows, at some places of the paths of some populations."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Bounded:
+    """What was found for each population."""
+
+    bound: FloatArray  # no point of the path between the ends has a smaller N + C
+    value: FloatArray  # the smallest that was seen, or what was known before
+    at: FloatArray  # where it was seen; not a number where what was known before is as good
+
+
+def least_along_paths(
+    evaluate: Evaluate, grid: FloatArray, known: FloatArray, *, tolerance: float, at_zero: FloatArray
+) -> Bounded:
+    """Return bounds from place 0 to the last of ``grid``, within ``tolerance`` of the best values.
+
+    ``grid`` has a row of ascending places for each population, ``known`` a value that is attained in each, and
+    ``at_zero`` is ``N`` where nobody is paid: infinite unless each stratum has zero-cost people, and not a number where
+    nothing below the grid is asked for.
+    """
+    people, columns = grid.shape
+    value, place = known.copy(), np.full(people, math.nan)
+
+    def seen(which: IndexArray, places: FloatArray) -> FloatArray:
+        found = evaluate(which, places)
+        attained = np.nan_to_num(found[1] + found[2], nan=math.inf)
+        np.minimum.at(value, which, attained)
+        best = attained <= value[which]
+        place[which[best]] = places[best]
+        return np.vstack([places, found])
+
+    first = seen(np.repeat(np.arange(people), columns), grid.ravel()).reshape(5, people, columns)
+    # from place 0 to the first
+    begun = np.flatnonzero(~np.isnan(at_zero))
+    nothing = np.zeros((5, begun.size))
+    nothing[2] = at_zero[begun]
+    left = np.hstack([first[:, :, :-1].reshape(5, -1), nothing])
+    right = np.hstack([first[:, :, 1:].reshape(5, -1), first[:, begun, 0]])
+    which = np.append(np.repeat(np.arange(people), columns - 1), begun)
+    bound = np.full(people, math.inf)
+    for round_ in range(_ROUNDS):
+        each = interval_bounds(left[1:], right[1:])
+        middle = np.where(left[0] > 0.0, np.sqrt(left[0]) * np.sqrt(right[0]), right[0] / _FIRST_STEP)
+        halved = (each < value[which] * (1.0 - tolerance)) & (left[0] < middle) & (middle < right[0])
+        halved &= round_ < _ROUNDS - 1
+        np.minimum.at(bound, which[~halved], each[~halved])
+        if not halved.any():
+            break
+        between = seen(which[halved], middle[halved])
+        left, right = np.hstack([left[:, halved], between]), np.hstack([between, right[:, halved]])
+        which = np.tile(which[halved], 2)
+    return Bounded(np.minimum(bound, value), value, place)
+
+
+def interval_bounds(one: FloatArray, two: FloatArray) -> FloatArray:
+    """Return the theorem's bound between each point and the one behind it: the better of both."""
+    (t1, n1, c1, sigma1), (t2, n2, c2, sigma2) = one, two
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        fall = np.maximum(n1 - n2, 0.0)
+        from_left = n1 + c1 - fall * np.maximum(1.0 - t1 * (t1 / (2.0 * sigma2)), 0.0)
+        from_right = n2 + c2 - fall * np.maximum(t2 * (t2 / (2.0 * sigma1)) - 1.0, 0.0)
+    # the error never is below the one at the right end, nor the expense below the one at the left
+    return np.asarray(np.fmax(np.fmax(from_left, from_right), n2 + c1))
+
+
+# -- on the frontier ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,17 +108,14 @@ class Optimum:
 
     points: Points
     value: FloatArray
-    bound: FloatArray
-    """No purchase of the population with any payment is below this."""
-
+    bound: FloatArray  # no purchase of the population with any payment is below this
     low: FloatArray
-    high: FloatArray
-    """Between which ``σ`` was searched."""
+    high: FloatArray  # between which σ was searched
 
 
-def figures(points: Points) -> Figures:
+def figures(points: Points) -> FloatArray:
     """Return what the bound needs of some points."""
-    return Figures(points.t, points.mse, points.expense, points.sigma)
+    return np.stack([points.t, points.mse, points.expense, points.sigma])
 
 
 def search(populations: Populations, target: Target, start: Points) -> Optimum:
@@ -51,7 +125,7 @@ def search(populations: Populations, target: Target, start: Points) -> Optimum:
     low, high, free = _ends(populations, best, value)
     grid = ladder(best.sigma, low, high)
 
-    def evaluate(which: IndexArray, sigma: FloatArray) -> Figures:
+    def evaluate(which: IndexArray, sigma: FloatArray) -> FloatArray:
         return figures(at(populations.take(which), sigma, best.take(which)))
 
     found = least_along_paths(evaluate, grid, value, tolerance=TOLERANCE, at_zero=free)

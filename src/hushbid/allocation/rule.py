@@ -11,6 +11,7 @@ import math
 
 import numpy as np
 
+from hushbid.allocation.budget_by_frontier import BudgetPairs
 from hushbid.allocation.central_problem import CentralProblem, NormalForm
 from hushbid.allocation.pairs_by_frontier import PairsByFrontier
 from hushbid.allocation.pairs_by_pieces import PairsByPieces
@@ -18,17 +19,18 @@ from hushbid.allocation.reply_rules import Answers, Replies, Solver
 from hushbid.allocation.unsolved import CAPPED_STRATA_BUDGET
 from hushbid.common.arrays import FloatArray, IndexArray
 
-_CHUNK = 1 << 13
-"""So many pairs are worked on together: they stay in the processor's cache."""
+_CHUNK = 1 << 13  # so many pairs are worked on together: they stay in the processor's cache
 
 
 def allocation_rule(problem: CentralProblem) -> "AllocationRule":
     """Return the rule of a central problem; refused where a loss may rise with the cost."""
     if not problem.capped:
         return AllocationRule(problem.form, problem.codes, problem.caps, PairsByPieces(problem))
-    if problem.form.target.kind == "budget" and problem.form.sizes.size > 1:
+    if problem.form.target.kind != "budget":
+        return AllocationRule(problem.form, problem.codes, problem.caps, PairsByFrontier(problem))
+    if problem.form.sizes.size > 1:
         raise CAPPED_STRATA_BUDGET.error()
-    return AllocationRule(problem.form, problem.codes, problem.caps, PairsByFrontier(problem))
+    return AllocationRule(problem.form, problem.codes, problem.caps, BudgetPairs(problem))
 
 
 class AllocationRule:

@@ -18,8 +18,7 @@ from hushbid.common.arrays import FloatArray, IndexArray
 
 LongArray = NDArray[np.longdouble]
 
-_CELLS = 1 << 18
-"""So many bends, times strata, are worked on together."""
+_CELLS = 1 << 18  # so many bends, times strata, are worked on together
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -27,30 +26,15 @@ class Sweep:
     """The bends of every stratum in order of the level, one row for each population."""
 
     sizes: FloatArray
-    starts: IndexArray
-    """The first column of each stratum."""
-
-    codes: IndexArray
-    """The stratum of each column."""
-
+    starts: IndexArray  # the first column of each stratum
+    codes: IndexArray  # the stratum of each column
     cost: FloatArray
-    over: FloatArray
-    """The level is ``cost + over`` at a bend."""
-
-    mass: LongArray
-    """``dY/dλ`` from the bend on; exactly 0 where nobody is inside."""
-
-    slope: LongArray
-    """``dh/dλ``."""
-
-    given: LongArray
-    """``Y`` at the bend."""
-
-    height: LongArray
-    """``h`` at the bend."""
-
-    at: LongArray
-    """``T`` at the bend; infinite where there is none, or where it cannot be reached."""
+    over: FloatArray  # the level is cost + over at a bend
+    mass: LongArray  # dY/dλ from the bend on; exactly 0 where nobody is inside
+    slope: LongArray  # dh/dλ
+    given: LongArray  # Y at the bend
+    height: LongArray  # h at the bend
+    at: LongArray  # T at the bend; infinite where there is none, or where it cannot be reached
 
     @classmethod
     def of(cls, populations: Populations, sigma: FloatArray) -> "Sweep":

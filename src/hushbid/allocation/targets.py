@@ -12,26 +12,77 @@ On a piece of the path ``W = M·T − Q`` and ``τ̄ = M + c·T``, so each has i
 """
 
 import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
-from hushbid.allocation.deviation_sums import Sums
-from hushbid.common.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _ROUNDED = 1e-9
 _LEAST_AT = 4.0 ** (-1.0 / 3.0) * (1.0 + 1e-9)
 """Where ``s⁴ − s`` is least, and a little to the right, so that its slope is positive."""
 
 _WIDTH = 1.0 - 4.0 ** (-1.0 / 3.0)
-_DEEPEST = 0.75 * 4.0 ** (-1.0 / 3.0)
-"""``−(s⁴ − s)`` there: with a larger ``q`` there is no root."""
-
+_DEEPEST = 0.75 * 4.0 ** (-1.0 / 3.0)  # −(s⁴ − s) there: with a larger q there is no root
 _BEND = math.sqrt(_DEEPEST / 6.0) * 4.0 ** (1.0 / 3.0) - _WIDTH
 """By how much a root near the least leaves it faster than in proportion."""
+
+
+Elsewhere = tuple[IndexArray, FloatArray, FloatArray, FloatArray]
+"""The piece that ``T`` lies in, and ``M``, ``Q`` and ``c`` of the other strata there."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Sums:
+    """The sums of a population in which one person's cost is replaced; see :mod:`hushbid.allocation.deviations`."""
+
+    piece: IndexArray  # where T lies among all keys
+    count: IndexArray  # how many of the stratum, as it is, are below the level
+    present: BoolArray  # whether the person is, at the new cost
+    others: FloatArray  # U_o
+    away: FloatArray  # d, 0 where the person is not present or nobody else is active in the stratum
+    mean_at: FloatArray  # M if the person cost m_o
+    spread_without: FloatArray  # Q without the person
+    floor_without: FloatArray  # c of the other strata
+    total: FloatArray  # U
+    centre: FloatArray  # m, counted from the base of the stratum
+    mean: FloatArray  # M
+    spread: FloatArray  # Q
+    floor: FloatArray  # c
+
+    def take(self, which: Any) -> "Sums":
+        """Return some of the deviations' sums."""
+        return Sums(*(getattr(self, name)[which] for name in self.__slots__))
+
+    def put(self, which: IndexArray, new: "Sums") -> None:
+        """Write over some of the deviations' sums."""
+        for name in self.__slots__:
+            getattr(self, name)[which] = getattr(new, name)
+
+    def beside(self, elsewhere: Elsewhere) -> "Sums":
+        """Return the same with the sums of the other strata, where these have none of them."""
+        piece, mean, spread, floor = elsewhere
+        return replace(
+            self,
+            piece=piece,
+            mean_at=self.mean_at + mean,
+            spread_without=self.spread_without + spread,
+            floor_without=self.floor_without + floor,
+            mean=self.mean + mean,
+            spread=self.spread + spread,
+            floor=self.floor + floor,
+        )
+
+    def same(self, other: "Sums") -> BoolArray:
+        """Return whether both guesses have the same people active."""
+        same: BoolArray = (self.piece == other.piece) & (self.count == other.count) & (self.present == other.present)
+        return same
+
+    def level(self, size: float, at: FloatArray) -> FloatArray:
+        """Return the water level of the stratum at ``T`` if exactly these people are active."""
+        return np.asarray(self.centre + size * at / self.total)
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,85 +109,45 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Target(ABC):
-    """What a purchase aims at."""
+class _Aim:
+    """What a purchase aims at; every goal also has these, from ``T``, ``M``, ``Q`` and ``c`` of a piece:
 
-    number: float
-    """The price of an error (1), the squared error or the budget."""
+    - ``excess``: the excess at ``T``, from ``τ̄`` and ``W`` there
+    - ``root``: the ``T`` without excess; infinite where there is none, which `has_root` says
+    - ``value``: the objective at a root, in normal units
+    - ``value_change``: by how much it changes with the sums, without taking differences of it; ``at`` is their new root
+    - ``step``: ``σ`` at a root, what the differences of levels and costs are divided by to give losses
+    - ``surplus``: ``U(τ − ψ) = λT − U_o·d`` of a person whose cost was replaced, at the root of their piece; where
+      ``T`` is a quotient the terms that cancel are left out
+    """
 
-    error_factor: float
-    """What a unit of squared error adds to the objective, in the caller's units."""
-
-    expense_factor: float
-    """What a unit of expense adds to it."""
-
-    kind: ClassVar[str]
-    """``"price"``, ``"accuracy"`` or ``"budget"``."""
-
-    unimodal: ClassVar[bool] = True
-    """Whether the objective has one local minimum along the path, whatever the costs."""
-
-    def reported_error(self, mse: FloatArray) -> FloatArray:
-        """Return the squared error in the caller's units, exactly what was stated where only rounding is between."""
-        return mse
+    number: float  # the price of an error (1), the squared error or the budget
+    error_factor: float  # what a unit of squared error adds to the objective, in the caller's units
+    expense_factor: float  # what a unit of expense adds to it
+    unimodal: ClassVar[bool] = True  # whether the objective has one local minimum along the path, whatever the costs
 
     def objective(self, mse: float, expense: float) -> float:
         """Return what is minimised, in the caller's units."""
         return self.error_factor * mse + self.expense_factor * expense
 
-    @abstractmethod
-    def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:
-        """Return the excess at ``T``, from ``τ̄`` and ``W`` there."""
-
-    @abstractmethod
-    def root(self, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
-        """Return the ``T`` without excess on the piece with ``M``, ``Q`` and ``c``; infinite where there is none."""
-
-    @abstractmethod
-    def has_root(self, mean: FloatArray, floor: FloatArray) -> BoolArray:
-        """Return whether there is one; not where nobody is active."""
-
-    def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
-        """Return the same from exact sums, rounded once where it is a quotient."""
-        terms = (np.array([float(one)]) for one in (mean, spread, floor))
-        return float(self.root(*terms)[0])
-
-    @abstractmethod
-    def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
-        """Return by how much the objective changes with the sums, in normal units, without taking differences of it.
-
-        ``at`` is the root of the changed sums.
-        """
+    def reported_error(self, mse: FloatArray) -> FloatArray:
+        """Return the squared error in the caller's units, exactly what was stated where only rounding is between."""
+        return mse
 
     def turning_point(self, mean: FloatArray) -> FloatArray:
         """Return the ``T`` at which the excess of a piece is least; not a number where it rises throughout."""
         return np.full(mean.shape, math.nan)
 
-    @abstractmethod
-    def value(self, at: FloatArray, mean: FloatArray, spread: FloatArray, floor: FloatArray) -> FloatArray:
-        """Return the objective at a root ``T``, in normal units."""
-
-    @abstractmethod
-    def step(self, at: FloatArray, paid: FloatArray) -> FloatArray:
-        """Return ``σ`` at a root, what the differences of levels and costs are divided by to give losses."""
-
-    @abstractmethod
     def satisfied_for_free(self, floor: FloatArray, value: FloatArray) -> BoolArray:
         """Return whether zero-cost people are enough, whose error without noise is ``floor``.
 
-        ``value`` is the best objective with other people.
+        ``value`` is the best objective with other people. Never for a budget: paying others still reduces the error.
         """
+        return np.zeros(np.shape(floor), dtype=bool)
 
-    @abstractmethod
     def free_total(self, floor: FloatArray) -> FloatArray:
         """Return the sum of all losses where zero-cost people are enough."""
-
-    @abstractmethod
-    def surplus(self, at: FloatArray, size: float, sums: Sums) -> FloatArray:
-        """Return ``U(τ − ψ) = λT − U_o·d`` of a person whose cost was replaced, at the root ``T`` of their piece.
-
-        Where ``T`` is a quotient the terms that cancel are left out.
-        """
+        return np.full(np.shape(floor), math.inf)
 
     def dual_bound(self, level: float, squares: float) -> float:
         """Return what no objective is below, from ``τ̄`` and ``Σ u (τ − ψ)⁺²`` at any water levels.
@@ -151,10 +162,10 @@ class Target(ABC):
 
 
 @dataclass(frozen=True, slots=True)
-class PriceTarget(Target):
+class PriceTarget(_Aim):
     """The least ``N + C``."""
 
-    kind: ClassVar[str] = "price"
+    kind: ClassVar[Literal["price"]] = "price"
     unimodal: ClassVar[bool] = False
 
     def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:
@@ -180,6 +191,10 @@ class PriceTarget(Target):
     def has_root(self, mean: FloatArray, floor: FloatArray) -> BoolArray:
         return np.asarray(mean >= 0.0)
 
+    def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
+        """Return the root from exact sums; for the other goals it is a quotient, rounded once."""
+        return float(self.root(*(np.array([float(one)]) for one in (mean, spread, floor)))[0])
+
     def turning_point(self, mean: FloatArray) -> FloatArray:
         return np.cbrt(0.5 * mean)
 
@@ -195,9 +210,6 @@ class PriceTarget(Target):
     def satisfied_for_free(self, floor: FloatArray, value: FloatArray) -> BoolArray:
         return np.asarray(floor <= value)
 
-    def free_total(self, floor: FloatArray) -> FloatArray:
-        return np.full(np.shape(floor), math.inf)
-
     def value_change(self, now: Present, change: Change, at: FloatArray) -> FloatArray:
         both = at * now.at
         moved = 0.5 * (at + now.at) - 2.0 * now.mean / both + now.spread * (at + now.at) / (both * both)
@@ -211,13 +223,11 @@ class PriceTarget(Target):
 
 
 @dataclass(frozen=True, slots=True)
-class AccuracyTarget(Target):
+class AccuracyTarget(_Aim):
     """The least ``C`` with ``N`` at most the number."""
 
-    squared_error: float
-    """What was stated, in the caller's units."""
-
-    kind: ClassVar[str] = "accuracy"
+    squared_error: float  # what was stated, in the caller's units
+    kind: ClassVar[Literal["accuracy"]] = "accuracy"
 
     def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:
         return self.number * at - level
@@ -264,10 +274,10 @@ class AccuracyTarget(Target):
 
 
 @dataclass(frozen=True, slots=True)
-class BudgetTarget(Target):
+class BudgetTarget(_Aim):
     """The least ``N`` with ``C`` at most the number."""
 
-    kind: ClassVar[str] = "budget"
+    kind: ClassVar[Literal["budget"]] = "budget"
 
     def excess(self, at: FloatArray, level: FloatArray, paid: FloatArray) -> FloatArray:
         return paid - self.half
@@ -289,13 +299,6 @@ class BudgetTarget(Target):
     def step(self, at: FloatArray, paid: FloatArray) -> FloatArray:
         return np.full(np.shape(at), 0.5 * self.number)
 
-    def satisfied_for_free(self, floor: FloatArray, value: FloatArray) -> BoolArray:
-        """Never: what zero-cost people leave of the error can be reduced by paying others."""
-        return np.zeros(np.shape(floor), dtype=bool)
-
-    def free_total(self, floor: FloatArray) -> FloatArray:
-        return np.full(np.shape(floor), math.inf)
-
     def exact_root(self, mean: Fraction, spread: Fraction, floor: Fraction) -> float:
         return float((Fraction(self.half) + spread) / mean) if mean > 0 else math.inf
 
@@ -307,3 +310,6 @@ class BudgetTarget(Target):
 
     def dual_bound(self, level: float, squares: float) -> float:
         return level * level / (self.half + squares)
+
+
+Target = PriceTarget | AccuracyTarget | BudgetTarget

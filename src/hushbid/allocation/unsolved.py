@@ -13,11 +13,8 @@ from hushbid.errors import InputError
 class Unsolved:
     """A kind of problem that is refused."""
 
-    field: str
-    """The argument that the sentence is about."""
-
-    sentence: str
-    """What is wrong, why, and what to do."""
+    field: str  # the argument that the sentence is about
+    sentence: str  # what is wrong, why, and what to do
 
     def error(self) -> InputError:
         """Return what to raise."""

@@ -19,20 +19,18 @@ import math
 
 import numpy as np
 
-from hushbid.allocation.branch_and_bound import interval_bounds
 from hushbid.allocation.capped import Found, beside
 from hushbid.allocation.frontier import Points, at
 from hushbid.allocation.pool import People
 from hushbid.allocation.populations import Populations
-from hushbid.allocation.price_search import figures, ladder
+from hushbid.allocation.price_search import figures, interval_bounds, ladder
 from hushbid.allocation.sweep import Sweep
 from hushbid.common.arrays import BoolArray, FloatArray
 
 _FINE = 48
 _STEPS = 16
 _MARGINS = 0.01, 0.04, 0.12, 0.25, 0.5
-_FAR = 0.3
-"""A move that changes the value by a larger share is always searched."""
+_FAR = 0.3  # a move that changes the value by a larger share is always searched
 
 
 def single_minimum_up_to(found: Found) -> float:
@@ -94,7 +92,7 @@ def _range_below(found: Found, worst: float) -> tuple[Points, Points] | None:
     for _ in range(2):
         points = at(found.populations, sigma, beside(found.points, sigma.size))
         known = figures(points)
-        bounds = interval_bounds(known.take(np.arange(sigma.size - 1)), known.take(np.arange(1, sigma.size)))
+        bounds = interval_bounds(known[:, :-1], known[:, 1:])
         low = np.flatnonzero(bounds <= worst)
         if low.size == 0:
             return None

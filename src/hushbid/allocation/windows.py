@@ -36,11 +36,8 @@ class Refined:
 class Refine:
     """Finer buckets over some intervals of costs."""
 
-    parts: tuple[Interval, ...]
-    """The intervals, ascending, each of whole buckets."""
-
-    shift: int
-    """How many low bits of a cost a bucket spans."""
+    parts: tuple[Interval, ...]  # the intervals, ascending, each of whole buckets
+    shift: int  # how many low bits of a cost a bucket spans
 
     @classmethod
     def over(cls, intervals: Sequence[Interval], *, buckets: int) -> "Refine":
@@ -93,8 +90,7 @@ class Window:
     below: ExactSums
     costs: FloatArray
     people: IntArray
-    different: int = 0
-    """How many costs there were when equal ones were last put together."""
+    different: int = 0  # how many costs there were when equal ones were last put together
 
     @classmethod
     def nobody(cls) -> "Window":

@@ -8,6 +8,7 @@ engine then only reads them, and decisions, record and report are made as in mem
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from hushbid.engine.everybody import everybody
 from hushbid.engine.opening import is_url, refuse_existing_address
 from hushbid.engine.payouts import checked, decisions, due
 from hushbid.engine.pricing import CountedTable, Priced, count
-from hushbid.engine.recording import Recorded, not_recorded, write_record
+from hushbid.engine.recording import not_recorded, write_record
 from hushbid.errors import InputError
 from hushbid.record.folder import place_of_folder
 
@@ -182,7 +183,9 @@ def stage_record(
     release = None if answer is None else answer.release
     if reason := not_recorded(decision.priced, release):
         return None, None, reason
-    recorded = Recorded(
+    record = partial(
+        write_record,
+        decision.priced,
         currency=decision.currency,
         total_minor=decision.total_minor,
         group=campaign.bids.group,
@@ -191,8 +194,8 @@ def stage_record(
         stamps=stamps,
         notes=[prior_note(decision.origin), *notes],
     )
-    place, hashes, priced = place_of_folder(path), list[str](), decision.priced
-    files.make(place, lambda folder: hashes.append(write_record(priced, folder, recorded)))
+    place, hashes = place_of_folder(path), list[str]()
+    files.make(place, lambda folder: hashes.append(record(folder)))
     if path != place:
         files.remove(path)
     return place, hashes[0], ""

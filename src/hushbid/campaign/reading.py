@@ -7,7 +7,7 @@ or the option. Problems are collected, not raised: tables in order are checked f
 import difflib
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -124,6 +124,15 @@ class Stated:
         return 0, ""
 
 
+class SpecError(InputError):
+    """What was stated is no campaign."""
+
+    def __init__(self, told: str, problems: Sequence[tuple[str, str]]) -> None:
+        super().__init__(told, field=problems[0][0])
+        self.problems = tuple(problems)
+        """Each field that is wrong, by its full name, and a sentence about it."""
+
+
 class Problems:
     """What is wrong with what was stated."""
 
@@ -174,13 +183,13 @@ class Problems:
         found = sorted((one for one in self._found if one[1].startswith(within)), key=lambda one: one[0])
         if not found:
             return
-        told, name, source = [text for _, _, text in found], found[0][1], self._stated.source
+        problems, source = [(name, text) for _, name, text in found], self._stated.source
+        told = [text for _, text in problems]
         if len(told) == 1:
-            raise InputError(f"{source}, {told[0]}" if source else told[0], field=name)
+            raise SpecError(f"{source}, {told[0]}" if source else told[0], problems)
         listed = "\n".join(f"  {text}" for text in told)
-        raise InputError(
-            f"{source or 'The options'} {'has' if source else 'have'} {len(told)} problems:\n{listed}", field=name
-        )
+        what = f"{source} has" if source else "The options have" if self._stated.options else "The campaign has"
+        raise SpecError(f"{what} {len(told)} problems:\n{listed}", problems)
 
 
 # -- against the schema ------------------------------------------------------------------------------------------------
@@ -291,7 +300,10 @@ def _unknown(name: str, table: type[Table]) -> str:
 def _shown(value: object) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    text = f'"{value}"' if isinstance(value, str) else str(value)
+    try:
+        text = f'"{value}"' if isinstance(value, str) else str(value)
+    except ValueError:  # Python's own limit
+        return "a number of thousands of digits"
     text = printable(text, keep="")
     return text if len(text) <= 60 else f"{text[:57]}..."
 

@@ -365,7 +365,7 @@ class QuestionTable(Table):
 class StrataTable(Table):
     """Into which public strata people fall, and what is wanted of the strata's means."""
 
-    column: Annotated[Text, About(example="region")]
+    column: Annotated[Text, About(example="region")] = "stratum"
     """The column of each person's public stratum, which nobody chooses."""
 
     shares: Annotated[
@@ -398,6 +398,16 @@ class StrataTable(Table):
     With `max_correlation`, and for a `budget` that is met by a planned price, which requires it. It takes the place of
     `market.population`.
     """
+
+    @property
+    def wanted(self) -> dict[str, dict[str, float]]:
+        """Return the linear combination of the strata's means that is wanted, under its name."""
+        return {name: weights for name in ("shares", "contrast") if (weights := getattr(self, name)) is not None}
+
+    @property
+    def weights(self) -> dict[str, float]:
+        """Return the weight of each stratum's mean; none where each has an estimate."""
+        return next(iter(self.wanted.values()), {})
 
 
 class MoneyTable(Table):
@@ -630,6 +640,13 @@ def allowed_of(field: FieldInfo) -> str:
         if isinstance(kind, About) and kind.allowed:
             return kind.allowed
     return "a table" if table_of(field) else "a text in quotes"
+
+
+def range_of(field: FieldInfo) -> dict[str, float]:
+    """Return the limits of a number, as far as it has any: ``gt``, ``ge`` and ``le``."""
+    kinds = (*field.metadata, *_kinds(field.annotation))
+    inner = [one for kind in kinds for one in (*getattr(kind, "metadata", ()), kind)]
+    return {name: getattr(one, name) for name in ("gt", "ge", "le") for one in inner if hasattr(one, name)}
 
 
 def choices_of(field: FieldInfo) -> tuple[str, ...]:

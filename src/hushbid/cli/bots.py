@@ -1,6 +1,5 @@
 """``hushbid bots``: people who do not exist play a whole campaign on a server."""
 
-import json
 import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,7 +65,7 @@ def _played(url: str, given: dict[str, Any], step: Steps) -> "Played":
         return play_links(url, tokens, prior=prior, progress=step, **common)
     settings = _settings(given["campaign"], given["setting"])
     if given["single_visit"]:
-        settings["single_visit"] = True
+        settings["server"] = {**settings.get("server", {}), "single_visit": True}
     with _analyst(url, given["token_file"], given["user"]) as analyst:
         _reach(url)
         more = {name: given[name] for name in ("n", "identities")}
@@ -98,18 +97,14 @@ def _analyst(url: str, token_file: Path | None, user: str | None) -> Any:
 
 
 def _settings(file: Path | None, setting: str | None) -> dict[str, Any]:
+    from hushbid.client.files import stated_in
     from hushbid.server.bot_campaigns import SETTINGS
+    from hushbid.server.model.settings import CampaignSettings
 
-    found = dict(SETTINGS)
-    if file is not None:
-        try:
-            found = json.loads(file.read_text(encoding="utf-8"))
-        except ValueError:
-            raise InputError(f"{file} must hold a campaign's settings as a JSON object.") from None
-        if not isinstance(found, dict) or "prior" not in found or {"bounds", "questions"}.isdisjoint(found):
-            told = "must hold a campaign's settings as a JSON object, with prior and bounds, or questions"
-            raise InputError(f"{file} {told}.")
-    return dict(found) if setting is None else {**found, "setting": setting}
+    found = SETTINGS if file is None else stated_in(file)
+    if setting is not None:
+        found = {**found, "market": {**found.get("market", {}), "setting": setting}}
+    return CampaignSettings.read(found).to_dict()
 
 
 def _estimates(release: dict[str, Any]) -> list[str]:

@@ -12,6 +12,7 @@ In reading order:
 - `guards`: what a participant's device refuses to do
 - `messages`: keeps what was agreed to and what was sent
 - `views`: the answers
+- `files`: campaign files, as they are sent to a server
 - `transport`: asks, again if need be
 - `calls`: the requests there are, written from the server's registry
 - `refusals`: which exception a refusal is

@@ -2,16 +2,15 @@
 
 `Staging` is for a command that may be interrupted:
 
-Every file is first written under a temporary name in its own folder and made durable. Only when all are there do they
-get their names, in the order in which they were added; a stop signal waits for that short moment. Whatever goes wrong
-before it, an interrupt included, removes the temporary files and leaves the folders as they were.
+Every file or folder is first made in a hidden folder next to its final place and made durable. Only when all are there
+do they get their names, in the order in which they were added; a stop signal waits for that short moment. Whatever goes
+wrong before it, an interrupt included, removes what is temporary and leaves the folders as they were.
 
 A file that exists is replaced only with ``force``. One that would not change is left alone: writing the same again is
 not overwriting.
 
-What a library writes by path, a file or a folder, is made in a hidden folder beside its final place (`Staging.make`).
-A process that is killed cannot tidy up: its hidden files and folders, which it kept locked, go when the same is written
-again. A run that says in which ``folder`` it writes keeps that locked, too: meanwhile a second run is refused.
+A process that is killed cannot tidy up: its hidden folders, which it kept locked, go when the same is written again.
+A run that says in which ``folder`` it writes keeps that locked, too: meanwhile a second run is refused.
 """
 
 import errno
@@ -29,7 +28,7 @@ from pathlib import Path
 from types import FrameType, TracebackType
 from typing import BinaryIO, NamedTuple
 
-from hushbid.common.durable import TEMPORARY, lock, lock_folder, open_lock, sync, temporary_beside
+from hushbid.common.durable import TEMPORARY, lock, lock_folder, open_lock, sync
 from hushbid.errors import InputError, OutputExists, Unwritable
 
 STREAM = "-"
@@ -43,8 +42,6 @@ _STOPS = [getattr(signal, name) for name in ("SIGINT", "SIGTERM", "SIGHUP") if h
 class _Waiting(NamedTuple):
     temporary: Path
     final: Path
-    mark: int = -1
-    """A descriptor that keeps the temporary file locked."""
 
 
 class Staging:
@@ -76,41 +73,35 @@ class Staging:
             # whatever happened, nothing temporary stays
             for room in self._rooms:
                 room.clear()
-            for waiting in self._waiting:
-                waiting.temporary.unlink(missing_ok=True)
-                _close(waiting.mark)
             for folder in reversed(self._made_folders):
                 with suppress(OSError):  # not empty: something was published in it
                     folder.rmdir()
-            _close(self._folder_mark)
+            if self._folder_mark >= 0:
+                os.close(self._folder_mark)
 
     def add(self, path: str | Path, write: Write, *, private: bool = True) -> None:
         """Write a file under a temporary name; a private one can be read by its owner only."""
-        final = Path(path)
-        with _telling_what_failed(final):
-            # made and noted together, so that an interrupt leaves no file behind that nobody knows
-            with _stops_held_back():
-                self._make_folder(final.parent)
-                descriptor, temporary = temporary_beside(final)
-                self._waiting.append(_Waiting(temporary, final, os.dup(descriptor)))
-            with os.fdopen(descriptor, "wb") as file:
+
+        def fill(place: Path) -> None:
+            with place.open("wb") as file:
                 write(file)
-                if not private:
-                    os.fchmod(file.fileno(), 0o666 & ~_umask())
-                file.flush()
-                os.fsync(file.fileno())
+
+        made = self.make(path, fill)
+        if not private:
+            made.chmod(0o666 & ~_umask())
 
     def make(self, path: str | Path, write: Callable[[Path], object]) -> Path:
         """Let ``write`` make a file or a folder at a temporary path, which is returned; only its owner may read it."""
         final = Path(path)
         with _telling_what_failed(final):
+            # made and noted together, so that an interrupt leaves nothing behind that nobody knows
             with _stops_held_back():
                 self._make_folder(final.parent)
                 room = _Room.beside(final)
                 self._rooms.append(room)
             made = room.folder / final.name
             write(made)
-            # what a library wrote is private and durable before it gets its name
+            # what was written is private and durable before it gets its name
             for one in [*(made.rglob("*") if made.is_dir() else ()), made]:
                 one.chmod(0o700 if one.is_dir() else 0o600)
                 _sync_if_possible(one)
@@ -195,11 +186,6 @@ def _claim(folder: Path) -> int:
             f"{folder} is being written by another run: wait until it has ended, or choose another folder.",
             field="folder",
         ) from None
-
-
-def _close(descriptor: int) -> None:
-    if descriptor >= 0:
-        os.close(descriptor)
 
 
 class _Room:

@@ -82,11 +82,11 @@ def as_column(data: object, *, needed: BoolArray) -> FloatArray:
         _refuse_length(needed.size, len(values))
         array, bad = _coded_objects(values, _NUMBER, needed)
         if bad.any():
-            told = f"data must be numbers (None or NaN where missing), but {rows_text(bad)} cannot be read as one."
-            raise DataError(told, field="data", row=first_row(bad))
+            problem = f"data must be numbers (None or NaN where missing), but {rows_text(bad)} cannot be read as one."
+            raise DataError(problem, field="data", row=first_row(bad))
     if array.ndim != 1 or array.dtype.kind not in "fiub":
-        told = f"data must be one number per person, got {array.ndim} dimensions of type {array.dtype}."
-        raise DataError(told, field="data")
+        problem = f"data must be one number per person, got {array.ndim} dimensions of type {array.dtype}."
+        raise DataError(problem, field="data")
     _refuse_length(needed.size, array.size)
     return array.astype(np.float64)
 

@@ -113,10 +113,6 @@ class ReleasePlan:
         _refuse_relation(relation, strata, allowed.size)
         if strata is not None:
             refuse_other_people(strata, allowed.size)
-            used = planned_losses(used, _unit_variance(spread, relation, bounds), strata, setting)
-        # promises do not change any more
-        for array in (allowed, used, spread):
-            array.setflags(write=False)
         plan = cls(
             setting=setting,
             promised=allowed,
@@ -131,6 +127,11 @@ class ReleasePlan:
             strata=strata,
         )
         _refuse_response(plan)
+        if strata is not None:
+            plan = replace(plan, delivered=planned_losses(used, plan.unit_variance, strata, setting))
+        # promises do not change any more
+        for array in (plan.promised, plan.delivered, plan.variance):
+            array.setflags(write=False)
         return replace(plan, key=_content_hash(plan, label) if key is None else _as_key(key))
 
     def __repr__(self) -> str:  # losses reveal what people bid: not for a log
@@ -172,12 +173,12 @@ class ReleasePlan:
     @property
     def weighing_variance(self) -> FloatArray:
         """What weights are chosen with: everybody's declared variance, and what a relation adds to it."""
-        return _weighing_variance(self.variance, self.relation)
+        return self.variance if self.relation is None else self.variance + self.relation.variance
 
     @property
     def unit_variance(self) -> FloatArray:
         """The same for a range of width 1."""
-        return _unit_variance(self.variance, self.relation, self.bounds)
+        return self.weighing_variance / self.width / self.width
 
     @property
     def combined(self) -> Combined | None:
@@ -271,15 +272,6 @@ def _refuse_relation(relation: Relation | None, strata: Strata | None, people: i
     if len(counts) != len(relation.strata) or any(map(int.__gt__, counts, relation.strata)):
         least = f"at least {list(counts)} people" if counts else "none, as there are no strata"
         raise InputError(f"relation must count everybody in strata: {least}, got {list(relation.strata)}.")
-
-
-def _weighing_variance(variance: FloatArray, relation: Relation | None) -> FloatArray:
-    return variance if relation is None else variance + relation.variance
-
-
-def _unit_variance(variance: FloatArray, relation: Relation | None, bounds: tuple[float, float]) -> FloatArray:
-    width = bounds[1] - bounds[0]
-    return _weighing_variance(variance, relation) / width / width
 
 
 def _as_survey(

@@ -18,6 +18,7 @@ In reading order:
 - `ids`: how many different ids there are, and how many of them took part in a pilot
 """
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -28,18 +29,11 @@ if TYPE_CHECKING:
 __all__ = ["Priced", "Progress", "Summary", "price", "release"]
 
 
+_HOME = {"Priced": "pricing", "Progress": "people", "Summary": "pricing", "price": "pricing", "release": "releasing"}
+
+
 def __getattr__(name: str) -> Any:
     """The public names, loaded when they are first used."""
-    if name in ("Priced", "Summary", "price"):
-        from hushbid.engine import pricing
-
-        return getattr(pricing, name)
-    if name == "release":
-        from hushbid.engine.releasing import release
-
-        return release
-    if name == "Progress":
-        from hushbid.engine.people import Progress
-
-        return Progress
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    if name not in _HOME:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_HOME[name]}"), name)

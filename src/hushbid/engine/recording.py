@@ -96,27 +96,6 @@ def _raw(name: str) -> str:
     return f"hushbid_record_{name}"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Recorded:
-    """What is recorded besides what was priced."""
-
-    currency: Currency
-    total_minor: int
-    """All payments together."""
-
-    group: str | None
-    """The column of groups, if one was named."""
-
-    data: DataNames
-    """The columns of data; read only if there is a release."""
-
-    release: Release | None
-    """The estimate, if one was drawn."""
-
-    stamps: Sequence[str]
-    notes: Sequence[str]
-
-
 def not_recorded(priced: Priced, release: Release | None) -> str:
     """Return why there can be no record of people who stay with the engine; empty if there can be one.
 
@@ -128,21 +107,36 @@ def not_recorded(priced: Priced, release: Release | None) -> str:
     return "No record: somebody did not deliver, and then an engine records no combination of strata."
 
 
-def write_record(priced: Priced, folder: Path, recorded: Recorded) -> str:
-    """Write the record of a priced table to a new folder, and return its hash."""
+def write_record(
+    priced: Priced,
+    folder: Path,
+    *,
+    currency: Currency,
+    total_minor: int,
+    group: str | None,
+    data: DataNames,
+    release: Release | None,
+    stamps: Sequence[str],
+    notes: Sequence[str],
+) -> str:
+    """Write the record of a priced table to a new folder, and return its hash.
+
+    All payments come to ``total_minor``; ``group`` and ``data`` name columns, of which data are read only if there is a
+    release.
+    """
     folder.mkdir(mode=0o700)
     kernel = RecordKernel(
         kernel=priced._kernel,
-        group=recorded.group,
-        data=None if recorded.release is None else data_columns(priced, recorded.data),
-        decimals=recorded.currency.decimals,
+        group=group,
+        data=None if release is None else data_columns(priced, data),
+        decimals=currency.decimals,
     )
     id = priced._kernel.people.id
     if id is None:
         raise InputError("id must name a column: a record says who the people are.", field="id")
     raw = folder.with_name("everybody.parquet")  # beside it, and gone with what is temporary
     priced.write(priced._engine.map(kernel, drop=priced._drop, keep=[id]), raw)
-    everybody = _Everybody(ArrowEngine(raw), kernel, priced, recorded.release)
+    everybody = _Everybody(ArrowEngine(raw), kernel, priced, release)
     with writer(str(folder / TABLE), everybody.places) as writing:
         for table in everybody.tables():
             writing.write_table(table, row_group_size=ROWS_AT_A_TIME)
@@ -150,15 +144,15 @@ def write_record(priced: Priced, folder: Path, recorded: Recorded) -> str:
         outcome=everybody.outcome(),
         lower_bound=priced.summary.lower_bound,
         money=Money(
-            currency=recorded.currency.code,
-            decimals=recorded.currency.decimals,
+            currency=currency.code,
+            decimals=currency.decimals,
             payments=np.zeros(0, dtype=np.int64),
-            total=recorded.total_minor,
+            total=total_minor,
             incentive_error=0.0,  # follows from the columns
         ),
         release=everybody.released(),
-        stamps=recorded.stamps,
-        notes=recorded.notes,
+        stamps=stamps,
+        notes=notes,
     )
     return write_document(folder, everybody.places, terms)
 

@@ -18,9 +18,7 @@ from hushbid.payments.rule import Rents, RuleWithPotential
 from hushbid.priors import Prior
 
 _DEGREE = 12
-_FEW = 96
-"""So few people are computed one by one."""
-
+_FEW = 96  # so few people are computed one by one
 _DIVIDED = 4
 _AT_POINTS, _BETWEEN = 0.9, 0.05
 """The parts of the tolerance for what is computed of some people, and for the curve through them."""

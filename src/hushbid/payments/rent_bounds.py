@@ -24,12 +24,8 @@ _PEOPLE = 1024
 """How many people are worked on together: few calls of NumPy each, and intervals that stay in the processor's cache."""
 
 _PIECES = 256
-FINEST = 1e-8
-"""Smaller tolerances are not aimed at: there the error of virtual costs decides."""
-
-_PSI_ERROR = 2e-12
-"""Virtual costs are taken to be right to this relative error."""
-
+FINEST = 1e-8  # smaller tolerances are not aimed at: there the error of virtual costs decides
+_PSI_ERROR = 2e-12  # virtual costs are taken to be right to this relative error
 MOST_EVALUATIONS = 1 << 15
 _MOST_ROUNDS = 100
 

@@ -9,17 +9,12 @@ from hushbid.payments.rule import RuleWithPotential
 from hushbid.priors import Prior
 
 _NODES, _STRAIGHT = 4096, 256
-_FAR = 1e100
-"""Virtual costs are followed up to here; what is bought beyond is bounded by a formula."""
-
+_FAR = 1e100  # virtual costs are followed up to here; what is bought beyond is bounded by a formula
 _NEAR_ZERO = 1e-18
 """Where the loss grows without bound, like ``z^{-1/3}``, bids are followed down to this part of the whole."""
 
-_EDGES = 64
-"""Up to so many ends of flat parts, bids close to them are looked at closely."""
-
-_APART = 1e-9
-"""Nodes whose virtual costs differ by less than this part say nothing about the shape of ψ."""
+_EDGES = 64  # up to so many ends of flat parts, bids close to them are looked at closely
+_APART = 1e-9  # nodes whose virtual costs differ by less than this part say nothing about the shape of ψ
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -28,20 +23,13 @@ class Ladder:
 
     z: FloatArray
     x: FloatArray
-    slope: FloatArray
-    """``Δz/Δx`` of each cell; 0 where ψ is constant."""
-
+    slope: FloatArray  # Δz/Δx of each cell; 0 where ψ is constant
     rises: FloatArray
     """By how much the logarithm of the slope has risen at the interior nodes up to each, the falls not counted."""
 
-    falls: FloatArray
-    """By how much it has fallen, the rises not counted."""
-
-    flats: IntArray
-    """How many of those nodes are ends of cells where ψ is constant."""
-
-    linear: bool = False
-    """Whether ψ is known to be affine."""
+    falls: FloatArray  # by how much it has fallen, the rises not counted
+    flats: IntArray  # how many of those nodes are ends of cells where ψ is constant
+    linear: bool = False  # whether ψ is known to be affine
 
     @classmethod
     def straight(cls, prior: Prior, low: float) -> "Ladder":

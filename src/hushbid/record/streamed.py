@@ -22,7 +22,7 @@ from hushbid.mechanism import Outcome
 from hushbid.mechanism.decision import LESS_EXACT, less_exact
 from hushbid.mechanism.releasing import key_of
 from hushbid.record.content import CODEC, Content, PeopleContent, TableContent, versions
-from hushbid.record.folder import COLUMNS, DOCUMENT, PLACES, TABLE, bytes_of_file
+from hushbid.record.folder import COLUMNS, DOCUMENT, TABLE, bytes_of_file
 
 _ENDS = ("rent_lower", "rent_upper")
 
@@ -43,11 +43,6 @@ class Terms:
 
     stamps: Sequence[str]
     notes: Sequence[str]
-
-
-def place_called(name: str) -> ColumnPlace:
-    """Return the place of a column by its name."""
-    return next(place for place in PLACES if place.name == name)
 
 
 def write_document(folder: Path, places: Sequence[ColumnPlace], terms: Terms) -> str:

@@ -19,21 +19,24 @@ import numpy as np
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient, Participation, Transport
 from hushbid.client.views import OVER
 from hushbid.errors import HushbidError, InputError, ServerFailed
-from hushbid.priors import Prior, parse_prior, prior_from_dict
-from hushbid.questions import Question, question_from_dict
+from hushbid.priors import Prior, Uniform
 from hushbid.server.bots import MIXTURE, Bot, Person, Tally, people
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.verification.receipts import verify_log
 
 SETTINGS: dict[str, Any] = {
     "title": "How long do bots sleep?",
     "question": "How many hours did you sleep last night?",
-    "prior": "uniform:1,3",
-    "bounds": [0, 12],
-    "buyer_weight": 500.0,
-    "max_correlation": 0.1,
-    "max_privacy_loss": 2.0,
-    "participation_fee": 100,
-    "minimum_people": 5,
+    "market": {
+        "prior": "uniform:1,3",
+        "bounds": [0, 12],
+        "buyer_weight": 500.0,
+        "max_correlation": 0.1,
+        "max_privacy_loss": 2.0,
+        "setting": "central",
+    },
+    "money": {"currency": "EUR"},
+    "server": {"participation_fee": 1.0, "minimum_people": 5},
 }
 _POLL_SECONDS = 0.5
 PATIENCE = 14
@@ -131,7 +134,8 @@ def play_campaign(
     ``network`` replaces the real one, as for `hushbid.client.Transport`.
     """
     rng = np.random.default_rng(seed)
-    groups, strata = _groups(settings, n), _strata(settings)
+    stated = CampaignSettings.read(settings)
+    groups, strata, asked = _groups(stated, n), list(stated.weights), stated.asked or stated.bounds
     campaign = analyst.draft(settings).id
     if identities or strata or groups[0][0] is not None:  # with ids, groups or strata people are named, else counted
         named = [
@@ -141,7 +145,7 @@ def play_campaign(
         invitations = analyst.invite(campaign, people=named)
     else:
         invitations = analyst.invite(campaign, count=n)
-    cast = people(strategy, [prior for _, prior in groups], _asked(settings), rng=rng, stay_away=stay_away)
+    cast = people(strategy, [prior for _, prior in groups], asked, rng=rng, stay_away=stay_away)
     with _Stage(analyst.url, progress, connections, network) as stage:
         bots = stage.cast([invitation.token for invitation in invitations], cast)
         analyst.open(campaign)
@@ -288,34 +292,10 @@ def _audit(analyst: AnalystClient, campaign: str, tally: Tally) -> list[str]:
     return problems + [f"The log fails its check {name}" for name in log.failed]
 
 
-def _groups(settings: Mapping[str, Any], n: int) -> list[tuple[str | None, Prior]]:
+def _groups(settings: CampaignSettings, n: int) -> list[tuple[str | None, Prior]]:
     """Everybody's group and prior; groups take turns."""
-    form = settings["prior"]
-    if isinstance(form, Mapping) and set(form) == {"groups"}:
-        named = [(str(name), _prior(one)) for name, one in form["groups"].items()]
-        return [named[k % len(named)] for k in range(n)]
-    return [(None, _prior(form))] * n
-
-
-def _strata(settings: Mapping[str, Any]) -> list[str]:
-    """The strata, which bots are in by turns; none if there are none."""
-    stated = settings.get("strata") or {}
-    return sorted(next(iter(stated.values()))) if stated else []
-
-
-def _asked(settings: Mapping[str, Any]) -> tuple[float, float] | tuple[Question, ...]:
-    """The range of the number, or the questions, that people are asked."""
-    if "questions" in settings:
-        return tuple(map(question_from_dict, settings["questions"]))
-    low, high = settings["bounds"]
-    return float(low), float(high)
-
-
-def _prior(form: Any) -> Prior:
-    found = parse_prior(form) if isinstance(form, str) else prior_from_dict(form)
-    if not isinstance(found, Prior):
-        raise InputError('prior must be a text such as "uniform:1,2", or a prior\'s fields.', field="prior")
-    return found
+    named = list(settings.prior.items()) if isinstance(settings.prior, Mapping) else [(None, settings.prior)]
+    return [named[k % len(named)] for k in range(n)]
 
 
 def _guess(view: Participation) -> Prior:
@@ -323,4 +303,4 @@ def _guess(view: Participation) -> Prior:
     low = float(view.content.get("smallest_bid") or 0.0)
     high = view.content.get("largest_bought")
     top = float(high) if isinstance(high, (int, float)) and high > low else 2.0 * low + 1.0
-    return _prior(f"uniform:{low!r},{top!r}")
+    return Uniform(low, top)

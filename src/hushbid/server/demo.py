@@ -7,12 +7,10 @@ visitor can take part in two of them. Bots then go on answering, one every few s
 
 import secrets
 import threading
-import tomllib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -37,9 +35,79 @@ _AT_ONCE = 8
 _SEED = 7
 _VISITOR = "visitor@example.org"
 
-_CAMPAIGNS: dict[str, dict[str, Any]] = tomllib.loads(
-    files("hushbid.server").joinpath("demo.toml").read_text(encoding="utf-8")
-)
+_SLEEP: dict[str, Any] = {
+    "title": "How long do nurses sleep?",
+    "question": "How many hours did you sleep after your last night shift?",
+    "unit": "hours",
+    "market": {
+        "prior": "uniform:0.5,6",
+        "bounds": [0, 12],
+        "budget": 150,
+        "max_correlation": 0.1,
+        "max_privacy_loss": 1.0,
+        "setting": "central",
+    },
+    "money": {"currency": "EUR"},
+    "server": {
+        "description": "A hospital wants to know whether its new shift plan lets people rest, without learning"
+        " about anybody in particular.\n\nThe average goes to the works council and to management,"
+        " both on the same day.",
+        "participation_fee": 1.0,
+        "public_estimate": True,
+    },
+}
+_RENT: dict[str, Any] = {
+    "title": "What share of income goes into rent?",
+    "question": "What share of your income went into rent last month?",
+    "unit": "%",
+    "market": {
+        "prior": "uniform:0.5,2",
+        "bounds": [0, 100],
+        "buyer_weight": 0.4,
+        "max_correlation": 0.1,
+        "max_privacy_loss": 2.0,
+        "setting": "local",
+    },
+    "money": {"currency": "EUR"},
+    "server": {
+        "description": "A tenants' association compares districts. Nobody there should learn what you"
+        " earn or pay, so your own browser adds the noise.",
+        "participation_fee": 0.5,
+    },
+}
+_COMMUTE: dict[str, Any] = {
+    "title": "How long is your way to work?",
+    "question": "How many minutes did your way to work take today?",
+    "unit": "minutes",
+    "market": {
+        "prior": "uniform:0.5,6",
+        "bounds": [0, 120],
+        "hard_budget": 400,
+        "max_correlation": 0.1,
+        "max_privacy_loss": 1.0,
+        "setting": "central",
+    },
+    "money": {"currency": "EUR"},
+    "server": {
+        "description": "The city plans a new bus line and wants to know how long people travel."
+        " It learns an average, not where you live.",
+        "participation_fee": 1.0,
+        "single_visit": True,
+        "consent": {
+            "controller": "Office for Traffic, Example Town",
+            "contact": "traffic@example.org",
+            "purpose": "To decide where a new bus line is needed most.",
+        },
+        "observer": "your employer",
+        "statement": "Did your way to work take more than an hour?",
+        "payout": "email",
+    },
+}
+_DRAFT: dict[str, Any] = {**_COMMUTE, "title": "How often do people see a doctor?", "unit": "visits"}
+_DRAFT |= {"question": "How many times did you see a doctor last year?"}
+_DRAFT["market"] = {**_COMMUTE["market"], "bounds": [0, 30]}
+_DRAFT["server"] = {**_COMMUTE["server"], "statement": "Did you see a doctor more than ten times?", "description": ""}
+_DRAFT["server"] |= {"consent": {}}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -104,8 +172,8 @@ class Demo:
             Transport(self._url, attempts=_PATIENCE) as transport,
         ):
             # one that is over, a draft, one in delivery, one in bidding: something in every state
-            play_campaign(analyst, _CAMPAIGNS["sleep"], n=60, seed=_SEED, connections=_AT_ONCE, identities=True)
-            analyst.draft(_CAMPAIGNS["draft"])
+            play_campaign(analyst, _SLEEP, n=60, seed=_SEED, connections=_AT_ONCE, identities=True)
+            analyst.draft(_DRAFT)
             giving, deliverers = self._in_delivery(analyst, transport)
             naming, bidders = self._in_bidding(analyst, transport)
             self._ready(Invited(naming=naming, giving=giving))
@@ -113,7 +181,7 @@ class Demo:
 
     def _in_delivery(self, analyst: AnalystClient, transport: Transport) -> tuple[str, list[Bot]]:
         """Open a campaign and let everybody bid, the visitor a price at which something is bought."""
-        campaign, visitor, bots = self._opened(analyst, transport, _CAMPAIGNS["rent"], 30)
+        campaign, visitor, bots = self._opened(analyst, transport, _RENT, 30)
         _all_at_once(Bot.bid, bots)
         client = ParticipantClient(self._url, visitor.token, keeper=self._memory, transport=transport)
         client.bid(0.6)
@@ -125,7 +193,7 @@ class Demo:
 
     def _in_bidding(self, analyst: AnalystClient, transport: Transport) -> tuple[str, list[Bot]]:
         """Open a campaign in which the visitor has not answered yet."""
-        _, visitor, bots = self._opened(analyst, transport, _CAMPAIGNS["commute"], 40)
+        _, visitor, bots = self._opened(analyst, transport, _COMMUTE, 40)
         return visitor.link, bots
 
     def _opened(
@@ -134,8 +202,8 @@ class Demo:
         campaign = analyst.draft(settings).id
         visitor, *others = analyst.invite(campaign, people=[_VISITOR, *(f"bot-{k}" for k in range(n))])
         analyst.open(campaign)
-        low, high = settings["bounds"]
-        cast = people("mixed", [parse_prior(settings["prior"])] * n, (low, high), rng=self._rng)
+        market = settings["market"]
+        cast = people("mixed", [parse_prior(market["prior"])] * n, tuple(market["bounds"]), rng=self._rng)
         tally = Tally()
         bots = [
             Bot(person, ParticipantClient(self._url, one.token, keeper=self._memory, transport=transport), tally)

@@ -12,17 +12,9 @@ from hushbid.server.http import create_app
 from hushbid.server.http.serve import Server, listen
 from hushbid.server.pages import add_pages
 from hushbid.server.service import Service
-from tests.server.support import user
+from tests.server.support import stated, user
 
-SETTINGS: dict[str, Any] = {
-    "title": "Hours of sleep",
-    "question": "How many hours did you sleep last night?",
-    "prior": "uniform:1,2",
-    "bounds": [0, 10],
-    "buyer_weight": 50.0,
-    "max_privacy_loss": 1.0,
-    "minimum_people": 2,
-}
+SETTINGS: dict[str, Any] = stated()
 PATIENCE = 300.0
 
 

@@ -58,7 +58,7 @@ def test_what_does_not_exist_yet_is_not_found(shared: Live) -> None:
 
 
 def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
-    play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=150)
+    play = released(both.service, ["=1+1", "ann, the first", '"quoted"'], participation_fee=1.5)
     with both.client(both.analyst) as client:
         rows = rows_in(client.get(f"/campaigns/{play.id}/payments.csv").text)
         view = client.get(f"/campaigns/{play.id}").json()
@@ -112,7 +112,7 @@ def told(live: Live, play: Play) -> str:
 
 
 def test_the_report_states_what_is_owed_to_those_who_delivered_with_fees(shared: Live) -> None:
-    play = decided(shared.service, 40, participation_fee=100, buyer_weight=5_000.0)
+    play = decided(shared.service, 40, participation_fee=1, buyer_weight=5_000.0)
     decided_total = play.view.total_payment
     assert "Fees for taking part come to EUR 40.00. Nothing of what is owed has been marked as paid." in told(
         shared, play
@@ -151,7 +151,7 @@ def test_the_report_does_not_tell_what_a_few_who_dropped_out_were_to_be_paid(sha
 
 
 def test_the_report_of_a_campaign_that_nobody_delivered_to_says_so(shared: Live) -> None:
-    play = decided(shared.service, 6, participation_fee=100)
+    play = decided(shared.service, 6, participation_fee=1)
     play.release(accept_nobody=True)
     shown = told(shared, play)
     assert "Nobody who was bought from delivered, so there is no estimate, and there will be none." in shown
@@ -163,7 +163,7 @@ def test_the_report_of_a_campaign_that_nobody_delivered_to_says_so(shared: Live)
 
 
 def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_number(shared: Live) -> None:
-    play = opened(shared.service, 90, participation_fee=100, buyer_weight=5_000.0)
+    play = opened(shared.service, 90, participation_fee=1, buyer_weight=5_000.0)
     play.bid(range(45))
     for row in range(45, 67):
         shared.service.decline(play.token(row))

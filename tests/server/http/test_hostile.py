@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.server.http.support import SETTINGS, Live, sentence
-from tests.server.support import drafted, on_both_stores, opened
+from tests.server.support import drafted, on_both_stores, opened, stated, with_fields
 
 pytestmark = on_both_stores
 
@@ -36,7 +36,7 @@ def asked(live: Live, method: str, path: str, body: Any) -> Any:
 
 @pytest.mark.parametrize("text", TEXTS)
 def test_text_is_kept_as_it_is(either: Live, text: str) -> None:
-    settings = {**SETTINGS, "title": text, "question": text, "description": text}
+    settings = stated(title=text, question=text, description=text)
     drafted_one = asked(either, "POST", "/campaigns", settings)
     assert drafted_one.status_code == 201
     path = f"/campaigns/{drafted_one.json()['id']}"
@@ -53,11 +53,11 @@ def test_text_is_kept_as_it_is(either: Live, text: str) -> None:
 def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str) -> None:
     play = drafted(either.service, 2)
     for method, path, body in (
-        ("POST", "/campaigns", {**SETTINGS, "title": text}),
-        ("POST", "/campaigns", {**SETTINGS, "prior": text}),
-        ("POST", "/campaigns", {**SETTINGS, "prior": {"groups": {text: "uniform:1,2"}}}),
-        ("POST", "/campaigns", {**SETTINGS, "currency": text}),
-        ("POST", "/campaigns", {**SETTINGS, "bid_by": text}),
+        ("POST", "/campaigns", stated(title=text)),
+        ("POST", "/campaigns", stated(prior=text)),
+        ("POST", "/campaigns", stated(prior={text: "uniform:1,2"})),
+        ("POST", "/campaigns", stated(currency=text)),
+        ("POST", "/campaigns", stated(bid_by=text)),
         ("POST", f"/campaigns/{play.id}/participants", {"people": [{"id": text}]}),
         ("POST", f"/campaigns/{play.id}/participants", {"people": [{"id": "a", "group": text or "x"}]}),
         ("POST", f"/campaigns/{play.id}/links", {"label": text}),
@@ -81,11 +81,11 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
             for name in ("budget", "hard_budget", "standard_error", "max_correlation")
         ),
         {"buyer_weight": None},
-        {"buyer_weight": None, "budget": 5, "hard_budget": 5},
+        {"buyer_weight": None, "budget": 0.05, "hard_budget": 0.05},
         {"buyer_weight": None, "budget": 1e3},
         {"buyer_weight": None, "hard_budget": 0},
         {"buyer_weight": None, "standard_error": "small"},
-        {"buyer_weight": None, "budget": 100, "setting": "local"},
+        {"buyer_weight": None, "budget": 1, "setting": "local"},
         {"max_correlation": 1.5},
         {"max_correlation": True},
         {"bounds": [0, 1e308]},
@@ -136,7 +136,7 @@ def test_text_that_no_store_or_page_can_hold_is_refused(either: Live, text: str)
     ids=lambda changes: str(changes)[:60],
 )
 def test_numbers_out_of_all_proportion_are_refused(shared: Live, changes: dict[str, Any]) -> None:
-    response = asked(shared, "POST", "/campaigns", {**SETTINGS, **changes})
+    response = asked(shared, "POST", "/campaigns", with_fields(SETTINGS, **changes))
     if response.status_code == 201:  # odd, but allowed
         asked(shared, "POST", f"/campaigns/{response.json()['id']}/preview", {"people": 5})
         assert asked(shared, "GET", f"/campaigns/{response.json()['id']}", None).status_code == 200

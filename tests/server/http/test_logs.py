@@ -7,8 +7,8 @@ import pytest
 
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, HushbidError, NotAllowed
-from tests.server.http.support import SETTINGS, Live
-from tests.server.support import PASSWORD
+from tests.server.http.support import Live
+from tests.server.support import PASSWORD, stated
 
 VALUES = {"xanthippe@example.org": 3.14159, "bartholomew@example.org": 7.77123, "quentin@example.org": 9.87531}
 BIDS = {"xanthippe@example.org": 1.13719, "bartholomew@example.org": 1.25937, "quentin@example.org": 1.41593}
@@ -25,7 +25,7 @@ def conduct(live: Live, setting: str) -> list[str]:
         by_password.log_in("ann", PASSWORD)
         secrets += [by_password._transport.headers["X-CSRF-Token"], *by_password._transport._client.cookies.values()]
     with AnalystClient(live.url, token=live.analyst) as analyst:
-        campaign = analyst.draft({**SETTINGS, "setting": setting, "participation_fee": 150, "payout": "email"}).id
+        campaign = analyst.draft(stated(setting=setting, participation_fee=1.5, payout="email")).id
         links = analyst.invite(campaign, people=list(VALUES))
         secrets += [link.token for link in links]
         people = {link.label: ParticipantClient(live.url, link.token, keeper=MessageMemory()) for link in links}

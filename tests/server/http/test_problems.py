@@ -27,7 +27,7 @@ from hushbid.server.http import serve
 from hushbid.server.http.middleware import BODY_LIMIT, SECURITY_HEADERS
 from hushbid.server.service import Service
 from tests.server.http.support import Live, sentence
-from tests.server.support import NONCE, opened
+from tests.server.support import NONCE, opened, stated
 
 JSON = {"Content-Type": "application/json"}
 
@@ -237,34 +237,24 @@ def test_a_problem_has_field_and_waiting_time_from_the_error_and_not_from_its_se
     assert refused(Throttled(told, retry_after=6.5)).headers["retry-after"] == "7"
 
 
-SETTINGS = {
-    "title": "Sleep",
-    "question": "How many hours did you sleep?",
-    "prior": "uniform:1,2",
-    "bounds": [0, 24],
-    "buyer_weight": 50,
-    "max_privacy_loss": 1,
-}
-
-
 def test_everything_that_is_wrong_with_a_draft_is_told_at_once_whoever_finds_it(shared: Live) -> None:
     with shared.client(shared.analyst) as client:
-        wrong = {**SETTINGS, "prior": "nonsense", "buyer_weight": "much", "bid_by": "tomorrow"}
+        wrong = stated(prior="nonsense", buyer_weight="much", bid_by="tomorrow")
         found = client.post("/campaigns", json=wrong).json()
-    assert [fault["field"] for fault in found["errors"]] == ["prior", "buyer_weight", "bid_by"]
+    assert [fault["field"] for fault in found["errors"]] == ["market.prior", "market.buyer_weight", "server.bid_by"]
 
 
 @pytest.mark.parametrize("title", ["", "  ", "x" * 201])
 def test_a_field_has_one_name_and_one_sentence_wherever_it_is_sent(shared: Live, title: str) -> None:
     campaign = opened(shared.service).id
     with shared.client(shared.analyst) as client:
-        draft = client.post("/campaigns", json={**SETTINGS, "title": title}).json()
+        draft = client.post("/campaigns", json=stated(title=title)).json()
         copy = client.post(f"/campaigns/{campaign}/copy", json={"title": title}).json()
-        ahead = client.post("/preview", json={"settings": {**SETTINGS, "title": title}, "people": 5}).json()
+        ahead = client.post("/preview", json={"settings": stated(title=title), "people": 5}).json()
     assert draft["errors"] == copy["errors"]
     [fault] = draft["errors"]
     assert fault["field"] == "title"
-    assert fault["problem"].startswith("title must have 1 to 200 characters")
+    assert fault["problem"].startswith("The title must be a text of 1 to 200 characters")
     assert [one["field"] for one in ahead["errors"]] == ["settings.title"]
 
 

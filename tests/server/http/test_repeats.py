@@ -9,7 +9,7 @@ from sqlalchemy import text
 
 from hushbid.server.store.database import Database
 from tests.server.http.support import SETTINGS, Live, live, sentence
-from tests.server.support import Installation, drafted, on_both_stores, opened
+from tests.server.support import Installation, drafted, on_both_stores, opened, stated
 
 KEY = {"Idempotency-Key": "0123456789abcdef"}
 
@@ -66,7 +66,7 @@ def test_a_repeated_invitation_shows_the_same_links_again_but_the_database_never
         assert not any(token.encode() in on_disk for token in tokens)
 
 
-@pytest.mark.parametrize("other", [{**SETTINGS, "title": "Another"}, {**SETTINGS, "unit": "h"}])
+@pytest.mark.parametrize("other", [stated(title="Another"), stated(unit="h")])
 def test_another_request_under_the_same_key_is_refused(both: Live, other: dict[str, Any]) -> None:
     with both.client(both.analyst, **KEY) as client:
         first = client.post("/campaigns", json=SETTINGS).json()["id"]

@@ -11,6 +11,7 @@ import pytest
 from hushbid.server.http import create_app
 from hushbid.server.http.app import all_routes
 from hushbid.server.pages import add_pages
+from tests.extent import each
 from tests.server.http.support import PATIENCE, SETTINGS, Live, sentence
 from tests.server.support import NONCE, Play, drafted, opened, released
 
@@ -124,8 +125,8 @@ def test_nothing_of_a_body_is_read_before_it_is_clear_who_sends_it(
         assert connection.recv(12) == b"HTTP/1.1 401"
 
 
-@pytest.mark.parametrize("role", ROLES)
-@pytest.mark.parametrize("operation", MATRIX, ids=" ".join)
+@each("role", ROLES)
+@each("operation", MATRIX)
 def test_every_endpoint_is_open_to_its_roles_and_to_nobody_else(
     shared: Live, play: Play, tokens: dict[str, str | None], operation: tuple[str, str], role: str
 ) -> None:

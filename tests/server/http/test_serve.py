@@ -13,20 +13,13 @@ import httpx
 import pytest
 from click.testing import CliRunner, Result
 
+from hushbid.campaign.drafting import draft_text
 from hushbid.cli import main
 from hushbid.server.store.database import Database
-from tests.server.support import PASSWORD, Installation
+from tests.server.support import PASSWORD, Installation, stated
 
 PATIENCE = 120
-QUICK = {
-    "title": "Sleep",
-    "question": "How many hours did you sleep?",
-    "prior": "uniform:1,2",
-    "bounds": [0, 10],
-    "buyer_weight": 50,
-    "max_privacy_loss": 1.0,
-    "minimum_people": 5,
-}
+QUICK = stated(minimum_people=5)
 """A campaign that is forecast and decided about at once."""
 
 
@@ -80,8 +73,8 @@ def test_a_server_starts_answers_bots_play_and_it_ends_in_order(tmp_path: Path) 
         assert second.exit_code == 2
         assert f"127.0.0.1 port {port} cannot be used" in second.stderr
         token = token_of_ann("--home", home)
-        campaign = tmp_path / "campaign.json"
-        campaign.write_text(json.dumps(QUICK))
+        campaign = tmp_path / "campaign.toml"
+        campaign.write_text(draft_text(QUICK))
         played = hushbid("bots", url, "--n", "12", "--campaign", campaign, "--json", HUSHBID_TOKEN=token)
         assert played.exit_code == 0, played.stdout + played.stderr
         result = json.loads(played.stdout)

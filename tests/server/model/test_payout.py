@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from hushbid.errors import InputError
 from hushbid.server.model.payout import _LENGTHS, checked_handle, masked, reference_of
+from tests.extent import each
 
 # The registry's own examples of ISO 13616.
 EXAMPLES = (
@@ -23,7 +24,7 @@ EXAMPLES = (
 )
 
 
-@pytest.mark.parametrize("iban", EXAMPLES)
+@each("iban", EXAMPLES)
 def test_ibans_are_taken_as_people_write_them(iban: str) -> None:
     spaced = " ".join(iban[place : place + 4] for place in range(0, len(iban), 4)).lower()
     assert checked_handle("iban", f" {spaced} ") == iban
@@ -48,7 +49,7 @@ def _same_remainder(one: str, other: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("iban", [f"{one}0" for one in EXAMPLES] + ["XX89370400440532013000", "DE", "", "DE89\u0663"])
+@each("iban", [f"{one}0" for one in EXAMPLES] + ["XX89370400440532013000", "DE", "", "DE89\u0663"])
 def test_no_iban_of_another_length_or_country_is_taken(iban: str) -> None:
     with pytest.raises(InputError):
         checked_handle("iban", iban)
@@ -63,14 +64,14 @@ BAD = ("ann", "@mail.org", "ann@mail", "ann@ma il.org", "a@b@c.org", "ann@-b.org
 WORSE = ("<a@b.org>", f"{'a' * 65}@b.org", f"a@{'b' * 250}.org", 7, None, "a@b.org\x00")
 
 
-@pytest.mark.parametrize("typed", [*BAD, *WORSE])
+@each("typed", [*BAD, *WORSE])
 def test_what_is_no_address_is_refused_without_being_told_again(typed: object) -> None:
     with pytest.raises(InputError, match="payout must be an e-mail address") as refused:
         checked_handle("email", typed)
     assert str(typed) not in str(refused.value)
 
 
-@pytest.mark.parametrize("typed", ["", " ", "x" * 101, "two\nlines", "a\tb"])
+@each("typed", ["", " ", "x" * 101, "two\nlines", "a\tb"])
 def test_a_panel_id_is_one_short_line(typed: str) -> None:
     assert checked_handle("panel", " R-4711/b ") == "R-4711/b"
     with pytest.raises(InputError):

@@ -19,7 +19,6 @@ from hushbid.errors import NotFound
 from hushbid.priors import Uniform
 from hushbid.questions import Choice, Number, YesNo
 from hushbid.server.model.agreement import Passage, stated_of
-from hushbid.server.model.consent import Consent
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import MenuView
@@ -34,13 +33,13 @@ from tests.server.support import PASSWORD, Installation, decided, opened, releas
 
 TESTS = Path(__file__).parents[1]
 SOURCE = TESTS.parents[1] / "src" / "hushbid"
-CONSENT = Consent(
-    controller="Institute for Sleep Research",
-    contact="privacy@example.org",
-    purpose="A study of night shifts",
-    storage="Proofs of payment: ten years.",
-    texts={"de": "Wir fragen <b>Pflegekräfte</b>."},
-)
+CONSENT = {
+    "controller": "Institute for Sleep Research",
+    "contact": "privacy@example.org",
+    "purpose": "A study of night shifts",
+    "storage": "Proofs of payment: ten years.",
+    "texts": {"de": "Wir fragen <b>Pflegekräfte</b>."},
+}
 HERE = "pages/test_consent.py::"
 LIFE = "service/test_life_cycle.py::"
 REST = "test_at_rest.py::"
@@ -198,8 +197,8 @@ EVERY: list[dict[str, Any]] = [
     {"retention_days": 1},
     {"retention_days": 30, **TIMES},
     {"consent": CONSENT, "observer": "your employer", "statement": "Do you smoke?"},
-    {"participation_fee": 150, "payout": "email"},
-    {"participation_fee": 150, "fee_after_withdrawal": True},
+    {"participation_fee": 1.5, "payout": "email"},
+    {"participation_fee": 1.5, "fee_after_withdrawal": True},
     {"payout": "iban", "public_estimate": True},
     {"payout": "panel"},
     THREE,
@@ -216,7 +215,7 @@ def said(stated: CampaignSettings, texts: Texts) -> tuple[Passage, ...]:
     campaign = Campaign(**{**empty, "state": CampaignState.BIDDING, "stated": stated, "opened_at": now})
     nothing: dict[str, Any] = dict.fromkeys(Participant.__dataclass_fields__) | {"id": new_id("p"), "paid": 0}
     lists = {"renewed": (), "own_links": (), "own_links_used": ()}
-    stratum = None if stated.strata is None else stated.strata.names[0]
+    stratum = None if stated.strata is None else next(iter(stated.weights))
     stands = {"state": ParticipantState.INVITED, "salt": bytes(32), "stratum": stratum}
     she = Participant(**{**nothing, **stands, **lists})
     view = participation_view(campaign, she)
@@ -269,9 +268,9 @@ def test_which_sentence_is_said_follows_from_settings() -> None:
         ({}, "told.payout_none", {"payout": "iban"}, "told.payout_iban"),
         ({"payout": "email"}, "told.payout_email", {"payout": "panel"}, "told.payout_panel"),
         (
-            {"participation_fee": 1},
+            {"participation_fee": 0.01},
             "consent.fee_lost",
-            {"fee_after_withdrawal": True, "participation_fee": 1},
+            {"fee_after_withdrawal": True, "participation_fee": 0.01},
             "consent.fee_kept",
         ),
         ({}, "sees.world_invited", {"public_estimate": True}, "sees.world_public"),
@@ -318,7 +317,7 @@ def test_what_the_analyst_states_is_shown_where_it_is_stated(shared: Live) -> No
             her.come_in(play.fresh(0))
             page = her.get("/p").text
             shown = words(her.get("/p"))
-            for told in (CONSENT.controller, CONSENT.contact, CONSENT.purpose, CONSENT.storage):
+            for told in (CONSENT["controller"], CONSENT["contact"], CONSENT["purpose"], CONSENT["storage"]):
                 assert told in shown
             assert '<div class="told" lang="de">Wir fragen &lt;b&gt;Pflegekräfte&lt;/b&gt;.</div>' in page
             assert "your &lt;b&gt;employer&lt;/b&gt;" in page
@@ -334,11 +333,11 @@ def test_what_the_analyst_states_is_shown_where_it_is_stated(shared: Live) -> No
         otto.log_in("otto", PASSWORD)
         overview = words(otto.get(f"/campaigns/{play.id}"))
         for told in (
-            CONSENT.controller,
-            CONSENT.contact,
-            CONSENT.purpose,
-            CONSENT.storage,
-            CONSENT.texts["de"],
+            CONSENT["controller"],
+            CONSENT["contact"],
+            CONSENT["purpose"],
+            CONSENT["storage"],
+            CONSENT["texts"]["de"],
             "your <b>employer</b>: Did you sleep less than 6 hours?",
         ):
             assert told in overview
@@ -410,13 +409,13 @@ KINDS: dict[str, tuple[dict[str, Any], Any]] = {
     "survey with limits": ({**THREE, "limits": True, "description": "All\nabout\t<i>sleep</i>."}, 2),
     "strata": (STRATA, [("a", None, "old"), ("b", None, "young & new")]),
     "groups": ({"prior": {"days": Uniform(1, 2), "nights": Uniform(1, 3)}}, [("a", "days"), ("b", "nights")]),
-    "fees and payout": ({"participation_fee": 150, "payout": "iban", "public_estimate": True}, 2),
+    "fees and payout": ({"participation_fee": 1.5, "payout": "iban", "public_estimate": True}, 2),
     "everything stated": (
         {
             **TWO,
             **STRATA,
             "consent": CONSENT,
-            "participation_fee": 150,
+            "participation_fee": 1.5,
             "fee_after_withdrawal": True,
             "observer": "your <b>employer</b>",
             "statement": "Do you smoke?",
@@ -495,7 +494,7 @@ def test_the_stored_agreement_has_every_word_of_the_page_and_no_other(shared: Li
 
 
 def test_the_version_agreed_to_is_the_hash_of_the_stored_document(shared: Live) -> None:
-    play = opened(shared.service, 2, consent=CONSENT, participation_fee=150)
+    play = opened(shared.service, 2, consent=CONSENT, participation_fee=1.5)
     for row, language in enumerate(("en", "de")):
         with Visitor(shared.url, **{"Accept-Language": language}) as her:
             her.come_in(play.fresh(row))

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,15 +58,15 @@ def test_a_survey_is_drafted_button_by_button_and_saved_once_it_is_whole(ann: Vi
     assert "Without a title Draft Not complete yet" in words(ann.get("/campaigns"))
     at = press(ann, at, "save", title="Sleep and shifts")
     view = shared.service.campaign(analyst(shared.service), at.removeprefix("/campaigns/"))
-    assert view.settings.questions == (
+    assert view.settings.asked == (
         Number(name="How many hours?", bounds=(0, 12), unit="hours"),
         Choice(name="Shift", answers=("days", "nights")),
         YesNo(name="Do you smoke?"),
     )
-    assert (view.settings.question, view.settings.single_visit) == ("Sleep and shifts", True)
+    assert (view.settings.question, view.settings.server.single_visit) == ("Sleep and shifts", True)
     copied = ann.send(f"{at}/copy", f"{at}/copy", title="Again", once="k" * 24).headers["location"]
     again = shared.service.campaign(analyst(shared.service), copied.removeprefix("/campaigns/")).settings
-    assert (again.title, again.questions) == ("Again", view.settings.questions)
+    assert (again.title, again.asked) == ("Again", view.settings.asked)
 
 
 def test_what_was_typed_is_there_after_logging_in_again_and_for_other_analysts(ann: Visitor, shared: Live) -> None:
@@ -267,7 +266,7 @@ def test_somebody_is_removed_before_it_opens_and_nobody_after(ann: Visitor, shar
 def test_a_list_that_cannot_be_used_is_told_by_its_row_in_the_pages_language(shared: Live) -> None:
     plain = drafted(shared.service, ["a@x.org"])
     shares: Any = {"shares": {"old": 0.5, "young": 0.5}}
-    strata = shared.service.draft(plain.who, replace(plain.view.settings, strata=shares))
+    strata = shared.service.draft(plain.who, plain.view.settings.changed({"strata": shares}))
     with Visitor(shared.url, **{"Accept-Language": "de"}) as ann:
         ann.log_in("ann", PASSWORD)
         for campaign, typed, told in (

@@ -54,7 +54,7 @@ class Town:
 def town(shared: Live) -> Town:
     service = shared.service
     draft = drafted(service, 3, title=LONG)
-    bidding = opened(service, 4, participation_fee=100, description="For the works council.\nNobody else.")
+    bidding = opened(service, 4, participation_fee=1, description="For the works council.\nNobody else.")
     service.bid(bidding.token(1), 1.5)
     service.decline(bidding.token(2))
     central = decided(service, 4, payout="iban")
@@ -66,7 +66,7 @@ def town(shared: Live) -> Town:
         ["a@example.org", "b@example.org", "c@example.org", "d@example.org"],
         public_estimate=True,
         payout="email",
-        participation_fee=250,
+        participation_fee=2.5,
     )
     over.deliver([0, 1, 2])
     service.state_payout(over.token(0), "a@example.org")

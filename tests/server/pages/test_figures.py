@@ -27,10 +27,10 @@ CAMPAIGNS: dict[str, dict[str, Any]] = {
     "survey": {
         "questions": (Number(name="Hours", bounds=(0, 10)), YesNo(name="Tired?")),
         "bounds": None,
-        "hard_budget": 25_00,
+        "hard_budget": 25,
         "prior": Uniform(1, 4),
         "max_privacy_loss": 1.5,
-        "participation_fee": 150,
+        "participation_fee": 1.5,
     },
 }
 NUMBER = r"([\d.,]+)"
@@ -130,8 +130,8 @@ def test_what_an_average_tells_about_people_it_tells_with_or_without_her() -> No
 MARKETS: dict[str, dict[str, Any]] = {
     "price, central": {"buyer_weight": 8.0},
     "price, local": {"buyer_weight": 40.0, "setting": "local"},
-    "budget": {"budget": 6_00},
-    "hard budget": {"hard_budget": 15_00},
+    "budget": {"budget": 6},
+    "hard budget": {"hard_budget": 15},
     "accuracy": {"standard_error": 4.0},
     "accuracy, local": {"standard_error": 5.0, "setting": "local", "max_privacy_loss": None},
     "survey": {"bounds": None, "questions": CAMPAIGNS["survey"]["questions"], "buyer_weight": 30.0},

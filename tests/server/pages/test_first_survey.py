@@ -211,7 +211,7 @@ def bots_give(site: Live, analyst: Analyst, links: dict[str, str]) -> None:
     memory = MessageMemory()
     settings = site.service.campaign(site.service.users()[0], analyst.campaign).settings
     assert isinstance(settings.prior, Prior)
-    cast = people("truthful", [settings.prior] * len(BOTS), settings.questions, rng=np.random.default_rng(5))
+    cast = people("truthful", [settings.prior] * len(BOTS), settings.asked, rng=np.random.default_rng(5))
     for name, person in zip(BOTS, cast, strict=True):
         if name in NEVER_COME:
             continue

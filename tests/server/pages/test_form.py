@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.errors import InputError
+from hushbid.campaign.reading import SpecError
 from hushbid.priors import Exponential, LogNormal, Uniform
 from hushbid.priors.fitting import fit_priors
 from hushbid.questions import MOST_QUESTIONS, Choice, Number, YesNo
-from hushbid.server.model.consent import Consent
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.pages import draft_form
 from hushbid.server.pages.codes import CODES
@@ -28,9 +27,9 @@ from hushbid.server.pages.draft_form import (
     unavailable,
 )
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
-from hushbid.server.pages.form_questions import pressed
+from hushbid.server.pages.form_rows import pressed
 from hushbid.server.pages.wording import Writing, languages
-from tests.server.support import Clock, settings
+from tests.server.support import Clock, settings, stated
 
 EN, DE = (Writing(languages()[language]) for language in ("en", "de"))
 SURVEY = (
@@ -40,7 +39,12 @@ SURVEY = (
 )
 FULL: dict[str, Any] = {
     "single_visit": True,
-    "consent": Consent(controller="Sleep Lab\nMain St 1", contact="a@x.org", purpose="x", texts={"de": "Guten Tag"}),
+    "consent": {
+        "controller": "Sleep Lab\nMain St 1",
+        "contact": "a@x.org",
+        "purpose": "x",
+        "texts": {"de": "Guten Tag"},
+    },
     "observer": "your employer",
     "statement": "Did you sleep less than 6 hours?",
     "payout": "iban",
@@ -68,22 +72,23 @@ def simple(**typed: str) -> Filled:
     "changes",
     [
         {},
-        {"participation_fee": 150, "spending_limit": 1234.56, "automatic": True, "public_estimate": True},
-        {"currency": "JPY", "decimals": 0, "participation_fee": 150},
+        {"participation_fee": 1.5, "spending_limit": 1234.56, "automatic": True, "public_estimate": True},
+        {"currency": "JPY", "participation_fee": 150},
+        {"currency": "PTS", "decimals": 1, "participation_fee": 1.5},
         {"prior": {"days": Uniform(1, 2), "nights": Exponential(0.5)}, "variance": 1.125},
         {"bounds": (-0.125, 1234.5), "buyer_weight": 0.001, "max_privacy_loss": 0.125, "retention_days": 30},
-        {"budget": 1_234_50, "max_correlation": 0.125, "prior": typical_prior(0.25, 12.5)},
-        {"hard_budget": 200, "currency": "JPY", "decimals": 0, "prior": LogNormal(0.1, 0.3)},
+        {"budget": 1234.5, "max_correlation": 0.125, "prior": typical_prior(0.25, 12.5)},
+        {"hard_budget": 200, "currency": "JPY", "prior": LogNormal(0.1, 0.3)},
         {"standard_error": 0.25, "max_correlation": 1.0},
-        {"bounds": None, "questions": SURVEY, "budget": 500_00, **FULL},
+        {"bounds": None, "questions": SURVEY, "budget": 500, **FULL},
         {"bounds": None, "questions": SURVEY, "standard_error": (0.3, 0.07, 0.123456789), "max_privacy_loss": 2.0},
-        {"bounds": None, "questions": SURVEY[:1], "budget": 500_00},
-        {"strata": {"shares": {"old": 0.335, "young": 0.665}}, "budget": 50_00, "max_privacy_loss": 2.0},
+        {"bounds": None, "questions": SURVEY[:1], "budget": 500},
+        {"strata": {"shares": {"old": 0.335, "young": 0.665}}, "budget": 50, "max_privacy_loss": 2.0},
         {"strata": {"contrast": {"old": 1, "young": -1}}},
         {"setting": "local", "standard_error": 0.9, "max_privacy_loss": 2.0, "limits": False, "single_visit": False},
     ],
     ids=[
-        *("plain", "money", "yen", "groups", "decimals", "two prices", "hard budget", "accuracy"),
+        *("plain", "money", "yen", "points", "groups", "decimals", "two prices", "hard budget", "accuracy"),
         *("survey", "accuracies", "a survey of one", "shares", "contrast", "local accuracy"),
     ],
 )
@@ -92,13 +97,15 @@ def test_settings_survive_the_form(write: Writing, changes: dict[str, Any]) -> N
         later = Clock()().replace(second=0, microsecond=0)
         changes = {**changes, "bid_by": later, "deliver_by": later + timedelta(days=1)}
     given = settings(**changes)
-    found = filled({**as_typed(given, write), "people": "5"}, write, least=2)
+    found = filled({**as_typed(given.to_dict(), write), "people": "5"}, write, least=2)
     assert found.problems == {}
-    assert found.settings == given
+    assert found.settings == given.changed(
+        {"market.population": 5, "server.limits": None if given.takes_limits else False}
+    )
 
 
 def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
-    typed = {**as_typed(settings(bounds=None, questions=SURVEY, budget=1_234_50), EN), "people": "5"}
+    typed = {**as_typed(stated(questions=SURVEY, budget=1234.5), EN), "people": "5"}
     typed |= {"participation_fee": "1.500", "spending_limit": "twelve", "description": "1.5 hours"}
     german = in_language(typed, "en", DE)
     assert (german["participation_fee"], german["q-0-high"], german["budget"]) == ("1,5", "12,5", "1234,5")
@@ -133,7 +140,7 @@ def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
         ({"q-0-variance": "26"}, "q-0-variance"),
         ({"q-0-kind": "choice", "q-0-answers": "one"}, "q-0-answers"),
         ({"questions": "2", "q-1-kind": "yes_no", "q-1-name": "How long?"}, "q-1-name"),
-        ({"strata": "1", "s-0-name": "old", "s-0-weight": "50"}, "s-0-weight"),
+        ({"strata": "1", "s-0-name": "old", "s-0-weight": "50"}, "strata"),
         ({"strata": "1", "s-0-weight": "100"}, "s-0-name"),
         ({"currency": "eur"}, "currency"),
         ({"decimals": "7"}, "decimals"),
@@ -144,7 +151,7 @@ def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
         ({"retention_days": "9999"}, "retention_days"),
         ({"bid_by": "soon"}, "bid_by"),
         ({"bid_by": "2026-01-02T00:00", "deliver_by": "2026-01-01T00:00"}, "deliver_by"),
-        ({"automatic": "yes", "bid_by": "2026-01-02T00:00"}, "deliver_by"),
+        ({"automatic": "yes", "bid_by": "2026-01-02T00:00", "single_visit": ""}, "deliver_by"),
         ({"observer": "x" * 101}, "observer"),
         ({"consent_contact": "x" * 501}, "consent_contact"),
         ({"consent_text_de": "a\x07b"}, "consent_text_de"),
@@ -178,21 +185,23 @@ def test_all_problems_are_found_at_once() -> None:
 @pytest.mark.parametrize(
     ("field", "place"),
     [
-        *(("prior", "price_high"), ("bounds", "q-0-high"), ("questions[3].bounds", "q-0-name"), ("strata", "strata")),
-        *(("hard_budget", "budget"), ("max_correlation", "relation"), ("elsewhere", "form"), (None, "form")),
+        *(("market.prior", "price_high"), ("market.bounds", "q-0-high"), ("questions.4.bounds", "q-3-high")),
+        *(("strata.shares", "strata"), ("market.hard_budget", "budget"), ("market.max_correlation", "relation")),
+        *(("server.consent.contact", "consent_contact"), ("market.population", "people"), ("wave", "form")),
     ],
 )
 def test_whatever_settings_refuse_is_told_without_their_english(
-    monkeypatch: pytest.MonkeyPatch, field: str | None, place: str
+    monkeypatch: pytest.MonkeyPatch, field: str, place: str
 ) -> None:
     def refuse(values: object) -> None:
-        raise InputError("title must be different.", field=field)
+        raise SpecError("title must be different.", [(field, "must be different.")])
 
-    monkeypatch.setattr(CampaignSettings, "from_dict", refuse)
+    monkeypatch.setattr(CampaignSettings, "read", refuse)
     found = filled({**first_form(DE), "title": "S", "q-0-name": "?", "q-0-low": "0", "q-0-high": "9"}, DE, least=2)
     assert list(found.problems) == [place]
     assert "different" not in found.problems[place]
-    assert found.problems[place] in {DE.texts.coded(code) for code in CODES if code.startswith("refused_setting.")}
+    codes = [code for code in CODES if code.startswith(("refused_setting.", "form.range"))]
+    assert found.problems[place] in {DE.texts.coded(code) for code in codes}
 
 
 def test_every_refusal_of_a_setting_has_words_for_its_field() -> None:
@@ -203,7 +212,7 @@ def test_every_refusal_of_a_setting_has_words_for_its_field() -> None:
 def test_only_the_number_of_the_chosen_goal_is_meant() -> None:
     found = simple(goal="cost", budget="x", buyer_weight="7").settings
     assert found is not None
-    assert (found.stated, found.buyer_weight) == ("buyer_weight", 7.0)
+    assert (found.stated, found.market.buyer_weight) == ("buyer_weight", 7.0)
 
 
 @pytest.mark.parametrize(
@@ -231,10 +240,10 @@ def test_single_visit_and_limits_are_left_aside_where_noise_is_added_in_browsers
     local = {"setting": "local", "goal": "cost", "buyer_weight": "9", "relation": "none"}
     found = simple(**local).settings
     assert found is not None
-    assert (found.single_visit, found.limits, found.max_privacy_loss) == (False, False, 1.0)
+    assert (found.server.single_visit, found.takes_limits, found.market.max_privacy_loss) == (False, False, 1.0)
     central = simple().settings
     assert central is not None
-    assert (central.single_visit, central.limits) == (True, True), "the defaults of the central setting"
+    assert (central.server.single_visit, central.takes_limits) == (True, True), "the defaults of the central setting"
 
 
 # -- questions and strata ----------------------------------------------------------------------------------------------
@@ -279,7 +288,7 @@ def test_one_in_ten_asks_less_than_the_low_price_and_one_in_ten_more_than_the_hi
 
 def test_a_lognormal_prior_of_other_numbers_is_shown_as_a_text() -> None:
     assert typical_prices(LogNormal(0.123, 0.456)) is None
-    assert as_typed(settings(prior=LogNormal(0.123, 0.456)), EN)["prices"] == "text"
+    assert as_typed(stated(prior=LogNormal(0.123, 0.456)), EN)["prices"] == "text"
 
 
 def pilot(values: list[object], head: str = "price") -> bytes:
@@ -320,8 +329,7 @@ def test_a_pilot_that_cannot_be_used_is_told_by_its_row_and_never_by_what_it_hol
 
 
 def test_the_form_has_a_field_for_every_setting() -> None:
-    known = set(as_typed(settings(), EN)) | {"people"}
-    assert set(EMPTY) == known
+    assert set(EMPTY) == set(as_typed(stated(), EN))
     assert draft_form.EMPTY["single_visit"] == "yes"
 
 

@@ -15,23 +15,22 @@ from playwright.sync_api import Browser, Page
 
 from hushbid.priors import Uniform
 from hushbid.questions import Choice, Number, YesNo
-from hushbid.server.model.consent import Consent
 from tests.server.http.support import Live
 from tests.server.pages.support import DESK, PHONE, PICTURES, Watched, keep, too_wide, watched
 from tests.server.pages.test_everybody import come_in, examine
 from tests.server.support import Play, opened
 
-CONSENT = Consent(
-    controller="Institute for Sleep Research, Example Street 1, 12345 Example Town",
-    contact="Data protection officer, privacy@example.org, +49 30 1234567",
-    purpose="A study of how shift work changes sleep, paid for by the example foundation. Ethics vote 2026-17.",
-    storage="Proofs of payment are kept for ten years, as the law asks.",
-    texts={
+CONSENT = {
+    "controller": "Institute for Sleep Research, Example Street 1, 12345 Example Town",
+    "contact": "Data protection officer, privacy@example.org, +49 30 1234567",
+    "purpose": "A study of how shift work changes sleep, paid for by the example foundation. Ethics vote 2026-17.",
+    "storage": "Proofs of payment are kept for ten years, as the law asks.",
+    "texts": {
         "en": "We ask night nurses at four hospitals how they sleep.\nThe averages appear in a public bid.",
         "de": "Wir fragen Nachtpflegekräfte an vier Krankenhäusern, wie sie schlafen.\n"
         "Die Durchschnitte stehen in einem öffentlichen Bericht.",
     },
-)
+}
 QUESTIONS = (
     Number(name="How many hours did you sleep last night?", bounds=(0, 14), unit="hours"),
     YesNo(name="Did you take anything in order to sleep?"),
@@ -53,12 +52,12 @@ def campaigns(shared: Live) -> dict[str, Play]:
         consent=CONSENT,
         observer="your employer",
         statement="Did you sleep less than 6 hours?",
-        participation_fee=200,
+        participation_fee=2,
         bid_by=BID_BY,
         deliver_by=DELIVER_BY,
         minimum_people=5,
         prior=Uniform(1, 4),
-        budget=100_00,
+        budget=100,
         max_privacy_loss=2.0,
     )
     local = opened(

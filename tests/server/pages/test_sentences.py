@@ -44,7 +44,7 @@ def ann(shared: Live) -> Iterator[Visitor]:
 def thinned(shared: Live) -> Play:
     """Forty people were bought from, and eight of them delivered; with so little noise that it decides nothing."""
     asked = {"question": "How long did you sleep?", "unit": "hours", "description": "For the sleep laboratory."}
-    kept = {"participation_fee": 100, "retention_days": 7}
+    kept = {"participation_fee": 1, "retention_days": 7}
     play = decided(shared.service, 40, buyer_weight=5e6, max_privacy_loss=8.0, public_estimate=True, **asked, **kept)
     play.deliver(range(8))
     assert play.release().state == "done"

@@ -15,6 +15,7 @@ from hushbid.server.model.views import ParticipationView
 from hushbid.server.pages.inviting import people_of
 from hushbid.server.pages.participant import stage_of
 from hushbid.server.pages.wording import languages
+from tests.extent import each
 from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, words
 from tests.server.support import PASSWORD, Clock, Play, decided, opened
@@ -27,7 +28,7 @@ def standing(campaign: CampaignState, person: ParticipantState, **more: Any) -> 
     return ParticipationView(**{**values, "campaign_state": campaign, "state": person, **more})  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(("campaign", "person"), list(product(CampaignState, ParticipantState)))
+@each(("campaign", "person"), list(product(CampaignState, ParticipantState)))
 def test_every_combination_of_states_has_its_words(campaign: CampaignState, person: ParticipantState) -> None:
     now = Clock()()
     for deadline in (None, now - timedelta(hours=1), now + timedelta(hours=1)):
@@ -107,7 +108,7 @@ def test_no_log_holds_anything_of_a_person(shared: Live, caplog: pytest.LogCaptu
 # -- lists of people ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("text", "expected"),
     [
         ("a@x\nb@x", [("a@x", None, None), ("b@x", None, None)]),

@@ -171,7 +171,7 @@ DEAR = {
     "price": {},
     "local": {"setting": "local", "buyer_weight": 2000.0},
     "accuracy": {"standard_error": 1.5},
-    "hard budget": {"hard_budget": 600},
+    "hard budget": {"hard_budget": 6},
     "strata": {"strata": {"shares": {"a": 0.5, "b": 0.5}}},
 }
 
@@ -223,7 +223,7 @@ def test_the_picture_fills_as_many_dots_as_the_sentence_says(shared: Live) -> No
 
 @pytest.mark.parametrize("locale", ["en", "de"])
 def test_the_script_shows_what_the_server_would(browser: Browser, shared: Live, locale: str) -> None:
-    play = opened(shared.service, 4, participation_fee=150)
+    play = opened(shared.service, 4, participation_fee=1.5)
     shown: dict[str, list[str]] = {"script": [], "server": []}
     prices = ["1", "1,37" if locale == "de" else "1.37", "2", "2.5"]
     with watched(browser, shared.url, locale=locale) as with_script:

@@ -9,7 +9,6 @@ from argon2 import PasswordHasher
 
 from hushbid.priors import LogNormal, Uniform
 from hushbid.questions import Choice, Number, YesNo
-from hushbid.server.model.consent import Consent
 from hushbid.server.service import accounts
 from tests.server.http.support import Live, live
 from tests.server.pages.support import Visitor
@@ -23,13 +22,13 @@ _SURVEY = (
     YesNo(name="Did you take anything?"),
     Choice(name="How rested?", answers=("rested", "so-so", "tired")),
 )
-_CONSENT = Consent(
-    controller="Institute",
-    contact="privacy@example.org",
-    purpose="A study.",
-    storage="Ten years.",
-    texts={"en": "We ask nurses.", "de": "Wir fragen Pflegekräfte."},
-)
+_CONSENT = {
+    "controller": "Institute",
+    "contact": "privacy@example.org",
+    "purpose": "A study.",
+    "storage": "Ten years.",
+    "texts": {"en": "We ask nurses.", "de": "Wir fragen Pflegekräfte."},
+}
 _LATER = {"bid_by": datetime(2026, 12, 1, 18, tzinfo=UTC), "deliver_by": datetime(2026, 12, 15, 18, tzinfo=UTC)}
 _STAFF = ("", "/people", "/payments", "/audit", "/log", "/participants", "/copy", "/edit", "/report")
 _STEPS = ("open", "close", "release", "cancel", "pay", "unpay", "undelivered")
@@ -57,7 +56,7 @@ def server_pages(folder: Path, languages: Sequence[str], *, rows_that_type: int 
 def _plays(site: Live) -> dict[str, Play]:
     service = site.service
     people = ["a@example.org", "b@example.org", "c@example.org", "d@example.org"]
-    released = decided(service, people, public_estimate=True, payout="email", participation_fee=250, retention_days=9)
+    released = decided(service, people, public_estimate=True, payout="email", participation_fee=2.5, retention_days=9)
     released.deliver([0, 1, 2])
     service.state_payout(released.token(0), "a@example.org")
     released.release()
@@ -65,15 +64,15 @@ def _plays(site: Live) -> dict[str, Play]:
     asked: dict[str, Any] = {"questions": _SURVEY, "bounds": None, "consent": _CONSENT, "question": "How do you sleep?"}
     plays = {
         "draft": drafted(service, 3),
-        "full draft": drafted(service, 5, **asked, **_LATER, participation_fee=100, budget=100_00, limits=True),
-        "bidding": opened(service, 4, participation_fee=100, description="For the council.\nNobody else.", limits=True),
+        "full draft": drafted(service, 5, **asked, **_LATER, participation_fee=1, budget=100, limits=True),
+        "bidding": opened(service, 4, participation_fee=1, description="For the council.\nNobody else.", limits=True),
         "survey": opened(service, 5, **asked, **_LATER, observer="your employer", statement="Less than 6 hours?"),
         "local": opened(service, 4, setting="local", unit="hours", payout="iban", prior=LogNormal(0.0, 0.6)),
         "single": opened(service, 4, single_visit=True, payout="panel", prior=Uniform(1, 4), fee_after_withdrawal=True),
         "strata": opened(service, [("a", None, "x"), ("b", None, "y"), ("c", None, "x")], **_strata()),
         "offers": decided(service, 4, payout="iban", **_LATER),
         "local offers": decided(service, 4, setting="local", unit="hours"),
-        "survey offers": decided(service, 4, **{**asked, "consent": Consent()}),
+        "survey offers": decided(service, 4, **{**asked, "consent": {}}),
         "released": released,
     }
     service.bid(plays["bidding"].token(1), 1.5)

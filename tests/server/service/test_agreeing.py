@@ -17,19 +17,18 @@ from hushbid.receipts.receipt import Receipt
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign
 from hushbid.server.http.downloads import agreements_table
 from hushbid.server.model.agreement import Passage, document_of, version_of
-from hushbid.server.model.consent import Consent
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_receipt
 from tests.server.serving import served
-from tests.server.support import Installation, Play, opened, settings, user
+from tests.server.support import Installation, Play, opened, settings, user, with_fields
 
-CONSENT = Consent(
-    controller="Institute for Sleep Research",
-    contact="privacy@example.org",
-    purpose="A study",
-    storage="Proofs of payment: ten years.",
-    texts={"en": "We ask nurses.", "de": "Wir fragen Pflegekräfte."},
-)
+CONSENT = {
+    "controller": "Institute for Sleep Research",
+    "contact": "privacy@example.org",
+    "purpose": "A study",
+    "storage": "Proofs of payment: ten years.",
+    "texts": {"en": "We ask nurses.", "de": "Wir fragen Pflegekräfte."},
+}
 TOLD = (Passage(heading="In short", texts=(("What you give", "A price."), ("", "Ein Preis – für Ä."))),)
 LABELS = ["=SUM(1;2)", "b@example.org", "c@example.org", "d@example.org"]
 
@@ -123,7 +122,7 @@ def test_the_export_names_everybody_who_agreed_and_holds_every_text(common: Serv
         assert recomputed(document) == version
         assert document["told"][0]["texts"][1]["text"] == "Ein Preis – für Ä."
         own = document["stated"]["consent"]
-        assert own["text"] == CONSENT.texts[document["language"]]
+        assert own["text"] == CONSENT["texts"][document["language"]]
         assert (own["controller"], own["contact"]) == ("Institute for Sleep Research", "privacy@example.org")
     rows = list(csv.reader(io.StringIO(bytes(agreements_table(common, over.who, over.id).body).decode())))
     assert rows[0] == ["id", "label", "at", "version", "language"]
@@ -162,13 +161,13 @@ def test_only_what_is_stated_now_can_be_agreed_to(common: Service) -> None:
         {"retention_days": 3},
         {"observer": "your employer"},
         {"statement": "Do you smoke?"},
-        {"participation_fee": 1},
+        {"participation_fee": 0.01},
         {"max_privacy_loss": 0.5},
         {"public_estimate": True},
         {"payout": "iban"},
         {"single_visit": True},
-        {"consent": replace(CONSENT, contact="somebody@example.org")},
-        {"consent": replace(CONSENT, texts={"en": "We ask nurses!"})},
+        {"consent": CONSENT | {"contact": "somebody@example.org"}},
+        {"consent": CONSENT | {"texts": {"en": "We ask nurses!"}}},
     ],
     ids=lambda change: next(iter(change)),
 )
@@ -213,7 +212,7 @@ def test_programs_and_bots_agree_before_they_bid(service: Service) -> None:
             assert she.bid(1.25).bid == 1.25
         token = service.create_api_token("ann", "test")
         with AnalystClient(url, token=token) as analyst:
-            stated = {**SETTINGS, "consent": CONSENT.to_dict()}
+            stated = with_fields(SETTINGS, consent=CONSENT)
             played = play_campaign(analyst, stated, n=6, strategy="truthful")
         assert played.ok, played.tally.problems
         assert len(service.agreements(play.who, played.campaign)["agreements"]) == 6

@@ -62,7 +62,7 @@ def test_a_decision_that_failed_can_be_begun_again_or_cancelled(
     def fails(*_: object, **__: object) -> None:
         raise MarketError("A payment would be infinite.")
 
-    one, two = opened(service, 3, participation_fee=5), opened(service, 3)
+    one, two = opened(service, 3, participation_fee=0.05), opened(service, 3)
     with monkeypatch.context() as broken:
         broken.setattr(decision, "_record", fails)
         for play in (one, two):

@@ -8,7 +8,6 @@ import pytest
 from hushbid.common.documents import parsed
 from hushbid.errors import BidError, InputError
 from hushbid.record import Record
-from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_receipt
@@ -29,7 +28,7 @@ def record_of(play: Play) -> Record:
     return Record.from_dict(parsed(play.service.record(play.who, play.id)))
 
 
-@pytest.mark.parametrize("goal", [{"buyer_weight": 50.0}, {"hard_budget": 5_00}], ids=lambda goal: next(iter(goal)))
+@pytest.mark.parametrize("goal", [{"buyer_weight": 50.0}, {"hard_budget": 5}], ids=lambda goal: next(iter(goal)))
 def test_a_limit_is_kept_recorded_receipted_and_verified(common: Service, goal: dict[str, Any]) -> None:
     play = bid(common, **goal)
     assert play.decide().state == "done"
@@ -113,11 +112,11 @@ def test_what_is_no_limit_is_refused_at_its_field_and_never_shown(common: Servic
 
 
 def test_a_campaign_says_whether_it_takes_limits(common: Service) -> None:
-    assert settings().limits is True
-    assert settings(setting="local").limits is False
+    assert settings().takes_limits
+    assert not settings(setting="local").takes_limits
     with pytest.raises(InputError, match="limits cannot be stated in the local setting") as told:
         settings(setting="local", limits=True)
-    assert told.value.field == "limits"
+    assert told.value.field == "server.limits"
     for changes in ({"limits": False}, {"setting": "local"}):
         play = opened(common, 2, **changes)
         assert not common.participation(play.token(0)).takes_limits
@@ -125,18 +124,11 @@ def test_a_campaign_says_whether_it_takes_limits(common: Service) -> None:
             common.bid(play.token(0), 1.5, limit=0.5)
 
 
-def test_settings_stored_before_there_were_limits_take_none_and_look_as_they_did() -> None:
-    before = settings(limits=False).to_dict()
-    assert "limits" not in before
-    assert CampaignSettings.from_dict(before).limits is False
-    assert CampaignSettings.from_dict(settings().to_dict()) == settings()
-
-
 @pytest.mark.parametrize("tight", [1e-6, None])
 def test_an_accuracy_that_limits_put_out_of_reach_ends_the_campaign_and_says_so(
     common: Service, tight: float | None
 ) -> None:
-    play = opened(common, 6, standard_error=3.0, variance=4.0, participation_fee=100)
+    play = opened(common, 6, standard_error=3.0, variance=4.0, participation_fee=1)
     for row in range(6):
         common.bid(play.token(row), 1.0 + row / 10, limit=tight)
     assert play.decide().state == "done"

@@ -21,14 +21,14 @@ from tests.server.support import settings as campaign_settings
 
 
 def test_a_campaign_opens_exactly_up_to_its_spending_limit(service: Service) -> None:
-    play = drafted(service, 3, participation_fee=100)
-    worst = preview(campaign_settings(participation_fee=100), [None] * 3, QUICK).spending.at_worst
+    play = drafted(service, 3, participation_fee=1)
+    worst = preview(campaign_settings(participation_fee=1), [None] * 3, QUICK).spending.at_worst
     assert worst is not None
-    service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_limit=(worst - 1) / 100))
-    with pytest.raises(Conflict, match=f"some bids could make the campaign cost {worst / 100:.2f} EUR"):
+    service.change(play.who, play.id, campaign_settings(participation_fee=1, spending_limit=(worst - 1) / 100))
+    with pytest.raises(Conflict, match=f"some bids could make the campaign cost EUR {worst / 100:.2f}"):
         open_now(service, play.who, play.id)
     assert play.view.state is CampaignState.DRAFT
-    service.change(play.who, play.id, campaign_settings(participation_fee=100, spending_limit=worst / 100))
+    service.change(play.who, play.id, campaign_settings(participation_fee=1, spending_limit=worst / 100))
     spending = open_now(service, play.who, play.id).spending
     assert spending is not None
     assert spending.at_worst == worst
@@ -62,7 +62,7 @@ def test_no_bids_cost_more_than_the_worst_case(
     people: int, setting: str, weight: float, levels: list[float], exponential: bool
 ) -> None:
     prior = Exponential(1.0) if exponential else Uniform(1, 2)
-    plan = campaign_settings(setting=setting, buyer_weight=weight, prior=prior, participation_fee=7)
+    plan = campaign_settings(setting=setting, buyer_weight=weight, prior=prior, participation_fee=0.07)
     worst = preview(plan, [None] * people, Effort(least=1, most=1, seconds=0.0)).spending.at_worst
     assert worst is not None
     for present in {1, people}:
@@ -89,7 +89,7 @@ def test_payments_are_those_of_the_record_in_whole_minor_units(service: Service)
 
 
 def test_nobody_is_paid_before_the_decision(service: Service) -> None:
-    play = opened(service, 2, participation_fee=100)
+    play = opened(service, 2, participation_fee=1)
     play.bid()
     with pytest.raises(Conflict, match="pay anybody yet"):
         service.mark_paid(play.who, play.id)
@@ -117,7 +117,9 @@ def test_whoever_withdraws_after_she_was_paid_owes_nothing(service: Service) -> 
     levels=st.lists(st.floats(0.0, 1.0), min_size=6, max_size=6),
 )
 def test_fees_and_payments_never_exceed_a_hard_budget(present: int, fee: int, spare: int, levels: list[float]) -> None:
-    plan = campaign_settings(hard_budget=6 * (fee + 1) + spare, participation_fee=fee, max_correlation=0.1)
+    plan = campaign_settings(
+        hard_budget=(6 * (fee + 1) + spare) / 100, participation_fee=fee / 100, max_correlation=0.1
+    )
     prior = Uniform(1, 2)
     bids = np.asarray(prior.quantile(np.array(levels[:present])))
     # somebody withdrew and keeps her fee
@@ -125,12 +127,12 @@ def test_fees_and_payments_never_exceed_a_hard_budget(present: int, fee: int, sp
     outcome = plan.market_for([None] * present, invited=6, fees=fees).acquire(bids)
     money = Record.of(outcome, currency="EUR", decimals=2).money
     assert money is not None
-    assert plan.hard_budget is not None
-    assert money.total + fees <= plan.hard_budget
+    assert plan.hard_budget_minor is not None
+    assert money.total + fees <= plan.hard_budget_minor
 
 
 def test_a_campaign_with_a_hard_budget_keeps_it_and_its_roster_is_everybody_who_was_invited(service: Service) -> None:
-    play = opened(service, 6, hard_budget=12_00, participation_fee=100, fee_after_withdrawal=True, max_correlation=0.1)
+    play = opened(service, 6, hard_budget=12, participation_fee=1, fee_after_withdrawal=True, max_correlation=0.1)
     spending = play.view.spending
     assert spending is not None
     assert (spending.fees, spending.at_worst) == (6_00, 12_00)
@@ -147,7 +149,7 @@ def test_a_campaign_with_a_hard_budget_keeps_it_and_its_roster_is_everybody_who_
 
 
 def test_a_campaign_whose_fees_use_its_budget_up_does_not_open(service: Service) -> None:
-    play = drafted(service, 6, hard_budget=6_06, participation_fee=100)
+    play = drafted(service, 6, hard_budget=6.06, participation_fee=1)
     with pytest.raises(Conflict, match=r"hard_budget must be above 6\.06, the participation fees and one coin"):
         open_now(service, play.who, play.id)
     assert play.view.state is CampaignState.DRAFT
@@ -178,7 +180,7 @@ def test_what_was_simulated_for_other_settings_people_or_efforts_is_not_shown() 
     assert preview(campaign_settings(buyer_weight=0.5), [None] * 4, effort) is first
     assert preview(plan, [None] * 5, effort).spending.people == 5
     assert preview(plan, [None] * 4, Effort(least=3, most=3, seconds=0.0)).spending.repetitions == 3
-    dearer = campaign_settings(buyer_weight=0.5, participation_fee=7)
+    dearer = campaign_settings(buyer_weight=0.5, participation_fee=0.07)
     assert preview(dearer, [None] * 4, effort).spending.fees == 28 != first.spending.fees
     menus(plan, [None] * 4, effort).clear()  # what one caller does to hers
     assert menus(plan, [None] * 4, effort)

@@ -39,7 +39,7 @@ def taken(play: Play) -> dict[str, str]:
 
 def test_a_handle_is_stored_shown_masked_taken_by_analysts_alone_and_destroyed(installation: Installation) -> None:
     with installation.start() as service:
-        play = opened(service, 3, payout="iban", payout_days=2, participation_fee=100)
+        play = opened(service, 3, payout="iban", payout_days=2, participation_fee=1)
         key = installation.folder / "keys" / "data" / f"{play.id}-payout.key"
         with pytest.raises(Conflict, match="name your price first"):
             service.state_payout(play.token(0), IBANS[0])
@@ -83,7 +83,7 @@ def test_a_handle_is_stored_shown_masked_taken_by_analysts_alone_and_destroyed(i
 
 def test_withdrawing_removes_a_handle_unless_something_is_due(service: Service) -> None:
     for keeps in (False, True):
-        play = opened(service, 3, payout="email", participation_fee=100, fee_after_withdrawal=keeps)
+        play = opened(service, 3, payout="email", participation_fee=1, fee_after_withdrawal=keeps)
         play.bid()
         service.state_payout(play.token(0), "ann@example.org")
         service.withdraw(play.token(0))
@@ -148,7 +148,7 @@ def test_a_key_whose_end_was_not_written_down_is_ended_again(installation: Insta
 @pytest.fixture(scope="module", name="paid")
 def _paid(common: Service) -> Play:
     """Six people with all fates: one withdrew after she was paid, one dropped out, one was marked as paid."""
-    play = decided(common, 6, participation_fee=150, payout="email")
+    play = decided(common, 6, participation_fee=1.5, payout="email")
     play.deliver([0, 1, 2, 3])
     common.mark_paid(play.who, play.id, [play.links[0].label, play.links[1].label])
     common.withdraw(play.token(0))

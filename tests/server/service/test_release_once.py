@@ -100,7 +100,7 @@ def test_data_count_exactly_if_their_delivery_was_acknowledged(service: Service)
 
 
 def test_people_are_paid_once_however_many_pay_at_the_same_moment(service: Service) -> None:
-    play = decided(service, 5, participation_fee=10)
+    play = decided(service, 5, participation_fee=0.1)
     play.deliver()
     owed = play.view.due
     found = at_once([lambda: service.mark_paid(play.who, play.id)] * 4)

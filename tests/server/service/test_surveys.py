@@ -10,7 +10,7 @@ from hushbid.disclosure.ledger.files import stored
 from hushbid.errors import DataError
 from hushbid.questions import Choice, Number, Question, YesNo
 from hushbid.record import Record
-from hushbid.server.model.terms import Answers, codes_of
+from hushbid.server.model.answers import Answers, codes_of
 from hushbid.server.service import Service, release
 from hushbid.verification.verifying import verify
 from tests.server.support import Installation, Play, decided, nonce_for

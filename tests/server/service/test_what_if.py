@@ -1,7 +1,6 @@
 """What a forecast says in words, recomputed through `Market.acquire` with draws of its own."""
 
 import math
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -38,7 +37,7 @@ def acquired(stated: Market, people: int, draws: int = 30) -> tuple[float, float
 
 def test_where_people_are_few_the_error_halves_with_more_of_them_for_the_same_money() -> None:
     few, free = 10, {"max_privacy_loss": 5.0, "max_correlation": 0.0}
-    given = settings(budget=60_00, **free)
+    given = settings(budget=60, **free)
     found = what_if(given, few, preview(given, [None] * few, EFFORT), 60.0)
     assert found.errors is not None
     assert found.cost is not None
@@ -58,7 +57,7 @@ def test_where_people_are_few_the_error_halves_with_more_of_them_for_the_same_mo
 
 def test_where_money_is_short_the_error_halves_with_more_of_it_from_the_same_people() -> None:
     many = 150
-    given = settings(budget=8_00, max_correlation=0.1)
+    given = settings(budget=8, max_correlation=0.1)
     found = what_if(given, many, preview(given, [None] * many, EFFORT), 60.0)
     assert found.cost_for_targets is not None
     money, reached = acquired(market(many, Accuracy(found.targets[0])), many, draws=20)
@@ -67,7 +66,7 @@ def test_where_money_is_short_the_error_halves_with_more_of_it_from_the_same_peo
 
 
 def test_where_neither_is_enough_an_example_of_both_is_given() -> None:
-    given = settings(budget=20_00, max_correlation=0.1)
+    given = settings(budget=20, max_correlation=0.1)
     found = what_if(given, PEOPLE, preview(given, [None] * PEOPLE, EFFORT), 60.0)
     assert (found.people_for_targets, found.cost_for_targets) == (None, None)
     assert found.both_for_targets is not None
@@ -78,7 +77,7 @@ def test_where_neither_is_enough_an_example_of_both_is_given() -> None:
 
 
 def test_a_stated_accuracy_is_told_with_its_cost_and_that_of_twice_the_people() -> None:
-    given = settings(standard_error=0.9, max_correlation=0.1, participation_fee=50)
+    given = settings(standard_error=0.9, max_correlation=0.1, participation_fee=0.5)
     found = what_if(given, PEOPLE, preview(given, [None] * PEOPLE, EFFORT), 60.0)
     assert found.errors is not None
     assert found.errors[0] == pytest.approx(0.9)
@@ -101,7 +100,7 @@ def test_too_few_people_for_an_accuracy_are_told_how_many_it_takes() -> None:
 
 
 def test_each_question_of_a_survey_has_the_error_that_the_market_gives_it() -> None:
-    given = settings(bounds=None, questions=QUESTIONS, budget=20_00, max_correlation=0.1)
+    given = settings(bounds=None, questions=QUESTIONS, budget=20, max_correlation=0.1)
     found = figures(given, PEOPLE, draws=60)
     stated = market(PEOPLE, Budget(20.0), bounds=(0.0, 1.0), questions=QUESTIONS)
     outcomes = [stated.acquire(np.random.default_rng(k).uniform(1, 2, PEOPLE)) for k in range(40)]
@@ -114,21 +113,21 @@ def test_a_campaign_without_a_largest_loss_has_none_for_other_errors_either() ->
     local = settings(setting="local", standard_error=2.0, max_privacy_loss=None)
     exact = with_errors(local, [1.5])
     assert exact is not None
-    assert (exact.standard_error, exact.max_privacy_loss) == (1.5, None)
+    assert (exact.market.standard_error, exact.market.max_privacy_loss) == (1.5, None)
     for setting in ("central", "local"):
-        capped = with_errors(settings(budget=20_00, setting=setting), [1.5])
+        capped = with_errors(settings(budget=20, setting=setting), [1.5])
         assert capped is not None
-        assert capped.max_privacy_loss == 1.0
+        assert capped.market.max_privacy_loss == 1.0
 
 
 def test_the_largest_loss_that_followed_from_a_price_is_stated_where_none_follows_from_an_error() -> None:
     of_a_price = {"setting": "local", "questions": (YesNo(name="smoker"),), "bounds": None, "max_privacy_loss": None}
     no_highest = settings(**of_a_price, prior=Truncated(Exponential(1.0), 1.0, math.inf))
     with pytest.raises(InputError, match="this prior has none"):
-        replace(no_highest, buyer_weight=None, standard_error=(0.2,))
+        settings(**of_a_price, prior=no_highest.prior, standard_error=(0.2,))
     found = with_errors(no_highest, [0.2])
     assert found is not None
-    assert found.max_privacy_loss == no_highest.largest_loss
+    assert found.market.max_privacy_loss == no_highest.largest_loss
 
 
 def test_people_are_spread_by_shares_and_nobody_is_left_out() -> None:
@@ -136,6 +135,6 @@ def test_people_are_spread_by_shares_and_nobody_is_left_out() -> None:
     groups, strata = people_like(given, 10)
     assert len(groups) == 10
     assert [strata.count(name) for name in "abc"] == [1, 5, 4]
-    even = people_like(replace(given, strata={"contrast": {"a": 1.0, "b": -5.0}}), 10)[1]  # type: ignore[arg-type]
+    even = people_like(settings(strata={"contrast": {"a": 1.0, "b": -5.0}}), 10)[1]
     assert (even.count("a"), even.count("b")) == (5, 5)
     assert people_like(settings(prior={"x": Uniform(1, 2), "y": Uniform(1, 3)}), 3)[0] == ["x", "y", "x"]

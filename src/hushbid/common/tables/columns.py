@@ -68,7 +68,7 @@ class Column(ABC):
 
     @property
     def raw(self) -> Raw:
-        """As it was given, to be written beside decisions."""
+        """As it was given, to be written next to decisions."""
         return self.content
 
     def cells(self) -> list[Any]:

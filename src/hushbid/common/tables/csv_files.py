@@ -180,7 +180,7 @@ def write_csv(file: BinaryIO, columns: Mapping[str, Raw]) -> None:
     for start in range(0, max(sizes, default=0), _CHUNK):
         cells, plain = zip(*(_cells(column[start : start + _CHUNK]) for column in columns.values()), strict=True)
         if len(cells) > 1 and all(plain):
-            file.write("".join([f"{line}\n" for line in map(",".join, zip(*cells, strict=True))]).encode())
+            file.write("\n".join([*map(",".join, zip(*cells, strict=True)), ""]).encode())
         else:
             file.write(_lines(zip(*cells, strict=True)))
 

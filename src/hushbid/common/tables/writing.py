@@ -45,7 +45,7 @@ def frame_of_rows(heads: Sequence[str], rows: Iterable[Sequence[Any]], library: 
 
 
 def library_of(source: Any) -> Library | None:
-    """The library that a frame belongs to, told by the name of its module; None for files, arrays and others."""
+    """The library that a frame belongs to, by the name of its module; None for files, arrays and others."""
     found = type(source).__module__.partition(".")[0]
     return found if found in _MAKERS else None  # type: ignore[return-value]
 

@@ -31,7 +31,7 @@ from hushbid.disclosure.ledger.question import (
 )
 from hushbid.disclosure.ledger.store import Settled, is_ledger, ledger_folder, refuse_former, refuse_released, settle
 from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
-from hushbid.disclosure.release import FORMAT, Release
+from hushbid.disclosure.release import Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, LedgerError, RecordError
 
 _PLANS, _SYNTHETIC = "plans", "synthetic"
@@ -190,12 +190,15 @@ def release_synthetic(
     return Answer(release=prepared.draw(), before=False, late=(), waves_before=0)
 
 
-def refuse_real_sums(ask: Callable[[], Ask], ledger: str | Path | None) -> None:
-    """Refuse people or data that the release ledger knows from a real release, where only sums are known."""
+def refuse_real_sums(ask: Callable[[], Ask], ledger: str | Path | None, *, by_losses: bool = False) -> None:
+    """Refuse people or data that the release ledger knows from a real release; what is asked is found if it is there.
+
+    ``by_losses`` refuses what was promised to people of a real release, too.
+    """
     folder = ledger_folder(ledger)
     refuse_former(folder)
-    if is_ledger(folder):
-        refuse_released(folder, ask())
+    if is_ledger(folder):  # else nothing was ever drawn, and hashing takes a while
+        refuse_released(folder, ask(), by_losses=by_losses)
 
 
 def simulate_synthetic(
@@ -220,12 +223,10 @@ def _refuse_real(
     ids: Iterable[object] | None = None,
     by_losses: bool = False,
 ) -> None:
-    folder = ledger_folder(ledger)
-    refuse_former(folder)
-    if not is_ledger(folder):
-        return  # nothing was ever drawn, and hashing takes a while
-    ask = _ask_of(plan, _as_people(ids, plan.people), prepared.forms(), question, wave)
-    refuse_released(folder, ask, by_losses=by_losses)
+    def ask() -> Ask:
+        return _ask_of(plan, _as_people(ids, plan.people), prepared.forms(), question, wave)
+
+    refuse_real_sums(ask, ledger, by_losses=by_losses)
 
 
 def _ask_of(plan: ReleasePlan, people: HashArray | None, forms: Forms, question: str, wave: int) -> Ask:
@@ -245,9 +246,6 @@ def _ask_of(plan: ReleasePlan, people: HashArray | None, forms: Forms, question:
 
 
 def _stored_release(settled: Settled) -> Release:
-    if settled.release.get("format") != FORMAT:
-        stated = settled.release.get("format")
-        raise LedgerError(f"The entry holds no stored release of this version, but {stated!r}; nothing is drawn.")
     try:
         return Release.from_dict(settled.release)
     except RecordError as problem:

@@ -123,7 +123,7 @@ def report_page(service: Service, who: Principal, campaign: str, language: str =
 
     record = Record.from_dict(parsed(service.record(who, campaign)))
     view, account = service.campaign(who, campaign), service.account(who, campaign)
-    settings, units, people = view.whole, 10**view.whole.decimals, view.people
+    settings, units, people = view.whole, 10**view.whole.currency.decimals, view.people
     # who withdrew after the decision is in the record, as are all others whose bids counted
     counted = (people.get(state, 0) for state in ("not_bought", "promised", "delivered", "dropped"))
     left = int(record.outcome.bids.size) - sum(counted)
@@ -131,23 +131,23 @@ def report_page(service: Service, who: Principal, campaign: str, language: str =
         record.outcome,
         record.release,
         title=settings.title,
-        unit=settings.unit,
+        unit=settings.unit or "",
         money=record.money,
-        spending_limit=settings.spending_limit,
+        spending_limit=settings.money.spending_limit,
         settlement=Settlement(
             delivered=account.delivered,
             payments=account.payments / units,
             fees=account.fees / units,
             paid=account.paid / units,
             over=view.state.is_over,
-            left=people.get("withdrawn", 0) if settings.participation_fee else 0,
+            left=people.get("withdrawn", 0) if settings.fee_minor else 0,
         ),
         conduct=Conduct(
             question=settings.question,
             opened_at=view.opened_at,
             decided_at=view.allocated_at,
             released_at=view.released_at,
-            fee=settings.participation_fee / units,
+            fee=settings.fee_minor / units,
             invited=sum(people.values()),
             silent=people.get("absent", 0),
             declined=people.get("declined", 0),

@@ -17,6 +17,7 @@ from fastapi.exceptions import RequestValidationError
 from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
+from hushbid.campaign.reading import SpecError
 from hushbid.common.documents import time_text
 from hushbid.errors import (
     CampaignError,
@@ -148,7 +149,7 @@ def refusal(error: HushbidError | Refusal) -> Response:
         return problem(error.status_code, error.detail, headers=error.headers)
     for kind, status, name in _STATUSES:
         if isinstance(error, kind):
-            faults = [] if error.field is None else [_fault_of(error, error.field)]
+            faults = _faults_of(error)
             entry = error if isinstance(error, LinkInvalid) else None
             return problem(status, str(error), name=name, errors=faults, headers=_advice(error, status), entry=entry)
     return problem(500, FAULT)
@@ -192,16 +193,20 @@ def misshapen(found: Iterable[Mapping[str, Any]]) -> Response:
     sentences: list[str] = []
     for one in list(found)[:_MOST_FAULTS]:
         refused = one.get("ctx", {}).get("error")
-        fault = _fault_of(refused, _field(one, refused.field)) if isinstance(refused, HushbidError) else _formal(one)
-        if fault not in faults:
-            faults.append(fault)
-            sentences.append(str(refused) if isinstance(refused, HushbidError) else _told(fault))
+        told = isinstance(refused, HushbidError)
+        for fault in _faults_of(refused, one) if told else [_formal(one)]:
+            if fault not in faults:
+                faults.append(fault)
+                sentences.append(fault["problem"] if told else _told(fault))
     return problem(422, " ".join(sentences[:3]) or "The request has the wrong form.", errors=faults)
 
 
-def _fault_of(error: HushbidError, field: str) -> dict[str, Any]:
-    """What the domain refuses."""
-    return {"field": field, "problem": _sentence(str(error))} | ({} if error.row is None else {"row": error.row})
+def _faults_of(error: HushbidError, found: Mapping[str, Any] | None = None) -> list[dict[str, Any]]:
+    """What the domain refuses, in a body or in the place of it that Pydantic ``found``."""
+    told = error.problems if isinstance(error, SpecError) else [(error.field, str(error))]
+    row = {} if error.row is None else {"row": error.row}
+    named = [(name if found is None else _field(found, name), text) for name, text in told]
+    return [{"field": name, "problem": _sentence(text), **row} for name, text in named[:_MOST_FAULTS] if name]
 
 
 def _formal(found: Mapping[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,9 @@ from pydantic import Field, TypeAdapter, ValidationError
 from hushbid.errors import HushbidError
 from hushbid.server.http.auth import COOKIE, CSRF_HEADER
 from hushbid.server.http.problems import MEDIA_TYPE
+from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import CampaignView, Page
-from hushbid.server.service.bodies import Form
+from hushbid.server.service.bodies import Form, Settings
 from hushbid.server.service.use_case import Role
 
 M = TypeVar("M")
@@ -58,7 +59,8 @@ class Body(Generic[M]):
 
     def __init__(self, model: type[M]) -> None:
         self.model = model
-        self._reader = TypeAdapter(model)
+        kind: Any = Settings if model is CampaignSettings else model
+        self._reader: TypeAdapter[M] = TypeAdapter(kind)
 
     async def received(self, request: Request) -> M:
         """Read a request's body."""

@@ -6,8 +6,7 @@ In reading order:
 ==========  ============================================================================================
 `states`    the life of a campaign, and of one person's part in it
 `checks`    texts, numbers and times that an analyst sends
-`terms`     beliefs about costs, a goal, questions and strata
-`consent`   what people are told before they agree, beside what the server promises
+`answers`   people's answers to several questions
 `payout`    where a person is to be paid, and under which reference
 `settings`  everything that is fixed about a campaign before anybody bids
 `agreement`  what a person agrees to, word by word, and its version

@@ -20,15 +20,13 @@ from typing import Any, Literal
 from hushbid.common.documents import content_hash, time_text
 from hushbid.errors import InputError
 from hushbid.receipts.receipt import in_texts
-from hushbid.server.model.consent import LANGUAGES
-from hushbid.server.model.settings import CampaignSettings
-from hushbid.server.model.terms import plain_questions
+from hushbid.server.model.settings import LANGUAGES, CampaignSettings
 
 FORMAT, VERSION = "hushbid-consent", 2
 _AS_THEY_ARE = (
     *("title", "question", "description", "unit", "setting", "currency", "decimals", "participation_fee"),
     *("fee_after_withdrawal", "limits", "retention_days", "public_estimate", "single_visit", "observer", "statement"),
-    *("payout", "payout_days"),
+    *("payout", "payout_days", "strata"),
 )
 
 
@@ -79,19 +77,18 @@ def version_of(document: dict[str, Any]) -> str:
 
 def stated_of(settings: CampaignSettings, *, stratum: str | None, language: str) -> dict[str, Any]:
     """The settings that concern a participant, as plain values without floating-point numbers."""
-    own = settings.consent.text_in(language)
+    own = settings.server.consent.text_in(language)
     text, written_in = ("", language) if own is None else own
-    consent = {**settings.consent.to_dict(), "text": text, "text_language": written_in}
+    consent = {**settings.server.consent.model_dump(exclude_defaults=True), "text": text, "text_language": written_in}
     consent.pop("texts", None)
-    stated: dict[str, Any] = {name: getattr(settings, name) for name in _AS_THEY_ARE}
+    stated: dict[str, Any] = {name: getattr(settings.shown, name) for name in _AS_THEY_ARE}
     stated |= {
         "largest_loss": settings.largest_loss,
-        "bounds": None if settings.bounds is None else list(settings.bounds),
-        "questions": list(plain_questions(settings.questions)),
-        "strata": None if settings.strata is None else settings.strata.to_dict(),
+        "questions": list(settings.shown.questions),
+        "bounds": None if settings.market.bounds is None else list(settings.market.bounds),
         "stratum": stratum,
-        "bid_by": None if settings.bid_by is None else time_text(settings.bid_by),
-        "deliver_by": None if settings.deliver_by is None else time_text(settings.deliver_by),
+        "bid_by": None if settings.server.bid_by is None else time_text(settings.server.bid_by),
+        "deliver_by": None if settings.server.deliver_by is None else time_text(settings.server.deliver_by),
         "consent": consent,
     }
     plain: dict[str, Any] = in_texts(stated)

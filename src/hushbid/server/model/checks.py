@@ -1,21 +1,19 @@
-"""Texts, numbers and times that an analyst sends, read strictly; a refusal shows them, as they are no person's data."""
+"""Texts that an analyst sends, and numbers that a person does."""
 
 import unicodedata
-from datetime import datetime
 
-from pydantic import ValidationInfo
+from hushbid.errors import InputError
 
-from hushbid.common.documents import time_of
-from hushbid.errors import InputError, RecordError
-
-LONGEST_TITLE = 200
 LONGEST = {
-    "title": LONGEST_TITLE,
+    "title": 200,
     "question": 2_000,
     "description": 20_000,
     "unit": 50,
     "observer": 100,
     "statement": 300,
+    "controller": 500,
+    "contact": 500,
+    "texts": 20_000,
     "group": 100,
     "stratum": 100,
 }
@@ -33,45 +31,3 @@ def checked_text(text: object, name: str, *, needed: bool = False, longest: int 
     if len(cleaned) > most or (needed and not cleaned):
         raise InputError(f"{name} must have {1 if needed else 0} to {most} characters, got {len(cleaned)}.", field=name)
     return cleaned
-
-
-_SHOWN = 10**18  # in a refusal; what is larger may be too large to be written
-
-
-def as_time(text: str, name: str) -> datetime:
-    """A time with its zone."""
-    try:
-        return time_of(text, name)
-    except RecordError:
-        pass
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        raise InputError(
-            f"{name} must be a time such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name
-        ) from None
-    if moment.tzinfo is None:
-        raise InputError(f"{name} must have a time zone, such as 2026-03-01T12:00:00Z, got {text[:40]!r}.", field=name)
-    return moment
-
-
-def moment_sent(text: str, sent: ValidationInfo) -> datetime:
-    """The time in a field of a request."""
-    return as_time(text, str(sent.field_name))
-
-
-def as_double(value: object, name: str) -> float:
-    """One number that a double can hold."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise InputError(f"{name} must be one number, got {type(value).__name__}.", field=name)
-    try:
-        return float(value)
-    except OverflowError:
-        raise InputError(f"{name} must be a number that a double can hold.", field=name) from None
-
-
-def require_whole(value: object, name: str, low: int, high: int) -> None:
-    """Refuse what is no whole number between these."""
-    if type(value) is not int or not low <= value <= high:
-        shown = value if isinstance(value, (int, float)) and -_SHOWN < value < _SHOWN else type(value).__name__
-        raise InputError(f"{name} must be a whole number from {low} to {high}, got {shown}.", field=name)

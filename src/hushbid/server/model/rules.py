@@ -4,8 +4,8 @@ import math
 from datetime import datetime
 
 from hushbid.errors import Conflict, NotAllowed
-from hushbid.server.model.consent import NOTHING_TOLD
 from hushbid.server.model.entities import Campaign, Participant
+from hushbid.server.model.settings import Consent
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import Principal
 
@@ -41,9 +41,9 @@ def fee_owed(campaign: Campaign, participant: Participant) -> int:
     hers = (
         participant.state in COUNTED
         or (participant.state is ParticipantState.BID and campaign.state is CampaignState.CANCELLED)
-        or (participant.state is ParticipantState.WITHDRAWN and settings.fee_after_withdrawal)
+        or (participant.state is ParticipantState.WITHDRAWN and settings.server.fee_after_withdrawal)
     )
-    return settings.participation_fee if hers else 0
+    return settings.fee_minor if hers else 0
 
 
 def payment_owed(participant: Participant) -> int:
@@ -72,7 +72,7 @@ def require_state(campaign: Campaign, *states: CampaignState, to: str) -> None:
     """Refuse to do something unless the campaign is in one of these states."""
     if campaign.state not in states:
         answer = _ANSWERS[campaign.state]
-        if campaign.settings.single_visit:
+        if campaign.settings.server.single_visit:
             answer = answer.removesuffix(" and is collecting data")
         raise Conflict(f"It is not possible to {to}: the campaign {answer}.")
 
@@ -86,7 +86,7 @@ def require_opened(campaign: Campaign) -> None:
 def require_bids_taken(campaign: Campaign, now: datetime) -> None:
     """Refuse a bid or a decline that comes too early or too late."""
     require_state(campaign, CampaignState.BIDDING, to="answer")
-    deadline = campaign.settings.bid_by
+    deadline = campaign.settings.server.bid_by
     if deadline is not None and now >= deadline:
         raise Conflict("It is not possible to answer: the deadline for bids has passed.")
 
@@ -94,15 +94,15 @@ def require_bids_taken(campaign: Campaign, now: datetime) -> None:
 def require_deliveries_taken(campaign: Campaign, now: datetime) -> None:
     """Refuse a delivery that comes too early or too late."""
     require_state(campaign, CampaignState.DELIVERING, to="deliver")
-    deadline = campaign.settings.deliver_by
+    deadline = campaign.settings.server.deliver_by
     if deadline is not None and now >= deadline:
         raise Conflict("It is not possible to deliver: the deadline for data has passed.")
 
 
 def answers_expired(campaign: Campaign, now: datetime) -> bool:
     """Whether answers that came with prices may no longer be kept, since nothing was decided in time."""
-    deadline = campaign.settings.deliver_by
-    return campaign.settings.single_visit and deadline is not None and now >= deadline
+    deadline = campaign.settings.server.deliver_by
+    return campaign.settings.server.single_visit and deadline is not None and now >= deadline
 
 
 def require_answers_kept(campaign: Campaign, now: datetime) -> None:
@@ -123,7 +123,7 @@ def require_may_answer(participant: Participant) -> None:
 
 def must_agree(campaign: Campaign) -> bool:
     """Whether a bid needs an agreement: where the analyst states a consent. The pages always ask for one."""
-    return campaign.settings.consent != NOTHING_TOLD
+    return campaign.settings.server.consent != Consent()
 
 
 def require_agreement(campaign: Campaign, participant: Participant) -> None:

@@ -1,38 +1,41 @@
-"""Everything that is fixed about a campaign before anybody bids."""
+"""A campaign as a server conducts it: `hushbid.campaign.spec`, and in ``[server]`` what only a server decides.
 
-import math
+A campaign file, a request and a draft's form state the same fields, and `CampaignSettings.read` refuses all that is
+wrong with them at once. A server leaves the tables ``[bids]``, ``[data]`` and ``[output]`` unread, as ``hushbid run``
+leaves ``[server]``; it counts with ``population`` people in forecasts, and with those who are invited once it opens.
+
+People do not care about the estimate here (``user_weight`` is 0): nobody can owe money, and a person who drops out
+changes nobody's payment. Amounts are whole coins, in units of the currency. A budget includes the participation fees:
+they are taken off first, so that fees and payments together come to it on average, or never exceed a hard budget.
+"""
+
+import unicodedata
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
-from typing import Annotated, Any, ClassVar, Literal
+from decimal import Decimal
+from functools import cached_property
+from types import SimpleNamespace
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, ConfigDict, Field, GetPydanticSchema, WithJsonSchema
+from pydantic import AfterValidator, BeforeValidator, Field
 
-from hushbid.common.arrays import TOO_MUCH_VARIANCE, varies_too_much
-from hushbid.common.documents import time_text
-from hushbid.common.money import check_currency
+from hushbid.allocation import Accuracy, Budget, Goal, HardBudget
+from hushbid.campaign.reading import Problems, Stated, currency_of, validated
+from hushbid.campaign.spec import GOALS, About, CampaignSpec, Flag, MarketTable, NotNegative, Table, fields_of
+from hushbid.campaign.terms import goal_of, market_terms, questions_of
+from hushbid.common.money import Currency
 from hushbid.disclosure.error import FEWEST_PEOPLE
-from hushbid.errors import InputError
+from hushbid.errors import HushbidError, InputError
+from hushbid.languages import language_codes
 from hushbid.mechanism import Market
 from hushbid.mechanism.largest_loss import follows_from_terms, largest_loss
 from hushbid.priors import Grouped, Prior
+from hushbid.priors.pilot import prior_source
 from hushbid.questions import Layout, Question
-from hushbid.server.model.checks import LONGEST, as_double, as_time, checked_text, moment_sent, require_whole
-from hushbid.server.model.consent import NOTHING_TOLD, Consent, consent_of
-from hushbid.server.model.terms import (
-    BUDGETS,
-    GOALS,
-    QUESTIONS_SCHEMA,
-    STRATA_SCHEMA,
-    Combination,
-    checked_prior,
-    combination_of,
-    goal_after_fees,
-    prior_of,
-    questions_of,
-    the_stated,
-)
+from hushbid.server.model.answers import plain_groups, plain_questions, require_deliverable
+from hushbid.server.model.checks import LONGEST, checked_text
 
 MOST_PEOPLE = 100_000
 """In one campaign."""
@@ -40,215 +43,243 @@ MOST_PEOPLE = 100_000
 LEAST_PEOPLE = FEWEST_PEOPLE
 """A server's campaigns need at least so many bids."""
 
+LEAST_LOSS, MOST_LOSS = 1e-6, 100.0
+LANGUAGES = language_codes()
+"""The languages in which an analyst can word a text: those of the pages."""
+
+MOST_STRATA = 50
+_MOST_GROUPS = 50
+_LEAST_PRICE, _MOST_PRICE = 1e-9, 1e12
+_NEARLY_ALL, _NARROWEST = 0.999, 1e-6
 _MOST_MONEY = 10**15
-MOST_DAYS = 3650
-LEAST_LOSS, _MOST_LOSS = 1e-6, 100.0
-PAYOUTS = ("none", "email", "iban", "panel")
-_UNSTATED = {
-    "accept_rounding": False,
-    "single_visit": False,
-    "consent": Consent(),
-    "observer": "",
-    "statement": "",
-    "payout": "none",
-    "payout_days": 90,
-}
-
-
-def _length(name: str, *, needed: bool = False) -> Any:
-    """How long a text may be, for whoever reads what a request looks like; `checked_text` refuses."""
-    shown: dict[str, Any] = {"maxLength": LONGEST[name]}
-    return Field(json_schema_extra={"minLength": 1, **shown} if needed else shown)
-
-
-# How a field looks in a request, where it is not what it is here.
-_ERRORS_SCHEMA = {"anyOf": [{"type": "number"}, {"type": "array", "items": {"type": "number"}}, {"type": "null"}]}
-Title = Annotated[str, _length("title", needed=True)]
-Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
-Whole = Annotated[int, Field(strict=True)]
-Flag = Annotated[bool, Field(strict=True)]
-_PRIOR = GetPydanticSchema(lambda _, schema: schema(Annotated[str | dict[str, Any], AfterValidator(prior_of)]))
-_QUESTIONS = GetPydanticSchema(
-    lambda _, schema: schema(Annotated[Any, AfterValidator(questions_of), WithJsonSchema(QUESTIONS_SCHEMA)])
+_UNREAD = ("bids", "data", "output")
+_NOT_HERE = (
+    *("wave", "synthetic", "notices", "strata.each", "market.user_weight", "market.people_may_owe_money"),
+    *("market.outside_option", "market.tolerance", "market.accept_pilot_overlap", "market.accept_infinite_loss"),
 )
-_ERRORS = GetPydanticSchema(
-    lambda _, schema: schema(Annotated[Any, AfterValidator(_errors_of), WithJsonSchema(_ERRORS_SCHEMA)])
-)
-_STRATA = GetPydanticSchema(
-    lambda _, schema: schema(Annotated[Any, AfterValidator(combination_of), WithJsonSchema(STRATA_SCHEMA)])
-)
-_MOMENT = GetPydanticSchema(lambda _, schema: schema(Annotated[_MomentText, AfterValidator(moment_sent)]))
-_MomentText = Annotated[str, Field(max_length=40, json_schema_extra={"format": "date-time"})]
+"""Fields that campaign files alone have."""
+
+_AMOUNTS = ("market.budget", "market.hard_budget", "money.spending_limit", "server.participation_fee")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CampaignSettings:
-    """What an analyst decides. Budgets and fees are whole minor units of the currency, the spending limit is in units.
+def _by_language(texts: Mapping[str, str]) -> dict[str, str]:
+    if not set(texts) <= set(LANGUAGES):
+        raise ValueError
+    return {language: text for language, text in sorted(texts.items()) if text.strip()}
 
-    People do not care about the estimate here (``user_weight`` is 0): nobody can owe money, and somebody who drops out
-    changes nobody's payment.
-    """
 
-    __pydantic_config__: ClassVar[ConfigDict] = ConfigDict(extra="forbid", use_attribute_docstrings=True)
+def _moment(value: object) -> datetime:
+    """Return a time with its zone: a text in requests, a time in campaign files."""
+    try:
+        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
+    except ValueError:
+        raise ValueError from None
+    if moment.tzinfo is None or not 1970 <= moment.year < 9999:  # further out, not every zone can write it
+        raise ValueError
+    return moment
 
-    title: Title
-    """What people call the campaign."""
 
-    question: Annotated[str, _length("question", needed=True)]
-    """What everybody is asked for, in a sentence; of several questions, what they are about."""
+_Days = Annotated[int, Field(ge=0, le=3650), About(allowed="a whole number of days from 0 to 3650")]
+_Moment = Annotated[
+    datetime,
+    BeforeValidator(_moment),
+    About(allowed="a time with its zone in the years 1970 to 9998, such as 2026-03-01T12:00:00Z"),
+]
 
-    prior: Annotated[Prior | Mapping[str, Prior], _PRIOR]
-    """What is believed about costs: one prior, or one for each named group; not fitted on participants.
 
-    In a request: a text such as "uniform:1,2", a prior's fields, or {"groups": {"NAME": PRIOR, ...}}.
-    """
+class Consent(Table):
+    """What people read before they agree, apart from what the server promises. Any part may be left out."""
 
-    max_privacy_loss: Number | None = None
-    """Nobody is asked for more than this, for all her answers together; what the privacy account reserves while a
-    campaign is open. Left out where none can be kept, and only there: in the local setting for a standard error or a
-    single yes/no question. Then it follows from goal and prior how much anybody can lose at most."""
+    controller: str = ""
+    """Who is responsible for people's data: a name and an address."""
 
-    bounds: tuple[Number, Number] | None = None
-    """The public range of the data; a central value outside is refused. Left out beside questions, and only there."""
+    contact: str = ""
+    """Whom people can ask or complain to."""
 
-    questions: Annotated[tuple[Question, ...], _QUESTIONS] = ()
-    """What is asked where it is more than one number, in order; each question has its own range, variance and unit.
+    purpose: str = ""
+    """What the estimate is for."""
 
-    In a request: objects with kind (number, yes_no or choice), name, importance, and bounds, variance and unit of a
-    number or answers of a choice. Everybody answers all of them, and loses one privacy loss.
-    """
+    storage: str = ""
+    """How long what is kept outside this server, such as proofs of payment."""
 
-    strata: Annotated[Combination | None, _STRATA] = None
-    """Which combination of the means of public strata is wanted; left out, it is one mean. Everybody is invited with
-    her stratum.
+    texts: Annotated[
+        dict[str, str], AfterValidator(_by_language), About(allowed=f"texts by language: {' or '.join(LANGUAGES)}")
+    ] = Field(default_factory=dict)
+    """Your own text by language; where a language has none, another one's is shown."""
 
-    In a request: {"shares": {"NAME": SHARE, ...}}, which add up to 1, or {"contrast": {"NAME": NUMBER, ...}}.
-    """
+    def text_in(self, language: str) -> tuple[str, str] | None:
+        """Return the analyst's text for readers of a language and the language it is in; None if there is none."""
+        return next(((self.texts[one], one) for one in (language, *LANGUAGES) if one in self.texts), None)
 
-    budget: Whole | None = None
-    """What fees and payments come to on average; minor units. With strata and in the local setting a price of the error
-    is planned for it, for everybody who is invited. Of this and the next three exactly one is stated."""
 
-    hard_budget: Whole | None = None
-    """What fees and payments together never exceed, whatever people bid; minor units."""
+class ServerTable(Table):
+    """What only a server decides."""
 
-    standard_error: Annotated[float | tuple[float, ...] | None, _ERRORS] = None
-    """The root mean squared error to reach for as little as possible, in data units; under a relation, at worst. With
-    questions a list, one for each of them."""
-
-    buyer_weight: Number | None = None
-    """What one unit of squared error costs the buyer, in units of the currency; with questions, of error relative to
-    each one's range, all added up by importance."""
-
-    max_correlation: Number = 0.0
-    """How closely prices and data may be related, from 0 to 1, that the campaign is to be protected against."""
-
-    setting: Literal["central", "local"] = "central"
-    """Where noise is added: once by this server, or on each person's device."""
-
-    limits: Flag | None = None
-    """Whether people may state beside their price the largest loss that they accept; left out, they may in the central
-    setting if max_privacy_loss is stated. In the local setting they cannot."""
-
-    variance: Number | None = None
-    """Of the data around their mean; left out, it is the largest that the bounds allow. Not stated beside questions."""
-
-    description: Annotated[str, _length("description")] = ""
+    description: str = ""
     """For what, by whom, and what happens with the result: what a person consents to."""
 
-    unit: Annotated[str, _length("unit")] = ""
-    """Of the data; not stated beside questions."""
+    limits: Annotated[Flag | None, About(absent="true where people can")] = None
+    """Whether people may state, with their price, the largest loss that they accept.
 
-    currency: str = "EUR"
-    """Three capital letters, as in ISO 4217."""
+    Left out, they may in the central setting if max_privacy_loss is stated. In the local setting they cannot.
+    """
 
-    decimals: Whole = 2
-    """One unit of the currency is ``10**decimals`` minor units."""
-
-    participation_fee: Whole = 0
-    """For everybody whose bid counts, apart from any payment, whatever happens later; minor units."""
+    participation_fee: NotNegative = 0.0
+    """For everyone whose bid counts, apart from any payment, whatever happens later; in units of the currency."""
 
     fee_after_withdrawal: Flag = False
-    """Whether somebody who bid and then withdrew keeps the fee."""
+    """Whether a person who bid and then withdrew keeps the fee."""
 
-    spending_limit: Number | None = None
-    """The campaign opens only if no bids whatsoever can make it cost more; in units of the currency."""
+    minimum_people: Annotated[
+        int, Field(ge=1, le=MOST_PEOPLE), About(allowed=f"a whole number from 1 to {MOST_PEOPLE}")
+    ] = 10
+    """With fewer bids nothing is bought. On a server at least 5: figures of fewer people reveal their bids."""
 
-    accept_rounding: Flag = False
-    """Whether the campaign may open although rounding payments up is expected to take more than 5 % of its budget."""
-
-    minimum_people: Whole = 10
-    """With fewer bids nothing is bought. On a server at least 5: figures of fewer people tell their bids."""
-
-    bid_by: Annotated[datetime, _MOMENT] | None = None
+    bid_by: _Moment | None = None
     """Bids are refused from this moment on."""
 
-    deliver_by: Annotated[datetime, _MOMENT] | None = None
+    deliver_by: _Moment | None = None
     """Deliveries are refused from this moment on. With single_visit, what was not decided by then is destroyed."""
 
     automatic: Flag = False
     """Whether the campaign moves on by itself when a deadline passes; with single_visit and no deliver_by, the release
     follows the decision at once."""
 
-    retention_days: Whole = 0
+    retention_days: _Days = 0
     """The key to people's values is destroyed so many days after the release; 0: at once."""
 
     public_estimate: Flag = False
-    """Whether everybody may see the estimate, or only analysts, auditors and participants."""
+    """Whether everyone may see the estimate, or only analysts, auditors and participants."""
 
     single_visit: Flag = False
-    """Whether people give their answers together with their price, sealed until it is known whether they are bought;
-    otherwise they come back for them. In the central setting only: in the local one answers stay in the browser."""
+    """Whether people give their answers together with their price, sealed until it is known whether they are bought.
 
-    consent: Consent = NOTHING_TOLD
-    """What people are told before they agree, beside what this server promises."""
+    Otherwise they come back for them. Only in the central setting: in the local one answers stay in the browser.
+    """
 
-    observer: Annotated[str, _length("observer")] = ""
+    consent: Consent = Consent()
+    """What people read before they agree, apart from what this server promises."""
+
+    observer: str = ""
     """Who might want to find out something about a person, such as "your employer": an example of a risk."""
 
-    statement: Annotated[str, _length("statement")] = ""
+    statement: str = ""
     """What that might be, a question with a yes or a no, such as "Did you sleep less than 6 hours?"."""
 
     payout: Literal["none", "email", "iban", "panel"] = "none"
-    """Where people are to be paid, which they are asked for the payer only: an e-mail address, an IBAN or a panel's id;
-    with none, nothing is asked."""
+    """Where people are to be paid, which they are asked for the payer only; with none, nothing is asked."""
 
-    payout_days: Whole = 90
+    payout_days: Annotated[int, Field(ge=1, le=3650), About(allowed="a whole number of days from 1 to 3650")] = 90
     """Where to pay people is destroyed so many days after the campaign is over."""
 
-    def __post_init__(self) -> None:
-        for name in ("title", "question", "description", "unit", "observer", "statement"):
-            object.__setattr__(
-                self, name, checked_text(getattr(self, name), name, needed=name in ("title", "question"))
-            )
-        object.__setattr__(self, "prior", checked_prior(self.prior))
-        object.__setattr__(self, "strata", combination_of(self.strata))
-        object.__setattr__(self, "consent", consent_of(self.consent))
-        self._check_asked()
-        if self.variance is not None:
-            object.__setattr__(self, "variance", as_double(self.variance, "variance"))
-        check_currency(self.currency, self.decimals)
-        self._check_market()
-        self._check_numbers()
-        for name in ("bid_by", "deliver_by"):
-            moment = getattr(self, name)
-            if moment is not None and (not isinstance(moment, datetime) or moment.tzinfo is None):
-                raise InputError(f"{name} must be a time with a time zone, got {moment!r}.", field=name)
-            if moment is not None and not 1970 <= moment.year < 9999:  # further out, not every zone can write it
-                raise InputError(f"{name} must lie in the years 1970 to 9998, got the year {moment.year}.", field=name)
-        if self.bid_by is not None and self.deliver_by is not None and self.deliver_by <= self.bid_by:
-            raise InputError("deliver_by must be later than bid_by.", field="deliver_by")
-        if self.automatic and (self.bid_by is None or (self.deliver_by is None and not self.single_visit)):
-            told = "bid_by and deliver_by must be set if the campaign is to move on by itself."
-            raise InputError(told if not self.single_visit else told.replace(" and deliver_by", ""), field="bid_by")
+
+class CampaignSettings(CampaignSpec):
+    """What an analyst decides before anyone bids."""
+
+    title: Annotated[
+        str,
+        Field(min_length=1, max_length=LONGEST["title"]),
+        About(allowed="a text of 1 to 200 characters", example="Sleep"),
+    ]
+    """What people call the campaign."""
+
+    question: Annotated[
+        str,
+        Field(min_length=1, max_length=LONGEST["question"]),
+        About(allowed="a text of 1 to 2000 characters", example="How long did you sleep?"),
+    ]
+    """What everyone is asked, in a sentence; of several questions, what they are about."""
+
+    server: ServerTable = ServerTable()  # type: ignore[assignment]
+    """What only a server decides."""
+
+    @classmethod
+    def read(cls, values: object) -> "CampaignSettings":
+        """Return what plain values state, or refuse it with all its problems.
+
+        >>> market = {"setting": "central", "prior": "uniform:1,2", "bounds": [0, 24], "budget": 200}
+        >>> sleep = {"title": "Sleep", "question": "How long?", "money": {"currency": "EUR"}}
+        >>> settings = CampaignSettings.read({**sleep, "market": {**market, "max_privacy_loss": 1}})
+        >>> CampaignSettings.read(settings.to_dict()) == settings
+        True
+        """
+        if not isinstance(values, Mapping):
+            raise InputError(f"settings must be a table of fields, got {type(values).__name__}.", field="settings")
+        stated = {name: one for name, one in _cleaned(values).items() if name not in _UNREAD}
+        problems = Problems(Stated(values=stated))
+        prior = _read_prior(stated, problems)
+        spec = validated(Stated(values={**stated, **prior}), problems, cls)
+        for name, told in _refused(spec, problems):
+            if not problems.at(name):
+                problems.add(name, told)
+        problems.refuse()
+        return spec
+
+    def changed(self, changes: Mapping[str, Any]) -> "CampaignSettings":
+        """Return other settings: these fields by their full names, a goal in the place of any other goal."""
+        return self.read(Stated(values=self.to_dict()).with_options(changes, {}).values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings as plain JSON values, without what is as it is where nothing is stated."""
+        return self.model_dump(mode="json", exclude_defaults=True)
+
+    def require_people(self, least: int) -> None:
+        """Refuse a campaign that would buy from fewer people than a server allows."""
+        if not least <= (stated := self.server.minimum_people):
+            told = f"minimum_people must be a whole number from {least} to {MOST_PEOPLE}, got {stated}."
+            raise InputError(told, field="minimum_people")
+
+    # -- money ---------------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def currency(self) -> Currency:
+        """Return what prices and payments are in."""
+        return currency_of(self)
+
+    def minor(self, amount: float) -> int:
+        """Return an amount in minor units."""
+        return round(Decimal(repr(float(amount))).scaleb(self.currency.decimals))
+
+    @property
+    def fee_minor(self) -> int:
+        """Return the participation fee in minor units."""
+        return self.minor(self.server.participation_fee)
+
+    @property
+    def hard_budget_minor(self) -> int | None:
+        """Return what fees and payments never exceed, in minor units; None if there is no such amount."""
+        return None if self.market.hard_budget is None else self.minor(self.market.hard_budget)
+
+    @property
+    def spending_limit_minor(self) -> int | None:
+        """Return the spending limit in minor units; None if there is none."""
+        return None if self.money.spending_limit is None else self.minor(self.money.spending_limit)
+
+    # -- what is asked, of whom ----------------------------------------------------------------------------------------
+
+    @cached_property
+    def asked(self) -> tuple[Question, ...]:
+        """Return the questions; none where one number is asked for."""
+        return questions_of(self)
+
+    @cached_property
+    def prior(self) -> Prior | dict[str, Prior]:
+        """Return what is believed about costs: one prior, or one for each group."""
+        found = prior_source(self.market.prior)
+        return dict(found.priors) if found.is_grouped else found.priors[""]
 
     @property
     def groups(self) -> tuple[str, ...]:
-        """The names of the groups; none if there is one prior for everybody."""
+        """Return the names of the groups; none if there is one prior for everyone."""
         return tuple(self.prior) if isinstance(self.prior, Mapping) else ()
 
+    @property
+    def priors(self) -> list[Prior]:
+        """Return the priors, of one group or of each."""
+        return list(self.prior.values()) if isinstance(self.prior, Mapping) else [self.prior]
+
     def prior_of(self, group: str | None) -> Prior:
-        """What is believed about somebody of that group."""
+        """Return what is believed about a person of that group."""
         if not isinstance(self.prior, Mapping):
             return self.prior
         if group is None or group not in self.prior:
@@ -256,228 +287,293 @@ class CampaignSettings:
         return self.prior[group]
 
     @property
-    def one_range(self) -> tuple[float, float]:
-        """The public range, where one number is asked for."""
-        if self.bounds is None:
-            raise InputError("The campaign asks several questions, each with a range of its own.", field="bounds")
-        return self.bounds
+    def weights(self) -> dict[str, float]:
+        """Return the weight of each stratum's mean, by its name; none without strata."""
+        return {} if self.strata is None else self.strata.weights
 
     @property
-    def layout(self) -> Layout | None:
-        """How the questions share everybody's loss; None without questions."""
-        return self._market(self.priors[0]).layout if self.questions else None
+    def combination(self) -> dict[str, dict[str, float]] | None:
+        """Return the linear combination of the strata's means, under its name; None without strata."""
+        return None if self.strata is None else self.strata.wanted
 
-    @property
-    def priors(self) -> list[Prior]:
-        """The priors, of one group or of each."""
-        return list(self.prior.values()) if isinstance(self.prior, Mapping) else [self.prior]
+    def empty_strata(self, column: Sequence[str | None]) -> list[str]:
+        """Return the strata in which nobody is."""
+        return [name for name in self.weights if name not in set(column)]
+
+    @cached_property
+    def shown(self) -> SimpleNamespace:
+        """Return what people and views are shown of the settings, by the names used there; money in minor units."""
+        return SimpleNamespace(
+            **{**dict(self.server), "participation_fee": self.fee_minor, "limits": self.takes_limits},
+            title=self.title,
+            question=self.question,
+            unit=self.unit or "",
+            setting=self.market.setting,
+            bounds=self.market.bounds,
+            currency=self.currency.code,
+            decimals=self.currency.decimals,
+            max_privacy_loss=self.largest_loss,
+            takes_limits=self.takes_limits,
+            questions=plain_questions(self.asked),
+            noise_groups=plain_groups(self.layout),
+            strata=self.combination,
+        )
+
+    # -- the market ----------------------------------------------------------------------------------------------------
 
     @property
     def stated(self) -> str:
-        """The name of the one field that says what the buyer has."""
-        return the_stated({name: getattr(self, name) for name in GOALS})
+        """Return the name of the one field that says what the buyer has."""
+        return next((name for name in GOALS if getattr(self.market, name) is not None), "standard_error")
 
     @property
+    def goal_number(self) -> float:
+        """Return what the buyer states: an amount, an error or a weight, the first where each question has one."""
+        number = goal_of(self, self.currency).number
+        return number[0] if isinstance(number, tuple) else number
+
+    @property
+    def target_errors(self) -> tuple[float, ...]:
+        """Return the standard errors that are wanted, of the number or of each question; none for another goal."""
+        goal = goal_of(self, self.currency)
+        found = goal.standard_error if isinstance(goal, Accuracy) else ()
+        return found if isinstance(found, tuple) else (float(found),)  # type: ignore[arg-type]
+
+    @property
+    def bounds(self) -> tuple[float, float]:
+        """Return the public range, where one number is asked for."""
+        if self.market.bounds is None:
+            raise InputError("The campaign asks several questions, each with a range of its own.", field="bounds")
+        return self.market.bounds
+
+    @cached_property
+    def layout(self) -> Layout | None:
+        """Return how the questions share everyone's loss; None without questions."""
+        return self._market(self.priors[0]).layout if self.asked else None
+
+    @cached_property
+    def takes_limits(self) -> bool:
+        """Return whether people may state limits; where no cap is stated, only if the settings say so."""
+        if self.server.limits is not None:
+            return self.server.limits
+        return self.market.max_privacy_loss is not None and self._market(self.priors[0]).takes_limits
+
+    @cached_property
     def largest_loss(self) -> float:
-        """Nobody's loss exceeds this, whatever everybody bids: as stated, or what follows from the settings."""
-        if self.max_privacy_loss is not None:
-            return self.max_privacy_loss
+        """Return what nobody's loss exceeds, whatever everyone bids: as stated, or what follows from the settings."""
+        if self.market.max_privacy_loss is not None:
+            return self.market.max_privacy_loss
         market = self._market(self.priors[0])  # before fees, which leave less of a budget
-        return largest_loss(market.for_people(1 if self.strata is None else len(self.strata.names)), self.priors)
-
-    @property
-    def spending_limit_minor(self) -> int | None:
-        """The spending limit in whole minor units, rounded down; None if there is none."""
-        limit = self.spending_limit
-        return None if limit is None else math.floor(limit * 10**self.decimals * (1.0 + 1e-12))
+        return largest_loss(market.for_people(max(len(self.weights), 1)), self.priors)
 
     def market_for(
         self,
-        groups: list[str | None],
+        groups: Sequence[str | None],
         *,
         strata: Sequence[str | None] = (),
         invited: int | Mapping[str, int] | None = None,
         fees: int | None = None,
     ) -> Market:
-        """The market for those of these groups and strata, who bid.
+        """Return the market for those of these groups and strata, who bid.
 
         ``invited`` people, the roster that was closed when the campaign opened, are whom the mean is about, with strata
-        by stratum; ``fees`` are due in all, in minor units. Left out, everybody who was invited bid.
+        by stratum; ``fees`` are due in all, in minor units. Left out, everyone who was invited bid.
         """
-        prior: Prior | Grouped
-        if isinstance(self.prior, Mapping):
-            prior = Grouped(self.prior, [group or "" for group in groups])
-        else:
-            prior = self.prior
-        due = self.participation_fee * len(groups) if fees is None else fees
+        prior: Prior | Grouped = (
+            Grouped(self.prior, [group or "" for group in groups]) if isinstance(self.prior, Mapping) else self.prior
+        )
+        due = self.fee_minor * len(groups) if fees is None else fees
         market = self._market(prior, people=len(groups), fees=due, column=strata)
-        return market.with_roster(invited or self._everybody(groups, strata), closed=True)
-
-    def _everybody(self, groups: Sequence[str | None], strata: Sequence[str | None]) -> int | Mapping[str, int]:
-        """How many people there are, by stratum where there are any."""
-        return Counter(label or "" for label in strata) if self.strata is not None and strata else len(groups)
-
-    def to_dict(self) -> dict[str, Any]:
-        """The settings as plain JSON values; goals that are not stated are left out, and so are no relation, no limits,
-        no questions, no largest loss and whatever else is as it is where nothing is said."""
-        values = {field.name: getattr(self, field.name) for field in fields(self)}
-        for name in (*GOALS, "max_correlation", "limits", "questions", "bounds", "strata", "max_privacy_loss"):
-            if not values[name]:
-                del values[name]
-        for name, unstated in _UNSTATED.items():
-            if values[name] == unstated:
-                del values[name]
-        if "consent" in values:
-            values["consent"] = self.consent.to_dict()
-        if isinstance(self.prior, Mapping):
-            values["prior"] = {"groups": {name: prior.to_dict() for name, prior in self.prior.items()}}
-        else:
-            values["prior"] = self.prior.to_dict()
-        if self.questions:
-            values["questions"] = [one.to_dict() for one in self.questions]
-        if self.strata is not None:
-            values["strata"] = self.strata.to_dict()
-        for name in ("bounds", "standard_error"):
-            if isinstance(values.get(name), tuple):
-                values[name] = list(values[name])
-        for name in ("bid_by", "deliver_by"):
-            values[name] = None if values[name] is None else time_text(values[name])
-        return values
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> "CampaignSettings":
-        """The inverse of `to_dict`, so that people state no limits unless it says so; a prior may also be a text.
-
-        >>> from hushbid.priors import Uniform
-        >>> settings = CampaignSettings(title="Sleep", question="How many hours did you sleep?", prior=Uniform(1, 2),
-        ...     bounds=(0, 24), budget=200_00, max_privacy_loss=1)
-        >>> CampaignSettings.from_dict(settings.to_dict()) == settings
-        True
-        """
-        known = {field.name for field in fields(cls)}
-        unknown = sorted(set(map(str, values)) - known)
-        if unknown:
-            raise InputError(f"settings have the fields {', '.join(sorted(known))}, but not {', '.join(unknown)}.")
-        missing = [field.name for field in fields(cls) if field.default is MISSING and field.name not in values]
-        if "questions" not in values and "bounds" not in values:
-            missing.append("bounds or questions")
-        if missing:
-            raise InputError(f"settings must have {', '.join(missing)}.", field="settings")
-        found = {"limits": False, **values}
-        found["prior"] = prior_of(found["prior"])
-        found["questions"] = questions_of(found.get("questions"))
-        found["standard_error"] = _errors_of(found.get("standard_error"))
-        found["strata"] = combination_of(found.get("strata"))
-        found["consent"] = consent_of(found.get("consent"))
-        for name in ("bid_by", "deliver_by"):
-            if isinstance(found.get(name), str):
-                found[name] = as_time(found[name], name)
-        return cls(**found)
-
-    def require_people(self, least: int) -> None:
-        """Refuse a campaign that would buy from fewer people than a server allows."""
-        require_whole(self.minimum_people, "minimum_people", least, MOST_PEOPLE)
+        everyone = Counter(label or "" for label in strata) if self.weights and strata else len(groups)
+        return market.with_roster(invited or everyone, closed=True)
 
     def _market(
         self, prior: Prior | Grouped, *, people: int = 0, fees: int = 0, column: Sequence[str | None] = ()
     ) -> Market:
-        name = self.stated
-        goal = goal_after_fees(name, getattr(self, name), decimals=self.decimals, fees=fees, people=people)
-        try:
-            return Market(
-                prior=prior,
-                setting=self.setting,
-                goal=goal,
-                **({"questions": self.questions} if self.questions else {"bounds": self.bounds}),
-                **({} if self.strata is None else self.strata.of_people(column or self.strata.names)),
-                variance=self.variance,
-                max_privacy_loss=self.max_privacy_loss,
-                max_correlation=self.max_correlation,
+        terms = market_terms(self, self.currency)
+        terms |= {"goal": self._after_fees(terms["goal"], fees=fees, people=people), "population": None}
+        if self.strata is not None:
+            terms |= {"strata": [label or "" for label in column or self.weights], **self.strata.wanted}
+        return Market(prior=prior, **terms)
+
+    def _after_fees(self, goal: Goal, *, fees: int, people: int) -> Goal:
+        """Return the goal for privacy alone, once the fees are taken off; ``people`` may have to be paid."""
+        if not isinstance(goal, (Budget, HardBudget)):
+            return goal
+        amount, coin = self.minor(goal.amount), self.currency
+        least = fees + (people if isinstance(goal, HardBudget) else 0)
+        if amount <= least:
+            coins = f" and one coin for each of {people} people" * (isinstance(goal, HardBudget) and people > 0)
+            least_text, got = (f"{one / coin.per_unit:.{coin.decimals}f}" for one in (least, amount))
+            told = f"{self.stated} must be above {least_text}, the participation fees{coins}, got {got}."
+            raise InputError(told, field=self.stated)
+        return replace(goal, amount=(amount - fees) / coin.per_unit)
+
+
+# -- what a server refuses beyond the schema ---------------------------------------------------------------------------
+
+
+def _cleaned(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with texts in one form of Unicode, without what is null, and so left out."""
+
+    def clean(value: Any) -> Any:
+        if isinstance(value, str):
+            return unicodedata.normalize("NFC", value).strip()
+        if isinstance(value, Mapping):
+            return {_encoded(name): clean(one) for name, one in value.items() if one is not None}
+        return [clean(one) for one in value] if isinstance(value, list | tuple) else value
+
+    found: dict[str, Any] = clean(values)
+    return found
+
+
+def _encoded(name: object) -> str:
+    """Return the name of a field as UTF-8 can hold it."""
+    return str(name).encode(errors="replace").decode()
+
+
+def _read_prior(stated: Mapping[str, Any], problems: Problems) -> dict[str, Any]:
+    """Return the table of the market with the priors as texts; what is wrong with them is a problem."""
+    market = stated.get("market")
+    if not isinstance(market, Mapping) or "prior" not in market:
+        return {}
+    form, usable = market["prior"], "uniform:1,2"  # in the place of one that is refused
+    try:
+        if _names_file(form):
+            raise InputError("must be stated itself, as a server reads no file.")
+        if isinstance(form, Mapping) and not all(str(group).strip() for group in form):
+            raise InputError("must have groups with names.")
+        source = prior_source(form)
+        if not len(source.priors) <= _MOST_GROUPS:
+            raise InputError(f"must be of at most {_MOST_GROUPS} groups, got {len(source.priors)}.")
+        texts = {checked_text(name, "group"): _with_prices(one).to_text() for name, one in source.priors.items()}
+        return {"market": {**market, "prior": texts if source.is_grouped else texts[""]}}
+    except HushbidError as problem:
+        problems.add("market.prior", str(problem).removeprefix("prior "))
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as problem:
+        problems.add("market.prior", f"cannot be read: {type(problem).__name__}.")
+    return {"market": {**market, "prior": usable}}
+
+
+def _names_file(form: object) -> bool:
+    return isinstance(form, Mapping) and ("file" in form or any(map(_names_file, form.values())))
+
+
+def _with_prices(prior: Prior) -> Prior:
+    """Return a prior over prices that people could name and be paid; others overflow where payments are computed."""
+    middle, high = (float(prior.quantile(share)) for share in (0.5, _NEARLY_ALL))
+    if not (middle >= _LEAST_PRICE and high <= _MOST_PRICE):
+        told = f"must have its median at {_LEAST_PRICE:g} or more and nearly all prices up to {_MOST_PRICE:g}"
+        raise InputError(f"{told}, got {middle:g} and {high:g}.")
+    if middle < high < middle * (1.0 + _NARROWEST):
+        raise InputError("must not be so narrow that doubles cannot tell its prices apart.")
+    return prior
+
+
+def _refused(spec: CampaignSettings, problems: Problems) -> Iterator[tuple[str, str]]:
+    """Yield what a server refuses, of tables that are in order."""
+    for name, info in fields_of(type(spec)):
+        value = _value(spec, name)
+        if name in _NOT_HERE and value not in (None, info.get_default(call_default_factory=True)):
+            yield name, "cannot be stated for a campaign on a server."
+        yield from ((name, told) for told in _text_problems(name, value))
+    yield from _of_server(spec.server)
+    if spec.money.currency is None:
+        yield "money.currency", "is missing; it must be an ISO 4217 code."
+    market = getattr(spec, "market", None)
+    if market is None or problems.at("market", "money", "questions", "strata"):
+        return
+    yield from _of_amounts(spec)
+    if not problems.at("server"):
+        yield from _of_market(spec, market)
+
+
+def _value(spec: CampaignSettings, name: str) -> Any:
+    """Return the value of a field by its full name; None where its table is not there."""
+    value: Any = spec
+    for part in name.split("."):
+        value = getattr(value, part, None)
+    return value
+
+
+def _text_problems(name: str, value: object) -> Iterator[str]:
+    texts = value.values() if name == "server.consent.texts" and isinstance(value, Mapping) else (value,)
+    most = LONGEST.get(name.rpartition(".")[2], LONGEST["question"])
+    for text in texts:
+        if isinstance(text, str):
+            try:
+                checked_text(text, "", longest=most)
+            except InputError as problem:
+                yield str(problem).strip()
+
+
+def _of_server(server: ServerTable) -> Iterator[tuple[str, str]]:
+    if server.bid_by is not None and server.deliver_by is not None and server.deliver_by <= server.bid_by:
+        yield "server.deliver_by", "must be later than bid_by."
+    for name in ("bid_by", "deliver_by"):
+        if server.automatic and getattr(server, name) is None and not (name == "deliver_by" and server.single_visit):
+            yield f"server.{name}", "must be set if the campaign is to move on by itself (automatic)."
+
+
+def _of_amounts(spec: CampaignSettings) -> Iterator[tuple[str, str]]:
+    coin = Decimal(1).scaleb(-spec.currency.decimals)
+    for name in _AMOUNTS:
+        amount = Decimal(repr(float(_value(spec, name) or 0.0)))
+        if amount % coin or amount / coin > _MOST_MONEY:
+            yield (
+                name,
+                f"must be whole coins of {coin} {spec.currency.code} and at most {_MOST_MONEY} of them, got {amount}.",
             )
-        except InputError as problem:
-            here = {"goal": name, **dict.fromkeys(("shares", "contrast", "weights"), "strata")}
-            problem.field = here.get(problem.field or "", problem.field)
-            raise
-
-    def _check_asked(self) -> None:
-        """One number in a range, or questions, which have all of that themselves."""
-        object.__setattr__(self, "questions", questions_of(self.questions))
-        if not self.questions and self.bounds is None:
-            raise InputError("bounds must be stated, or questions.", field="bounds")
-        stated = {"bounds": self.bounds is not None, "variance": self.variance is not None, "unit": self.unit != ""}
-        for name in (name for name, given in stated.items() if given and self.questions):
-            raise InputError(f"{name} must not be stated beside questions, each of which has its own.", field=name)
-
-    def _check_market(self) -> None:
-        object.__setattr__(self, "standard_error", _errors_of(self.standard_error))
-        for name in ("buyer_weight", "max_privacy_loss", "max_correlation"):
-            if getattr(self, name) is not None or name == "max_correlation":
-                object.__setattr__(self, name, as_double(getattr(self, name), name))
-        for name in BUDGETS:
-            if getattr(self, name) is not None:
-                require_whole(getattr(self, name), name, 1, _MOST_MONEY)
-        market = self._market(self.priors[0])
-        if not self.questions:
-            object.__setattr__(self, "bounds", market.bounds)
-        market.error_weight(1)
-        if self.variance is not None and varies_too_much(self.variance, market.bounds):
-            raise InputError(f"variance {TOO_MUCH_VARIANCE}", field="variance")
-        if self.limits is None:
-            # where no cap is stated there are no limits either
-            object.__setattr__(self, "limits", self.max_privacy_loss is not None and market.takes_limits)
-        if self.limits is True:
-            market.require_limits()
-        if market.on_average and self.groups:
-            told = "prior must be one for all people where a budget is met on average: who of the roster is of which"
-            raise InputError(f"{told} group must be known before anybody bids.", field="prior")
-        self._check_loss(market)
-
-    def _check_loss(self, market: Market) -> None:
-        """Refuse a campaign that has no largest loss, or none that would be privacy."""
-        name, stated = "max_privacy_loss", self.max_privacy_loss is not None
-        if not stated and market.takes_cap and not follows_from_terms(market.combination):
-            raise InputError(f"{name} must be stated.", field=name)
-        most = self.largest_loss
-        if not LEAST_LOSS <= most <= _MOST_LOSS:
-            what = name if stated else f"the largest privacy loss that follows from {self.stated} and prior"
-            told = f"{what} must be from {LEAST_LOSS:g} to {_MOST_LOSS:g}, got {most:.6g}."
-            raise InputError(told, field=name if stated else self.stated)
-
-    def _check_numbers(self) -> None:
-        require_whole(self.participation_fee, "participation_fee", 0, _MOST_MONEY)
-        if self.spending_limit is not None:
-            limit = as_double(self.spending_limit, "spending_limit")
-            object.__setattr__(self, "spending_limit", limit)
-            if not 10.0**-self.decimals <= limit <= _MOST_MONEY / 10.0**self.decimals:
-                raise InputError(
-                    f"spending_limit must be at least one minor unit, got {limit:g}.", field="spending_limit"
-                )
-        require_whole(self.minimum_people, "minimum_people", 1, MOST_PEOPLE)
-        require_whole(self.retention_days, "retention_days", 0, MOST_DAYS)
-        require_whole(self.payout_days, "payout_days", 1, MOST_DAYS)
-        for name in (
-            "fee_after_withdrawal",
-            "accept_rounding",
-            "automatic",
-            "public_estimate",
-            "limits",
-            "single_visit",
-        ):
-            if type(getattr(self, name)) is not bool:
-                raise InputError(f"{name} must be true or false, got {getattr(self, name)!r}.", field=name)
-        if self.single_visit and self.setting != "central":
-            told = (
-                "single_visit must be false in the local setting, where answers stay in people's browsers until then."
-            )
-            raise InputError(told, field="single_visit")
-        if self.payout not in PAYOUTS:
-            raise InputError(f"payout must be one of {', '.join(PAYOUTS)}, got {self.payout!r}.", field="payout")
 
 
-def _errors_of(stated: object) -> float | tuple[float, ...] | None:
-    """One standard error, or one for each question."""
-    if stated is None:
-        return None
-    if isinstance(stated, (list, tuple)):
-        return tuple(as_double(one, "standard_error") for one in stated)
-    return as_double(stated, "standard_error")
+def _of_market(spec: CampaignSettings, market: MarketTable) -> Iterator[tuple[str, str]]:
+    if len(spec.weights) > MOST_STRATA:
+        yield "strata", f"must be at most {MOST_STRATA}, got {len(spec.weights)}."
+    for name in spec.weights:
+        yield from (("strata", told) for told in _text_problems("stratum", name))
+    if spec.server.single_visit and market.setting != "central":
+        told = "must be false in the local setting, where answers stay in people's browsers until then."
+        yield "server.single_visit", told
+    try:
+        require_deliverable(spec.asked)
+        whole = spec._market(spec.priors[0])
+        whole.error_weight(1)
+        if spec.takes_limits:
+            whole.require_limits()
+    except HushbidError as problem:
+        yield _place_of(spec, problem.field), str(problem).removeprefix(f"{problem.field} ")
+        return
+    if whole.on_average and spec.groups:
+        yield (
+            "market.prior",
+            "must be one for all people where a budget is met on average: who of the roster is of"
+            " which group must be known before anyone bids.",
+        )
+    yield from _of_loss(spec, whole)
+
+
+def _place_of(spec: CampaignSettings, field: str | None) -> str:
+    """Return the full name of the field that a market calls so."""
+    known = {"goal": spec.stated, **dict.fromkeys(("shares", "contrast", "weights"), "strata")}
+    name = known.get(field or "", field or spec.stated)
+    if name == "standard_error" and spec.asked:
+        return "questions.1.standard_error"
+    names = (full for full, _ in fields_of(type(spec)) if full.rpartition(".")[2] == name)
+    return name if name in ("strata", "questions") else next(names, f"market.{spec.stated}")
+
+
+def _of_loss(spec: CampaignSettings, market: Market) -> Iterator[tuple[str, str]]:
+    """A campaign must have a largest loss, and one that would be privacy."""
+    stated = spec.market.max_privacy_loss is not None
+    if not stated and market.takes_cap and not follows_from_terms(market.combination):
+        yield "market.max_privacy_loss", "is missing; it must be stated."
+        return
+    try:
+        most = spec.largest_loss
+    except HushbidError as problem:
+        yield _place_of(spec, problem.field), str(problem)
+        return
+    if not LEAST_LOSS <= most <= MOST_LOSS:
+        what = "must be" if stated else "leads with the prior to a largest privacy loss that is not"
+        place = "market.max_privacy_loss" if stated else _place_of(spec, "goal")
+        yield place, f"{what} from {LEAST_LOSS:g} to {MOST_LOSS:g}, got {most:.6g}."

@@ -13,7 +13,7 @@ Everything works without a script, but for one thing: noise that is added in the
 `staff`          what analysts and auditors look at: all campaigns, people, log, audit, report, privacy account
 `draft`          drafting a campaign: a form that is kept as it is typed, and a forecast
 `draft_form`     the draft's form, as it is typed and as settings
-`form_questions`  its questions and strata, with buttons that add, remove and move them
+`form_rows`       its questions and strata, with buttons that add, remove and move them
 `form_prices`    what people may ask for: two prices, a pilot's file, or a text
 `form_reading`   reading a form field by field
 `forecast_words`  a forecast in words

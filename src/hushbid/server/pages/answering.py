@@ -11,7 +11,7 @@ from typing import Any
 
 from fastapi import Response
 
-from hushbid.server.model.terms import Answers
+from hushbid.server.model.answers import Answers
 from hushbid.server.model.views import ParticipationView
 from hushbid.server.pages.request import Form, PageRequest
 from hushbid.server.pages.wording import FormError

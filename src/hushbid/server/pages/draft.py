@@ -32,16 +32,17 @@ from hushbid.server.pages.draft_form import (
     RELATIONS,
     Filled,
     as_typed,
+    decimals_of,
     filled,
     first_form,
     in_language,
-    told,
+    said,
     typed_fields,
     unavailable,
 )
 from hushbid.server.pages.forecast_words import Forecast, forecast_words
 from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
-from hushbid.server.pages.form_questions import KINDS, PARTS, pressed, question_count, stratum_count
+from hushbid.server.pages.form_rows import KINDS, PARTS, pressed, question_count, stratum_count
 from hushbid.server.pages.request import Form, LogInFirst, PageRequest, analyst, require_id, stranger
 from hushbid.server.pages.wording import FormError, languages
 
@@ -74,7 +75,7 @@ async def edit(request: Request, campaign: str) -> Response:
         return visit.go(f"/campaigns/{found}")
     typed = await visit.app.run(service.typed_draft, visit.who, found)
     fields = (
-        {**as_typed(view.whole, visit.write), "people": EMPTY["people"]}
+        as_typed(view.whole.to_dict(), visit.write)
         if typed is None
         else in_language(typed.fields, typed.language, visit.write)
     )
@@ -242,6 +243,7 @@ async def _page(
         open={part: any(name.startswith(fields) for name in problems) for part, fields in _OPEN.items()},
         forecast=forecast,
         chart=_price_chart(visit, typed),
+        decimals=decimals_of(typed),
         seen=now.isoformat(),
         tab="campaigns",
     )
@@ -269,8 +271,7 @@ def _price_chart(visit: PageRequest, typed: Mapping[str, str]) -> Any:
         low, high = 0.5, 5.0
     if not 0.0 < low < high:
         low, high = 0.5, 5.0
-    decimals = int(typed["decimals"]) if typed["decimals"] in tuple("0123456") else 2
-    currency = typed["currency"][:3]
+    currency, decimals = typed["currency"][:3], decimals_of(typed)
     return pictures.price_chart(visit.texts, visit.write, low, high, currency=currency, decimals=decimals)
 
 
@@ -281,13 +282,14 @@ async def _forecast(visit: PageRequest, typed: Mapping[str, str], *, wanted: Any
         return Forecast(
             problem=visit.texts("The forecast appears here once questions, people, goal and prices can be read.")
         )
-    settings, people, service = given.settings, given.people, visit.app.service
+    settings, service = given.settings, visit.app.service
+    people = settings.market.population or 1
     try:
         found = await visit.app.compute(
             visit.who, lambda: service.answers_ahead(settings, people) if wanted() else None
         )
     except HushbidError as refused:
-        return Forecast(problem=told(refused, typed, visit.texts)[1])
+        return Forecast(problem=said(refused.field or "", visit.texts))
     if found is None:
         return Forecast()
     return forecast_words(visit, settings, *found)

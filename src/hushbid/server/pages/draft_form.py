@@ -1,112 +1,150 @@
-"""Between a campaign's settings and the form in which an analyst types them: money in units, times without a zone.
+"""Between a campaign and the form in which an analyst types it: money in units, times without a zone.
 
-A form is read as a whole (`filled`): every field that is wrong is named, in the words of the page's language. What is
-typed where it does not count (the number of another goal, one visit or limits where noise is added in browsers) is
-left out, and kept. `form_questions` reads what is asked, `form_prices` what people may ask for; goal, privacy,
-protection and the rest are here.
+The form's fields are those of the schema, by their names; what may be typed follows from it (`FIELDS`). What is asked
+otherwise is here and in `form_rows` and `form_prices`: the goal in the words of a buyer (*I can spend* so much, on
+average or never more, *I need this accuracy*, *an error costs me* so much), and privacy and protection in three degrees
+each, with a number for experts. What is typed where it does not count (the number of another goal, one visit or limits
+where noise is added in browsers) is left out, and kept.
 
-The goal is asked in the words of a buyer: *I can spend* so much (on average, or never more), *I need this accuracy*, or
-*an error costs me* so much. Privacy and protection are asked for in three degrees each, with a number for experts. A
+A form is read as a whole (`filled`), and every field that is wrong is named, in the words of the page's language. A
 choice that cannot be made together with what is typed is greyed out, with the reason, by the table of combinations. It
-can still be made, as something else may be changed in the same step; then the form says at its field why the settings
-do not go together.
+can still be made, as something else may be changed in the same step; then the form says at its field why not.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import datetime
+from decimal import Decimal
 from typing import Any
 
-from hushbid.common.money import MOST_DECIMALS
-from hushbid.errors import HushbidError
+from hushbid.campaign.reading import SpecError
+from hushbid.campaign.spec import choices_of, fields_of, range_of
+from hushbid.common.money import DECIMALS
 from hushbid.mechanism.combinations import Combination, offered
 from hushbid.server.model.checks import LONGEST
-from hushbid.server.model.consent import LANGUAGES, LONGEST_CONSENT, LONGEST_OWN_TEXT
-from hushbid.server.model.settings import LEAST_LOSS, LEAST_PEOPLE, MOST_DAYS, MOST_PEOPLE, PAYOUTS, CampaignSettings
-from hushbid.server.pages import form_prices
+from hushbid.server.model.settings import LANGUAGES, LEAST_LOSS, LEAST_PEOPLE, MOST_LOSS, MOST_PEOPLE, CampaignSettings
+from hushbid.server.pages.form_prices import field_of as prices_field
 from hushbid.server.pages.form_prices import prices_typed, read_prior
-from hushbid.server.pages.form_questions import (
+from hushbid.server.pages.form_reading import Reading, retyped, typed_value
+from hushbid.server.pages.form_rows import (
+    FIELD_PARTS,
     empty_question,
     is_number,
     is_part,
+    is_survey,
     question_count,
-    questions_typed,
-    read_errors,
     read_questions,
     read_strata,
-    strata_typed,
+    rows_typed,
     stratum_count,
 )
-from hushbid.server.pages.form_reading import Reading, moment_typed, money_typed, retyped
-from hushbid.server.pages.wording import Texts, Writing, languages
+from hushbid.server.pages.wording import FormError, Texts, Writing, languages
 
 GOALS = ("spend", "accuracy", "cost")
 PRIVACY = {"strong": 0.5, "medium": 1.0, "light": 2.0}
-"""The largest privacy loss of anybody, by degree."""
+"""Everyone's largest privacy loss, by degree."""
 
 RELATIONS = {"none": 0.0, "some": 0.1, "much": 0.3}
 """How closely prices and answers may be related, by degree."""
 
 OWN = "own"
-MOST_LOSS = 100.0
+_LONGEST = 25_000
+_SCHEMA = dict(fields_of(CampaignSettings))
+_TEXTS = "server.consent.texts"
 
 
-def read_goal(form: Reading, decimals: int | None, *, simple: bool) -> dict[str, Any]:
-    """The one goal that is stated; what stands beside the others is not meant."""
-    goal = form.one_of("goal", GOALS)
-    if goal == "spend":
-        amount = form.money("budget", decimals, least=1)
-        return {"hard_budget" if form.ticked("never_exceed") else "budget": amount}
-    if goal == "cost":
-        return {"buyer_weight": form.number("buyer_weight", above=0.0)}
-    errors = read_errors(form)
-    return {"standard_error": errors[0] if simple and isinstance(errors, tuple) else errors}
+def _form_name(name: str) -> str:
+    """Return what a field of the schema is called in the form."""
+    table, _, leaf = name.rpartition(".")
+    return f"consent_{leaf}" if table == "server.consent" else "people" if leaf == "population" else leaf
 
 
-def read_protection(form: Reading) -> dict[str, Any]:
-    """The largest loss of anybody, and the relation that is allowed for."""
-    privacy = form.one_of("privacy", (*PRIVACY, OWN))
-    relation = form.one_of("relation", (*RELATIONS, OWN))
-    loss = PRIVACY.get(privacy)
-    if loss is None:
-        loss = form.number("max_privacy_loss", low=LEAST_LOSS, high=MOST_LOSS)
-    related = RELATIONS.get(relation)
-    if related is None:
-        related = form.number("max_correlation", low=0.0, high=1.0)
-    return {"max_privacy_loss": loss, "max_correlation": related}
+FIELDS = {
+    _form_name(name): name
+    for name in _SCHEMA
+    if (name.startswith(("server.", "money.")) and name != _TEXTS)
+    or name in ("market.setting", "market.accept_rounding", "market.population")
+}
+"""Fields that are typed as the schema has them, and their full names there."""
 
 
-def goal_field_of(name: str, typed: Mapping[str, str]) -> str:
-    """The field at which a problem with the goal, the loss or the relation is to be told."""
-    if name in ("budget", "hard_budget"):
-        return "budget"
-    if name == "standard_error":
-        return "q-0-error"
-    if name == "max_privacy_loss":
-        return name if typed.get("privacy") == OWN else "privacy"
-    if name == "max_correlation":
-        return name if typed.get("relation") == OWN else "relation"
-    return name
+def kind_of(name: str) -> str:
+    """Return how a field of the form is typed: as a tick, a pick, a time, a whole number, a number or a text."""
+    info = _SCHEMA[FIELDS[name]]
+    if choices_of(info):
+        return "pick"
+    kinds = str(info.annotation)
+    known = {"bool": "tick", "datetime": "moment", "int": "whole", "float": "number"}
+    return next((kind for word, kind in known.items() if word in kinds), "text")
 
 
-def goal_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
-    """Goal, privacy and protection, as they would have been typed."""
-    spends = settings.budget if settings.hard_budget is None else settings.hard_budget
-    stated = {"budget": "spend", "hard_budget": "spend", "standard_error": "accuracy", "buyer_weight": "cost"}
-    loss, related = settings.max_privacy_loss, settings.max_correlation
-    privacy = next((name for name, one in PRIVACY.items() if one == loss), "medium" if loss is None else OWN)
-    relation = next((name for name, one in RELATIONS.items() if one == related), OWN)
-    return {
-        "goal": stated[settings.stated],
-        "budget": money_typed(spends, settings.decimals, write),
-        "never_exceed": "yes" if settings.hard_budget is not None else "",
-        "buyer_weight": "" if settings.buyer_weight is None else write.typed(settings.buyer_weight),
-        "privacy": privacy,
-        "max_privacy_loss": write.typed(loss) if privacy == OWN and loss is not None else "",
-        "relation": relation,
-        "max_correlation": write.typed(related) if relation == OWN else "",
+EMPTY: dict[str, str] = {
+    **{name: typed_value(_SCHEMA[full].get_default(), Writing(languages()["en"])) for name, full in FIELDS.items()},
+    **dict.fromkeys(("title", "question", *(f"consent_text_{language}" for language in LANGUAGES)), ""),
+    **empty_question(0),
+    "questions": "1",
+    "strata": "0",
+    "strata_kind": "shares",
+    "setting": "central",
+    "people": "100",
+    "single_visit": "yes",
+    "limits": "yes",
+    "currency": "EUR",
+    "goal": "spend",
+    "budget": "200",
+    "never_exceed": "",
+    "buyer_weight": "",
+    "prices": "typical",
+    "price_low": "0.5",
+    "price_high": "5",
+    "pilot": "",
+    "pilot_people": "",
+    "prior": "",
+    "privacy": "medium",
+    "max_privacy_loss": "",
+    "relation": "some",
+    "max_correlation": "",
+}
+"""The form's fields, and what stands in them first, as it is typed in English."""
+
+_NUMBERS = frozenset(
+    {
+        *(name for name in FIELDS if kind_of(name) == "number"),
+        *("budget", "buyer_weight", "price_low", "price_high", "max_privacy_loss", "max_correlation"),
     }
+)
 
+
+@dataclass(slots=True, kw_only=True)
+class Filled:
+    """A form that was read."""
+
+    settings: CampaignSettings | None = None
+    """What it says, if all of it can be read and is allowed."""
+
+    problems: dict[str, str] = field(default_factory=dict)
+    """Sentences by field; under ``form`` what concerns none in particular."""
+
+
+def typed_fields(sent: Mapping[str, str]) -> dict[str, str]:
+    """Return the fields that the form has, and no others."""
+    return {name: text[:_LONGEST] for name, text in sent.items() if name in EMPTY or is_part(name)}
+
+
+def first_form(write: Writing) -> dict[str, str]:
+    """Return what stands in an empty form."""
+    return in_language(EMPTY, "en", write)
+
+
+def in_language(fields: Mapping[str, str], typed_in: str, write: Writing) -> dict[str, str]:
+    """Return what was typed in one language as it is shown in another: numbers alone are written differently."""
+    before = languages().get(typed_in)
+    if before is None or typed_in == write.texts.language:
+        return dict(fields)
+    return retyped(fields, lambda name: name in _NUMBERS or is_number(name), Writing(before), write)
+
+
+# -- choices -----------------------------------------------------------------------------------------------------------
 
 _COMBINED_GOALS = {"accuracy": "accuracy", "cost": "price"}
 _CHOICES: dict[str, dict[str, Any]] = {
@@ -128,125 +166,13 @@ def _combination(typed: Mapping[str, str]) -> Combination:
     """Return what is typed as a combination of the table, as far as choices depend on it."""
     kinds = [typed.get(f"q-{place}-kind") for place in range(question_count(typed))]
     questions: Any = "several" if len(kinds) > 1 or "choice" in kinds else "yes_no" if "yes_no" in kinds else "none"
-    goal: Any = _COMBINED_GOALS.get(
-        typed.get("goal", ""), "hard_budget" if typed.get("never_exceed") == "yes" else "budget"
-    )
-    return Combination(
-        setting="local" if typed.get("setting") == "local" else "central",
-        goal=goal,
-        cap="one",
-        strata=stratum_count(typed) > 0,
-        questions=questions,
-    )
+    spends = "hard_budget" if typed.get("never_exceed") == "yes" else "budget"
+    goal: Any = _COMBINED_GOALS.get(typed.get("goal", ""), spends)
+    setting: Any = "local" if typed.get("setting") == "local" else "central"
+    return Combination(setting=setting, goal=goal, cap="one", strata=stratum_count(typed) > 0, questions=questions)
 
 
-EMPTY: dict[str, str] = {
-    "title": "",
-    "question": "",
-    "description": "",
-    "questions": "1",
-    **empty_question(0),
-    "strata": "0",
-    "strata_kind": "shares",
-    "setting": "central",
-    "people": "100",
-    "minimum_people": "10",
-    "single_visit": "yes",
-    "limits": "yes",
-    "goal": "spend",
-    "budget": "200",
-    "never_exceed": "",
-    "buyer_weight": "",
-    "prices": "typical",
-    "price_low": "0.5",
-    "price_high": "5",
-    "pilot": "",
-    "pilot_people": "",
-    "prior": "",
-    "privacy": "medium",
-    "max_privacy_loss": "",
-    "relation": "some",
-    "max_correlation": "",
-    "currency": "EUR",
-    "decimals": "2",
-    "participation_fee": "0",
-    "fee_after_withdrawal": "",
-    "spending_limit": "",
-    "accept_rounding": "",
-    "bid_by": "",
-    "deliver_by": "",
-    "automatic": "",
-    **{f"consent_{part}": "" for part in LONGEST_CONSENT},
-    **{f"consent_text_{language}": "" for language in LANGUAGES},
-    "observer": "",
-    "statement": "",
-    "payout": "none",
-    "payout_days": "90",
-    "retention_days": "0",
-    "public_estimate": "",
-}
-"""The form's fields, and what stands in them first, as it is typed in English."""
-
-_NUMBERS = frozenset(
-    {
-        *("budget", "buyer_weight", "price_low", "price_high", "max_privacy_loss", "max_correlation"),
-        *("participation_fee", "spending_limit"),
-    }
-)
-_LONGEST = 25_000
-_TICKS = ("fee_after_withdrawal", "accept_rounding", "automatic", "public_estimate")
-
-
-@dataclass(slots=True, kw_only=True)
-class Filled:
-    """A form that was read."""
-
-    settings: CampaignSettings | None = None
-    """What it says, if all of it can be read and is allowed."""
-
-    people: int = 0
-    """For how many people to look ahead."""
-
-    problems: dict[str, str] = field(default_factory=dict)
-    """Sentences by field; under ``form`` what concerns none in particular."""
-
-
-def typed_fields(sent: Mapping[str, str]) -> dict[str, str]:
-    """The fields that the form has, and no others."""
-    return {name: text[:_LONGEST] for name, text in sent.items() if name in EMPTY or is_part(name)}
-
-
-def first_form(write: Writing) -> dict[str, str]:
-    """What stands in an empty form."""
-    return in_language(EMPTY, "en", write)
-
-
-def in_language(fields: Mapping[str, str], typed_in: str, write: Writing) -> dict[str, str]:
-    """What was typed in one language as it is shown in another: numbers alone are written differently."""
-    before = languages().get(typed_in)
-    if before is None or typed_in == write.texts.language:
-        return dict(fields)
-    return retyped(fields, lambda name: name in _NUMBERS or is_number(name), Writing(before), write)
-
-
-def as_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
-    """Settings as an analyst would have typed them."""
-    decimals, consent = settings.decimals, settings.consent
-    plain = ("description", "setting", "currency", "observer", "statement", "payout")
-    whole = ("decimals", "minimum_people", "retention_days", "payout_days")
-    return {
-        **{name: str(getattr(settings, name)) for name in (*plain, *whole)},
-        **questions_typed(settings, write),
-        **strata_typed(settings, write),
-        **goal_typed(settings, write),
-        **prices_typed(settings, write),
-        **{name: "yes" if getattr(settings, name) else "" for name in (*_TICKS, "single_visit", "limits")},
-        "participation_fee": money_typed(settings.participation_fee, decimals, write),
-        "spending_limit": money_typed(settings.spending_limit_minor, decimals, write),
-        **{name: moment_typed(getattr(settings, name)) for name in ("bid_by", "deliver_by")},
-        **{f"consent_{part}": getattr(consent, part) for part in LONGEST_CONSENT},
-        **{f"consent_text_{language}": consent.texts.get(language, "") for language in LANGUAGES},
-    }
+# -- from what is typed to a campaign ----------------------------------------------------------------------------------
 
 
 def filled(
@@ -255,87 +181,207 @@ def filled(
     """Read a form; ``least`` people are the fewest that the server allows. With ``now`` it is to be saved:
     deadlines must be later, and money must cover the fees."""
     form = Reading(typed=typed, write=write)
-    values = read_questions(form)
-    values["strata"] = read_strata(form)
-    local = form.one_of("setting", ("central", "local")) == "local"
-    values["setting"] = "local" if local else "central"
-    people = form.whole("people", 1, MOST_PEOPLE)
-    values["minimum_people"] = form.whole("minimum_people", least, MOST_PEOPLE)
-    values["single_visit"] = form.ticked("single_visit") and not local
-    values["limits"] = form.ticked("limits") and "limits" not in unavailable(typed)
-    currency, decimals = form.given("currency"), form.whole("decimals", 0, MOST_DECIMALS)
-    if not (len(currency) == 3 and currency.isascii() and currency.isalpha() and currency.isupper()):
-        form.refuse("currency", "form.currency")
-    values |= {"currency": currency, "decimals": decimals}
-    values |= read_goal(form, decimals, simple="questions" not in values)
-    values["prior"] = read_prior(form)
-    values |= read_protection(form)
-    _read_rest(form, values)
-    if now is not None:
-        _refuse_what_cannot_open(form, values, people or 0, now)
-    found = Filled(people=people or 0, problems=form.problems)
-    if not form.problems:
-        _check(found, values, typed, write.texts)
-    return found
-
-
-def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], people: int, now: datetime) -> None:
-    """Deadlines that have passed, and money that does not even cover the participation fees of the people planned."""
-    for name in ("bid_by", "deliver_by"):
-        if values[name] is not None and values[name] <= now:
-            form.refuse(name, "form.past")
-    fees = values["participation_fee"] * people
-    limit = values["spending_limit"]
-    minor = None if limit is None else round(limit * 10 ** values["decimals"])
-    for name, money in (*((one, values.get(one)) for one in ("budget", "hard_budget")), ("spending_limit", minor)):
-        if fees > 0 and money is not None and money <= fees:
-            form.refuse(goal_field_of(name, form.typed), "form.below_fees")
-
-
-def _read_rest(form: Reading, values: dict[str, Any]) -> None:
-    """Money beside the payments, times, consent and payouts."""
-    decimals = values["decimals"]
-    values["participation_fee"] = form.optional("participation_fee", lambda name: form.money(name, decimals)) or 0
-    limit = form.optional("spending_limit", lambda name: form.money(name, decimals, least=1))
-    values["spending_limit"] = None if limit is None else limit / 10**decimals
-    values |= {name: form.ticked(name) for name in _TICKS}
-    values |= {name: form.moment(name) for name in ("bid_by", "deliver_by")}
-    bid_by, deliver_by = values["bid_by"], values["deliver_by"]
-    if bid_by is not None and deliver_by is not None and deliver_by <= bid_by:
-        form.refuse("deliver_by", "form.later")
-    for name in ("bid_by", "deliver_by"):
-        if values["automatic"] and not form.given(name):
-            form.refuse(name, "form.needs_deadline")
-    values["description"] = form.text("description", LONGEST["description"])
-    consent: dict[str, Any] = {part: form.text(f"consent_{part}", longest) for part, longest in LONGEST_CONSENT.items()}
-    texts = {language: form.text(f"consent_text_{language}", LONGEST_OWN_TEXT) for language in LANGUAGES}
-    values["consent"] = {**consent, "texts": texts}
-    values |= {name: form.line(name, LONGEST[name]) for name in ("observer", "statement")}
-    values["payout"] = form.one_of("payout", PAYOUTS)
-    values["payout_days"] = form.whole("payout_days", 1, MOST_DAYS)
-    values["retention_days"] = form.whole("retention_days", 0, MOST_DAYS)
-
-
-def _check(found: Filled, values: dict[str, Any], typed: Mapping[str, str], t: Texts) -> None:
-    """Let the settings check themselves."""
+    values = _values(form, least)
+    settings = None
     try:
-        found.settings = CampaignSettings.from_dict(values)
-    except HushbidError as problem:
-        place, sentence = told(problem, typed, t)
-        found.problems[place] = sentence
+        settings = CampaignSettings.read(values)
+    except SpecError as refused:
+        for name, _ in refused.problems:
+            _refuse(form, name)
+    if now is not None:
+        _refuse_what_cannot_open(form, values, now)
+    return Filled(settings=None if form.problems else settings, problems=form.problems)
 
 
-def told(problem: HushbidError, typed: Mapping[str, str], t: Texts) -> tuple[str, str]:
-    """At which field of the form a refusal is to be told, and in which words of the page's language."""
-    name = (problem.field or "").partition("[")[0].partition(".")[0]
-    if name == "prior":
-        place = form_prices.field_of(typed)
-    elif name in ("bounds", "variance", "questions", "unit"):
-        place = "q-0-high" if name == "bounds" else "q-0-variance" if name == "variance" else "q-0-name"
-    elif name == "strata":
-        place = "strata"
-    else:
-        place = goal_field_of(name, typed)
-    known = place in EMPTY or place in ("pilot_file", "q-0-error", "strata", "people")
-    code = f"refused_setting.{name}"
-    return place if known else "form", t.coded(code if code in t else "refused_setting.form")
+def _values(form: Reading, least: int) -> dict[str, Any]:
+    """Return what is typed as plain values of a campaign, without what cannot be read."""
+    values: dict[str, Any] = {"market": {}, "money": {}, "server": {"consent": {}}}
+    read_questions(form, values)
+    for name, full in FIELDS.items():
+        _put(values, full, _read_field(form, name, least))
+    local = values["market"]["setting"] == "local"
+    values["server"]["single_visit"] = form.ticked("single_visit") and not local
+    values["server"]["limits"] = None if form.ticked("limits") else False  # where people can
+    texts = {one: form.text(f"consent_text_{one}", LONGEST["texts"]) for one in LANGUAGES}
+    values["server"]["consent"]["texts"] = {language: text for language, text in texts.items() if text}
+    goal = form.one_of("goal", GOALS)
+    if goal == "spend":
+        name = "hard_budget" if form.ticked("never_exceed") else "budget"
+        _put(values, f"market.{name}", form.number("budget", gt=0.0))
+    elif goal == "cost":
+        _put(values, "market.buyer_weight", form.number("buyer_weight", gt=0.0))
+    _put(values, "market.prior", read_prior(form))
+    loss, relation = form.one_of("privacy", (*PRIVACY, OWN)), form.one_of("relation", (*RELATIONS, OWN))
+    own_loss = form.number("max_privacy_loss", ge=LEAST_LOSS, le=MOST_LOSS) if loss == OWN else PRIVACY.get(loss)
+    own_relation = form.number("max_correlation", ge=0.0, le=1.0) if relation == OWN else RELATIONS.get(relation)
+    _put(values, "market.max_privacy_loss", own_loss)
+    _put(values, "market.max_correlation", own_relation)
+    return {**values, **read_strata(form)}
+
+
+def _put(values: dict[str, Any], name: str, value: Any) -> None:
+    if value not in (None, ""):
+        *tables, leaf = name.split(".")
+        for table in tables:
+            values = values[table]
+        values[leaf] = value
+
+
+def _read_field(form: Reading, name: str, least: int) -> Any:
+    """Return one field of the schema as it was typed; None if it is left out, or cannot be read, which is said."""
+    info, kind = _SCHEMA[FIELDS[name]], kind_of(name)
+    limits = {"people": {"ge": 1, "le": MOST_PEOPLE}, "minimum_people": {"ge": least, "le": MOST_PEOPLE}}
+    match kind:
+        case "tick":
+            return form.ticked(name)
+        case "pick":
+            return form.one_of(name, choices_of(info))
+        case "text":
+            line = name in ("observer", "statement", "currency")
+            return form.text(name, LONGEST.get(name.removeprefix("consent_"), LONGEST["question"]), line=line)
+    readers: dict[str, Callable[..., Any]] = {"moment": form.moment, "whole": form.whole, "number": form.number}
+    read = readers[kind]
+    if name in ("people", "minimum_people", "payout_days", "retention_days"):
+        return read(name, **limits.get(name, range_of(info)))
+    return form.optional(name, read, **range_of(info))
+
+
+def _refuse_what_cannot_open(form: Reading, values: Mapping[str, Any], now: datetime) -> None:
+    """Refuse deadlines that have passed, and money that does not even cover the fees of the people planned."""
+    server, market = values["server"], values["market"]
+    for name in ("bid_by", "deliver_by"):
+        if name in server and server[name] <= now:
+            form.refuse(name, "form.past")
+    fees = server.get("participation_fee", 0.0) * market.get("population", 0)
+    amounts = {"budget": market.get("budget", market.get("hard_budget"))}
+    amounts["spending_limit"] = values["money"].get("spending_limit")
+    for name, amount in amounts.items():
+        if fees > 0 and amount is not None and amount <= fees:
+            form.refuse(name, "form.below_fees")
+
+
+# -- where a problem is said, and how ----------------------------------------------------------------------------------
+
+
+def place_of(name: str, typed: Mapping[str, str]) -> str:
+    """Return the field of the form at which a problem with a field of the schema is said."""
+    leaf = name.rpartition(".")[2]
+    if name.startswith("questions."):
+        number, _, part = name.removeprefix("questions.").partition(".")
+        return f"q-{int(number) - 1}-{FIELD_PARTS.get(part, part)}"
+    if name.startswith("strata"):
+        return "strata"
+    if name == "question" and is_survey(typed):
+        return name
+    known = {
+        "prior": prices_field(typed),
+        "bounds": "q-0-high",
+        "variance": "q-0-variance",
+        "unit": "q-0-unit",
+        "questions": "q-0-name",
+        "question": "q-0-name",
+        "hard_budget": "budget",
+        "standard_error": "q-0-error",
+        "max_privacy_loss": leaf if typed.get("privacy") == OWN else "privacy",
+        "market": "goal",
+        "max_correlation": leaf if typed.get("relation") == OWN else "relation",
+        "texts": "consent_text_en",
+    }
+    found = known.get(leaf, _form_name(name))
+    return found if found in EMPTY or found in known.values() else "form"
+
+
+def said(name: str, t: Texts) -> str:
+    """Return why a field of the schema is refused, in the words of a page's language."""
+    code = f"refused_setting.{name.rpartition('.')[2].partition('[')[0]}"
+    return t.coded(code if code in t else "refused_setting.form")
+
+
+def _refuse(form: Reading, name: str) -> None:
+    """Say a problem that the schema found, unless it follows from what could not be read."""
+    place, leaf = place_of(name, form.typed), name.rpartition(".")[2]
+    parts = {"price_high": ("price_low",), "goal": ("budget", "buyer_weight", "q-0-error"), "question": ("title",)}.get(
+        place, ()
+    )
+    parts = (*parts, place, place.replace("-high", "-low"))
+    rows = "s-" if place == "strata" else "q-" if leaf == "questions" else None
+    if any(one in parts or (rows is not None and one.startswith(rows)) for one in form.problems):
+        return
+    code, values = _code_of(form, place, leaf)
+    form.problems[place] = form.write.texts.coded(code, **values) if code else said(name, form.write.texts)
+
+
+def _code_of(form: Reading, place: str, leaf: str) -> tuple[str, dict[str, str]]:
+    """Return the code of a more exact sentence than a field's usual one, with its values; empty if there is none."""
+    amount = form.given(place)
+    if leaf == "variance" and (width := _width(form, place)) is not None:
+        return "form.variance", {"most": form.write.number(width**2 / 4.0, 9)}
+    if leaf in ("budget", "hard_budget", "participation_fee", "spending_limit") and amount:
+        decimals = decimals_of(form.typed)
+        if form.write.read(amount) % Decimal(1).scaleb(-decimals):
+            return "field.too_fine", {"decimals": str(decimals)}
+    if leaf in ("bid_by", "deliver_by"):
+        return ("form.later" if amount else "form.needs_deadline"), {}
+    known = {
+        "bounds": "form.range",
+        "answers": "form.answers",
+        "currency": "form.currency",
+        "decimals": "form.currency",
+    }
+    return known.get(leaf, ""), {"most": "100"} if leaf == "answers" else {}
+
+
+def _width(form: Reading, place: str) -> float | None:
+    """Return the width of a question's range, as typed."""
+    at = place.removesuffix("variance")
+    try:
+        return float(form.write.read(form.given(f"{at}high")) - form.write.read(form.given(f"{at}low")))
+    except FormError:
+        return None
+
+
+def decimals_of(typed: Mapping[str, str]) -> int:
+    """Return how many decimals amounts have, as far as that is typed."""
+    stated = typed.get("decimals", "")
+    return int(stated) if stated in tuple("0123456") else DECIMALS.get(typed.get("currency", ""), 2)
+
+
+# -- a campaign as it would have been typed ----------------------------------------------------------------------------
+
+
+def as_typed(values: Mapping[str, Any], write: Writing) -> dict[str, str]:
+    """Return a campaign's plain values, complete or not, as an analyst would have typed them."""
+    market, server = values.get("market", {}), values.get("server", {})
+    found = {name: typed_value(_value(values, full), write) for name, full in FIELDS.items()}
+    found |= {name: EMPTY[name] for name in found if _value(values, FIELDS[name]) is None and name != "single_visit"}
+    for name in ("bid_by", "deliver_by"):
+        stated = _value(values, FIELDS[name])
+        found[name] = typed_value(datetime.fromisoformat(stated) if isinstance(stated, str) else stated, write)
+    texts = _value(values, _TEXTS) or {}
+    found |= {f"consent_text_{language}": texts.get(language, "") for language in LANGUAGES}
+    found |= {"title": str(values.get("title", "")), **dict(rows_typed(values, write)), **prices_typed(market, write)}
+    spends = market.get("budget", market.get("hard_budget"))
+    goal = "spend" if spends is not None else "cost" if market.get("buyer_weight") is not None else "accuracy"
+    loss, related = market.get("max_privacy_loss"), market.get("max_correlation", 0.0)
+    privacy = next((name for name, one in PRIVACY.items() if one == loss), "medium" if loss is None else OWN)
+    relation = next((name for name, one in RELATIONS.items() if one == related), OWN)
+    return {
+        **found,
+        "limits": "yes" if server.get("limits", True) else "",
+        "goal": goal,
+        "budget": typed_value(spends, write),
+        "never_exceed": "yes" if "hard_budget" in market else "",
+        "buyer_weight": typed_value(market.get("buyer_weight"), write),
+        "privacy": privacy,
+        "max_privacy_loss": typed_value(loss, write) if privacy == OWN else "",
+        "relation": relation,
+        "max_correlation": typed_value(related, write) if relation == OWN else "",
+    }
+
+
+def _value(values: Mapping[str, Any], name: str) -> Any:
+    """Return a plain value by its full name; None if it is not stated."""
+    found: Any = values
+    for part in name.split("."):
+        found = found.get(part) if isinstance(found, Mapping) else None
+    return found

@@ -38,10 +38,10 @@ def forecast_words(visit: PageRequest, settings: CampaignSettings, preview: Prev
     words = _Words(visit, settings)
     sentences = words.sentences(found)
     errors: list[tuple[str, str]] = []
-    if settings.questions and found.errors is not None:
+    if settings.asked and found.errors is not None:
         errors = [
             (one.name, words.error(found, place, error))
-            for place, (one, error) in enumerate(zip(settings.questions, found.errors, strict=True))
+            for place, (one, error) in enumerate(zip(settings.asked, found.errors, strict=True))
         ]
     numbers = {} if preview is None else words.numbers(preview)
     return Forecast(sentences=tuple(sentences), errors=tuple(errors), texts=numbers)
@@ -60,13 +60,13 @@ class _Words:
             return [self._out_of_reach(found, people)]
         told = {"people": people, "errors": self.errors(found, found.errors), "cost": self.money(found.cost)}
         kind, several = "get", "_each" if len(found.errors) > 1 else ""
-        if self.settings.standard_error is not None:
+        if self.settings.target_errors:
             kind = "costs" if found.cost_of_twice is None else "costs_twice"
         if found.cost_of_twice is not None:
             told |= {"twice": self.write.number(2 * found.people, 9), "other": self.money(found.cost_of_twice)}
-        basis = "plus_minus_worst" if self.settings.max_correlation else "plus_minus"
+        basis = "plus_minus_worst" if self.settings.market.max_correlation else "plus_minus"
         first = self.t.coded(f"what_if.{kind}{several}", **told)
-        left_out = "limits_left_out" if self.settings.limits else "missing_left_out"
+        left_out = "limits_left_out" if self.settings.takes_limits else "missing_left_out"
         return [first, self._more(found, people), self.t.coded(f"what_if.{basis}"), self.t.coded(f"what_if.{left_out}")]
 
     def _more(self, found: WhatIf, people: str) -> str:
@@ -83,7 +83,7 @@ class _Words:
         return self.t.coded(f"more.{kinds.get((many is not None, cost is not None), none)}", **told)
 
     def _out_of_reach(self, found: WhatIf, people: str) -> str:
-        if self.settings.standard_error is None:
+        if not self.settings.target_errors:
             return self.t.coded("unreached.money", people=people)
         if found.least_people is None:
             return self.t.coded(f"unreached.{'none' if found.in_time else 'no_time'}", people=people)
@@ -123,7 +123,7 @@ class _Words:
 
     def money(self, minor: int, *, most: int | None = None) -> str:
         """A simulated amount: three digits, rounded up."""
-        return self.write.roughly(minor, self.settings.currency, self.settings.decimals, most=most)
+        return self.write.roughly(minor, self.settings.currency.code, self.settings.currency.decimals, most=most)
 
     def people(self, number: int) -> str:
         """A simulated number of people: two digits, rounded up."""
@@ -131,14 +131,14 @@ class _Words:
         return self.write.number(min(-(-number // unit) * unit, MOST_PEOPLE), 9)
 
     def _exactly(self, minor: int) -> str:
-        return self.write.money(minor, self.settings.currency, self.settings.decimals)
+        return self.write.money(minor, self.settings.currency.code, self.settings.currency.decimals)
 
 
 def half_width_words(t: Texts, w: Writing, settings: CampaignSettings, place: int, half_width: float) -> str:
     """Half an interval of one question in its unit, behind ±; of shares in percentage points."""
-    asked = settings.questions[place] if settings.questions else None
+    asked = settings.asked[place] if settings.asked else None
     if asked is not None and not isinstance(asked, Number):
         points = t("percentage points")
         return f"± {w.number(100.0 * half_width, _SHOWN_DIGITS)} {points}"
-    unit = settings.unit if asked is None else asked.unit
+    unit = (settings.unit or "") if asked is None else asked.unit
     return f"± {w.number(half_width, _SHOWN_DIGITS)}{' ' * bool(unit)}{unit}"

@@ -14,6 +14,7 @@ pilot's answers themselves. Nothing but the fitted prior and the number of peopl
 import io
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any
@@ -22,10 +23,9 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray
 from hushbid.common.tables.csv_files import names_in_csv, read_csv
-from hushbid.errors import InputError
-from hushbid.priors import LogNormal, Prior, Truncated
+from hushbid.errors import HushbidError, InputError
+from hushbid.priors import LogNormal, Prior, Truncated, parse_prior
 from hushbid.priors.fitting import fit_priors
-from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.pages.form_reading import Reading
 from hushbid.server.pages.wording import FormError, Writing
 
@@ -45,6 +45,7 @@ COLUMNS = ("price", "bid")
 _DIGITS = 6
 _FEWEST = 10
 _DEAREST, _CHEAPEST = 1e9, 1e-6
+_LONGEST = 20_000
 
 
 def typical_prior(low: float, high: float) -> Truncated:
@@ -80,19 +81,19 @@ def read_prior(form: Reading) -> Any:
     """What is believed, as settings say it; whatever is wrong is told at the field that was used."""
     way = form.one_of("prices", WAYS)
     if way == "typical":
-        low = form.number("price_low", low=_CHEAPEST, high=_DEAREST)
-        high = form.number("price_high", low=_CHEAPEST, high=_DEAREST)
+        low = form.number("price_low", ge=_CHEAPEST, le=_DEAREST)
+        high = form.number("price_high", ge=_CHEAPEST, le=_DEAREST)
         if low is None or high is None:
             return None
         if high < low * 1.001:
             form.refuse("price_high", "form.price_range")
             return None
-        return typical_prior(low, high).to_dict()
+        return typical_prior(low, high).to_text()
     if way == "pilot":
         if not form.given("pilot"):
             form.refuse("pilot_file", "form.pilot_missing")
         return form.given("pilot")
-    return prior_form(form.text("prior", 20_000, needed=True))
+    return prior_form(form.text("prior", _LONGEST, needed=True))
 
 
 def field_of(typed: Mapping[str, str]) -> str:
@@ -100,16 +101,28 @@ def field_of(typed: Mapping[str, str]) -> str:
     return {"pilot": "pilot_file", "text": "prior"}.get(typed.get("prices", ""), "price_high")
 
 
-def prices_typed(settings: CampaignSettings, write: Writing) -> dict[str, str]:
-    """What is believed, as it would have been typed."""
-    found = {"prices": "text", "prior": prior_typed(settings.prior), "pilot": "", "pilot_people": ""}
-    two = None if isinstance(settings.prior, Mapping) else typical_prices(settings.prior)
+def prices_typed(market: Mapping[str, Any], write: Writing) -> dict[str, str]:
+    """Return what is believed, as it would have been typed; the file that a campaign file names is not there."""
+    form = market.get("prior")
+    text = (
+        "\n".join(f"{group} = {one}" for group, one in form.items()) if isinstance(form, Mapping) else str(form or "")
+    )
+    found = {"prices": "text", "prior": text, "pilot": "", "pilot_people": "", "price_low": "", "price_high": ""}
+    two = None
+    if isinstance(form, str):
+        with suppress(HushbidError):
+            two = typical_prices(parse_prior(form))
     if two is None:
-        return {**found, "price_low": "", "price_high": ""}
-    return {**found, "prices": "typical", "price_low": write.typed(two[0]), "price_high": write.typed(two[1])}
+        return found
+    return {
+        **found,
+        "prices": "typical",
+        "price_low": write.typed(two[0]),
+        "price_high": write.typed(two[1]),
+    }
 
 
-def prior_form(text: str) -> str | dict[str, Any]:
+def prior_form(text: str) -> str | dict[str, str]:
     """One prior, or one for each line ``group = prior``."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     if not any(_names_group(line) for line in lines):
@@ -118,14 +131,7 @@ def prior_form(text: str) -> str | dict[str, Any]:
     for line in lines:
         name, _, prior = line.partition("=")
         groups[name.strip()] = prior.strip()
-    return {"groups": groups}
-
-
-def prior_typed(prior: Prior | Mapping[str, Prior]) -> str:
-    """What is believed, as it is typed: one text, or a line for each group."""
-    if isinstance(prior, Mapping):
-        return "\n".join(f"{name} = {one.to_text()}" for name, one in prior.items())
-    return prior.to_text()
+    return groups
 
 
 def _names_group(line: str) -> bool:

@@ -181,7 +181,7 @@ def _why(view: CampaignView, people: People | None, refused: HushbidError) -> st
     label, group, stratum = people[row]
     if (group or "") not in (settings.groups or ("",)):
         return "group"
-    if (stratum or "") not in (("",) if settings.strata is None else settings.strata.names):
+    if (stratum or "") not in (settings.weights or ("",)):
         return "stratum"
     others = [one[0].casefold() for one in people[:row]]
     return "again" if label.casefold() in others else "id"

@@ -33,7 +33,7 @@ async def payments(turn: CampaignTurn) -> Response:
         rows=rows,
         account=account,
         unpaid=sum(row.due > 0 for row in rows),
-        rounding=account.rounding / 10**settings.decimals,
+        rounding=account.rounding / 10**settings.currency.decimals,
         problem=told and visit.texts.coded(told),
         tab="payments",
         money=visit.money_of(settings),

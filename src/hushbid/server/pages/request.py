@@ -106,7 +106,7 @@ class PageRequest:
 
     def money_of(self, settings: CampaignSettings) -> Callable[[int], str]:
         """How a campaign's amounts are written, from minor units of its currency."""
-        return lambda minor: self.write.money(minor, settings.currency, settings.decimals)
+        return lambda minor: self.write.money(minor, settings.currency.code, settings.currency.decimals)
 
     async def ask(self, ask: Callable[[Service], T]) -> T:
         """Ask the service, without making others wait."""

@@ -112,7 +112,7 @@ async def campaigns(request: Request) -> Response:
     cursor = request.query_params.get("cursor")
     page = await visit.app.run(visit.app.service.campaigns, visit.who, cursor=cursor, limit=_PAGE)
     estimates = {
-        one.id: estimate_value(visit.write, one.release, one.whole.bounds, one.whole.unit)
+        one.id: estimate_value(visit.write, one.release, one.whole.market.bounds, one.whole.unit or "")
         for one in page.items
         if one.release is not None
     }

@@ -15,15 +15,14 @@ from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError, InputError, NotFound, ServerFailed
 from hushbid.server.http.schemas import answer
-from hushbid.server.model.checks import LONGEST_TITLE
+from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.states import CampaignState
 from hushbid.server.model.views import CampaignView, JobView, Principal
 from hushbid.server.pages import pictures
-from hushbid.server.pages.draft_form import as_typed
-from hushbid.server.pages.draft_form import told as settings_told
+from hushbid.server.pages.draft_form import said
 from hushbid.server.pages.estimates import shown_estimates
 from hushbid.server.pages.forecast_words import half_width_words
-from hushbid.server.pages.form_prices import prior_typed
+from hushbid.server.pages.form_prices import prices_typed
 from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, staff
 from hushbid.server.pages.staff import CampaignTurn, campaign_page
 from hushbid.server.pages.wording import FormError
@@ -122,12 +121,14 @@ def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]
         "astray": view.state not in _PATH,
         "foremost": _foremost(view),
         "steps": steps if visit.who.role == "analyst" else (),
-        "prior": prior_typed(settings.prior),
+        "prior": prices_typed(settings.market.model_dump(include={"prior"}), visit.write)["prior"],
         "people_bar": pictures.people_bar(view.people),
         "states": pictures.STATE_COLOURS,
         "total": sum(view.people.values()),
         "money": visit.money_of(settings),
-        "estimates": shown_estimates(visit.texts, visit.write, view.release, settings.bounds, settings.unit),
+        "estimates": shown_estimates(
+            visit.texts, visit.write, view.release, settings.market.bounds, settings.unit or ""
+        ),
         "live": opening or (not view.state.is_over and view.state is not _C.DRAFT),
     }
 
@@ -135,7 +136,7 @@ def _monitored(visit: PageRequest, view: CampaignView, jobs: tuple[JobView, ...]
 def _foremost(view: CampaignView) -> str:
     """The step that an analyst most likely wants to take."""
     if view.state is _C.DRAFT:
-        return "open" if sum(view.people.values()) >= view.whole.minimum_people else "invite"
+        return "open" if sum(view.people.values()) >= view.whole.server.minimum_people else "invite"
     if view.state is _C.RELEASED:
         return "pay" if view.due else "close"
     return next(iter(_OFFERED.get(view.state, ("close-bidding",))))
@@ -163,11 +164,12 @@ async def ask_to_copy(turn: CampaignTurn) -> Response:
     """Ask what the copy of a campaign shall be called; and say why it was not made, if it was not."""
     texts, refused = turn.visit.texts, turn.visit.request.query_params.get("told", "")
     told = {"again": "field.once", "minimum_people": "refused_step.minimum_people"}.get(refused)
-    wrong = texts("Please give a title of 1 to {most} characters.", most=LONGEST_TITLE) if refused == "title" else None
+    most = LONGEST["title"]
+    wrong = texts("Please give a title of 1 to {most} characters.", most=most) if refused == "title" else None
     return turn.page(
         "staff/copy.html",
         title_problem=wrong,
-        longest=LONGEST_TITLE,
+        longest=most,
         problem=told and texts.coded(told),
         once=secrets.token_urlsafe(24),
         tab="overview",
@@ -256,6 +258,6 @@ def _why_not(visit: PageRequest, view: CampaignView, field: str) -> str:
         under_way = {_C.DRAFT: "refused_step.opening", _C.ALLOCATING: "refused_step.running"}
         return visit.texts.coded(under_way.get(view.state, "refused_step.moved"))
     if f"refused_step.{name}" not in visit.texts:
-        return settings_told(InputError(field=field), as_typed(view.whole, visit.write), visit.texts)[1]
-    least = visit.write.number(view.whole.minimum_people, 9)
+        return said(field, visit.texts)
+    least = visit.write.number(view.whole.server.minimum_people, 9)
     return visit.texts.coded(f"refused_step.{name}", least=least, most=visit.write.number(LONGEST_REASON, 9))

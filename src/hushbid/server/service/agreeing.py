@@ -6,7 +6,8 @@ personal export, and in the analyst's. Agreeing to the same again changes nothin
 or withdraws: it says what she was shown, and nothing of what she gave.
 
 The pages take no price without an agreement. A program needs one where the analyst states a consent of her own
-(`hushbid.server.model.consent`); where she states none, there is nothing beside the interface's own documentation.
+(`hushbid.server.model.settings.Consent`); where she states none, there is nothing
+beside the interface's own documentation.
 """
 
 from collections.abc import Sequence

@@ -6,13 +6,21 @@ Settings are `hushbid.server.model.settings.CampaignSettings` in both directions
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WrapValidator, model_validator
 
 from hushbid.server.model import payment_views, views
 from hushbid.server.model.access import SECRET_LETTERS, SECRET_PREFIX
+from hushbid.server.model.answers import Answers
+from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.payout import LONGEST_HANDLE
-from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings, Flag, Number, Title, Whole
-from hushbid.server.model.terms import Answers
+from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings
+
+Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
+Whole = Annotated[int, Field(strict=True)]
+Flag = Annotated[bool, Field(strict=True)]
+Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": LONGEST["title"]})]
+Settings = Annotated[CampaignSettings, WrapValidator(lambda values, check: CampaignSettings.read(values))]
+"""A campaign, whose problems are all found at once."""
 
 Label = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
 
@@ -47,7 +55,7 @@ class People(Form):
 class PreviewOf(Form):
     """A campaign that is not stored."""
 
-    settings: CampaignSettings
+    settings: Settings
     """Its settings; a prior for groups needs a stored campaign with people."""
 
     people: Whole = Field(ge=1, le=MOST_PEOPLE)

@@ -113,7 +113,7 @@ def run(context: ServiceContext, job: JobView) -> None:
     if campaign.state is not CampaignState.ALLOCATING:
         return
     begin_step(context, job, _STEPS[1])
-    fees = campaign.settings.participation_fee * len(bidders)
+    fees = campaign.settings.fee_minor * len(bidders)
     fees += sum(rules.fee_owed(campaign, one) for one in withdrawn)
     try:
         record, reason = _decided(context, campaign, bidders, identities, invited=invited, fees=fees)
@@ -125,7 +125,7 @@ def run(context: ServiceContext, job: JobView) -> None:
         _finish_nothing(context, job, campaign, record, len(bidders), reason or EVERYBODY_DEARER)
         return
     # the key for deliveries, before anybody is asked for one
-    if not campaign.settings.single_visit and not _is_over(context, campaign.id):
+    if not campaign.settings.server.single_visit and not _is_over(context, campaign.id):
         context.installation.vault.create(campaign.id)
     _store(context, job, bidders, record)
     begin_step(context, job, _STEPS[3])
@@ -137,7 +137,7 @@ def _destroy_unbought(
     context: ServiceContext, campaign: Campaign, bidders: list[Participant], record: Record | None
 ) -> None:
     """Destroy the keys to answers that are not bought, before anybody is told: the decision stands, for good."""
-    if campaign.settings.single_visit:
+    if campaign.settings.server.single_visit:
         losses = [0.0] * len(bidders) if record is None else record.outcome.privacy_loss.tolist()
         bought = [one.delivery for one, loss in zip(bidders, losses, strict=True) if loss > 0.0]
         context.installation.vault.answers.keep_only(campaign.id, [one for one in bought if one is not None])
@@ -164,8 +164,7 @@ def _decided(
 
     def decide() -> dict[str, Any]:
         record, reason, least = None, None, _fewest(context, campaign)
-        strata = campaign.settings.strata
-        silent = [] if strata is None else strata.without([one.stratum for one in bidders])
+        silent = campaign.settings.empty_strata([one.stratum for one in bidders])
         try:
             if len(bidders) < least:
                 reason = f"Only {len(bidders)} of the at least {least} people needed bid."
@@ -206,7 +205,7 @@ def _decided(
     record = Record.from_dict(stands["record"])
     outcome = record.outcome
     strata = [one.stratum for one in bidders if one.stratum is not None]
-    if (outcome.market.survey or ()) != campaign.settings.questions or list(outcome.market.strata or ()) != strata:
+    if (outcome.market.survey or ()) != campaign.settings.asked or list(outcome.market.strata or ()) != strata:
         raise _Forgotten
     stated = np.full(len(bidders), math.inf) if outcome.limits is None else outcome.limits
     if not (np.array_equal(outcome.bids, _bids(bidders)) and np.array_equal(stated, _limits(bidders))):
@@ -221,7 +220,7 @@ def _is_over(context: ServiceContext, campaign_id: str) -> bool:
 
 def _fewest(context: ServiceContext, campaign: Campaign) -> int:
     """With fewer bids nothing is bought: the campaign's own number, and never less than the server's."""
-    return max(campaign.settings.minimum_people, context.installation.least_people)
+    return max(campaign.settings.server.minimum_people, context.installation.least_people)
 
 
 def _record(campaign: Campaign, bidders: list[Participant], *, invited: int | dict[str, int], fees: int) -> Record:
@@ -242,14 +241,14 @@ def _record(campaign: Campaign, bidders: list[Participant], *, invited: int | di
         outcome,
         ids=ids,
         groups=[group or "" for group in groups] if settings.groups else None,
-        currency=settings.currency,
-        decimals=settings.decimals,
+        currency=settings.currency.code,
+        decimals=settings.currency.decimals,
         notes=[f"campaign: {campaign.id}"],
         in_one_file=True,  # it is kept in the database, and sent in one piece
     )
     # in whole coins, before anything is promised
     assert record.money is not None
-    if settings.hard_budget is not None and record.money.total + fees > settings.hard_budget:
+    if settings.hard_budget_minor is not None and record.money.total + fees > settings.hard_budget_minor:
         raise CampaignError("Fees and payments would exceed the hard budget, so nothing was decided.")
     return record
 
@@ -293,10 +292,10 @@ def _finish(
     connection, money = tx.connection, record.money
     assert money is not None
     # before anybody is told anything
-    _refuse_above_spending_limit(campaign, money.total + campaign.settings.participation_fee * len(bidders))
+    _refuse_above_spending_limit(campaign, money.total + campaign.settings.fee_minor * len(bidders))
     campaigns.step(connection, campaign, CampaignState.DELIVERING, allocated_at=tx.at, total_payment=money.total)
     campaigns.put_record(connection, campaign.id, content)
-    single_visit = campaign.settings.single_visit
+    single_visit = campaign.settings.server.single_visit
     participants.tell_decisions(connection, campaign.id, single_visit=single_visit)
     _write_privacy_account(tx, campaign, bidders, record)
     body = {"record": record.hash, "people": len(bidders), "bought_from": record.outcome.active}
@@ -317,7 +316,7 @@ def _finish_nothing(
             campaigns.put_record(tx.connection, campaign.id, campaigns.packed(record))
             zero = {"promised": 0.0, "payment": 0}
             participants.change_all(tx.connection, campaign.id, ParticipantState.BID, **zero)
-        participants.tell_decisions(tx.connection, campaign.id, single_visit=campaign.settings.single_visit)
+        participants.tell_decisions(tx.connection, campaign.id, single_visit=campaign.settings.server.single_visit)
         privacy_account.free(tx.connection, campaign.id)  # what was reserved is free again
         named = {} if record is None else {"record": record.hash}
         over = replace(campaign, state=CampaignState.NOTHING_BOUGHT)

@@ -6,7 +6,6 @@ the campaign opened.
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from datetime import datetime
 from fractions import Fraction
 from typing import Any
@@ -82,13 +81,15 @@ def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> Campa
     rules.require_analyst(who)
     settings = campaigns.get(tx.connection, campaign_id).settings
     least = tx.installation.least_people
-    if settings.minimum_people < least:
+    stated = settings.server.minimum_people
+    if stated < least:
         raise Conflict(
-            f"This campaign cannot be copied: it is content with {settings.minimum_people} people, and this server asks"
-            f" for at least {least}. Draft a new one.",
+            f"This campaign cannot be copied: it is content with {stated} people, and this server asks for at least"
+            f" {least}. Draft a new one.",
             field="minimum_people",
         )
-    settings = replace(settings, title=title, bid_by=None, deliver_by=None, automatic=False)
+    changes = {"title": title, "server.bid_by": None, "server.deliver_by": None, "server.automatic": False}
+    settings = settings.changed(changes)
     return _store(tx, who, new_id("c"), {"copy_of": campaign_id}, stated=settings)
 
 
@@ -140,7 +141,7 @@ def look_ahead(
     if not 1 <= size <= MOST_PEOPLE:
         raise InputError(f"people must be from 1 to {MOST_PEOPLE}, got {size}.", field="people")
     groups: list[str | None] = [None] * size if isinstance(people, int) else list(people)
-    if settings.strata is not None and (len(strata) != size or settings.strata.without(strata)):
+    if settings.weights and (len(strata) != size or settings.empty_strata(strata)):
         told = "people must be those who are invited, with somebody in every stratum: invite first, and leave it out."
         raise InputError(told, field="people")
     return preview(settings, groups, context.effort, strata)
@@ -221,9 +222,10 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
     """Refuse to open a campaign that is not ready."""
     settings, privacy_cap = campaign.settings, installation.privacy_cap
     rules.require_state(campaign, CampaignState.DRAFT, to="open it")
-    if len(groups) < settings.minimum_people:
+    if len(groups) < settings.server.minimum_people:
         raise Conflict(
-            f"At least {settings.minimum_people} people must be invited first, got {len(groups)}.", field="people"
+            f"At least {settings.server.minimum_people} people must be invited first, got {len(groups)}.",
+            field="people",
         )
     unknown = {group for group in groups if (group is None) != (not settings.groups)}
     unknown |= {group for group in groups if group is not None and group not in settings.groups}
@@ -232,7 +234,7 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
         raise Conflict(f"Everybody's group must be one of the settings' groups, but {shown} is not.", field="groups")
     if privacy_cap is not None and settings.largest_loss > privacy_cap:
         what = f"the largest privacy loss that follows from {settings.stated} and prior"
-        if settings.max_privacy_loss is not None:
+        if settings.market.max_privacy_loss is not None:
             what = "max_privacy_loss"
         raise Conflict(
             f"{what} must not exceed the server's privacy cap of {privacy_cap:g}, got {settings.largest_loss:g}.",
@@ -240,20 +242,18 @@ def _require_ready(campaign: Campaign, groups: Sequence[str | None], installatio
         )
     settings.require_people(installation.least_people)
     for name, what in (("bid_by", "bids"), ("deliver_by", "data")):
-        deadline = getattr(settings, name)
+        deadline = getattr(settings.server, name)
         if deadline is not None and now >= deadline:
             raise Conflict(f"The deadline for {what} has passed already: change {name} first.", field=name)
 
 
 def _require_strata(settings: CampaignSettings, strata: Sequence[str | None]) -> None:
     """Refuse to open a campaign in which somebody is in no stratum, or a stratum is empty."""
-    wanted = settings.strata
-    known = {None} if wanted is None else set(wanted.names)
+    known: set[str | None] = {*settings.weights} or {None}
     if not set(strata) <= known:
         told = "Everybody's stratum must be one of the settings' strata: invite people with those."
         raise Conflict(told, field="strata")
-    empty = [] if wanted is None else wanted.without(strata)
-    if empty:
+    if empty := settings.empty_strata(strata):
         told = f"Somebody must be invited in stratum {empty[0]!r} first, who may still give something up."
         raise Conflict(told, field="strata")
 
@@ -279,14 +279,14 @@ def _open(
         raise Conflict(_above_spending_limit(campaign.settings, forecast), field="spending_limit")
     # may bring it below the minimum
     excluded = _reserve(tx, campaign)
-    if len(groups) - excluded < campaign.settings.minimum_people:
+    least = campaign.settings.server.minimum_people
+    if len(groups) - excluded < least:
         raise Conflict(
-            f"At least {campaign.settings.minimum_people} people must be invited who may still give something up, got"
-            f" {len(groups) - excluded}.",
+            f"At least {least} people must be invited who may still give something up, got {len(groups) - excluded}.",
             field="people",
         )
     _require_strata(now.settings, participants.strata(connection, campaign.id))
-    if now.settings.single_visit:  # before anybody can send answers
+    if now.settings.server.single_visit:  # before anybody can send answers
         tx.installation.vault.create_for_answers(campaign.id)
     campaigns.step(
         connection,
@@ -322,18 +322,14 @@ def _reserve(tx: Transaction, campaign: Campaign) -> int:
 
 
 def _too_much_rounding(settings: CampaignSettings, forecast: Preview) -> str:
-    taken, unit = forecast.spending.rounding / 10**settings.decimals, settings.decimals
+    taken = settings.currency.text(forecast.spending.rounding)
     return (
-        f"Rounding payments up would take {taken:.{unit}f} {settings.currency}, more than 5 % of the budget: invite"
+        f"Rounding payments up would take {taken}, more than 5 % of the budget: invite"
         " fewer people, state a larger budget or a hard_budget, or accept it with accept_rounding."
     )
 
 
 def _above_spending_limit(settings: CampaignSettings, forecast: Preview) -> str:
-    worst, unit = forecast.spending.at_worst, 10**settings.decimals
-    shown = "any amount" if worst is None else f"{worst / unit:.{settings.decimals}f} {settings.currency}"
-    spending_limit = settings.spending_limit or 0.0
-    return (
-        f"spending_limit is {spending_limit:.{settings.decimals}f} {settings.currency}, but some bids could make the"
-        f" campaign cost {shown}."
-    )
+    worst, limit = forecast.spending.at_worst, settings.spending_limit_minor or 0
+    shown = "any amount" if worst is None else settings.currency.text(worst)
+    return f"spending_limit is {settings.currency.text(limit)}, but some bids could make the campaign cost {shown}."

@@ -50,7 +50,7 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
         events.append(tx, campaign.id, "cancelled", {"reason": reason})
     campaigns.step(tx.connection, campaign, CampaignState.CANCELLED, reason=reason, closed_at=tx.at, **named)
     privacy_account.free(tx.connection, campaign.id, kind="reserved")
-    if campaign.opened_at is not None and campaign.settings.single_visit:
+    if campaign.opened_at is not None and campaign.settings.server.single_visit:
         tx.then.append(partial(tx.installation.vault.answers.keep_only, campaign.id, ()))
     if job is not None:
         finish_job(tx, job)
@@ -101,7 +101,7 @@ def destroy_key(context: ServiceContext, campaign_id: str) -> None:
             participants.erase_deliveries(tx.connection, campaign_id)
             tx.erases = True
             campaigns.change(tx.connection, campaign_id, key_destroyed_at=tx.at)
-            if campaign.allocated_at is not None or campaign.settings.single_visit:
+            if campaign.allocated_at is not None or campaign.settings.server.single_visit:
                 events.append(tx, campaign_id, "key-destroyed", {})
 
     context.write("key", note)
@@ -122,10 +122,10 @@ def body_of(campaign: Campaign, participant: Participant) -> Body:
         delivered=participant.delivered_loss,
         payment=rules.payment_owed(participant),
         fee=rules.fee_owed(campaign, participant),
-        currency=campaign.settings.currency,
-        decimals=campaign.settings.decimals,
+        currency=campaign.settings.currency.code,
+        decimals=campaign.settings.currency.decimals,
         salt=participant.salt,  # keeps others from guessing her entry in the tree
-        questions=questions_hash(campaign.settings.questions),
+        questions=questions_hash(campaign.settings.asked),
         agreement=agreement,
         **{name: getattr(participant, name) for name in shared},
     )

@@ -105,7 +105,7 @@ def _previewed(asked: "_Asked") -> Preview:
             margins.append(_half_widths(market, decided))
     if not np.isfinite(paid).all() or max(paid) > _MOST_PAID:
         raise InputError(f"prior and {settings.stated} lead to payments that are no amounts of money: choose others.")
-    worst = worst_payment(population, above_support=True, limits=settings.limits is True)
+    worst = worst_payment(population, above_support=True, limits=settings.takes_limits)
     spending = _spending(settings, population.stated, len(groups), np.array(paid), worst)
     error, worst_error, squares = (float(one) for one in np.mean(np.array(errors), axis=0))
     spending_limit = settings.spending_limit_minor
@@ -118,7 +118,7 @@ def _previewed(asked: "_Asked") -> Preview:
         questions=_by_question(market, population, error, squares, half_widths),
         share_bought=float(np.mean(bought)),
         largest_loss=settings.largest_loss,
-        too_much_rounding=not settings.accept_rounding and takes_too_much(population.stated),
+        too_much_rounding=not settings.market.accept_rounding and takes_too_much(population.stated),
         above_spending_limit=spending_limit is not None
         and (spending.at_worst is None or spending.at_worst > spending_limit),
     )
@@ -273,14 +273,14 @@ def _simulated(
 
 
 def _spending(settings: CampaignSettings, goal: Goal, people: int, paid: FloatArray, worst: float) -> Spending:
-    fees, unit = settings.participation_fee * people, 10.0**settings.decimals
+    fees, unit = settings.fee_minor * people, 10.0**settings.currency.decimals
     rounding = people  # each payment is rounded up by itself
     if isinstance(goal, Budget):
         rounding = math.ceil((goal.reserve or 0.0) * unit)
 
     def minor(amount: float, *, more: int = rounding) -> int:
         total = math.ceil(amount * unit) + more + fees
-        return total if settings.hard_budget is None else min(total, settings.hard_budget)
+        return total if settings.hard_budget_minor is None else min(total, settings.hard_budget_minor)
 
     ordered = np.sort(paid)
     return Spending(

@@ -179,8 +179,7 @@ def _named(
     found = []
     for row, person in enumerate(people):
         label, group, stratum = (*((person,) if isinstance(person, str) else person), None, None)[:3]
-        strata = () if campaign.settings.strata is None else campaign.settings.strata.names
-        _check_kind("stratum", stratum, strata, "the campaign has strata", row)
+        _check_kind("stratum", stratum, list(campaign.settings.weights), "the campaign has strata", row)
         _check_kind("group", group, campaign.settings.groups, "the prior has groups", row)
         found.append((_checked_label(label, row), group, stratum))
     return found

@@ -130,7 +130,7 @@ def withdrawn(tx: Transaction, campaign: Campaign, participant: Participant) -> 
     changed = replace(participant, state=state, **gone)
     participants.change(connection, participant.id, state=state, **gone)
     sealing.destroy_after(tx, campaign, participant)
-    sent = campaign.settings.setting == "local" and participant.delivered_at is not None
+    sent = campaign.settings.market.setting == "local" and participant.delivered_at is not None
     if participant.person_id is not None and not sent:
         privacy_account.free(connection, campaign.id, person_id=participant.person_id)
     events.append(tx, campaign.id, "withdrawn", {"participant": participant.id})
@@ -167,7 +167,7 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
     """The largest loss that she accepts; an error names what is allowed, never what she said."""
     if limit is None:
         return None
-    if not campaign.settings.limits:
+    if not campaign.settings.takes_limits:
         raise BidError("limit must be left out: in this campaign nobody can state one.", field="limit")
     value = rules.finite(limit)
     if value is None or (value < LEAST_LOSS and value != 0.0):
@@ -183,7 +183,7 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     """
     name = sealing.checked_nonce(nonce)
     campaign, participant = acting(tx, secret)
-    if campaign.settings.single_visit:
+    if campaign.settings.server.single_visit:
         raise Conflict("It is not possible to deliver: in this campaign answers are given together with the price.")
     # again: the nonce alone tells a repetition from a second delivery
     if participant.state is ParticipantState.DELIVERED:
@@ -198,7 +198,7 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
         participant, state=ParticipantState.DELIVERED, delivery=delivery, delivery_nonce=name, delivered_at=tx.now
     )
     participants.store_sealed(tx, changed, secret, "state")
-    if campaign.settings.setting == "local" and participant.person_id is not None:
+    if campaign.settings.market.setting == "local" and participant.person_id is not None:
         assert participant.promised is not None
         privacy_account.settle(  # what was sent has been given up, whether it will be used or not
             tx.writing,

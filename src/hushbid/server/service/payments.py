@@ -122,7 +122,7 @@ def account(connection: Connection, who: Principal, campaign_id: str) -> Account
         due=due,
         rounding=_rounding(connection, campaign),
         payouts_stated=len(owing.keys() & stated.keys()),
-        payouts_missing=0 if campaign.settings.payout == "none" else len(owing.keys() - stated.keys()),
+        payouts_missing=0 if campaign.settings.server.payout == "none" else len(owing.keys() - stated.keys()),
         payouts_end_at=ends_at(connection, campaign),
     )
 
@@ -132,15 +132,15 @@ def _rounding(connection: Connection, campaign: Campaign) -> float:
     if not campaign.total_payment:
         return 0.0
     record = parsed(campaigns.record_bytes(connection, campaign.id))
-    return float(campaign.total_payment - record["totals"]["payment"] * 10**campaign.settings.decimals)
+    return float(campaign.total_payment - record["totals"]["payment"] * 10**campaign.settings.currency.decimals)
 
 
 def ends_at(connection: Connection, campaign: Campaign) -> datetime | None:
     """When the key to where people are paid ends; None before the campaign is over, or if nobody is asked."""
-    if campaign.settings.payout == "none" or campaign.root_event is None:
+    if campaign.settings.server.payout == "none" or campaign.root_event is None:
         return None
     over = datetime.fromisoformat(events.head_at(connection, campaign.id, campaign.root_event).at)
-    return over + timedelta(days=campaign.settings.payout_days)
+    return over + timedelta(days=campaign.settings.server.payout_days)
 
 
 def awaited(
@@ -163,13 +163,13 @@ def _awaited_of(campaign: Campaign, one: Participant, *, told: bool) -> Iterator
     settings, due = campaign.settings, rules.due(campaign, one)
 
     def row(awaited: Awaited, deadline: datetime | None = None) -> AwaitedRow:
-        return AwaitedRow.of(one, settings, awaited=awaited, deadline=deadline, due=due)
+        return AwaitedRow.of(one, settings.shown, awaited=awaited, deadline=deadline, due=due)
 
     if campaign.state is CampaignState.BIDDING and one.state is _P.INVITED:
-        yield row("bid", settings.bid_by)
+        yield row("bid", settings.server.bid_by)
     if campaign.state is CampaignState.DELIVERING and one.state is _P.PROMISED:
-        yield row("delivery", settings.deliver_by)
-    if due and settings.payout != "none" and not told and campaign.payouts_destroyed_at is None:
+        yield row("delivery", settings.server.deliver_by)
+    if due and settings.server.payout != "none" and not told and campaign.payouts_destroyed_at is None:
         yield row("payout")
     if due:
         yield row("payment")
@@ -186,7 +186,7 @@ def state_payout(tx: Transaction, secret: str, payout: object) -> PayoutView:
     """
     campaign, participant = acting(tx, secret)
     _require_may_state(campaign, participant)
-    typed = checked_handle(campaign.settings.payout, payout)
+    typed = checked_handle(campaign.settings.server.payout, payout)
     vault = tx.installation.payouts
     vault.create(campaign.id)  # durable before anything is sealed with it
     sealed = vault.seal(campaign.id, participant.id, typed.encode().ljust(_PADDED, b"\0"))
@@ -217,7 +217,7 @@ def payment_file(context: ServiceContext, who: Principal, campaign_id: str) -> P
     vault = context.installation.payouts
     opened = {one: vault.open(campaign_id, one, content) for one, content in sealed.items()}
     handles = {one: content.rstrip(b"\0").decode() for one, content in opened.items()}
-    return PaymentFile(payout=campaign.settings.payout, rows=rows, handles=handles)
+    return PaymentFile(payout=campaign.settings.server.payout, rows=rows, handles=handles)
 
 
 def destroy_payouts(context: ServiceContext, now: datetime) -> None:
@@ -255,7 +255,7 @@ def _require_may_state(campaign: Campaign, participant: Participant) -> None:
     """Refuse a handle where none is asked for, where it is of no use, and where it could no longer be forgotten."""
     told = "It is not possible to say where to pay you:"
     due = rules.due(campaign, participant)
-    if campaign.settings.payout == "none":
+    if campaign.settings.server.payout == "none":
         raise Conflict(f"{told} this campaign does not ask for it.")
     if campaign.payouts_destroyed_at is not None:
         raise Conflict(f"{told} the key to such answers was destroyed, as was promised.")
@@ -281,12 +281,12 @@ def _payout_view(
     except Conflict:
         possible = False
     return PayoutView(
-        payout=campaign.settings.payout,
+        payout=campaign.settings.server.payout,
         shown=shown,
         stated_at=stated_at,
         may_state=possible,
         reference=reference_of(campaign.id, participant.id),
-        days=campaign.settings.payout_days,
+        days=campaign.settings.server.payout_days,
         ends_at=ends_at(connection, campaign),
         destroyed_at=campaign.payouts_destroyed_at,
     )

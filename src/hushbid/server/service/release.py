@@ -58,8 +58,8 @@ def start(tx: Transaction, campaign_id: str, *, accept_nobody: bool) -> JobView:
     else:
         rules.require_state(campaign, CampaignState.DELIVERING, to="release an estimate")
         delivered = participants.count(tx.connection, campaign_id, ParticipantState.DELIVERED)
-        deadline = campaign.settings.deliver_by
-        may_come = not campaign.settings.single_visit and (deadline is None or tx.now < deadline)
+        deadline = campaign.settings.server.deliver_by
+        may_come = not campaign.settings.server.single_visit and (deadline is None or tx.now < deadline)
         if not delivered and not accept_nobody and may_come:
             raise Conflict(
                 "Nobody has delivered yet: wait, or accept by name that there will be no estimate.",
@@ -104,7 +104,7 @@ def run(context: ServiceContext, job: JobView) -> None:
             "release.finish", lambda tx: _finish(tx, job, campaign, whole, content, people=everybody, tree=tree)
         )
     # nothing is kept longer than was promised
-    if release is None or campaign.settings.retention_days == 0:
+    if release is None or campaign.settings.server.retention_days == 0:
         ending.destroy_key(context, campaign.id)
 
 
@@ -181,11 +181,11 @@ def _finish(
     campaigns.put_record(tx.connection, campaign.id, content)
     campaigns.put_release(tx.connection, campaign.id, shown_release(record.release), tx.at)
     # locally each delivery was entered when it was sent
-    if campaign.settings.setting == "central":
+    if campaign.settings.market.setting == "central":
         _write_privacy_account(tx, campaign, people)
     else:
         privacy_account.free(tx.connection, campaign.id, kind="promised")
-    if campaign.settings.retention_days == 0:
+    if campaign.settings.server.retention_days == 0:
         participants.erase_deliveries(tx.connection, campaign.id)
     ending.finish_job(tx, job.id)
 

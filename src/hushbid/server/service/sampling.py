@@ -51,10 +51,9 @@ def sample(context: ServiceContext, who: Principal, campaign_id: str) -> Sample:
     with context.read() as connection:
         campaign = campaigns.get(connection, campaign_id)
         people = participants.count(connection, campaign_id) or _USUAL
-    strata = campaign.settings.strata
-    counted = max(min(people, _MOST), 2, 0 if strata is None else len(strata.names))
+    counted = max(min(people, _MOST), 2, len(campaign.settings.weights))
     menu = sample_menu(campaign.settings, counted)
-    bid, promised, payment = _offer(menu, campaign.settings.decimals)
+    bid, promised, payment = _offer(menu, campaign.settings.currency.decimals)
     her = _synthetic(campaign, counted)
     offered = replace(
         her,

@@ -24,9 +24,9 @@ from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
 from hushbid.server.installation import Installation
 from hushbid.server.model import rules
+from hushbid.server.model.answers import codes_of
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import CampaignSettings
-from hushbid.server.model.terms import codes_of
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import hashed
 
@@ -50,8 +50,8 @@ def sealed_with_bid(
     Those that come again with their nonce are not looked at. Refused are answers where people come twice, and a first
     bid without them where people come once.
     """
-    name = "answers" if campaign.settings.questions else "value"
-    if not campaign.settings.single_visit:
+    name = "answers" if campaign.settings.asked else "value"
+    if not campaign.settings.server.single_visit:
         if given is not None:
             told = f"{name} must be left out of a bid: this campaign asks for data after its decision."
             raise DataError(told, field=name)
@@ -70,7 +70,7 @@ def sealed_with_bid(
 
 def destroy_after(tx: Transaction, campaign: Campaign, participant: Participant) -> None:
     """Destroy the key to answers that somebody had given, as soon as it is durable that they are not wanted."""
-    if campaign.settings.single_visit and participant.delivery is not None:
+    if campaign.settings.server.single_visit and participant.delivery is not None:
         answers = tx.installation.vault.answers
         tx.then.append(partial(answers.destroy, campaign.id, [participant.delivery]))
 
@@ -82,17 +82,17 @@ def opened(
     own is gone, and she has dropped out."""
     assert participant.delivery is not None
     vault = installation.vault
-    if campaign.settings.single_visit:
+    if campaign.settings.server.single_visit:
         found = vault.answers.open(campaign.id, participant.id, participant.delivery)
         if found is None:
             return None
         content = found
     else:
         content = vault.open(campaign.id, participant.id, participant.delivery)
-    if campaign.settings.setting != "central":
+    if campaign.settings.market.setting != "central":
         return parsed(content)
     numbers = [float(number) for (number,) in _DOUBLE.iter_unpack(content)]
-    return numbers if campaign.settings.questions else numbers[0]
+    return numbers if campaign.settings.asked else numbers[0]
 
 
 def checked_nonce(nonce: object) -> str:
@@ -107,15 +107,15 @@ def checked_nonce(nonce: object) -> str:
 def encoded(campaign: Campaign, participant: Participant, given: object) -> bytes:
     """What is sealed; what is sealed in the central setting always has the same length, whatever she says."""
     settings = campaign.settings
-    if settings.setting != "central":
+    if settings.market.setting != "central":
         assert participant.promised is not None
         return canonical(checked_message(settings, participant.promised, given))
-    numbers = codes_of(settings.questions, given) if settings.questions else [_checked_value(campaign, given)]
+    numbers = codes_of(settings.asked, given) if settings.asked else [_checked_value(campaign, given)]
     return b"".join(map(_DOUBLE.pack, numbers))
 
 
 def _checked_value(campaign: Campaign, given: object) -> float:
-    low, high = campaign.settings.one_range
+    low, high = campaign.settings.bounds
     value = rules.finite(given)
     if value is None or not low <= value <= high:
         raise DataError(f"value must be a number from {low:g} to {high:g}.", field="value")
@@ -128,9 +128,9 @@ def checked_message(settings: CampaignSettings, promised: float, given: object) 
     if not message:
         raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
     # as the release of this one message alone would read it
-    asked: dict[str, Any] = {"questions": settings.questions, "layout": settings.layout}
-    if not settings.questions:
-        asked = {"bounds": settings.one_range}
+    asked: dict[str, Any] = {"questions": settings.asked, "layout": settings.layout}
+    if not settings.asked:
+        asked = {"bounds": settings.bounds}
     plan = ReleasePlan.of([promised], setting="local", key="one", **asked)
     try:
         [found] = read_messages(plan, [dict(message)])

@@ -123,7 +123,7 @@ def overdue(context: ServiceContext, now: datetime) -> tuple[list[str], list[str
     """Campaigns that move on by themselves and whose deadline has passed: for bids, and for data."""
     with context.read() as connection:
         found = campaigns.in_states(connection, CampaignState.BIDDING, CampaignState.DELIVERING)
-    automatic = [one for one in found if one.settings.automatic]
+    automatic = [one for one in found if one.settings.server.automatic]
     bids = [one.id for one in automatic if one.state is CampaignState.BIDDING and _passed(one, now, "bid_by")]
     data = [one.id for one in automatic if one.state is CampaignState.DELIVERING and _data_are_due(one, now)]
     return bids, data
@@ -149,22 +149,22 @@ def forget(context: ServiceContext) -> None:
 
 
 def _passed(campaign: Campaign, now: datetime, name: str) -> bool:
-    deadline: datetime | None = getattr(campaign.settings, name)
+    deadline: datetime | None = getattr(campaign.settings.server, name)
     return deadline is not None and now >= deadline
 
 
 def _data_are_due(campaign: Campaign, now: datetime) -> bool:
     """After one visit there is nobody to wait for; a deadline is then how long people may still withdraw."""
-    if campaign.settings.single_visit and campaign.settings.deliver_by is None:
+    if campaign.settings.server.single_visit and campaign.settings.server.deliver_by is None:
         return True
     return _passed(campaign, now, "deliver_by")
 
 
 def _is_due(campaign: Campaign, now: datetime) -> bool:
     # without a release there is nothing to keep values for
-    if campaign.released_at is None or campaign.settings.retention_days == 0:
+    if campaign.released_at is None or campaign.settings.server.retention_days == 0:
         return True
-    return now >= campaign.released_at + timedelta(days=campaign.settings.retention_days)
+    return now >= campaign.released_at + timedelta(days=campaign.settings.server.retention_days)
 
 
 _WITHOUT = (CampaignState.CANCELLED, CampaignState.NOTHING_BOUGHT)
@@ -176,7 +176,7 @@ def align_answers(context: ServiceContext) -> None:
     with context.read() as connection:
         found = campaigns.in_states(connection, *CampaignState)
     for campaign in found:
-        if campaign.opened_at is not None and campaign.settings.single_visit:
+        if campaign.opened_at is not None and campaign.settings.server.single_visit:
             _align(context, campaign)
 
 

@@ -15,7 +15,6 @@ from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.payment_views import PaymentRow
 from hushbid.server.model.payout import reference_of
 from hushbid.server.model.states import CampaignState
-from hushbid.server.model.terms import plain_groups, plain_questions
 from hushbid.server.model.views import (
     AccountRow,
     AgreementView,
@@ -186,7 +185,7 @@ def payment_row(campaign: Campaign, participant: Participant) -> PaymentRow:
     """What a participant is owed."""
     return PaymentRow.of(
         participant,
-        campaign.settings,
+        campaign.settings.shown,
         payment=rules.payment_owed(participant),
         fee=rules.fee_owed(campaign, participant),
         due=rules.due(campaign, participant),
@@ -209,18 +208,13 @@ def participation_view(
     prior = settings.prior_of(participant.group_name)
     return ParticipationView.of(
         participant,
-        settings,
+        settings.shown,
         campaign=campaign.id,
         campaign_state=campaign.state,
         participant=participant.id,
-        questions=plain_questions(settings.questions),
-        noise_groups=plain_groups(settings.layout),
-        max_privacy_loss=settings.largest_loss,
         smallest_bid=prior.smallest_bid,
         largest_bought=prior.support[1] if math.isfinite(prior.support[1]) else None,
         group=participant.group_name,
-        strata=None if settings.strata is None else settings.strata.to_dict(),
-        takes_limits=settings.limits is True,
         limit=participant.loss_limit,
         promised=participant.promised if decided else None,  # stored some at a time before it stands
         payment=participant.payment if decided else None,
@@ -259,14 +253,11 @@ def public_view(connection: Connection, campaign: Campaign) -> PublicView:
         raise NotFound("There is no such campaign.")
     head = events.last(connection, campaign.id)
     # the analyst decides beforehand whether the estimate is public
-    shown = campaign.settings.public_estimate and campaign.released_at is not None
-    settings = campaign.settings
+    shown = campaign.settings.server.public_estimate and campaign.released_at is not None
     return PublicView.of(
         campaign,
-        settings,
+        campaign.settings.shown,
         campaign=campaign.id,
-        questions=plain_questions(settings.questions),
-        strata=None if settings.strata is None else settings.strata.to_dict(),
         people=participants.count(connection, campaign.id),
         last_event=None if head is None else head.hash,
         release=campaigns.release_of(connection, campaign.id, staff=False) if shown else None,

@@ -11,10 +11,11 @@ Numbers of people are found by doubling and halving, to one in fifty; all of it 
 import math
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
+from hushbid.campaign.spec import GOALS
 from hushbid.errors import HushbidError
 from hushbid.mechanism.simulation import campaigns, drawn
 from hushbid.mechanism.survey import mean_figures, question_errors
@@ -88,16 +89,16 @@ def people_like(settings: CampaignSettings, people: int) -> tuple[Column, Column
     """So many people's groups and strata, as a forecast takes them to be."""
     names = settings.groups
     groups: Column = [names[place % len(names)] if names else None for place in range(people)]
-    wanted = settings.strata
-    if wanted is None:
+    wanted = settings.weights
+    if not wanted:
         return groups, []
-    parts = [abs(weight) if wanted.kind == "shares" else 1.0 for weight in wanted.weights.values()]
+    parts = [weight if "shares" in (settings.combination or {}) else 1.0 for weight in wanted.values()]
     exact = [people * part / math.fsum(parts) for part in parts]
     counts = [max(math.floor(one), 1) for one in exact]
     largest = sorted(range(len(parts)), key=lambda place: math.floor(exact[place]) - exact[place])
     for place in range(max(people - sum(counts), 0)):
         counts[largest[place % len(parts)]] += 1
-    column = [name for name, count in zip(wanted.names, counts, strict=True) for _ in range(count)]
+    column = [name for name, count in zip(wanted, counts, strict=True) for _ in range(count)]
     # groups and strata are mixed by dealing the strata out in turns
     strata = [column[(place * len(column)) // people] for place in range(people)]
     return groups, list(strata)
@@ -123,15 +124,17 @@ def figures(settings: CampaignSettings, people: int, *, draws: int = _DRAWS, see
         )
         errors = tuple(one.worst_standard_error for one in each)
     paid = float(np.mean([one.payment for one in found]))
-    cost = math.ceil(paid * 10.0**settings.decimals) + people * (1 + settings.participation_fee)
-    return Figures(errors=errors, cost=cost if settings.hard_budget is None else min(cost, settings.hard_budget))
+    cost = math.ceil(paid * 10.0**settings.currency.decimals) + people * (1 + settings.fee_minor)
+    return Figures(
+        errors=errors, cost=cost if settings.hard_budget_minor is None else min(cost, settings.hard_budget_minor)
+    )
 
 
 def what_if(settings: CampaignSettings, people: int, preview: Preview | None, seconds: float) -> WhatIf:
     """Answers for a campaign of so many people; ``preview`` is what they come to, None if that was refused."""
     began, seconds = time.monotonic(), max(seconds, _LEAST_SECONDS)
     end = began + seconds
-    accuracy = settings.standard_error is not None
+    accuracy = bool(settings.target_errors)
     if preview is None:
         least = _fewest(lambda n: figures(settings, n, draws=_FEW), people, end) if accuracy else None
         in_time = time.monotonic() <= end
@@ -172,11 +175,18 @@ def with_errors(settings: CampaignSettings, errors: Sequence[float]) -> Campaign
 
     Where no largest loss is stated none is for these errors either, unless people could not know one otherwise.
     """
-    stated = tuple(errors) if settings.questions else errors[0]
-    goals = {"budget": None, "hard_budget": None, "buyer_weight": None, "standard_error": stated, "limits": False}
-    for cap in (settings.max_privacy_loss, settings.largest_loss):
+    values = settings.to_dict()
+    market = {name: one for name, one in values["market"].items() if name not in (*GOALS, "max_privacy_loss")}
+    if settings.asked:
+        pairs = zip(values["questions"], errors, strict=True)
+        values["questions"] = [{**one, "standard_error": error} for one, error in pairs]
+    else:
+        market["standard_error"] = errors[0]
+    for cap in (settings.market.max_privacy_loss, settings.largest_loss):
+        capped = market if cap is None else {**market, "max_privacy_loss": cap}
+        server = {**values.get("server", {}), "limits": False}
         try:
-            return replace(settings, **{**goals, "max_privacy_loss": cap})  # type: ignore[arg-type]
+            return CampaignSettings.read({**values, "market": capped, "server": server})
         except HushbidError:
             continue
     return None

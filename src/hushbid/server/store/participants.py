@@ -251,9 +251,9 @@ def _owed(campaign: Campaign) -> ColumnElement[int]:
     counted = list(COUNTED)
     if campaign.state is CampaignState.CANCELLED:
         counted.append(ParticipantState.BID)
-    if settings.fee_after_withdrawal:
+    if settings.server.fee_after_withdrawal:
         counted.append(ParticipantState.WITHDRAWN)
-    fee = case((_C.bid_at.is_not(None) & _C.state.in_(counted), literal(settings.participation_fee)), else_=literal(0))
+    fee = case((_C.bid_at.is_not(None) & _C.state.in_(counted), literal(settings.fee_minor)), else_=literal(0))
     payment = case((_C.state == ParticipantState.DELIVERED, func.coalesce(_C.payment, literal(0))), else_=literal(0))
     return fee + payment
 

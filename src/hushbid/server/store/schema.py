@@ -98,7 +98,7 @@ def plain_values(text: str) -> dict[str, Any]:
 @lru_cache(maxsize=256)
 def _settings_of(text: str) -> CampaignSettings:
     """The same object while the text is the same."""
-    return CampaignSettings.from_dict(plain_values(text))
+    return CampaignSettings.read(plain_values(text))
 
 
 _WHOLE, _DOUBLE = BigInteger(), Float(53)
