@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import Accuracy, Budget, Goal, Price, allocate, replies
-from hushbid.verification.central_under_caps import CappedRule
+from hushbid.verification.central_rule import CentralRule
 
 
 @pytest.mark.parametrize("goal", [Price(1e-3), Accuracy(7e8), Budget(1e-8)])
@@ -51,6 +51,8 @@ def test_what_others_at_their_cap_leave_of_a_budget_is_theirs_at_any_cost(seed: 
     rows = np.full(at.size, row)
     ours = replies(costs, setting="central", goal=Budget(budget), max_loss=cap).at(rows, at)
     assert ours.loss == pytest.approx((budget - others) / at, rel=1e-9)
-    checked = CappedRule(costs, np.full(n, 0.25), np.full(n, cap), expense=budget).at(rows, at)
+    alike = np.zeros(n, dtype=np.intp)
+    rule = CentralRule(costs, np.full(n, 0.25), np.full(n, cap), alike, np.ones(1), expense=budget)
+    checked = rule.at(rows, at)
     assert checked.loss == pytest.approx((budget - others) / at, rel=1e-9)
     assert ours.mse == pytest.approx(checked.mse, rel=1e-9)

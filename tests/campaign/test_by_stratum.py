@@ -150,7 +150,7 @@ REFUSED: list[tuple[dict[str, Any], dict[str, Any], type[HushbidError], str]] = 
     ({"standard_error": "standard_error = { north = 2, south = 0 }"}, {}, InputError, "a number above 0, or one for"),
     ({"currency": 'currency = "EUR"\nspending_limit = 1'}, {}, MarketError, r"spending limit of EUR 1\.00.*95 of 100"),
     ({"column": 'column = "id"', "standard_error": "standard_error = 9"}, {}, InputError, "at most 40 different"),
-    ({}, {"bid": [0.5, *columns()["bid"][1:]]}, HushbidError, "row"),
+    ({}, {"bid": [*columns()["bid"][:-1], 0.5]}, HushbidError, "but row 57 does"),
     ({}, {"id": ["p1", *columns()["id"][1:]]}, InputError, "must name everybody once"),
     ({}, {"region": ["", *LABELS[1:]]}, InputError, "must hold a stratum, but row 0 does not"),
     (

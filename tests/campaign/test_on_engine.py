@@ -272,7 +272,7 @@ def test_a_synthetic_campaign_on_an_engine_is_drawn_again_and_says_so(home: Path
         assert set(pq.read_table(home / "sleep" / f"{name}.parquet")["synthetic"].to_pylist()) == {"yes"}
     for name in ("estimate", "summary"):
         assert "synthetic" in (home / "sleep" / f"{name}.json").read_text()
-    assert found[1]["stamps"][0].startswith("made up: nobody")
+    assert found[1]["stamps"][0].startswith("synthetic: nobody")
 
 
 @pytest.mark.parametrize("engine", ENGINES)
@@ -306,7 +306,7 @@ BAD_CALLS = {
     ),
     "a spending limit, with a forecast": (
         ("--out", "x.parquet", "--spending-limit", "1"),
-        "costs is told by hushbid plan",
+        "hushbid plan forecasts what such a campaign costs",
     ),
     "no ids": (("--out", "x.parquet", "--id-column", "name"), "no column 'name'"),
     "a master for another engine": (("--engine", "polars", "--spark-master", "yarn"), "goes with --engine spark"),

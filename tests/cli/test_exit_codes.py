@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner, Result
 
-from hushbid import Market, Record, Uniform
+from hushbid import Accuracy, Market, Record, Uniform
 from hushbid.cli import exit_codes, main
 from hushbid.errors import AlreadyReleased, HushbidError, MissingExtra
 
@@ -33,8 +33,7 @@ def altered() -> Result:
 
 
 def unchecked() -> Result:
-    strata = {"strata": ["x", "y"] * 3, "shares": {"x": 0.5, "y": 0.5}}
-    market = Market(prior=Uniform(1, 2), buyer_weight=60.0, max_privacy_loss=0.5, **strata)  # type: ignore[arg-type]
+    market = Market(prior=Uniform(1, 2), goal=Accuracy(0.6), setting="local", max_privacy_loss=1.2)
     Record.of(market.acquire([1.1, 1.2, 1.3, 1.4, 1.5, 1.6])).write("record.json")
     return hushbid("verify", "record.json")
 

@@ -85,7 +85,9 @@ def test_a_refusal_speaks_of_options(call: tuple[object, ...], told: str, home: 
 def test_what_is_no_option_of_a_command_is_a_field_of_a_campaign_file_or_stays() -> None:
     infinite = HushbidError("pass accept_infinite_loss=True, or set max_privacy_loss.")
     assert in_options(infinite, command("release")) == "pass --accept-infinite-loss, or set max_privacy_loss."
-    assert in_options(infinite, command("run")) == str(infinite)
+    assert (
+        in_options(infinite, command("run"), by_files=True) == "pass --accept-infinite-loss, or set max_privacy_loss."
+    )
     assert in_options(infinite, command("price")) == ("pass accept_infinite_loss=True, or set --max-privacy-loss.")
     kept = InputError("year=2024/buyer_weight.csv has no column 'buyer_weight'; force=Trueness, engine='a b'.")
     assert in_options(kept, command("price")) == str(kept)
@@ -116,7 +118,7 @@ def test_every_command_that_takes_a_market_from_options_takes_the_same_ones() ->
     } <= shared
     assert {"bounds", "variance", "questions", "strata", "user_weight", "max_correlation", "population"} <= shared
     takes = {name for name, found in names.items() if "budget" in found}
-    assert takes == {"new", "price", "plan", "compare"}
+    assert takes == {"new", "run", "price", "plan", "compare"}
     for name in takes:
         assert shared - names[name] == ({"setting"} if name == "compare" else set()), name
 

@@ -298,8 +298,8 @@ def test_synthetic_campaigns_are_drawn_again_and_every_artefact_says_so(home: Pa
     assert first["estimate"]["estimate"] != second["estimate"]["estimate"]
     assert not store.exists()
     assert second["synthetic"] is second["estimate"]["synthetic"] is second["estimate"]["public"]["synthetic"] is True
-    assert any(stamp.startswith("made up: nobody") for stamp in second["stamps"])
-    assert "stamp       made up: nobody in this campaign was promised anything" in verified(home / "out")
+    assert any(stamp.startswith("synthetic: nobody") for stamp in second["stamps"])
+    assert "stamp       synthetic: nobody in this campaign was promised anything" in verified(home / "out")
     assert "This campaign is made up" in (home / "out" / "report.html").read_text()
     assert json.loads((home / "out" / "estimate.json").read_text())["synthetic"] is True
     for name in ("decisions.csv", "payments.csv"):
@@ -308,7 +308,7 @@ def test_synthetic_campaigns_are_drawn_again_and_every_artefact_says_so(home: Pa
         assert all(row.endswith(",yes") for row in rows)
     with contextlib.chdir(home):
         told = CliRunner().invoke(main, ["run", "sleep.toml", "--no-audit", "--force"]).stdout
-    assert "STAMPED in the record: made up: nobody" in told
+    assert "STAMPED in the record: synthetic: nobody" in told
 
 
 def test_synthetic_draws_nothing_from_what_the_ledger_knows_as_real(home: Path) -> None:

@@ -2,14 +2,17 @@
 
 import json
 from datetime import date
+from functools import partial
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
+from hushbid.audit import suite
 from hushbid.campaign.notices import notices_of
 from hushbid.cli import main
 from hushbid.record import Record
+from tests.brief import brief_reports
 
 CAMPAIGN = """
 title = "Sleep"
@@ -68,10 +71,15 @@ def test_with_what_a_record_does_not_hold_the_page_is_that_of_the_purchase(
     assert (tmp_path / "again.html").read_text() == before
 
 
-def test_audits_are_run_again_in_the_pages_language_and_the_result_names_the_record(tmp_path: Path) -> None:
-    record = bought(tmp_path, people=5)  # few, for everybody is let misreport
+def test_audits_are_run_again_in_the_pages_language_and_the_result_names_the_record(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    record = bought(tmp_path, people=9)
+    quick = partial(suite.audits_of, checks=("accuracy",), samples=1000)
+    monkeypatch.setattr(suite, "audits_of", quick)
     told = ["--title", "Food & sleep", "--language", "de"]
-    done = hushbid("report", record, *told, "--out", tmp_path / "again.html", "--json")
+    with brief_reports():
+        done = hushbid("report", record, *told, "--out", tmp_path / "again.html", "--json")
     assert done.exit_code == 0, done.output
     assert json.loads(done.stdout) == {
         "record_hash": Record.read(record).hash,
@@ -81,8 +89,8 @@ def test_audits_are_run_again_in_the_pages_language_and_the_result_names_the_rec
     page = (tmp_path / "again.html").read_text()
     assert "<title>Food &amp; sleep" in page
     assert 'class="audit ' in page
-    assert "Gewinnt jemand, wenn er nicht die Wahrheit sagt?" in page
-    assert "bids tried" not in page
+    assert "Genauigkeit: Sind Fehler und Intervall wie angegeben?" in page
+    assert "Intervals meant to hold" not in page
     assert 'class="audit ' not in record.with_name("report.html").read_text()
 
 

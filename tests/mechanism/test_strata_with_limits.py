@@ -111,7 +111,7 @@ def forged(record: Record, losses: FloatArray) -> Record:
     return Record.of(changed)
 
 
-def test_a_record_is_confirmed_as_far_as_it_is_checked_and_other_losses_are_found() -> None:
+def test_a_record_is_confirmed_and_other_losses_are_found() -> None:
     market = Market(
         prior=Uniform(1, 2), goal=Accuracy(0.42), variance=0.2, strata=list("aabbab"), shares={"a": 0.4, "b": 0.6},
         max_privacy_loss=1.2,
@@ -120,7 +120,7 @@ def test_a_record_is_confirmed_as_far_as_it_is_checked_and_other_losses_are_foun
     checks = {one.name: one for one in verify(record).checks}
     assert checks["optimality"].status == "holds"
     assert not any(one.status == "fails" for one in checks.values())
-    assert checks["rents"].status in ("holds", "incomplete")
+    assert checks["rents"].status == "holds"
     # two people of one stratum change places: the error is the same, the expense is not the least
     losses = record.outcome.privacy_loss.copy()
     losses[[2, 5]] = losses[[5, 2]]

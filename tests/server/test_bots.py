@@ -131,7 +131,7 @@ def test_an_unknown_strategy_is_refused() -> None:
 
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch) -> StandIn:
-    """``hushbid bots`` against a stand-in."""
+    """``python -m hushbid.cli.bots`` against a stand-in."""
     server = StandIn()
     real = httpx.MockTransport(server)
     made = httpx.Client

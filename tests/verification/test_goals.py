@@ -13,14 +13,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price, allocate, replies
+from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.common.documents import content_hash
 from hushbid.errors import RecordError
 from hushbid.mechanism import Market, Outcome, Population, release
 from hushbid.priors import Empirical, Exponential, Grouped, LogNormal, Mixture, Uniform
 from hushbid.questions import YesNo
 from hushbid.record import Record
-from hushbid.verification.central_by_level import LevelRule
 from hushbid.verification.findings import Check
 from hushbid.verification.stated_numbers import Facts
 from hushbid.verification.verifying import findings, verify
@@ -379,26 +378,3 @@ def test_a_number_altered_by_a_millionth_is_noticed_although_the_hash_fits(which
         except RecordError:
             continue
         assert any(check.status == "fails" for check in findings(record, people=1)), path
-
-
-# -- the verifier's own optimum ----------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("seed", range(2))
-def test_the_level_found_by_bisection_is_the_solvers_with_free_people_and_without(seed: int) -> None:
-    rng = np.random.default_rng(seed)
-    for count in range(2 + seed, 20, 5):
-        costs, variance = rng.lognormal(0.0, 1.0, count), rng.uniform(0.02, 0.25, count)
-        costs[: int(rng.integers(0, count))] = 0.0
-        target = float(np.sqrt(rng.uniform(1.05, 4.0) / (1.0 / variance).sum()))
-        rows, moved = np.arange(count), costs * 1.3 + rng.choice([0.0, 0.5], count)
-        for goal, own in ((Accuracy(target), {"error": target**2}), (Budget(2.0), {"expense": 2.0})):
-            rule = LevelRule(costs, variance, **own)
-            found = allocate(costs, setting="central", variance=variance, goal=goal)
-            assert rule.everybody(0, float(costs[0]))[0] == pytest.approx(found.privacy_loss, rel=1e-9, abs=1e-9)
-            theirs = replies(costs, setting="central", variance=variance, goal=goal).at(rows, moved)
-            ours = rule.at(rows, moved)
-            there = np.isfinite(theirs.loss) & (theirs.mse < np.inf)
-            assert ours.loss[there] == pytest.approx(theirs.loss[there], rel=1e-9, abs=1e-9)
-            if isinstance(goal, Accuracy):
-                assert ours.value[there] == pytest.approx(theirs.value[there], rel=1e-9, abs=1e-9)

@@ -15,9 +15,6 @@ from hushbid.verification.verifying import findings
 from tests.extent import ALL_CASES
 from tests.verification.kinds import BIDS, KINDS, copied, outcome_of, stretched, with_rents
 
-UNCHECKED = {"central price, strata and caps", "central price, strata and limits"}
-"""Where rents are not checked yet."""
-
 
 def forgeries(outcome: Outcome) -> dict[str, np.ndarray]:
     rents, row = outcome.information_rent, int(np.argmax(outcome.information_rent))
@@ -37,10 +34,10 @@ def status_of(outcome: Outcome) -> str:
 @pytest.mark.parametrize("kind", KINDS)
 def test_honest_payments_hold_and_forged_ones_do_not(kind: str) -> None:
     outcome = outcome_of(kind)
-    assert status_of(outcome) == ("incomplete" if kind in UNCHECKED else "holds")
+    assert status_of(outcome) == "holds"
     for name, rents in forgeries(outcome).items():
         forged = with_rents(outcome, rents)
-        assert status_of(forged) == ("incomplete" if kind in UNCHECKED else "fails"), name
+        assert status_of(forged) == "fails", name
         # with bounds that hold the truth, and a tolerance that would allow them
         assert status_of(stretched(forged, outcome, tolerance=0.1)) == "fails", name
     # or the usual one
@@ -55,6 +52,7 @@ def test_decisions_of_a_smaller_hard_budget_fail() -> None:
 
 
 def test_the_work_is_bounded_whatever_the_record_says(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(quadrature, "MOST_WORK", quadrature.MOST_WORK / 10)
-    outcome = Market(prior=outcome_of("central price").market.prior, buyer_weight=1e-11).acquire(BIDS)
-    assert verify(Record.of(outcome)).verdict == "incomplete"
+    monkeypatch.setattr(quadrature, "MOST_WORK", 1e3)
+    found = verify(Record.of(outcome_of("central price")))
+    assert found.verdict == "incomplete"
+    assert found.incomplete == ("computation",)

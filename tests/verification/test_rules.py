@@ -1,27 +1,31 @@
 """The verifier's own optima, beside the solver's: at the ends of what numbers can hold, and where the last is low."""
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 
 from hushbid.allocation import Accuracy, Price, allocate, replies
-from hushbid.verification import central_under_caps
-from hushbid.verification.caps_from_nearby import Nearby, from_nearby
-from hushbid.verification.central_by_exclusion import CentralRule
-from hushbid.verification.central_under_caps import CappedRule
+from hushbid.verification.central_rule import CentralRule
 from hushbid.verification.local_by_count import LocalRule
 
 
-@pytest.mark.parametrize("rule", [CentralRule, LocalRule])
+def mean_rule(costs: np.ndarray, variance: float, error_weight: float) -> CentralRule:
+    """One mean is one stratum, without caps."""
+    count, one = costs.size, np.ones(1)
+    caps, codes = np.full(count, math.inf), np.zeros(count, dtype=np.intp)
+    return CentralRule(costs, np.full(count, variance), caps, codes, one, error_weight=error_weight)
+
+
+@pytest.mark.parametrize("rule", [mean_rule, LocalRule])
 @pytest.mark.parametrize(
     ("variance", "error_weight"), [(1e-60, 1e60), (1e-60, 1e-40), (1e-52, 1e32), (1e207, 1e-60), (0.25, 4.0)]
 )
 def test_the_verifier_agrees_with_the_solver_wherever_that_answers(
-    rule: type[CentralRule | LocalRule], variance: float, error_weight: float
+    rule: Callable[..., CentralRule | LocalRule], variance: float, error_weight: float
 ) -> None:
-    setting = "central" if rule is CentralRule else "local"
+    setting = "central" if rule is mean_rule else "local"
     scale = error_weight * variance * math.sqrt(variance)
     costs = scale * np.array([0.3, 0.6, 1.2])
     rows, moved = np.arange(3), 1.1 * costs
@@ -94,36 +98,3 @@ def test_a_low_last_person_is_found_and_nothing_on_a_grid_is_better(
         tried = terms["error_weight"] / supply + spent
     assert value <= tried.min() * (1.0 + 1e-12)
     assert value == pytest.approx(tried.min(), rel=1e-2)
-
-
-@pytest.mark.parametrize("kinds", ["few", "many"])
-@pytest.mark.parametrize("goal", ["error", "expense"])
-def test_a_purchase_found_from_one_nearby_is_the_one_that_a_bracket_finds(
-    goal: str, kinds: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng = np.random.default_rng(5)
-    costs, variance = rng.lognormal(0.0, 0.7, 50), np.full(50, 0.25)
-    caps = rng.choice([0.05, 0.3, math.inf], 50) if kinds == "few" else rng.uniform(0.02, 1.0, 50)
-    losses, mse, _ = CappedRule(costs, variance, caps, error_weight=100.0).everybody(0, float(costs[0]))
-    given = {"error": mse} if goal == "error" else {"expense": float(costs @ losses)}
-    rows = rng.integers(0, 50, 40)
-    moved = costs[rows] * np.append(rng.uniform(1.0, 3.0, 39), math.inf)
-    solved: list[np.ndarray] = []
-
-    def watched(*which: Any, **more: Any) -> Nearby:
-        found = from_nearby(*which, **more)
-        solved.append(found.solved.copy())
-        return found
-
-    def lost(*which: Any, **more: Any) -> Nearby:
-        found = from_nearby(*which, **more)
-        found.solved[:] = False
-        return found
-
-    monkeypatch.setattr(central_under_caps, "from_nearby", watched)
-    quick = CappedRule(costs, variance, caps, **given).at(rows, moved)
-    assert np.concatenate(solved).mean() > 0.9  # this is why it is quick
-    monkeypatch.setattr(central_under_caps, "from_nearby", lost)
-    slow = CappedRule(costs, variance, caps, **given).at(rows, moved)
-    assert quick.loss == pytest.approx(slow.loss, rel=1e-11, abs=1e-12 * float(slow.loss.max()))
-    assert quick.mse == pytest.approx(slow.mse, rel=1e-12)

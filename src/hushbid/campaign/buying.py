@@ -153,13 +153,13 @@ def steps_of(reading: Reading, others: int = 4) -> int:
 
 
 def _refuse_other_kinds(given: dict[str, object]) -> None:
-    """Refuse arguments of other kinds, of which only the kind is told: one may be the people, in the wrong place."""
+    """Refuse arguments of other kinds, and show only the kind: one may be the people, in the wrong place."""
     for name, (kind, words) in _KINDS.items():
         if not isinstance(given[name], kind):
             raise InputError(f"{name} must be {words}, got {type(given[name]).__name__}.", field=name)
 
 
-def _silent(told: str) -> None:
+def _silent(message: str) -> None:
     """Do not say what is done next."""
 
 

@@ -58,7 +58,7 @@ def run_by_stratum(
     audit: bool = True,
     ledger: str | Path | None = None,
     force: bool = False,
-    step: Step = lambda told: None,
+    step: Step = lambda message: None,
 ) -> PurchaseByStratum:
     """Run a campaign with an estimate for each stratum, and write each into a folder of its own.
 
@@ -87,7 +87,7 @@ def run_by_stratum(
         for part, one in zip(parts, released, strict=True):
             names = Names.of(part.campaign, part.folder, reading)
             bought[part.name] = complete(
-                files, names, part.campaign, part.decision, one, audit=audit, step=lambda told: None
+                files, names, part.campaign, part.decision, one, audit=audit, step=lambda message: None
             )
         files.add(table, table_writer(table, _side_by_side(bought)))
     of_all = Released() if delivered is None else Released(strangers=delivered.strangers, notes=delivered.notes)
@@ -130,6 +130,8 @@ def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
             f"{people.source}: the mean of stratum {lost[0]!r} cannot be estimated: no row of it can be priced.",
             field="strata",
         )
+    with rows_of(people.source, people.lines):  # a bid is refused by its row in the file, not in its stratum
+        campaign.prior.prior_for(people.groups).virtual_cost(people.bids)
     parts = []
     for name in names:
         alone = replace(
@@ -172,8 +174,8 @@ def _naming(stratum: str) -> Iterator[None]:
 def folders_of(strata: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
     """What the folder of each stratum is called; refused where two would be one on some system, or none can be made."""
     if len(strata) > _MOST:
-        told = f"strata.column must hold at most {_MOST} different strata with strata.each, got {len(strata):,}."
-        raise InputError(told, field="strata.column")
+        message = f"strata.column must hold at most {_MOST} different strata with strata.each, got {len(strata):,}."
+        raise InputError(message, field="strata.column")
     found, taken = dict[str, str](), dict[str, str]()
     for name in strata:
         folder = _folder(name)
@@ -191,14 +193,14 @@ def folders_of(strata: Sequence[str] | Mapping[str, object]) -> dict[str, str]:
 def _folder(name: str) -> str:
     """Letters, digits, spaces, - and _ as they are; everything else as in addresses: ``a%2Fb``."""
     if not name.isprintable():
-        told = f"strata must be called by texts without control characters with strata.each, got {name!a}."
-        raise InputError(told, field="strata.column")
+        message = f"strata must be called by texts without control characters with strata.each, got {name!a}."
+        raise InputError(message, field="strata.column")
     folder = "".join(one if one.isalnum() or one in " -_" else _escaped(one) for one in name)
     if unicodedata.normalize("NFKC", folder).upper() in _RESERVED:
         folder = _escaped(folder[0]) + folder[1:]
     if len(folder.encode()) > _LONGEST:
-        told = f"strata must have names of at most {_LONGEST} bytes with strata.each, got {name[:40]!r} and more."
-        raise InputError(told, field="strata.column")
+        message = f"strata must have names of at most {_LONGEST} bytes with strata.each, got {name[:40]!r} and more."
+        raise InputError(message, field="strata.column")
     return folder
 
 
@@ -265,63 +267,50 @@ def _side_by_side(bought: Mapping[str, Purchase]) -> dict[str, Raw]:
     return {column: [row.get(column, "") for row in rows] for column in columns}
 
 
-def _rows(name: str, one: Purchase) -> list[dict[str, Any]]:
-    decision = one.decided
+def _rows(name: str, one: Purchase) -> Iterator[dict[str, Any]]:
+    decision, everybody, answer = one.decided, one.decided.everybody, one.answer
+    assert everybody is not None
+    paid = decision.total_minor if one.campaign.data is None else 0
+    if answer is not None:  # for what they delivered
+        owed = payment_columns(everybody, answer, late_is_paid=one.campaign.late == "paid")
+        paid = int(np.sum(owed["payment_minor"]))
     head = {
         "stratum": name,
         "folder": "" if one.campaign.folder is None else one.campaign.folder.name,
         "people": decision.figures.people,
         "bought_from": decision.figures.active,
-        "payment_minor": _owed(one),
+        "payment_minor": paid,
         "currency": decision.currency.code,
     }
-    if one.campaign.data is None:
+    if answer is not None:
+        facts = campaign_estimate(one.campaign, answer)
+        head["dropped_out"] = facts["dropped_out"]
+        asked = facts.get("answers", [facts])
+    elif one.campaign.data is None:
         facts = decision.facts()
-        return [
-            {**head, "question": asked["name"], **_numbers(asked)} if "name" in asked else {**head, **_numbers(asked)}
-            for asked in facts.get("questions", [facts])
-        ]
-    if one.answer is None:
-        return [head]
-    facts = campaign_estimate(one.campaign, one.answer)
-    head["dropped_out"] = facts["dropped_out"]
-    return [{**head, **row} for row in _estimates(facts)]
+        asked = facts.get("questions", [facts])
+    else:
+        asked = [{}]
+    for question in asked:
+        for answered, found in question.get("shares", {None: question}).items():
+            named = {"question": question.get("name"), "answer": answered}
+            row = {**head, **{key: value for key, value in named.items() if value is not None}}
+            yield {**row, **_estimate(found, {key: question[key] for key in _ERRORS if key in question})}
 
 
-def _owed(one: Purchase) -> int:
-    """What the people of a stratum are paid: as decided, or, where data were asked for, for what they delivered."""
-    everybody = one.decided.everybody
-    if one.campaign.data is None or everybody is None:
-        return one.decided.total_minor
-    if one.answer is None:
-        return 0
-    owed = payment_columns(everybody, one.answer, late_is_paid=one.campaign.late == "paid")
-    return int(np.sum(owed["payment_minor"]))
+_ERRORS = ("standard_error", "worst_standard_error")
 
 
-def _estimates(facts: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The estimates of a stratum, a row each."""
-    if "answers" not in facts:
-        return [_estimate(facts, facts)]
-    return [
-        {"question": asked["name"], **({"answer": answer} if answer is not None else {}), **_estimate(found, asked)}
-        for asked in facts["answers"]
-        for answer, found in asked.get("shares", {None: asked}).items()
-    ]
-
-
-def _estimate(found: Mapping[str, Any], errors: Mapping[str, Any]) -> dict[str, Any]:
-    interval = found["interval"]
+def _estimate(found: Mapping[str, Any], errors: Mapping[str, float]) -> dict[str, Any]:
+    if "interval" not in found:
+        return {**errors}
+    interval, normal = found["interval"], found["normal_interval"]
     return {
         "estimate": found["estimate"],
-        **_numbers(errors),
+        **errors,
         "low": interval["low"],
         "high": interval["high"],
-        "normal_low": found["normal_interval"]["low"],
-        "normal_high": found["normal_interval"]["high"],
+        "normal_low": normal["low"],
+        "normal_high": normal["high"],
         "level": interval["level"],
     }
-
-
-def _numbers(facts: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: facts[name] for name in ("standard_error", "worst_standard_error") if name in facts}

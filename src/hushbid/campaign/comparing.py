@@ -10,7 +10,6 @@ people are the same is found out by their ids; if they are not, what differs may
 
 import math
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,10 +21,11 @@ from hushbid.allocation import Accuracy
 from hushbid.allocation.goals import name_of
 from hushbid.campaign.deciding import Decision, Everybody, decide
 from hushbid.campaign.drafting import toml_value
-from hushbid.campaign.people import AT_ONCE
+from hushbid.campaign.people import AT_ONCE, People, places_of
 from hushbid.campaign.releasing import people_of
 from hushbid.campaign.terms import read_campaign
 from hushbid.common import numbers
+from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.common.money import NO_CURRENCY, Currency
 from hushbid.common.numbers import at_most, count, figure, number
 from hushbid.common.staging import STREAM
@@ -59,26 +59,35 @@ class Side:
     called: str
     """What it is called on the command line."""
 
+    decision: Decision
     everybody: Everybody
     """What is decided about each person."""
 
     facts: Mapping[str, Any]
     """What is decided, in figures about everybody together."""
 
-    currency: Currency
-    """What payments are made in."""
-
     settings: Mapping[str, Any]
     """What its market states, by the names of a campaign file; a prior stands as it is."""
 
-    besides: Mapping[str, Any] | None
+    besides: Mapping[str, Any] | None = None
     """What the file states besides the market; None for a record, which does not hold it."""
 
-    above_spending_limit: float | None
+    above_spending_limit: float | None = None
     """The spending limit that its payments are above; None if they are not."""
 
+    @classmethod
+    def of(cls, called: str, decision: Decision, **more: Any) -> "Side":
+        """Set a decision next to another."""
+        assert decision.everybody is not None
+        currency = None if decision.currency == NO_CURRENCY else decision.currency.code
+        settings = {**dict(_settings(decision.everybody.outcome.market)), "money.currency": currency}
+        facts = decision.facts()
+        return cls(
+            called=called, decision=decision, everybody=decision.everybody, facts=facts, settings=settings, **more
+        )
+
     @property
-    def losses(self) -> Any:
+    def losses(self) -> FloatArray:
         """Everybody's privacy loss."""
         return self.everybody.outcome.privacy_loss
 
@@ -100,6 +109,8 @@ class SideBySide:
 
     a: Side
     b: Side
+    rows: tuple[IndexArray, IndexArray] | None
+    """The rows, in each, of the people who are in both; None if that is not known."""
 
     @property
     def sides(self) -> tuple[Side, Side]:
@@ -108,35 +119,30 @@ class SideBySide:
 
     @property
     def in_both(self) -> int | None:
-        """How many people are in both; None if that cannot be told."""
-        ids = [side.everybody.people.ids for side in self.sides]
-        if ids[0] is None or ids[1] is None:
-            return len(self.a.everybody.people) if self._same_rows else None
-        return len(set(ids[0]) & set(ids[1]))
+        """How many people are in both; None if that is not known."""
+        return None if self.rows is None else self.rows[0].size
 
     @property
     def other_bids(self) -> int | None:
-        """How many people who are in both bid something else in each; None if that cannot be told."""
-        if self.in_both is None:
+        """How many people who are in both bid something else in each; None if that is not known."""
+        if self.rows is None:
             return None
-        one, other = self._by_person(lambda side: side.everybody.people.bids)
-        return sum(bool(one[key] != other[key]) for key in one.keys() & other.keys())
+        one, other = (side.everybody.people.bids[rows] for side, rows in zip(self.sides, self.rows, strict=True))
+        return int(np.count_nonzero(one != other))
 
     @property
     def same_people(self) -> bool:
         """Whether everybody is in both, with the same bid."""
-        sizes = {len(side.everybody.people) for side in self.sides}
-        return sizes == {self.in_both} and self.other_bids == 0
+        return {len(side.everybody.people) for side in self.sides} == {self.in_both} and self.other_bids == 0
 
     @property
     def bought(self) -> Mapping[str, int] | None:
-        """From how many of those in both each buys, and from how many both do; None if that cannot be told."""
-        if self.in_both is None:
+        """From how many of those in both each buys, and from how many both do; None if that is not known."""
+        if self.rows is None:
             return None
-        one, other = self._by_person(lambda side: side.losses > 0.0)
-        pairs = Counter((bool(one[key]), bool(other[key])) for key in one.keys() & other.keys())
-        names = {"both": (True, True), "only_a": (True, False), "only_b": (False, True), "neither": (False, False)}
-        return {name: pairs[pair] for name, pair in names.items()}
+        one, other = (side.losses[rows] > 0.0 for side, rows in zip(self.sides, self.rows, strict=True))
+        pairs = {"both": one & other, "only_a": one & ~other, "only_b": ~one & other, "neither": ~one & ~other}
+        return {name: int(np.count_nonzero(found)) for name, found in pairs.items()}
 
     @property
     def differences(self) -> dict[str, tuple[Any, Any]]:
@@ -156,19 +162,7 @@ class SideBySide:
     @property
     def one_currency(self) -> bool:
         """Whether payments can be compared."""
-        return self.a.currency == self.b.currency
-
-    def _by_person(self, column: Callable[[Side], Any]) -> Iterator[dict[str, Any]]:
-        """A column of each by people's ids, or by their rows where one of them has no ids."""
-        named = all(side.everybody.people.ids is not None for side in self.sides)
-        for side in self.sides:
-            keys = side.everybody.people.ids if named else None
-            values = column(side).tolist()
-            yield dict(zip(map(str, range(len(values))) if keys is None else keys, values, strict=True))
-
-    @property
-    def _same_rows(self) -> bool:
-        return np.array_equal(self.a.everybody.people.bids, self.b.everybody.people.bids)
+        return self.a.decision.currency == self.b.decision.currency
 
     def to_dict(self) -> dict[str, Any]:
         """For programs; nothing in it belongs to one person."""
@@ -193,8 +187,8 @@ class SideBySide:
             *([] if self.one_currency else ["Their currencies differ, so payments are not compared."]),
             *([] if self.one_question else ["They do not estimate the same, so errors are not compared."]),
             *(
-                f"{name} pays more than its spending limit of {side.currency.text_of(side.above_spending_limit)}:"
-                " hushbid run refuses it."
+                f"{name} pays more than its spending limit of"
+                f" {side.decision.currency.text_of(side.above_spending_limit)}: hushbid run refuses it."
                 for name, side in zip("AB", self.sides, strict=True)
                 if side.above_spending_limit is not None
             ),
@@ -207,19 +201,19 @@ class SideBySide:
         sizes = [len(side.everybody.people) for side in self.sides]
         if self.same_people:
             return f"On the same {numbers.people(sizes[0])}."
-        told = f"A has {numbers.people(sizes[0])}, B {count(sizes[1])}; "
+        message = f"A has {numbers.people(sizes[0])}, B {count(sizes[1])}; "
         if self.in_both is None:
-            return f"{told}whether they are the same cannot be told, as one of them has no ids."
-        told += f"{count(self.in_both) if self.in_both else 'none'} are in both"
+            return f"{message}whether they are the same cannot be told, as one of them has no ids."
+        message += f"{count(self.in_both) if self.in_both else 'none'} are in both"
         if self.other_bids:
-            told += f", of whom {count(self.other_bids)} bid something else in each"
-        return f"{told}. What differs may be due to that."
+            message += f", of whom {count(self.other_bids)} bid something else in each"
+        return f"{message}. What differs may be due to that."
 
     def _rows(self) -> Iterator[tuple[str, ...]]:
         a, b = self.sides
         yield "", "A", "B", "B / A"
         minor = [side.facts["total_payment_minor"] for side in self.sides]
-        paid = [side.currency.text(total) for side, total in zip(self.sides, minor, strict=True)]
+        paid = [side.decision.currency.text(total) for side, total in zip(self.sides, minor, strict=True)]
         yield "payments", *paid, _ratio(*minor) if self.one_currency else ""
         for label in dict.fromkeys([*a.errors, *b.errors]):
             pair = [side.errors.get(label) for side in self.sides]
@@ -250,7 +244,7 @@ class SideBySide:
         return [numbers.table(rows)]
 
 
-def side_by_side(a: Path, b: Path, *, step: Step = lambda told: None) -> SideBySide:
+def side_by_side(a: Path, b: Path, *, step: Step = lambda message: None) -> SideBySide:
     """Read two campaigns, and decide about those that are files; nothing is drawn or written."""
     if a.exists() and b.exists() and a.samefile(b):
         raise InputError(f"A and B must be two campaigns, but {a} and {b} are one.", field="files")
@@ -258,7 +252,17 @@ def side_by_side(a: Path, b: Path, *, step: Step = lambda told: None) -> SideByS
     for path in (a, b):
         step(f"reading {path.name}")
         sides.append(side_of(path))
-    return SideBySide(a=sides[0], b=sides[1])
+    return SideBySide(a=sides[0], b=sides[1], rows=_in_both(*(side.everybody.people for side in sides)))
+
+
+def _in_both(a: People, b: People) -> tuple[IndexArray, IndexArray] | None:
+    """Find people by their ids, or by their rows where one campaign has no ids and all bids are the same."""
+    if a.ids is None or b.ids is None:
+        everybody = np.arange(len(a))
+        return (everybody, everybody) if np.array_equal(a.bids, b.bids) else None
+    places = places_of(a.ids, b.ids)
+    rows = np.flatnonzero(places >= 0)
+    return rows, places[rows]
 
 
 def side_of(path: Path) -> Side:
@@ -278,10 +282,10 @@ def side_of(path: Path) -> Side:
 def _of_file(path: Path) -> Side:
     campaign = read_campaign(path, data={})  # whether there are data makes no difference here
     if campaign.bids.file == STREAM:
-        told = f"{path}: bids.file must be a file to be compared, not standard input."
-        raise InputError(told, field="bids.file")
+        message = f"{path}: bids.file must be a file to be compared, not standard input."
+        raise InputError(message, field="bids.file")
     try:
-        decision = decide(replace(campaign, spending_limit=None), AT_ONCE, lambda told: None)
+        decision = decide(replace(campaign, spending_limit=None), AT_ONCE, lambda message: None)
     except HushbidError as problem:
         raise type(problem)(f"{path}: {problem}", field=problem.field, row=problem.row) from problem
     limit = campaign.spending_limit
@@ -296,7 +300,7 @@ def _of_file(path: Path) -> Side:
         "money.spending_limit": limit,
     }
     above = limit is not None and decision.total_minor / campaign.currency.per_unit > limit
-    return _side(str(path), decision, besides, above_spending_limit=limit if above else None)
+    return Side.of(str(path), decision, besides=besides, above_spending_limit=limit if above else None)
 
 
 def _of_record(path: Path, called: str) -> Side:
@@ -306,24 +310,7 @@ def _of_record(path: Path, called: str) -> Side:
     if record.money is not None:
         currency = Currency(record.money.currency, record.money.decimals)
         everybody = Everybody(people=people, outcome=outcome, money=record.money)
-    return _side(called, Decision.of(everybody, currency, {}), None, above_spending_limit=None)
-
-
-def _side(
-    called: str, decision: Decision, besides: Mapping[str, Any] | None, *, above_spending_limit: float | None
-) -> Side:
-    assert decision.everybody is not None
-    market = decision.everybody.outcome.market
-    currency = None if decision.currency == NO_CURRENCY else decision.currency.code
-    return Side(
-        called=called,
-        everybody=decision.everybody,
-        facts=decision.facts(),
-        currency=decision.currency,
-        settings={**dict(_settings(market)), "money.currency": currency},
-        besides=besides,
-        above_spending_limit=above_spending_limit,
-    )
+    return Side.of(called, Decision.of(everybody, currency, {}))
 
 
 def _settings(market: Market) -> Iterator[tuple[str, Any]]:

@@ -192,8 +192,8 @@ def decide_about(
 ) -> Decision:
     """Run the market on bids, and round its payments; ``engine`` are fields that an engine knows better."""
     if people.id_name in _WRITTEN:
-        told = f"{people.source}: the column of ids must not be called {people.id_name!r}, as one of the results is."
-        raise InputError(told, field="id")
+        message = f"{people.source}: the column of ids must not be called {people.id_name!r}, as one of the results is."
+        raise InputError(message, field="id")
     with rows_of(people.source, people.lines):
         market = campaign.market_for(people)
         outcome = market.acquire(

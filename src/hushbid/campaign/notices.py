@@ -14,13 +14,13 @@ from hushbid.record import Record
 
 SYNTHETIC = Sentence(
     noted(
-        "This campaign is made up: nobody in it was promised anything. Its estimate is drawn anew at every run, which"
-        " would tell too much about real people."
+        "This campaign is synthetic: nobody in it was promised anything. Its estimate is drawn again at every run,"
+        " which would tell too much about real people."
     )
 )
 SIMULATED = Sentence(noted("The data are simulated: noise was added by the platform, not by people's own devices."))
 
-SYNTHETIC_STAMP = "made up: nobody in this campaign was promised anything, and its estimate may be one of many draws"
+SYNTHETIC_STAMP = "synthetic: nobody in this campaign was promised anything, and its estimate may be one of many draws"
 _QUESTION, _WAVE = "question: ", "wave: "
 _NOTE = re.compile(
     r"(prior): \{.*|(campaign|question): .*|(campaign file sha256): [0-9a-f]{64}|(wave|waves before): (\d{1,9})"
@@ -35,17 +35,19 @@ def wave_notices(wave: int, before: int) -> list[Sentence]:
     if wave == 1 and before == 0:
         return []
     if before == 0:
-        told = noted("Wave {wave}: this question was answered from these people's data never before by this account.")
+        message = noted(
+            "Wave {wave}: this question was answered from these people's data never before by this account."
+        )
     elif before == 1:
-        told = noted(
+        message = noted(
             "Wave {wave}: this question was answered from these people's data once before, and what they lose adds up."
         )
     else:
-        told = noted(
+        message = noted(
             "Wave {wave}: this question was answered from these people's data {before} times before, and what they"
             " lose adds up."
         )
-    return [Sentence(told, {"wave": wave, "before": before})]
+    return [Sentence(message, {"wave": wave, "before": before})]
 
 
 def late_notice(people: int, paid: Literal["paid", "unpaid"]) -> Sentence:
@@ -90,7 +92,7 @@ def stratum_note(campaign: str, count: int) -> str:
 def release_notes(
     wave: int, before: int, late: int, paid: Literal["paid", "unpaid"] | None, *, synthetic: bool
 ) -> list[str]:
-    """How a record notes what its release has to be told of."""
+    """How a record notes what is to be said of its release."""
     asked_again = not synthetic and wave_notices(wave, before)
     return [
         *([f"waves before: {before}"] if asked_again else []),
@@ -160,8 +162,8 @@ def asked_by(record: Record, question: str | None, wave: int | None) -> tuple[st
     """What is asked, and in which wave: as the record says, or else as given."""
     stated, number = _note(record, _QUESTION), _note(record, _WAVE) or ""
     if stated is not None and question is not None and as_question(stated) != as_question(question):
-        told = f"question must be that of the record, {stated!r}, or be left out, got {question!r}."
-        raise InputError(told, field="question")
+        message = f"question must be that of the record, {stated!r}, or be left out, got {question!r}."
+        raise InputError(message, field="question")
     if number.isdecimal() and len(number) > len(str(LAST_WAVE)):
         raise InputError(f"The record's wave must be a whole number from 1 to {LAST_WAVE}.")
     if number.isdecimal() and wave is not None and int(number) != wave:

@@ -50,8 +50,8 @@ def decide_on_engine(
     if here is not None and not (out is not None and is_url(out)):
         return here
     if out is None:
-        told = f"folder must be given: decisions about more than {most_here:,} people are written by the engine."
-        raise InputError(told, field="folder")
+        message = f"folder must be given: decisions about more than {most_here:,} people are written by the engine."
+        raise InputError(message, field="folder")
     with rows_of(campaign.source):
         priced = table.price()
     frame = decisions(priced, campaign.currency, synthetic=campaign.synthetic)
@@ -107,7 +107,7 @@ def _counted(campaign: Campaign, reading: Reading, step: Step) -> tuple[CountedT
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
             accept_rounding=campaign.accept_rounding,
-            progress=lambda told: step(told.what),
+            progress=lambda message: step(message.what),
         )
     found = None
     if campaign.prior.pilots:
@@ -213,4 +213,4 @@ def answer_from_sums(
 
 
 def _refuse_above_spending_limit(total_minor: int, campaign: Campaign) -> None:
-    refuse_above_spending_limit(total_minor, campaign, lambda: "What such a campaign costs is told by hushbid plan.")
+    refuse_above_spending_limit(total_minor, campaign, lambda: "hushbid plan forecasts what such a campaign costs.")

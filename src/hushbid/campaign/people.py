@@ -20,7 +20,7 @@ from hushbid.priors import Prior
 from hushbid.questions import Number, Question
 
 Kind = Literal["values", "messages", "simulated_values"]
-"""What data are; ``simulated_values`` are made up and get their noise here."""
+"""What data are; ``simulated_values`` are synthetic and get their noise here."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,8 +39,8 @@ class Reading:
     def __post_init__(self) -> None:
         for name, allowed in (("on_bad_rows", ("fail", "drop")), ("check_ids", ("exact", "off"))):
             if getattr(self, name) not in allowed:
-                told = f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {getattr(self, name)!r}."
-                raise InputError(told, field=name)
+                message = f"{name} must be {allowed[0]!r} or {allowed[1]!r}, got {getattr(self, name)!r}."
+                raise InputError(message, field=name)
 
 
 AT_ONCE = Reading()
@@ -286,14 +286,18 @@ def _matched(found: Table, people: People, id_column: str) -> tuple[IndexArray, 
 
 def _places(found: Table, id_column: str, ids: list[str]) -> IndexArray:
     """The row of each person in the table, −1 where she is not in it; refused if the table names somebody twice."""
-    keys = found.ids(id_column)
-    places = np.arange(len(ids))
-    if keys != ids:
-        rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))  # the first of several
-        places = np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
-    if np.count_nonzero(places >= 0) < found.rows:  # a row that is nobody's: a stranger, or somebody again
+    places = places_of(ids, found.ids(id_column))
+    if np.count_nonzero(places >= 0) < found.rows:  # a row that is nobody's: a stranger, or a second one
         found.keys(id_column)
     return places
+
+
+def places_of(ids: list[str], keys: list[str]) -> IndexArray:
+    """Return the place of each of the ``ids`` among the ``keys``, of several the first; −1 where it is not there."""
+    if keys == ids:
+        return np.arange(len(ids))
+    rows = dict(zip(reversed(keys), range(len(keys) - 1, -1, -1), strict=True))
+    return np.array([rows.get(one, -1) for one in ids], dtype=np.intp)
 
 
 @contextmanager
@@ -304,5 +308,5 @@ def rows_of(source: str, lines: IntArray | None = None) -> Iterator[None]:
     except (BidError, DataError, PriorError) as problem:
         sentence = str(problem).rstrip(".")
         whose = ", data of these people" if problem.field == "data" else ""  # they may stand in another file
-        told = f"{source}{whose}: {sentence} ({rows_note(problem.row, lines)})."
-        raise type(problem)(told, field=problem.field, row=problem.row) from problem
+        message = f"{source}{whose}: {sentence} ({rows_note(problem.row, lines)})."
+        raise type(problem)(message, field=problem.field, row=problem.row) from problem

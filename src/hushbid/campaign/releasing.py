@@ -261,7 +261,7 @@ def release_recorded(
     level: float = 0.95,
     ledger: Path | None = None,
     force: bool = False,
-    step: Step = lambda told: None,
+    step: Step = lambda message: None,
 ) -> ReleasedRecord:
     """Draw the estimate that a record paid for, once, and write a record that holds it to ``out``."""
     step("reading the record")
@@ -307,8 +307,8 @@ def _campaign_of(
         )
     kind: Kind | None = "simulated_values" if simulated_values else None
     if market.survey is not None and value_column is not None and not (market.strategy.sends_messages and kind is None):
-        told = "value_column must be left out for a survey: each question's column is called as the question is."
-        raise InputError(told, field="value_column")
+        message = "value_column must be left out for a survey: each question's column is called as the question is."
+        raise InputError(message, field="value_column")
     return Campaign(
         synthetic=is_synthetic(record),
         prior=PriorSource(priors={}),

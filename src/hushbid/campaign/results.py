@@ -128,12 +128,12 @@ class Purchase:
 
     def text(self) -> str:
         """Return the same in sentences."""
-        lines = [*_new_notes(self.released.notes, self.decided.reading_notes), self.decided.text(), *self.told()]
+        lines = [*_new_notes(self.released.notes, self.decided.reading_notes), self.decided.text(), *self.lines()]
         if self.campaign.folder is not None:
             lines.append(f"Written to {self.campaign.folder}: {', '.join(path.name for path in self.files)}.")
         return "\n".join([*lines, *_next_step(self.campaign, self.decided.market, self.on_engine)])
 
-    def told(self) -> list[str]:
+    def lines(self) -> list[str]:
         """Return what is said of the estimate, and of what should not be overlooked, a line each."""
         campaign, answer, lines = self.campaign, self.answer, list[str]()
         if answer is not None:
@@ -151,7 +151,7 @@ class Purchase:
         lines += [self.unrecorded] * bool(self.unrecorded)
         if self.record is None and self.decided.everybody is None:
             lines.append(f"No report and no audits: an engine has them for at most {deciding.LARGEST_HERE:,} people.")
-        return [one for told in lines for one in told.splitlines()]
+        return [one for line in lines for one in line.splitlines()]
 
     def _repr_html_(self) -> str:
         campaign, decided, figures = self.campaign, self.decided, self.decided.figures
@@ -252,8 +252,8 @@ class PurchaseByStratum:
         lines = [*_new_notes(self.released.notes, self.reading_notes), *self.reading_notes]
         lines.append(decision_text(self.decided_facts(), self.campaign.currency, market))
         for name, part in self.parts.items():
-            if told := part.told():
-                lines += [f"{name}:", *(f"  {line}" for line in told)]
+            if said := part.lines():
+                lines += [f"{name}:", *(f"  {line}" for line in said)]
         lines += strangers_text(self.released.strangers)
         lines.append(f"Written to {self.campaign.folder}: {self.table.name}, and a folder for each stratum.")
         return "\n".join([*lines, *_next_step(self.campaign, market, on_engine=False)])
@@ -291,7 +291,7 @@ def summary(campaign: Campaign, decision: Decision, answer: Answer | None, stamp
 
 
 def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
-    """The estimate of a campaign: of which wave it is, and whether it is made up."""
+    """The estimate of a campaign: of which wave it is, and whether it is synthetic."""
     facts = estimate_facts(answer.release, campaign.level)
     origin = {"wave": campaign.wave, "waves_before": answer.waves_before, "synthetic": campaign.synthetic}
     return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.synthetic}}

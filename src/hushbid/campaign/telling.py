@@ -38,8 +38,8 @@ def estimate_facts(release: Release, level: float) -> dict[str, Any]:
     """
     if release.answers:
         answers = [_answer_facts(one, level) for one in release.answers]
-        told = {"dropped_out": release.absent, "moved_to_bounds": release.clamped}
-        return {"answers": answers, **told, "public": _public_answers(release)}
+        counts = {"dropped_out": release.absent, "moved_to_bounds": release.clamped}
+        return {"answers": answers, **counts, "public": _public_answers(release)}
     planned = release.planned_error.half_width(_PUBLIC_LEVEL)
     return {
         **_figures(release.one_estimate, release.error, release.range, level),
@@ -128,20 +128,22 @@ def _answer_text(answer: QuestionAnswer, level: float) -> str:
     of_what = "" if answer.strata is None or answer.strata.are_shares else f", {answer.strata.words}"
     half_width, scale = error.half_width(level), 1.0 if isinstance(question, Number) else 100.0
     between = (scale * answer.range[0], scale * answer.range[1])
-    told = [interval(scale * value, scale * half_width, between) for value in answer.values]
+    intervals = [interval(scale * value, scale * half_width, between) for value in answer.values]
     normal = [interval(scale * value, scale * error.normal_half_width(level), between) for value in answer.values]
     first = _UNUSABLE if any(is_unusable(value, half_width, answer.range) for value in answer.values) else ""
     if scale > 1.0:  # the nearest shares that can be; intervals are around what was drawn
         shown = answer.projected if answer.is_share else [cut_to(one, one, answer.range)[0] for one in answer.values]
         decimals = decimals_for(scale * half_width)
-        told = [(fixed(scale * share, decimals), *one[1:]) for share, one in zip(shown, told, strict=True)]
+        intervals = [(fixed(scale * share, decimals), *one[1:]) for share, one in zip(shown, intervals, strict=True)]
     if isinstance(question, Number):
-        return _sentence(f"{question.name}{of_what}", first, told[0], normal[0], level, question.unit)
+        return _sentence(f"{question.name}{of_what}", first, intervals[0], normal[0], level, question.unit)
     if not isinstance(question, Choice):
-        return _sentence(f"the share of yes to {question.name}{of_what}", first, told[0], normal[0], level, "%", " %")
+        return _sentence(
+            f"the share of yes to {question.name}{of_what}", first, intervals[0], normal[0], level, "%", " %"
+        )
     each = "; ".join(
         f"{name} {value} % ({lower} to {upper} %; by normal approximation {near} to {far} %)"
-        for name, (value, lower, upper), (_, near, far) in zip(question.answers, told, normal, strict=True)
+        for name, (value, lower, upper), (_, near, far) in zip(question.answers, intervals, normal, strict=True)
     )
     return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {first}{each}."
 
@@ -192,7 +194,7 @@ def _decision_lines(facts: Mapping[str, Any], currency: Currency, market: Market
     if facts["cap_cost"] > 0.0:
         yield _cap_in_words(facts, currency, market)
     if math.isinf(facts["largest_privacy_loss"]):
-        yield "Somebody named no price and would lose all privacy: set max_privacy_loss."
+        yield "Someone named no price and would lose all privacy: set max_privacy_loss."
 
 
 def _expected(facts: Mapping[str, Any]) -> Iterator[str]:

@@ -310,8 +310,8 @@ def _check_terms(
     """What does not go together is a problem of the field that states it."""
     strata = spec.strata
     if strata is not None and spec.market.population is not None:
-        told = "must stand in the table [strata], a number for each stratum, where there are strata."
-        problems.add("market.population", told)
+        message = "must stand in the table [strata], a number for each stratum, where there are strata."
+        problems.add("market.population", message)
         return
     of_strata = fields_of_strata(strata, None, terms["max_correlation"])
     try:
@@ -350,8 +350,8 @@ def _bids(spec: CampaignSpec, stated: Stated, given: Any, problems: Problems, *,
         problems.add("bids", "is missing; the file must have a table [bids].")
     table = spec.bids or BidsTable()
     if grouped and table.group is None and not problems.at("bids"):
-        told = "the name of the column that holds people's groups, because market.prior has groups"
-        problems.add("bids.group", f"is missing; it must be {told}.")
+        message = "the name of the column that holds people's groups, because market.prior has groups"
+        problems.add("bids.group", f"is missing; it must be {message}.")
     where = table.model_copy(update={"file": _file("bids", table.file, given, stated, problems)})
     columns = {f"bids.{name}": getattr(where, name) for name in ("id", "bid", "group", "limit")}
     columns["strata.column"] = None if spec.strata is None else spec.strata.column
@@ -462,8 +462,8 @@ def counts_of(strata: StrataTable) -> Mapping[str, int]:
     """Return how many people each stratum has, where nobody has bid yet."""
     if strata.population is not None:
         return strata.population
-    told = "strata.population must say how many people each stratum has, where nobody has bid yet."
-    raise InputError(told, field="strata.population")
+    message = "strata.population must say how many people each stratum has, where nobody has bid yet."
+    raise InputError(message, field="strata.population")
 
 
 # -- from the arguments of buy -----------------------------------------------------------------------------------------
@@ -496,8 +496,8 @@ def data_source(
     """Return where the data are, as the arguments of `hushbid.buy` say; ``value`` may be left to its usual name."""
     allowed = _kinds(market.strategy.sends_messages)
     if kind is not None and kind not in allowed:
-        told = f"kind must be {' or '.join(map(repr, allowed))} in the {market.setting} setting, got {kind!r}."
-        raise InputError(told, field="kind")
+        message = f"kind must be {' or '.join(map(repr, allowed))} in the {market.setting} setting, got {kind!r}."
+        raise InputError(message, field="kind")
     if late not in (None, "paid", "unpaid"):
         raise InputError(f"late must be 'paid' or 'unpaid', got {late!r}.", field="late")
     chosen = kind or allowed[0]
@@ -506,8 +506,8 @@ def data_source(
         named = [one.name for one in market.survey] if value is None else value
         names = tuple(named) if isinstance(named, Iterable) and not isinstance(named, str) else ()
         if len(names) != len(market.survey):
-            told = f"value must name one column for each question ({len(market.survey)}), got {value!r}."
-            raise InputError(told, field="value")
+            message = f"value must name one column for each question ({len(market.survey)}), got {value!r}."
+            raise InputError(message, field="value")
     elif value is not None and not isinstance(value, str):
         raise InputError(f"value must name one column, got {value!r}.", field="value")
     else:

@@ -6,13 +6,13 @@ At the top of such a file stand light imports only: the shell loads every comman
 In reading order:
 
 - `exit_codes`: what a command's status means
-- `common`, `options`, `engine_options`, `installation`: what all commands share, and what several ask for
-- `extensions`: priors and baselines of one's own, for every command
+- `common`, `options`, `installation`: what all commands share, and what several ask for
+- `extensions`: priors and baselines that you add, for every command
 - `new`, `run`, `price`, `release`, `privatize`: write a campaign file and buy from it, or buy step by step
 - `plan`, `compare`, `fit_prior`: before buying
 - `verify`, `audit`, `report`: afterwards
-- `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done beside it
-- `demo`: a campaign on people who do not exist
+- `serve`, `serve_demo`, `users`, `keys`, `backup`, `restore`, `bots`: a server and what is done with it
+- `demo`: a campaign on synthetic people
 
 Exit status: see `exit_codes`, the one table for all commands. What is refused is said in one sentence, without a
 traceback (``--debug`` shows it).
@@ -54,9 +54,11 @@ COMMANDS = {
     "backup": "Write a server's database into one file.",
     "restore": "Put a backup in place of a server's database.",
     "keys": "Make, list and replace the keys with which a server signs.",
-    "bots": "Let people who do not exist play a campaign on a server.",
-    "demo": "Run a complete campaign on people who do not exist.",
+    "demo": "Run a complete campaign on synthetic people.",
 }
+_UNLISTED = ("bots",)
+"""Run as ``python -m hushbid.cli.bots``: a tool for whoever looks after a server."""
+
 DEBUG = "hushbid.debug"
 BY_FILES = "hushbid.by_files"
 """Set in a context's ``meta`` where files state the market: then names are those of the files' fields."""
@@ -79,7 +81,7 @@ class _LateGroup(click.Group):
         return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
+        if cmd_name not in (*COMMANDS, *_UNLISTED):
             return None
         command = import_module(f"hushbid.cli.{cmd_name.replace('-', '_')}").command
         assert isinstance(command, click.Command)

@@ -73,11 +73,11 @@ def _facts(line: Any) -> dict[str, Any]:
 
 
 def _text(lines: list[dict[str, Any]]) -> str:
-    told = []
+    message = []
     words = {"failed": "FAILED", "clear": "no fault found", "weak": "no fault found, but one could have been missed"}
     for line in lines:
-        told.append(f"{line['title']}  {words[line['verdict']]}.")
-        told.append(f"  {line['finding']} ({line['samples']}.)")
+        message.append(f"{line['title']}  {words[line['verdict']]}.")
+        message.append(f"  {line['finding']} ({line['samples']}.)")
         if line["power"] is not None:
-            told.append(f"  It would find {line['power_against']} with probability {number(line['power'], 2)}.")
-    return "\n".join(told) or "There was nothing to audit: nothing was bought, or without any noise."
+            message.append(f"  It would find {line['power_against']} with probability {number(line['power'], 2)}.")
+    return "\n".join(message) or "There was nothing to audit: nothing was bought, or without any noise."

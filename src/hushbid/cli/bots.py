@@ -1,6 +1,7 @@
-"""``hushbid bots``: people who do not exist play a whole campaign on a server."""
+"""``python -m hushbid.cli.bots``: simulated participants play a whole campaign on a server."""
 
 import os
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,10 +37,10 @@ _PHASES = 6
 @click.option("--connections", type=Whole(1, 1000), default=32, show_default=True, help="At once.")
 @click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Of the bots' characters.")
 def command(url: str, as_json: bool, **given: Any) -> None:
-    """Let people who do not exist play a campaign on a server.
+    """Simulate participants on a server.
 
     With an analyst's credentials the bots make, open, decide, release and pay a campaign of their own. With --links
-    they play the participants of a campaign that somebody else conducts, and wait for its phases. In the end every bot
+    they play the participants of a campaign that others conduct, and wait for its phases. In the end every bot
     compares its receipt with what the server acknowledged; the exit status is 1 if anything was lost, doubled or
     changed.
     """
@@ -162,3 +163,9 @@ def _text(played: "Played") -> str:
     lines.append(f"{count(facts['receipts'])} receipts were compared with what the server acknowledged.")
     lines += [f"PROBLEM  {problem}." for problem in facts["problems"]]
     return "\n".join(lines if facts["problems"] else [*lines, "Nothing was lost, doubled or changed."])
+
+
+if __name__ == "__main__":
+    from hushbid.cli import main
+
+    main(["bots", *sys.argv[1:]], prog_name="python -m hushbid.cli")

@@ -62,7 +62,7 @@ def command(
         if group is not None:
             made = group.command(name, context_settings=CONTEXT)(function)
         else:
-            made = click.command(name, context_settings=CONTEXT, short_help=COMMANDS[name])(function)
+            made = click.command(name, context_settings=CONTEXT, short_help=COMMANDS.get(name))(function)
         if results:
             made.params.append(click.Option(["--json", "as_json"], is_flag=True, help="Print the result as JSON."))
         made.params.append(

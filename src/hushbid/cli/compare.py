@@ -52,7 +52,7 @@ def command(options: Options, files: tuple[str, ...], as_json: bool, **given: An
     """Set two campaigns, or two settings of a market, side by side.
 
     A and B are campaign files, records, or folders that hold one: what each costs, how accurate and how private it is,
-    from whom it buys, and what differs in them. Files are decided about anew; nothing is drawn or written. They state
+    from whom it buys, and what differs in them. Files are decided about; nothing is drawn or written. They state
     the market themselves, so no option but --json is taken.
 
     With options that state a market, a trusted platform is set against noise on everybody's own device: on the BIDS
@@ -113,11 +113,11 @@ def _compare_settings(options: Options, bids: str | None, as_json: bool, given: 
         "baselines": baselines,
     }
     pay = partial(money, currency=currency)
-    told = [
+    message = [
         _text(rows, result, pay, survey="questions" in some.market),
         *(f"Not in the {one} setting: {why}" for one, why in refused.items()),
     ]
-    tell(result, "\n\n".join([*told, *_baselines_texts(baselines, pay)]), as_json=as_json)
+    tell(result, "\n\n".join([*message, *_baselines_texts(baselines, pay)]), as_json=as_json)
 
 
 def _baselines_wanted(given: dict[str, Any]) -> Any:

@@ -1,4 +1,4 @@
-"""``hushbid demo``: a complete campaign on people who do not exist."""
+"""``hushbid demo``: a complete campaign on synthetic people."""
 
 import os
 from pathlib import Path
@@ -29,11 +29,11 @@ _SHARES = (0.45, 0.15, 0.15, 0.25)
 """What share of the staff it is."""
 
 _CAMPAIGN = """\
-# What a hospital's occupational health service might ask. Every person in it is made up.
+# What a hospital's occupational health service might ask. Every person in it is synthetic.
 title = "Health of hospital staff"
 question = "the answers of the staff"
-synthetic = true                       # never for real people: the estimate is drawn anew at every run
-notices = ["Every person in this campaign is made up: answers, prices for privacy and professions were simulated."]
+synthetic = true                       # never for real people: the estimate is drawn again at every run
+notices = ["Every person in this campaign is synthetic: answers, prices for privacy and professions were simulated."]
 
 [market]
 setting = "central"                  # people trust the service to add the noise
@@ -41,7 +41,7 @@ prior = { file = "prior.json" }      # fitted on a pilot among other people: hus
 budget = 2000                        # euros, on average over what people may ask
 max_correlation = 0.1                   # who asks more may sleep worse: be safe up to a correlation of 0.1
 
-[strata]                             # offices answer more often than wards: give everybody her due
+[strata]                             # offices answer more often than wards: give each their due
 column = "profession"
 shares = { nursing = 0.45, medicine = 0.15, laboratory = 0.15, office = 0.25 }
 
@@ -101,7 +101,7 @@ folder = "."
 
 
 @make_command("demo")
-@click.option("--people", type=Whole(20, COUNT.max), default=20_000, show_default=True, help="How many to make up.")
+@click.option("--people", type=Whole(20, COUNT.max), default=20_000, show_default=True, help="How many.")
 @click.option("--seed", type=Whole(min=0), default=1, show_default=True, help="Another one, other people.")
 @click.option(
     "--out",
@@ -113,7 +113,7 @@ folder = "."
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Attack our own claims for the report.")
 @click.option("--force", is_flag=True, help="Replace an earlier demo in the folder, and nothing else.")
 def command(people: int, seed: int, out: Path, audit: bool, force: bool, as_json: bool) -> None:
-    """Run a complete campaign on people who do not exist.
+    """Run a complete campaign on synthetic people.
 
     A hospital asks its staff eight questions about health and work. 1,000 people take part in a pilot, to which a prior
     is fitted; then many others name their price for privacy, some of them are bought from and paid, and one estimate
@@ -132,7 +132,7 @@ def command(people: int, seed: int, out: Path, audit: bool, force: bool, as_json
     if not force:
         refuse_existing(there)
     with Steps(steps_of(AT_ONCE) + 1) as step:
-        step("making people up")
+        step("simulating people")
         truth = _make_up(out, people, seed, force)
         purchase = run_campaign(out / "campaign.toml", audit=audit, force=force, estimate_needed=False, step=step)
     known = {"true_share_on_days": truth.of_staff, "share_on_days_of_those_asked": truth.of_asked}
@@ -142,7 +142,7 @@ def command(people: int, seed: int, out: Path, audit: bool, force: bool, as_json
 
 
 def _holds_a_demo(out: Path) -> bool:
-    """Whether a folder's campaign file is a demo's, and its record, if there is one, of people who do not exist."""
+    """Whether a folder's campaign file is a demo's, and its record, if there is one, of synthetic people."""
     import tomllib
 
     from hushbid.campaign.notices import is_synthetic
@@ -160,7 +160,7 @@ def _holds_a_demo(out: Path) -> bool:
 
 
 class _Days(NamedTuple):
-    """What is known of people who are made up: the share of those who work days only."""
+    """What is known of synthetic people: the share of those who work days only."""
 
     of_staff: float
     """With each profession's share of the staff."""
@@ -250,13 +250,13 @@ def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
         f" {money_at_most(decided.incentive_error, currency)} by not telling the truth",
     ]
     if purchase.release is not None:
-        told = estimate_text(purchase.release, campaign.level, campaign.question, campaign.unit).splitlines()
-        told.append(
-            f"(Made up, so we know: of the staff {fixed(truth.of_staff, 3)} work days only, of those who were asked"
-            f" {fixed(truth.of_asked, 3)}.)"
+        message = estimate_text(purchase.release, campaign.level, campaign.question, campaign.unit).splitlines()
+        message.append(
+            f"(They are synthetic, so we know: of the staff {fixed(truth.of_staff, 3)} work days only, of those who"
+            f" were asked {fixed(truth.of_asked, 3)}.)"
         )
-        lines.append(f"  How accurate      {told[0]}")
-        lines += [f"                    {line}" for line in told[1:]]
+        lines.append(f"  How accurate      {message[0]}")
+        lines += [f"                    {line}" for line in message[1:]]
     else:
         lines.append(f"  How accurate      no estimate was drawn. {purchase.released.missing}")
     if purchase.audits:

@@ -24,16 +24,16 @@ def load(name: str) -> None:
         if isinstance(problem, ModuleNotFoundError) and problem.name == name.partition(".")[0]:
             allowed = "a module that is installed, or a file that ends in .py"
             raise InputError(f"--import must name {allowed}, got {name!r}.", field="import") from None
-        told = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
-        raise InputError(f"--import {name}: the module cannot be imported ({told}).", field="import") from problem
+        message = f"{type(problem).__name__}: {problem}" if str(problem) else type(problem).__name__
+        raise InputError(f"--import {name}: the module cannot be imported ({message}).", field="import") from problem
 
 
 def _load_file(path: Path) -> None:
     if not path.is_file():
         raise InputError(f"--import: {path} does not exist.", field="import")
     if path.stem in sys.modules:
-        told = f"--import {path}: its name must be another: {path.stem!r} is a module already."
-        raise InputError(told, field="import")
+        message = f"--import {path}: its name must be another: {path.stem!r} is a module already."
+        raise InputError(message, field="import")
     spec = spec_from_file_location(path.stem, path)
     assert spec is not None
     assert spec.loader is not None

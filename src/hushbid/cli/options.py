@@ -1,4 +1,4 @@
-"""Options that state fields of a campaign, generated from its schema.
+"""Options that state fields of a campaign, generated from its schema, and options that say how people are read.
 
 An option takes the place of what a campaign file says of its field, or states it where there is no file. Its name,
 help, range and messages are those of `hushbid.campaign.spec`.
@@ -8,6 +8,7 @@ import os
 import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
@@ -16,9 +17,11 @@ from click.core import ParameterSource
 
 from hushbid.campaign.spec import CampaignSpec, about, choices_of, fields_of, help_of
 from hushbid.cli.common import OneFile
-from hushbid.errors import PriorError
+from hushbid.common.staging import STREAM
+from hushbid.errors import InputError, PriorError
 
 if TYPE_CHECKING:
+    from hushbid.campaign.people import Reading
     from hushbid.campaign.reading import Stated
 
 GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
@@ -29,6 +32,13 @@ MARKET = (
     *("market.population", "market.user_weight", "market.people_may_owe_money", "market.outside_option"),
     *("market.max_privacy_loss", "money.currency"),
 )
+BUYING = ("bids.limit", "money.spending_limit", "market.accept_pilot_overlap", "market.accept_rounding")
+CAMPAIGN = (
+    *("title", "question", "unit", "wave", *MARKET, "bids.file", *COLUMNS, *BUYING),
+    *("market.accept_infinite_loss", "data.file", "data.late", "output.folder", "output.level"),
+)
+"""What `hushbid run` takes in the place of what a file says."""
+
 _NAMES = {"bids.file": "bids", "data.file": "data", "market.prior": "prior"}
 _METAVARS = {"market.bounds": "LOW,HIGH", "market.population": "PEOPLE", "market.max_privacy_loss": "EPSILON"}
 _METAVARS |= {"money.currency": "CODE", "market.prior": "PRIOR"}
@@ -74,6 +84,15 @@ class Options:
         """Return the same with other values of some fields."""
         return replace(self, given={**self.given, **changes})
 
+    def checked(self) -> dict[str, Any]:
+        """Return what was stated by the last part of a field's name; each must be what the schema allows."""
+        from hushbid.campaign.reading import field_problem
+
+        for name, value in self.given.items():
+            if problem := field_problem(name, value):
+                raise InputError(f"{OPTIONS[name]} {problem}", field=name)
+        return {name.rpartition(".")[2]: value for name, value in self.given.items()}
+
     def stated(self, file: Path | None = None) -> "Stated":
         """Return what a file states with these options in the place of what it says; or what options state alone."""
         from hushbid.campaign.reading import Stated  # NumPy is loaded where there is something to read
@@ -88,7 +107,17 @@ class Options:
         given = dict(self.given)
         if "market.prior" in given:
             given["market.prior"] = prior_form(given["market.prior"], base.home)
+        for name in _PATHS & given.keys():
+            given[name] = _from(base.home, given[name])
         return base.with_options(given, {name: OPTIONS[name] for name in self.known})
+
+
+_PATHS = {"bids.file", "data.file", "output.folder"}
+
+
+def _from(home: Path, path: str) -> str:
+    """Return a path as a campaign file in the folder ``home`` states it."""
+    return path if path == STREAM or Path(path).is_absolute() else os.path.relpath(path, home)
 
 
 def prior_form(texts: tuple[str, ...], home: Path) -> Any:
@@ -106,7 +135,7 @@ def prior_form(texts: tuple[str, ...], home: Path) -> Any:
 
 def _one_prior(text: str, home: Path) -> Any:
     is_file = ":" not in text and Path(text).suffix == ".json"
-    return {"file": text if Path(text).is_absolute() else os.path.relpath(text, home)} if is_file else text
+    return {"file": _from(home, text)} if is_file else text
 
 
 class _Value(click.ParamType[Any]):
@@ -146,25 +175,27 @@ def _plain_types(annotation: Any) -> Iterable[Any]:
         yield from _plain_types(one)
 
 
-def campaign_options(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Add options for fields to a command, which gets what they state as one argument ``options``."""
+def campaign_options(*names: str, in_file: bool = False) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add options for fields to a command, which gets what they state as one argument ``options``.
+
+    Where a field stands ``in_file`` otherwise, no default is shown.
+    """
 
     def add(function: Callable[..., Any]) -> Callable[..., Any]:
+        @wraps(function)
         def wrapped(**values: Any) -> Any:
             context = click.get_current_context()
-            given: dict[str, Any] = {}
-            for name in names:
-                key = _parameter(name)
-                value = values.pop(key)
-                if context.get_parameter_source(key) is not ParameterSource.DEFAULT:
-                    given[name] = value
+            stated = {name: (_parameter(name), values.pop(_parameter(name))) for name in names}
+            given = {
+                name: value
+                for name, (key, value) in stated.items()
+                if context.get_parameter_source(key) is not ParameterSource.DEFAULT
+            }
             tables = {name: given.pop(name) for name in _TABLES if name in given}
             return function(options=Options(given=given, tables=tables, known=names), **values)
 
-        wrapped.__doc__, wrapped.__name__ = function.__doc__, function.__name__
-        wrapped.__click_params__ = getattr(function, "__click_params__", [])  # type: ignore[attr-defined]
         for name in reversed(names):
-            _option(name)(wrapped)
+            _option(name, in_file=in_file)(wrapped)
         return wrapped
 
     return add
@@ -174,28 +205,34 @@ def _parameter(name: str) -> str:
     return OPTIONS[name].removeprefix("--").replace("-", "_")
 
 
-def _option(name: str) -> Callable[..., Any]:
+def _option(name: str, *, in_file: bool) -> Callable[..., Any]:
     """Return the option of a field, as the schema describes it."""
     spelling, key = OPTIONS[name], _parameter(name)
     if name in _TABLES:
         return click.option(spelling, key, type=OneFile(), metavar="FILE", help=_TABLES[name])
     info = dict(fields_of(CampaignSpec))[name]
-    told, choices = help_of(info), choices_of(info)
+    message, choices = help_of(info), choices_of(info)
     if info.default is False:
-        return click.option(spelling, key, is_flag=True, help=told)
-    if name == "bids.file":
-        return click.option(spelling, key, metavar="FILE", help=f"{told}  [default: {USUAL_BIDS}]")
-    usual = _WITHOUT_FILE.get(name.rpartition(".")[2], info.default) if name.startswith("market.") else info.default
-    shown = "" if usual is None or (info.is_required() and usual is info.default) else f"  [default: {_shown(usual)}]"
+        return click.option(spelling, key, is_flag=True, help=message)
     if name == "market.prior":
-        return click.option(spelling, key, multiple=True, metavar="PRIOR", help=f"{told}{_BY_GROUP}")
+        return click.option(spelling, key, multiple=True, metavar="PRIOR", help=f"{message}{_BY_GROUP}")
+    usual = "" if in_file else _usual(name, info)
     if choices:
-        return click.option(spelling, key, type=click.Choice(choices), help=f"{told}{shown}")
+        return click.option(spelling, key, type=click.Choice(choices), help=f"{message}{usual}")
     metavar = _METAVARS.get(name) or ("NUMBER" if _is_number(name) else "NAME" if "column" in spelling else "TEXT")
     metavar = "FILE" if name.endswith(".file") else metavar
-    absent = about(info).absent
-    shown = shown or (f"  [default: {absent.replace('`', '')}]" if absent and absent not in _SAID else "")
-    return click.option(spelling, key, type=_Value(name), metavar=metavar, help=f"{told}{shown}")
+    return click.option(spelling, key, type=_Value(name), metavar=metavar, help=f"{message}{usual}")
+
+
+def _usual(name: str, info: Any) -> str:
+    """What help says of a field's default, if it has any."""
+    usual = _WITHOUT_FILE.get(name.rpartition(".")[2], info.default) if name.startswith("market.") else info.default
+    absent = about(info).absent.replace("`", "")
+    if name == "bids.file":
+        return f"  [default: {USUAL_BIDS}]"
+    if usual is not None and not (info.is_required() and usual is info.default):
+        return f"  [default: {_shown(usual)}]"
+    return f"  [default: {absent}]" if absent and absent not in _SAID else ""
 
 
 _SAID = ("one of the four", "none", "required", "required without questions")
@@ -205,3 +242,43 @@ def _shown(value: Any) -> str:
     if isinstance(value, list):
         return ",".join(map(_shown, value))
     return f"{value:g}" if isinstance(value, float) else str(value)
+
+
+# -- how people are read -----------------------------------------------------------------------------------------------
+
+
+def reading_options(function: Callable[..., Any]) -> Callable[..., Any]:
+    """Add options to a command, which gets ``reading_of``: from a file of bids to how it is read."""
+
+    @wraps(function)
+    def wrapped(engine: str, spark_master: str | None, on_bad_rows: Any, check_ids: Any, **values: Any) -> Any:
+        def reading_of(bids: str) -> "Reading":
+            from hushbid.campaign.people import Reading
+            from hushbid.engine.opening import choose
+
+            if spark_master is not None and engine not in ("auto", "spark"):
+                raise click.UsageError(f"--spark-master goes with --engine spark, not with --engine {engine}.")
+            chosen = choose(bids, engine, master=spark_master)
+            return Reading(engine=chosen, on_bad_rows=on_bad_rows, check_ids=check_ids)
+
+        return function(reading_of=reading_of, **values)
+
+    for name, choices, message in (
+        ("--check-ids", ("exact", "off"), "Make sure that nobody is there twice."),
+        (
+            "--on-bad-rows",
+            ("fail", "drop"),
+            "What to do about bids that cannot be priced: stop, naming them, or leave them out.",
+        ),
+        ("--spark-master", (), "Start Spark there: local[4], spark://host:7077, yarn, ..."),
+        (
+            "--engine",
+            ("auto", "memory", "polars", "duckdb", "spark"),
+            "What reads the bids: memory for small files, otherwise in batches; auto goes by size.",
+        ),
+    ):
+        how: dict[str, Any] = {"metavar": "URL"}
+        if choices:
+            how = {"type": click.Choice(choices), "default": choices[0], "show_default": True}
+        click.option(name, help=message, **how)(wrapped)
+    return wrapped

@@ -76,8 +76,8 @@ def command(campaign: Path | None, options: Options, as_json: bool, **given: Any
 def refuse_each(campaign: "Campaign", what: str) -> None:
     """Refuse a campaign that estimates each stratum, which is several."""
     if campaign.each:
-        told = f"each = true makes every stratum a campaign of its own: {what} one by one, each without strata."
-        raise InputError(told, field="strata.each")
+        message = f"each = true makes every stratum a campaign of its own: {what} one by one, each without strata."
+        raise InputError(message, field="strata.each")
 
 
 def _planned(found: "Plan", currency: "Currency") -> str:

@@ -1,5 +1,6 @@
 """``hushbid price``: decisions, without a campaign file and without an estimate."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -8,23 +9,18 @@ import click
 
 from hushbid.cli.common import OneFile, Steps, is_stated, tell
 from hushbid.cli.common import command as make_command
-from hushbid.cli.engine_options import EngineOptions, engine_options
-from hushbid.cli.options import COLUMNS, MARKET, Options, campaign_options
+from hushbid.cli.options import BUYING, COLUMNS, MARKET, Options, campaign_options, reading_options
 from hushbid.cli.plan import refuse_each
 from hushbid.common.staging import STREAM, refuse_clashes, refuse_existing, write_file
 
 if TYPE_CHECKING:
-    from hushbid.campaign.deciding import Decision
     from hushbid.campaign.people import Reading
-    from hushbid.campaign.terms import Campaign
 
 
 @make_command("price")
 @click.argument("bids", type=click.Path(allow_dash=True))
-@campaign_options(
-    *(*MARKET, *COLUMNS, "bids.limit", "money.spending_limit", "market.accept_pilot_overlap", "market.accept_rounding")
-)
-@engine_options
+@campaign_options(*MARKET, *COLUMNS, *BUYING)
+@reading_options
 @click.option(
     "--out",
     default=STREAM,
@@ -34,7 +30,7 @@ if TYPE_CHECKING:
 )
 @click.option("--record", type=OneFile(), metavar="FILE", help="Save all that release and verify need.")
 @click.option("--force", is_flag=True, help="Replace files that exist.")
-def command(options: Options, how: EngineOptions, bids: str, as_json: bool, **given: Any) -> None:
+def command(options: Options, reading_of: "Callable[[str], Reading]", bids: str, as_json: bool, **given: Any) -> None:
     """Decide how much privacy to buy from whom, and at what price.
 
     BIDS is a CSV, Parquet or Excel file, or - for standard input, with a column of bids (what one unit of
@@ -42,6 +38,7 @@ def command(options: Options, how: EngineOptions, bids: str, as_json: bool, **gi
     equals. The decisions go to standard output as CSV, a summary to standard error; --json prints the summary instead.
     A large Parquet file, or a folder of them, is priced in batches into another one.
     """
+    from hushbid.campaign.buying import price_people, steps_of
     from hushbid.campaign.terms import campaign_of
 
     out = given["out"]
@@ -53,10 +50,14 @@ def command(options: Options, how: EngineOptions, bids: str, as_json: bool, **gi
     refuse_clashes(written, [bids, *campaign.prior.paths])
     if not given["force"]:
         refuse_existing([Path(path) for path in written])
-    reading = how.chosen(bids)
+    reading = reading_of(bids)
     _refuse_output(out, reading.engine)
     campaign = replace(campaign, bids=campaign.bids.model_copy(update={"file": bids}))
-    decided = _decided(campaign, reading, given, ids_needed="bids.id" in options.given)
+    with Steps(steps_of(reading, 1)) as step:
+        force, ids_needed = given["force"], "bids.id" in options.given
+        decided = price_people(
+            campaign, reading, out=out, record=given["record"], force=force, step=step, ids_needed=ids_needed
+        )
     if out == STREAM and not as_json:
         from hushbid.common.tables import table_writer
 
@@ -72,11 +73,3 @@ def _refuse_output(out: str, engine: str) -> None:
         raise click.UsageError(f"--out {out} is an address: it needs --engine spark.")
     if engine != "memory" and not out.lower().endswith(".parquet"):
         raise click.UsageError("On an engine decisions are written to --out FILE.parquet (with Spark, a folder).")
-
-
-def _decided(campaign: "Campaign", reading: "Reading", given: dict[str, Any], *, ids_needed: bool) -> "Decision":
-    from hushbid.campaign.buying import price_people, steps_of
-
-    out, record, force = given["out"], given["record"], given["force"]
-    with Steps(steps_of(reading, 1)) as step:
-        return price_people(campaign, reading, out=out, record=record, force=force, step=step, ids_needed=ids_needed)

@@ -5,27 +5,16 @@ from typing import Any
 
 import click
 
-from hushbid.cli.common import Number, OneFile, Steps, read_record, tell
+from hushbid.cli.common import OneFile, Steps, read_record, tell
 from hushbid.cli.common import command as make_command
+from hushbid.cli.options import Options, campaign_options
 from hushbid.languages import ENGLISH, language_codes
 
 
 @make_command("report")
 @click.argument("record", type=click.Path(allow_dash=True, path_type=Path))
-@click.option("--title", metavar="TEXT", help="What the campaign is called.  [default: as RECORD says]")
-@click.option("--question", metavar="TEXT", help="What is estimated, if RECORD does not say.  [default: the mean]")
-@click.option("--unit", metavar="TEXT", default="", help="The unit of the data.")
+@campaign_options("title", "question", "unit", "money.spending_limit", "output.level", in_file=True)
 @click.option("--date", metavar="TEXT", default="", help="When it was carried out, as it is to be shown.")
-@click.option(
-    "--spending-limit", type=Number(min=0.0, min_open=True), help="The most that might be spent, if that was stated."
-)
-@click.option(
-    "--level",
-    type=Number(0, 1, min_open=True, max_open=True),
-    default=0.95,
-    show_default=True,
-    help="How sure the interval is to be.",
-)
 @click.option(
     "--language",
     type=click.Choice(language_codes()),
@@ -36,12 +25,14 @@ from hushbid.languages import ENGLISH, language_codes
 @click.option("--audit/--no-audit", default=True, show_default=True, help="Attack the record's claims for the page.")
 @click.option("--out", type=OneFile(), metavar="FILE.html", help="Where to write it.  [default: report.html by RECORD]")
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
-def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: bool, **given: Any) -> None:
+def command(
+    record: Path, options: Options, audit: bool, out: Path | None, force: bool, as_json: bool, **given: Any
+) -> None:
     """Write the report page again, from a record.
 
     RECORD is a file or a folder, or - for standard input; one that does not fit its own hash is refused. What the
-    record does not hold, the options state: unit, date, spending limit and level. Audits are run again. What a server
-    knows of deliveries and payments made is not in a record, so it is not on this page.
+    record does not hold, the options state: unit, date, spending limit and level (0.95 by default). Audits are run
+    again. What a server knows of deliveries and payments made is not in a record, so it is not on this page.
     --language de writes it in German; names and notices of the campaign's own stay as they are.
     """
     from hushbid.audit.suite import audits_of
@@ -71,7 +62,7 @@ def command(record: Path, audit: bool, out: Path | None, force: bool, as_json: b
             return lines
 
         name = "record.json" if str(record) == "-" else record.name
-        page = recorded_page(found, audits=audited, file=name, **given).encode()
+        page = recorded_page(found, audits=audited, file=name, **options.checked(), **given).encode()
         write_file(place, lambda file: file.write(page), force=force)
     failed = sum(line.verdict == "failed" for line in lines)
     warning = f"\nWARNING: {failed} audit{'s' * (failed > 1)} failed; see the report." if failed else ""

@@ -29,7 +29,7 @@ def serve_demo(host: str, port: int) -> None:
         with service:
             here = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
 
-            def told(invited: Invited) -> None:
+            def message(invited: Invited) -> None:
                 click.echo(
                     f"Ready.\n\n  Analyst      {here}/login\n               name {ANALYST} (or {AUDITOR}, who only"
                     f" reads), password {password}\n  Participant  {invited.naming}\n"
@@ -41,7 +41,7 @@ def serve_demo(host: str, port: int) -> None:
             demo = Demo(
                 here,
                 service.create_api_token(ANALYST, "demo"),
-                ready=told,
+                ready=message,
                 failed=lambda sentence: click.echo(f"The demo stopped: {sentence}", err=True),
             )
 

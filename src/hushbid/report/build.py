@@ -66,7 +66,7 @@ class Report:
     """When the campaign was carried out, as it is to be shown; may be empty."""
 
     notices: tuple[str, ...]
-    """Sentences that must not be overlooked: that data are made up, that a prior was fitted on participants."""
+    """Sentences that must not be overlooked: that data are synthetic, that a prior was fitted on participants."""
 
     setting: str
     """Where noise is added."""
@@ -107,7 +107,7 @@ class Report:
     audits: tuple[sections.audits.AuditLine, ...] = field(metadata={"section": sections.audits})
     """Attacks on our own claims, failures first."""
 
-    assumptions: tuple[sections.assumptions.Assumption, ...] = field(metadata={"section": sections.assumptions})
+    assumptions: sections.assumptions.AssumptionFacts = field(metadata={"section": sections.assumptions})
     """What the numbers rest on."""
 
     verify: sections.verify.VerifyFacts = field(metadata={"section": sections.verify})

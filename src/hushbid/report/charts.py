@@ -26,21 +26,19 @@ from hushbid.report.sections import baselines as baseline_section
 from hushbid.report.sections import privacy
 from hushbid.report.suppression import SMALLEST_CHART, fewest, too_few
 from hushbid.report.svg import (
-    NARROW,
     WIDE,
     Chart,
     Drawing,
+    Scale,
     Table,
-    axis_x,
-    axis_y,
     below,
-    box,
     dot,
+    flag,
+    histogram,
     label,
     line,
     line_legend,
-    margin_for,
-    round_scale,
+    plot,
 )
 
 _FEW = f"Withheld: with fewer than {SMALLEST_CHART} people this could show what one of them bid."
@@ -65,15 +63,15 @@ def frontier(plan: Plan) -> Chart:
         return _sentence(title, "This goal has no frontier.")
     stated = [one.goal == plan.market.stated_goal for one in points]
 
-    def draw(width: float) -> Drawing:
-        y = round_scale([one.standard_error for one in points], _BOTTOM, 34, wanted=4)
-        left = margin_for(y, wanted=4)
-        x = round_scale([one.payment for one in points], left, width - 14)
+    def inside(x: Scale, y: Scale) -> list[Markup]:
         places = [(x(one.payment), y(one.standard_error)) for one in points]
-        marks = [*axis_y(y, left, width - 12, "standard error", wanted=4), line(places, "l1")]
-        marks += [dot(*at, 5, "s1" if filled else "hollow") for at, filled in zip(places, stated, strict=True)]
-        marks += axis_x(x, _BOTTOM, "expected total payment", wanted=4 if width == NARROW else 8)
-        return Drawing(width=width, height=_BOTTOM + 46, marks=tuple(marks))
+        dots = [dot(*at, 5, "s1" if filled else "hollow") for at, filled in zip(places, stated, strict=True)]
+        return [line(places, "l1"), *dots]
+
+    def draw(width: float) -> Drawing:
+        across, up = [one.payment for one in points], [one.standard_error for one in points]
+        titles = "expected total payment", "standard error"
+        return plot(width, across, up, titles, inside, bottom=_BOTTOM, is_round=True)
 
     rows = tuple((number(one.payment), number(one.standard_error)) for one in points)
     listed = "; ".join(f"{error} for {paid}" for paid, error in rows)
@@ -137,17 +135,16 @@ def simulation(found: Simulation, name: str = "total_payment") -> Chart:
     flags = {"mean": float(finite.mean()), "exceeded in one of 20": found.quantile(name).value}
 
     def draw(width: float) -> Drawing:
-        y = round_scale(counts.tolist(), _BOTTOM, 34, wanted=4)
-        left = margin_for(y, wanted=4)
-        x = round_scale([*edges.tolist(), *filter(math.isfinite, flags.values())], left, width - 14)
-        marks = axis_y(y, left, width - 12, "campaigns", wanted=4)
-        for first, last, count in zip(edges.tolist(), edges[1:].tolist(), counts.tolist(), strict=False):
-            marks.append(box(x(first), y(count), x(last) - x(first), y(0) - y(count), "s1 gap"))
-        for row, (words, value) in enumerate(flags.items()):
-            if math.isfinite(value):
-                marks += privacy.flag(x(value), y, width, words, "dash" if row else "mark", row=row)
-        marks += axis_x(x, _BOTTOM, _FIGURES[name], wanted=4 if width == NARROW else 8)
-        return Drawing(width=width, height=_BOTTOM + 46, marks=tuple(marks))
+        def inside(x: Scale, y: Scale) -> list[Markup]:
+            marks = histogram(x, y, edges.tolist(), counts.tolist(), "s1 gap")
+            for row, (words, value) in enumerate(flags.items()):
+                if math.isfinite(value):
+                    marks += flag(x(value), y, width, words, "dash" if row else "mark", row=row)
+            return marks
+
+        across = [*edges.tolist(), *filter(math.isfinite, flags.values())]
+        titles = _FIGURES[name], "campaigns"
+        return plot(width, across, counts.tolist(), titles, inside, bottom=_BOTTOM, is_round=True)
 
     listed = ", ".join(f"{words} {number(value)}" for words, value in flags.items())
     rows = tuple(

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
+from markupsafe import Markup
 
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.common.money import Currency
@@ -19,20 +20,7 @@ from hushbid.languages import noted
 from hushbid.mechanism import Group, Menu, Outcome, Population
 from hushbid.report.language import currency_words, number, say
 from hushbid.report.suppression import SMALLEST_CELL, enough_for_chart, fewest, round_step, too_few
-from hushbid.report.svg import (
-    NARROW,
-    Chart,
-    Drawing,
-    Part,
-    Scale,
-    Table,
-    area,
-    axis_x,
-    axis_y,
-    line,
-    margin_for,
-    round_scale,
-)
+from hushbid.report.svg import Chart, Drawing, Part, Scale, Table, area, line, plot
 
 _STEPS = 100
 _AVERAGES = 24
@@ -190,17 +178,17 @@ def loss_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
 
 
 def _losses(curves: Sequence[Curve], currency: Currency | None, width: float) -> Drawing:
-    y = round_scale([value for curve in curves for value in curve.privacy_loss], 220, 34, wanted=4)
-    left = margin_for(y, wanted=4)
-    x = _bid_scale(curves, left, width)
-    marks = axis_y(y, left, width - 12, say("privacy loss ε"), wanted=4)
-    for place, curve in enumerate(curves):
-        points = [(x(c), y(loss)) for c, loss in zip(curve.bids, curve.privacy_loss, strict=True)]
-        if len(curves) == 1:
-            marks.append(area(points, [(x(c), y(0)) for c in curve.bids], "band1"))
-        marks.append(line(points, f"l{place % 4 + 1}"))
-    marks += axis_x(x, 220, _bid_title(currency), wanted=4 if width == NARROW else 8)
-    return Drawing(width=width, height=266, marks=tuple(marks))
+    def inside(x: Scale, y: Scale) -> list[Markup]:
+        marks = []
+        for place, curve in enumerate(curves):
+            points = [(x(c), y(loss)) for c, loss in zip(curve.bids, curve.privacy_loss, strict=True)]
+            if len(curves) == 1:
+                marks.append(area(points, [(x(c), y(0)) for c in curve.bids], "band1"))
+            marks.append(line(points, f"l{place % 4 + 1}"))
+        return marks
+
+    losses = [value for curve in curves for value in curve.privacy_loss]
+    return plot(width, _bids(curves), losses, (_bid_title(currency), say("privacy loss ε")), inside)
 
 
 def payment_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
@@ -217,27 +205,27 @@ def payment_chart(curves: Sequence[Curve], currency: Currency | None) -> Chart:
 def _payments(curves: Sequence[Curve], currency: Currency | None, width: float) -> Drawing:
     totals = [[sum(parts) for parts in zip(c.compensation, c.rent, c.other, strict=True)] for c in curves]
     tops = [pay + rent for c in curves for pay, rent in zip(c.compensation, c.rent, strict=True)]
-    y = round_scale([*tops, *(value for total in totals for value in total)], 220, 34, wanted=4)
-    left = margin_for(y, wanted=4)
-    x = _bid_scale(curves, left, width)
-    title = say("payment, {currency}", currency=currency_words(currency))
-    marks = axis_y(y, left, width - 12, title, wanted=4)
-    for place, (curve, total) in enumerate(zip(curves, totals, strict=True)):
-        across = [x(c) for c in curve.bids]
-        if len(curves) > 1:
-            marks.append(line([(a, y(v)) for a, v in zip(across, total, strict=True)], f"l{place % 4 + 1}"))
-            continue
-        floor = [(a, y(0)) for a in across]
-        paid = [(a, y(v)) for a, v in zip(across, curve.compensation, strict=True)]
-        roof = [(a, y(p + r)) for a, p, r in zip(across, curve.compensation, curve.rent, strict=True)]
-        marks += [area(paid, floor, "s1"), area(roof, paid, "s2")]
-        marks.append(line([(a, y(v)) for a, v in zip(across, total, strict=True)], "l0 thin"))
-    marks += axis_x(x, 220, _bid_title(currency), wanted=4 if width == NARROW else 8)
-    return Drawing(width=width, height=266, marks=tuple(marks))
+
+    def inside(x: Scale, y: Scale) -> list[Markup]:
+        marks = []
+        for place, (curve, total) in enumerate(zip(curves, totals, strict=True)):
+            across = [x(c) for c in curve.bids]
+            if len(curves) > 1:
+                marks.append(line([(a, y(v)) for a, v in zip(across, total, strict=True)], f"l{place % 4 + 1}"))
+                continue
+            floor = [(a, y(0)) for a in across]
+            paid = [(a, y(v)) for a, v in zip(across, curve.compensation, strict=True)]
+            roof = [(a, y(p + r)) for a, p, r in zip(across, curve.compensation, curve.rent, strict=True)]
+            marks += [area(paid, floor, "s1"), area(roof, paid, "s2")]
+            marks.append(line([(a, y(v)) for a, v in zip(across, total, strict=True)], "l0 thin"))
+        return marks
+
+    titles = _bid_title(currency), say("payment, {currency}", currency=currency_words(currency))
+    return plot(width, _bids(curves), [*tops, *(value for total in totals for value in total)], titles, inside)
 
 
-def _bid_scale(curves: Sequence[Curve], left: float, width: float) -> Scale:
-    return Scale(min(c.bids[0] for c in curves), max(c.bids[-1] for c in curves), left, width - 14)
+def _bids(curves: Sequence[Curve]) -> list[float]:
+    return [end for curve in curves for end in (curve.bids[0], curve.bids[-1])]
 
 
 def _bid_title(currency: Currency | None) -> str:

@@ -217,6 +217,44 @@ def margin_for(scale: Scale, *, wanted: int = 5, write: Callable[[float], str] =
     return 12.0 + max(text_width(write(tick)) for tick in scale.ticks(wanted))
 
 
+def plot(
+    width: float,
+    across: Sequence[float],
+    up: Sequence[float],
+    titles: tuple[str, str],
+    inside: Callable[[Scale, Scale], Sequence[Markup]],
+    *,
+    bottom: float = 220.0,
+    is_round: bool = False,
+    wanted: int = 4,
+) -> Drawing:
+    """A picture between two axes with these titles, with room for the values ``across`` and ``up``.
+
+    ``inside`` draws at the scales of both; that of values across begins and ends at a round value if ``is_round``.
+    """
+    y = round_scale(up, bottom, 34, wanted=wanted)
+    left, right = margin_for(y, wanted=wanted), width - 14
+    x = round_scale(across, left, right) if is_round else Scale(min(across), max(across), left, right)
+    marks = [*axis_y(y, left, width - 12, titles[1], wanted=wanted), *inside(x, y)]
+    marks += axis_x(x, bottom, titles[0], wanted=4 if width == NARROW else 8)
+    return Drawing(width=width, height=bottom + 46, marks=tuple(marks))
+
+
+def flag(x: float, y: Scale, width: float, text: str, class_: str, *, row: int = 0) -> list[Markup]:
+    """A vertical line with words at its top, on whichever side there is room, in a row by themselves."""
+    side = 1 if x + 6 + text_width(text) < width else -1
+    words = label(x + 6 * side, y.end + 2 + 17 * row, text, "halo", anchor="start" if side > 0 else "end")
+    return [rule(x, y.start, x, y.end - 8, class_), words]
+
+
+def histogram(x: Scale, y: Scale, edges: Sequence[float], heights: Sequence[float], class_: str) -> list[Markup]:
+    """Bars between edges."""
+    return [
+        box(x(first), y(height), x(last) - x(first), y(0) - y(height), class_)
+        for first, last, height in zip(edges, edges[1:], heights, strict=False)
+    ]
+
+
 def picture(drawing: Drawing, *, name: str, title: str, description: str, class_: str = "") -> Markup:
     """One SVG element."""
     return mark(

@@ -4,10 +4,9 @@ The files, in reading order: ``verifying`` puts the checks of a record together,
 ``stated_numbers`` what they look at, ``not_derived`` what they leave out. ``check_questions``, ``check_decision``
 (with ``check_optimality`` and ``kkt``), ``check_payments`` (with ``check_rents``), ``check_release`` and
 ``check_answers`` hold the checks. The optimum is evaluated a second way, sharing nothing with the solvers:
-``central_by_exclusion``, ``central_by_level``, under caps
-``central_under_caps`` (with ``caps_from_nearby``; its sums are in ``crowd_under_caps``), in the local setting
-``local_by_count`` (with ``local_curve``, ``local_supply`` and ``local_last``), for strata ``contrast_by_threshold``
-(``strata_apart`` has their weights, and the local ones), and for a hard budget ``menu_by_quadrature``.
+``central_rule`` for any goal, strata and caps (with ``central_path`` and ``central_sums``), in the local setting
+``local_by_count`` (with ``local_curve``, ``local_supply`` and ``local_last``; ``strata_apart`` has one in each stratum,
+and the weights of strata), and for a hard budget ``menu_by_quadrature``.
 ``rounding_by_quadrature`` computes again what rounding was expected to take of a budget, ``planned_by_halving`` what
 markets cost at a price that was planned for one.
 ``quadrature`` integrates it for few, ``rent_bounds`` bounds the integral for everybody, and ``compare_by_curve``

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hushbid.allocation.goals import Price
+from hushbid.allocation.goals import HardBudget, Price
 from hushbid.common.arrays import BoolArray, FloatArray, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.priors import Empirical, Prior
@@ -135,8 +135,8 @@ def _limits(facts: Facts) -> list[str]:
     strange = ~((limits >= SMALLEST_LOSS) | (limits == 0.0))
     if strange.any():
         problems.append(f"The limit is no loss that can be accepted in {rows_text(strange)}")
-    if not facts.central:
-        problems.append("People cannot state limits in the local setting")
+    if not facts.central and not isinstance(facts.market.goal, HardBudget):
+        problems.append("People cannot state limits in the local setting but under a hard budget")
     if facts.user_weight.any():
         problems.append("People cannot state limits where they care about the estimate")
     return problems
@@ -194,16 +194,11 @@ def _certificate(facts: Facts) -> Check:
 
 
 def _least_objective(facts: Facts) -> float | None:
-    """What no purchase is below, found by other means than the library's; None for a convex goal.
-
-    With strata and caps no second derivation is at hand: the library's own bound is computed again.
-    """
+    """What no purchase is below, found by other means than the library's; None for a convex goal."""
     if not facts.shared and not isinstance(facts.goal, Price):
         return None
-    if facts.strata is not None and facts.capped:
-        return facts.population.lower_bound(facts.costs, facts.losses)
     row = int(np.argmin(facts.costs))
-    rule = facts.rule_of_expense() if facts.shared else facts.rule()
+    rule = facts.central_rule(expense=facts.purchase.expense) if facts.shared else facts.rule()
     _, mse, value = rule.everybody(row, float(facts.costs[row]))
     return (mse * facts.population.unit if facts.shared else value) - facts.offset
 

@@ -21,7 +21,6 @@ from numpy.typing import NDArray
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.priors import Prior
-from hushbid.verification.central_by_exclusion import Answers
 
 _INNER, _WEIGHTS = (np.asarray(part, dtype=np.float64) for part in np.polynomial.legendre.leggauss(8))
 _NODES = np.array([-1.0, *_INNER, 1.0])
@@ -53,6 +52,20 @@ _AT_ONCE = 4096
 _AT_ONCE_COUNTED = 256
 _SMALL = 1e-12
 """A first step away from a bid of 0, relative to the top of the support."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Answers:
+    """The optimum for each of many (person, cost) pairs; range of width 1."""
+
+    loss: FloatArray
+    """The person's privacy loss."""
+
+    mse: FloatArray
+    """The error of the estimate; infinite if nobody is there."""
+
+    value: FloatArray
+    """The objective."""
 
 
 class Rule(Protocol):

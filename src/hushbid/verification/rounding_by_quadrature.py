@@ -13,14 +13,10 @@ import numpy as np
 
 from hushbid.allocation.goals import Budget
 from hushbid.common.arrays import FloatArray, IndexArray
-from hushbid.estimation import Strata
 from hushbid.mechanism import Market
 from hushbid.priors import Prior
-from hushbid.verification.central_by_level import LevelRule
-from hushbid.verification.central_under_caps import CappedRule
-from hushbid.verification.contrast_by_threshold import ContrastRule
+from hushbid.verification.central_rule import CentralRule
 from hushbid.verification.findings import Check, judged
-from hushbid.verification.quadrature import Rule
 from hushbid.verification.stated_numbers import Facts
 
 _CELLS = 900
@@ -75,13 +71,7 @@ def _expected(facts: Facts, goal: Budget) -> float:
 def _losses(facts: Facts, amount: float, costs: FloatArray, people: FloatArray, codes: IndexArray) -> FloatArray:
     """What all people of each cell lose together: they count as one, whose datum varies the less the more they are."""
     variance, cap = float(np.mean(facts.variance)) / people, _cap(facts.market)
-    rule: Rule
-    if facts.strata is not None:
-        rule = ContrastRule(costs, variance, Strata(codes=codes, weights=facts.strata.weights), expense=amount)
-    elif cap < math.inf:
-        rule = CappedRule(costs, variance, cap * people, expense=amount)
-    else:
-        rule = LevelRule(costs, variance, expense=amount)
+    rule = CentralRule(costs, variance, cap * people, codes, facts.sizes, expense=amount)
     row = int(np.argmin(costs))
     return rule.everybody(row, float(costs[row]))[0]
 

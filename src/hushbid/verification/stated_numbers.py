@@ -14,10 +14,7 @@ from hushbid.mechanism.setting import CENTRAL
 from hushbid.priors import Prior
 from hushbid.questions import YesNo
 from hushbid.record import Record
-from hushbid.verification.central_by_exclusion import CentralRule
-from hushbid.verification.central_by_level import LevelRule
-from hushbid.verification.central_under_caps import CappedRule
-from hushbid.verification.contrast_by_threshold import ContrastRule
+from hushbid.verification.central_rule import CentralRule
 from hushbid.verification.kkt import Conditions, Purchase
 from hushbid.verification.local_by_count import LocalRule
 from hushbid.verification.local_curve import COIN, LAPLACE
@@ -250,28 +247,19 @@ class Facts:
     def _made_rule(self, weight: float) -> Rule:
         if self.shared:
             return SharedRule(self.menu, self._stated_strength(), self.caps, self.costs)
-        if self.strata is not None:
-            return self._of_strata(self.strata, weight)
-        if not self.central and self.variance[0] > 0.0:  # without variance the settings are the same problem
-            error = self.wanted if isinstance(self.goal, Accuracy) else None
-            return self._local_rule(slice(None), weight, error)
-        if self.capped:
-            return self._under_caps(weight)
-        if isinstance(self.goal, Accuracy):
-            return LevelRule(self.costs, self.variance, error=self.wanted)
-        if isinstance(self.goal, Budget):
-            return LevelRule(self.costs, self.variance, expense=self.goal.available)
-        return CentralRule(self.costs, self.variance, weight, self.order)
+        if self.central:
+            if isinstance(self.goal, Accuracy):
+                return self.central_rule(error=self.wanted)
+            if isinstance(self.goal, Budget):
+                return self.central_rule(expense=self.goal.available)
+            return self.central_rule(error_weight=weight)
+        if self.strata is None:
+            return self._local_rule(slice(None), weight, self.wanted if isinstance(self.goal, Accuracy) else None)
+        return SeparateRule(self.costs, self.strata, lambda rows, size: self._local_rule(rows, weight * size**2, None))
 
-    def _of_strata(self, strata: Strata, weight: float) -> Rule:
-        """For a combination of strata: one noise for all of them, or a local market in each."""
-        if not self.central:
-            return SeparateRule(self.costs, strata, lambda rows, size: self._local_rule(rows, weight * size**2, None))
-        if isinstance(self.goal, Accuracy):
-            return ContrastRule(self.costs, self.variance, strata, error=self.wanted)
-        if isinstance(self.goal, Budget):
-            return ContrastRule(self.costs, self.variance, strata, expense=self.goal.available)
-        return ContrastRule(self.costs, self.variance, strata, error_weight=weight)
+    def central_rule(self, **goal: float) -> CentralRule:
+        """Return the central optimum for a goal by one person's cost."""
+        return CentralRule(self.costs, self.variance, self.caps, self.codes, self.sizes, **goal)
 
     def _local_rule(self, rows: IndexArray | slice, weight: float, error: float | None) -> LocalRule:
         """The local optimum among these people."""
@@ -305,21 +293,6 @@ class Facts:
         if isinstance(self.goal, Budget) and bought.expense < self.goal.available * (1.0 - CLOSE):
             return 1.0, 0.0
         return Conditions(bought).multipliers()
-
-    def rule_of_expense(self) -> Rule:
-        """The most accurate purchase for what the recorded losses cost."""
-        expense = self.purchase.expense
-        if self.strata is not None:
-            return ContrastRule(self.costs, self.variance, self.strata, expense=expense)
-        return CappedRule(self.costs, self.variance, self.caps, expense=expense)
-
-    def _under_caps(self, error_weight: float) -> Rule:
-        """The optimum under caps."""
-        if isinstance(self.goal, Accuracy):
-            return CappedRule(self.costs, self.variance, self.caps, error=self.wanted)
-        if isinstance(self.goal, Budget):
-            return CappedRule(self.costs, self.variance, self.caps, expense=self.goal.available)
-        return CappedRule(self.costs, self.variance, self.caps, error_weight=error_weight)
 
     def _stated_strength(self) -> FloatArray:
         """What of the menu everybody gets, by her own loss; where that is cut off, by her share."""

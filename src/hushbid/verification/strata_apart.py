@@ -12,8 +12,7 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.estimation import Strata
-from hushbid.verification.central_by_exclusion import Answers
-from hushbid.verification.quadrature import Rule
+from hushbid.verification.quadrature import Answers, Rule
 
 _ROUNDS = 200
 _EVEN = 1e-12

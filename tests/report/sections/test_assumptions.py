@@ -1,8 +1,11 @@
 """The words about what a report rests on."""
 
+from dataclasses import replace
+
 from hushbid import Empirical, Grouped, Market, Uniform
 from hushbid.priors.forms import prior_words
-from hushbid.report.sections.assumptions import assumptions_of
+from hushbid.report import build_report, render_report
+from hushbid.report.sections.assumptions import facts_about
 
 
 def test_a_prior_made_of_people_is_described_not_shown() -> None:
@@ -13,17 +16,17 @@ def test_a_prior_made_of_people_is_described_not_shown() -> None:
 
 
 def test_assumptions_follow_the_market() -> None:
-    def titles(**settings: object) -> str:
+    def page(prior_from_participants: bool = False, **settings: object) -> str:
         market = Market(prior=Uniform(1, 2), **({"buyer_weight": 1.0, "user_weight": 1.0} | settings))  # type: ignore[arg-type]
-        found = assumptions_of(market, people=3, prior_from_participants=bool(settings.get("setting") == "local"))
-        assert all(one.title and one.text and one.if_wrong for one in found)
-        return " | ".join(one.title for one in found)
+        report = build_report(market.acquire([1.2, 1.3, 1.4], tie_key=range(3)), comparison="omit")
+        facts = facts_about(market, prior_from_participants=prior_from_participants)
+        return str(render_report(replace(report, assumptions=facts)))
 
-    plain_market = titles(user_weight=0.0)
+    plain_market = page(user_weight=0.0)
     assert "operator is trusted" in plain_market
     assert "worst case" in plain_market
     assert "from elsewhere" in plain_market
-    other = titles(user_weight=1.0, variance=0.1, setting="local")
+    other = page(prior_from_participants=True, user_weight=1.0, variance=0.1, setting="local")
     assert "Nobody is trusted" in other
     assert "declared variance" in other
     assert "fitted on participants" in other

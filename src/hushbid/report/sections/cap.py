@@ -8,6 +8,7 @@ import math
 from dataclasses import dataclass, replace
 
 import numpy as np
+from markupsafe import Markup
 
 from hushbid.allocation import Accuracy, HardBudget, Price
 from hushbid.common.money import Currency
@@ -19,22 +20,7 @@ from hushbid.report.language import currency_words, money, number, say
 from hushbid.report.material import Material
 from hushbid.report.sections import settings
 from hushbid.report.suppression import enough_for_chart, fewest_in, too_few
-from hushbid.report.svg import (
-    NARROW,
-    Chart,
-    Drawing,
-    Scale,
-    Table,
-    area,
-    axis_x,
-    axis_y,
-    label,
-    line,
-    margin_for,
-    round_scale,
-    rule,
-    text_width,
-)
+from hushbid.report.svg import Chart, Drawing, Scale, Table, area, flag, line, plot
 
 ANCHOR, TITLE = "cap", noted("What a cap costs")
 
@@ -148,22 +134,16 @@ def chart(facts: CapFacts, cap: float | None, currency: Currency | None, unit: s
 
 def _extra_cost(facts: CapFacts, cap: float | None, unit: str, width: float) -> Drawing:
     curve = facts.curve
-    best = min(objective for _, _, objective in curve)
+    best, last = min(objective for _, _, objective in curve), curve[-1][0]
     extra = [objective - best if facts.costs_money else error - best**0.5 for _, error, objective in curve]
-    y = round_scale(extra, 220, 34, wanted=4)
-    left = margin_for(y, wanted=4)
-    last = curve[-1][0]
-    x = Scale(0.0, max(last, min(cap or 0.0, 1.25 * last)), left, width - 14)
-    points = [(x(level), y(more)) for (level, _, _), more in zip(curve, extra, strict=True)]
+
+    def inside(x: Scale, y: Scale) -> list[Markup]:
+        points = [(x(level), y(more)) for (level, _, _), more in zip(curve, extra, strict=True)]
+        marks = [area(points, [(place, y(0)) for place, _ in points], "band1"), line(points, "l1")]
+        if cap is not None and cap <= x.high:
+            marks += flag(x(cap), y, width, say("this campaign: cap {cap}", cap=number(cap)), "dash")
+        return marks
+
     what = say("extra cost") if facts.costs_money else say("extra standard error")
-    marks = axis_y(y, left, width - 14, f"{what}{f', {unit}' if unit else ''}", wanted=4)
-    marks += [area(points, [(place, y(0)) for place, _ in points], "band1"), line(points, "l1")]
-    if cap is not None and cap <= x.high:
-        words = say("this campaign: cap {cap}", cap=number(cap))
-        fits = x(cap) + 8 + text_width(words) < width
-        marks += [
-            rule(x(cap), y.start, x(cap), y.end - 8, "dash"),
-            label(x(cap) + (8 if fits else -8), y.end + 2, words, "halo", anchor="start" if fits else "end"),
-        ]
-    marks += axis_x(x, 220, say("cap on everybody's ε"), wanted=4 if width == NARROW else 8)
-    return Drawing(width=width, height=266, marks=tuple(marks))
+    titles = say("cap on everybody's ε"), f"{what}{f', {unit}' if unit else ''}"
+    return plot(width, (0.0, last, min(cap or 0.0, 1.25 * last)), extra, titles, inside)

@@ -24,21 +24,8 @@ from hushbid.report.suppression import (
     quantiles,
     too_few,
 )
-from hushbid.report.svg import (
-    NARROW,
-    Chart,
-    Drawing,
-    Scale,
-    Table,
-    axis_x,
-    axis_y,
-    box,
-    label,
-    margin_for,
-    round_scale,
-    rule,
-    text_width,
-)
+from hushbid.report.svg import Chart, Drawing, Scale, Table, flag, plot
+from hushbid.report.svg import histogram as bars_between
 
 ANCHOR, TITLE = "privacy", noted("Who gave up how much privacy")
 _LARGEST_POWER = 700.0
@@ -168,25 +155,16 @@ def chart(facts: PrivacyFacts, bought_from: int, *, delivered: bool) -> Chart:
 
 
 def _histogram(bars: Histogram, median: float | None, cap: float | None, width: float) -> Drawing:
-    y = round_scale(bars.heights, 240, 34, wanted=4)
-    left = margin_for(y, wanted=4)
-    x = Scale(min(0.0, bars.edges[0]), bars.edges[-1], left, width - 12)
-    marks = axis_y(y, left, width - 12, say("people per {width} of ε", width=number(bars.width)), wanted=4)
-    for first, last, height in zip(bars.edges, bars.edges[1:], bars.heights, strict=False):
-        marks.append(box(x(first), y(height), x(last) - x(first), y(0) - y(height), "s1 gap"))
-    if median is not None:
-        marks += flag(x(median), y, width, say("median {median}", median=number(median)), "mark", row=0)
-    if cap is not None and cap <= bars.edges[-1] * (1 + 1e-9):
-        marks += flag(x(cap), y, width, say("cap {cap}", cap=number(cap)), "dash", row=1)
-    marks += axis_x(x, 240, say("privacy loss ε of those bought from"), wanted=4 if width == NARROW else 8)
-    return Drawing(width=width, height=286, marks=tuple(marks))
+    def inside(x: Scale, y: Scale) -> list[Markup]:
+        marks = bars_between(x, y, bars.edges, bars.heights, "s1 gap")
+        if median is not None:
+            marks += flag(x(median), y, width, say("median {median}", median=number(median)), "mark")
+        if cap is not None and cap <= bars.edges[-1] * (1 + 1e-9):
+            marks += flag(x(cap), y, width, say("cap {cap}", cap=number(cap)), "dash", row=1)
+        return marks
 
-
-def flag(x: float, y: Scale, width: float, text: str, class_: str, *, row: int) -> list[Markup]:
-    """A vertical line with words at its top, on whichever side there is room, in a row of their own."""
-    fits = x + 6 + text_width(text) < width
-    words = label(x + 6 if fits else x - 6, y.end + 2 + 17 * row, text, "halo", anchor="start" if fits else "end")
-    return [rule(x, y.start, x, y.end - 8, class_), words]
+    titles = say("privacy loss ε of those bought from"), say("people per {width} of ε", width=number(bars.width))
+    return plot(width, (0.0, *bars.edges), bars.heights, titles, inside, bottom=240.0)
 
 
 def quantile_table(facts: PrivacyFacts) -> Table:

@@ -41,23 +41,7 @@ from hushbid.report.answers import answer_facts
 from hushbid.report.language import count, number, say
 from hushbid.report.material import Material
 from hushbid.report.suppression import too_few
-from hushbid.report.svg import (
-    NARROW,
-    Chart,
-    Drawing,
-    Part,
-    Scale,
-    Table,
-    axis_x,
-    axis_y,
-    box,
-    dot,
-    label,
-    line,
-    margin_for,
-    round_scale,
-    rule,
-)
+from hushbid.report.svg import Chart, Drawing, Part, Scale, Table, box, dot, label, line, plot, rule
 
 ANCHOR, TITLE = "selection", noted("Could prices mislead?")
 
@@ -226,25 +210,28 @@ def _lines(facts: SelectionFacts, unit: str, width: float) -> Drawing:
     slope, half = facts.shift_per_correlation, facts.half_width
     linear = abs(facts.weight_cost_correlation or 0.0) * slope
     reach = min(1.0, 2.0 * half / (linear or slope))
-    y = round_scale([reach * slope, 1.2 * half], 240, 34)
-    left = margin_for(y)
-    x = Scale(0.0, reach, left, width - 14)
-    marks: list[Markup] = [box(left, y(half), width - 14 - left, y(0) - y(half), "band1")]
-    marks += axis_y(y, left, width - 14, say("how far the estimate moves, up or down") + (f", {unit}" if unit else ""))
-    marks.append(label(left + 8, y(half) - 6, say("half an interval"), "quiet halo"))
-    marks.append(line([(x(0), y(0)), (x(reach), y(reach * slope))], "l2 thin"))
-    if linear:
-        marks.append(line([(x(0), y(0)), (x(reach), y(reach * linear))], "l1"))
-    for correlation, side in ((facts.any_shape, "end"), (facts.linear, "start")):
-        if correlation is not None and correlation <= reach:
-            away = -7 if side == "end" else 7
-            marks += [
-                rule(x(correlation), y(half), x(correlation), y.start, "dash"),
-                dot(x(correlation), y(half), 5, "point"),
-                label(x(correlation) + away, y.start - 8, number(correlation, 2), "strong halo", anchor=side),
-            ]
-    marks += axis_x(x, 240, say("size of the correlation"), wanted=4 if width == NARROW else 8)
-    return Drawing(width=width, height=286, marks=tuple(marks))
+
+    def inside(x: Scale, y: Scale) -> list[Markup]:
+        marks = [box(x.start, y(half), x.end - x.start, y(0) - y(half), "band1")]
+        marks.append(label(x.start + 8, y(half) - 6, say("half an interval"), "quiet halo"))
+        marks.append(line([(x(0), y(0)), (x(reach), y(reach * slope))], "l2 thin"))
+        if linear:
+            marks.append(line([(x(0), y(0)), (x(reach), y(reach * linear))], "l1"))
+        for correlation, side in ((facts.any_shape, "end"), (facts.linear, "start")):
+            if correlation is not None and correlation <= reach:
+                away = -7 if side == "end" else 7
+                marks += [
+                    rule(x(correlation), y(half), x(correlation), y.start, "dash"),
+                    dot(x(correlation), y(half), 5, "point"),
+                    label(x(correlation) + away, y.start - 8, number(correlation, 2), "strong halo", anchor=side),
+                ]
+        return marks
+
+    titles = (
+        say("size of the correlation"),
+        say("how far the estimate moves, up or down") + (f", {unit}" if unit else ""),
+    )
+    return plot(width, (0.0, reach), [reach * slope, 1.2 * half], titles, inside, bottom=240.0, wanted=5)
 
 
 def arithmetic(facts: SelectionFacts, people: int, unit: str, *, strata: bool = False) -> Table:
