@@ -1,12 +1,13 @@
 """One person's bid, however extreme, stops no purchase: the goals, settings and caps one by one."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from hushbid import Accuracy, Budget, Exponential, Market, Price, allocate
-from hushbid.allocation import Goal, least_objective, replies
+from hushbid.allocation import Goal, Strata, least_objective, replies
 from hushbid.errors import DivergentPayment, InputError, Unreachable
 from tests.extent import each
 
@@ -85,3 +86,20 @@ def test_somebody_who_cannot_be_spared_is_refused_alike_at_any_high_price(extrem
     market = Market(prior=Exponential(1.0), goal=Accuracy(0.27), variance=0.25, user_weight=0.0)
     with pytest.raises((DivergentPayment, Unreachable)):
         market.acquire(np.array([0.5, 0.7, 0.9, extreme]))
+
+
+@pytest.mark.parametrize("goal", [Price(1e3), Accuracy(0.7), Budget(0.4)], ids=lambda goal: goal.kind)
+def test_one_extreme_bid_under_caps_blurs_no_other_stratum(goal: Goal) -> None:
+    rng = np.random.default_rng(7)
+    for people in (12, 30):
+        costs, codes = rng.uniform(1.0, 3.0, people), np.arange(people) % 3
+        terms: dict[str, Any] = {
+            "goal": goal,
+            "variance": rng.uniform(0.02, 0.25, people),
+            "max_loss": rng.uniform(0.2, 1.5, people),
+            "strata": Strata(codes=codes, weights=[0.5, -0.3, 0.2]),
+        }
+        bought = [allocate(np.append(extreme, costs[1:]), **terms) for extreme in (np.inf, 1e300)]
+        assert bought[1].objective == pytest.approx(bought[0].objective, rel=1e-11)
+        assert bought[1].privacy_loss == pytest.approx(bought[0].privacy_loss, rel=1e-8, abs=1e-11)
+        assert 0.0 <= bought[1].gap < 1e-9

@@ -1,7 +1,7 @@
 """A hard budget is never exceeded, whatever people bid, and nobody gains by a misreport or a wrong limit."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from itertools import pairwise
 
@@ -32,6 +32,8 @@ from hushbid.mechanism import Population
 from hushbid.mechanism.menu_offers import MenuTerms, WaterLevel, expected_expense, planned_menu
 from hushbid.mechanism.releasing import plan_of, simulate_releases
 from hushbid.mechanism.shared_menu import SharedMenu
+from hushbid.record import Record
+from hushbid.verification import verify
 from tests.extent import TIMES, each
 
 PRIORS = [
@@ -511,7 +513,7 @@ def test_with_strata_and_locally_no_bid_and_limit_gain_more_than_the_truth(terms
         menu = SharedMenu.of(population)
         for _ in range(3):
             truth = population.quantile(rng.uniform(0.0, 0.9, N))
-            own = float(rng.uniform(0.2, 2.0)) if "setting" not in terms else math.inf
+            own = float(rng.uniform(0.2, 2.0))
             limit = min(own, float(population.cap))
             z = np.asarray(prior.quantile(np.concatenate([[0.0], np.linspace(0.01, 0.99, 25)])))
             share = menu.share_of(0, truth, population.virtual_costs(truth))
@@ -538,6 +540,16 @@ def test_with_strata_and_locally_the_menu_costs_the_budget_on_average(terms):
         mean = strength * float((kind.offer.loss(2.0 * bids - 1.0) * (2.0 * bids - 1.0)).mean())
         spent += mean * np.count_nonzero(menu.who == place)
     assert spent == pytest.approx(300.0, rel=2e-3)
+
+
+@pytest.mark.parametrize("terms", [{"setting": "local"}, ANSWER], ids=["noise", "coin"])
+def test_with_limits_or_caps_of_their_own_a_local_purchase_is_confirmed(terms):
+    bids, limits = np.linspace(1.0, 1.5, N), np.linspace(0.5, 3.0, N)
+    market = market_of(Uniform(1, 2), terms, 30.0)
+    for found in (market.acquire(bids, limits=limits), replace(market, max_privacy_loss=limits).acquire(bids)):
+        assert (found.privacy_loss <= limits).all()
+        assert found.lower_bound <= found.worst_mse
+        assert not [one for one in verify(Record.of(found)).checks if one.status == "fails"]
 
 
 def test_a_stratum_in_which_nobody_sells_ends_the_campaign():

@@ -62,7 +62,7 @@ class Sweep:
         bends = np.take_along_axis(bends, order[None], axis=2)
         codes = np.sort(np.append(codes, codes), kind="stable")
         starts = np.flatnonzero(np.diff(codes, prepend=-1))
-        inside, mass_, slope, used = _running(bends[:4].astype(np.longdouble), starts, codes)
+        inside, mass_, slope, used = _running(bends[:4].astype(np.longdouble), starts)
         nobody = inside < 0.5
         mass_[nobody] = slope[nobody] = 0.0
         slope += used
@@ -72,7 +72,7 @@ class Sweep:
         width[level == np.inf] = 0.0
         rises = np.zeros((2, *level.shape), dtype=np.longdouble)
         rises[:, :, 1:] = np.stack([mass_, slope])[:, :, :-1] * width[:, 1:]
-        given, height = _running(rises, starts, codes)
+        given, height = _running(rises, starts)
         at = np.where(level < np.inf, given / populations.sizes[codes], np.inf)
         at[at > _most(at, mass_, starts)[:, None]] = np.inf
         return cls(populations.sizes, starts, codes, bends[4], bends[5], mass_, slope, given, height, at)
@@ -149,14 +149,9 @@ def _people(populations: Populations, count: int) -> tuple[FloatArray, FloatArra
     return costs, mass, cap, np.append(codes, populations.stratum)
 
 
-def _running(each: LongArray, starts: IndexArray, codes: IndexArray) -> LongArray:
-    """Return running sums along the last axis, beginning at 0 in every stratum."""
-    total = each.cumsum(axis=-1)
-    if starts.size > 1:
-        before = np.zeros((*each.shape[:-1], starts.size), dtype=each.dtype)
-        before[..., 1:] = total[..., starts[1:] - 1]
-        total -= before[..., codes]
-    return total
+def _running(each: LongArray, starts: IndexArray) -> LongArray:
+    """Return running sums along the last axis, by themselves in every stratum: one extreme cost blurs no other's."""
+    return np.concatenate([part.cumsum(axis=-1) for part in np.split(each, starts[1:], axis=-1)], axis=-1)
 
 
 def _most(at: LongArray, mass: LongArray, starts: IndexArray) -> LongArray:

@@ -177,6 +177,13 @@ CASES = (
         reason="only a price weighs what people gain from the estimate",
     ),
     Case(
+        state="not offered",
+        applies=lambda one: one.local and one.variances and one.goal == "hard_budget",
+        field=LOCAL_VARIANCES.field,
+        sentence="variance must be one number in the local setting: a hard budget's menu is planned for one.",
+        reason="the menu of a hard budget is planned for one variance",
+    ),
+    Case(
         state="impossible",
         applies=lambda one: one.local and one.variances,
         field=LOCAL_VARIANCES.field,
@@ -200,17 +207,17 @@ CASES = (
     ),
     Case(
         state="impossible",
-        applies=lambda one: one.cap == "each" and one.local,
+        applies=lambda one: one.cap == "each" and one.local and one.goal != "hard_budget",
         field="{cap}",
         sentence=LOCAL_CAPS.sentence,
         reason=f"caps per person {_NP_HARD}",
     ),
     Case(
         state="impossible",
-        applies=lambda one: one.limits and one.local,
+        applies=lambda one: one.limits and one.local and one.goal != "hard_budget",
         field="limits",
         sentence="limits cannot be stated in the local setting: with one per person the optimum is NP-hard to find;"
-        " state one max_privacy_loss for all, or choose the central setting.",
+        " state one max_privacy_loss for all or a hard_budget, or choose the central setting.",
         reason=f"limits per person {_NP_HARD}",
     ),
     Case(

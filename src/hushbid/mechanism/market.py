@@ -100,7 +100,7 @@ class Market(Terms):
 
         ``limits`` are the largest losses people accept, stated beside their bids, infinite (in a list also
         None) where somebody named none, and 0 where they sell nothing; NaN is refused. Naming both truthfully is
-        everybody's best reply. Central setting, without user weights.
+        everybody's best reply. Without user weights; in the local setting under a `HardBudget` only.
 
         If rounding payments up to the coin of a `Budget` is expected to take more than 5 % of it, the purchase is
         refused unless ``accept_rounding`` is true.

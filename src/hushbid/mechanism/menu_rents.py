@@ -13,7 +13,6 @@ in a menu may move what others are offered, by however little.
 import math
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 
@@ -79,14 +78,16 @@ class MenuRents:
     error: float
     """How far a payment may be from exact, at any bid."""
 
-    curve: "_Curve"
-    """The rents themselves."""
+    curve: "_Affine | _Steps | _Nodes | None"
+    """The rents themselves; None if nothing is bought at any bid."""
 
     def at(self, bids: FloatArray, costs: FloatArray) -> tuple[FloatArray, FloatArray, Rents]:
         """Return losses, what they cost at these bids, and rents: each a function of its own bid only."""
         loss = self.offer.loss(costs)
         price, lower, upper, estimate = (np.zeros(loss.size) for _ in range(4))
         some = np.flatnonzero(loss > 0.0)
+        if self.curve is None or not some.size:
+            return loss, price, Rents(lower=lower, upper=upper, estimate=estimate)
         np.multiply(bids, loss, out=price, where=(loss > 0.0) & (bids > 0.0))  # a bid or a loss may be infinite
         found = self.curve.at(bids[some], costs[some], loss[some])
         # nothing on the menu is dearer than its first line
@@ -104,45 +105,18 @@ def menu_rents(prior: Prior, offer: Offer, tolerance: float) -> MenuRents:
     cost = np.array([float(prior.virtual_cost(lowest))])
     loss = offer.loss(cost)
     if not loss[0] > 0.0:
-        return MenuRents(prior=prior, offer=offer, most=0.0, error=0.0, curve=_Nothing())
-    curve = _curve_of(prior, offer, tolerance)
+        return MenuRents(prior=prior, offer=offer, most=0.0, error=0.0, curve=None)
+    curve: _Affine | _Steps | _Nodes
+    if prior.is_stepped:
+        curve = _Steps.of(prior, offer)
+    else:
+        curve = _Affine.of(prior, offer) if prior.is_linear else _Nodes.of(prior, offer, tolerance)
     first = float(curve.at(np.array([lowest]), cost, loss).upper[0])
     most = (first + (lowest * float(loss[0]) if lowest > 0.0 else 0.0)) * (1.0 + _ROUNDING)
     return MenuRents(prior=prior, offer=offer, most=most, error=curve.error + 2.0 * _ROUNDING * most, curve=curve)
 
 
-def _curve_of(prior: Prior, offer: Offer, tolerance: float) -> "_Curve":
-    if prior.is_stepped:
-        return _Steps.of(prior, offer)
-    if prior.is_linear:
-        return _Affine.of(prior, offer)
-    return _Nodes.of(prior, offer, tolerance)
-
-
 # -- three kinds of curves ---------------------------------------------------------------------------------------------
-
-
-class _Curve(Protocol):
-    """The rent as a function of the bid, from the lowest to where nothing is bought any more."""
-
-    @property
-    def error(self) -> float:
-        """The largest distance of an estimate from the truth, at any bid."""
-        ...
-
-    def at(self, bids: FloatArray, costs: FloatArray, loss: FloatArray, /) -> Rents:
-        """The rents at bids with these virtual costs and losses, all positive."""
-        ...
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Nothing:
-    """Nothing is bought at any bid."""
-
-    error: float = 0.0
-
-    def at(self, bids: FloatArray, costs: FloatArray, loss: FloatArray, /) -> Rents:
-        return _exactly(np.zeros(bids.size), 0.0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -514,7 +514,7 @@ class Population:
                 return (1.0 / float(precision.sum()) - self.bias) * self.unit
             expense = float(costs[paid].dot(losses[paid]))
             if self.setting.sends_messages:
-                return self.certified(self._least_error(costs, expense))
+                return self.certified(replace(self, cap=self.largest_cap)._least_error(costs, expense))
             aim = Budget(expense)
         return self.certified(least_objective(costs, **self._problem() | {"goal": aim}))
 

@@ -92,8 +92,11 @@ def own_schedule(population: Population, decision: Decision, user: int) -> Sched
     """The curve person ``user`` faces, everybody else's bids as they are."""
     row = as_row(user, population.people)
     prior = population.prior_of(row)
-    at = partial(_own_curve, population, decision.bids, decision.virtual_costs, row, decision.tie_order)
-    return Schedule(support=prior.support, error=0.5 * decision.incentive_error, _at=at)
+    at = partial(_curve, population, decision.bids, decision.virtual_costs, row, tie_order=decision.tie_order)
+    largest = float(np.abs(at(np.array([prior.smallest_bid]))[1]).max())  # a payment is aimed at relative to it
+    return Schedule(
+        support=prior.support, error=max(0.5 * decision.incentive_error, population.tolerance * largest), _at=at
+    )
 
 
 def common_schedule(population: Population, decision: Decision, stratum: str | None = None) -> Schedule:
@@ -121,13 +124,6 @@ def _common_curve(
     endless = np.isinf(losses)  # between somebody who loses everything and the next, the next one's loss
     loss = np.interp(z, bids[~endless], losses[~endless]) if not endless.all() else np.full(z.size, np.inf)
     return np.where(np.isin(z, bids[endless]), np.inf, loss), np.interp(z, bids, payments)
-
-
-def _own_curve(
-    population: Population, bids: FloatArray, costs: FloatArray, row: int, tie_order: TieKey, z: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """Return loss and payment of person ``row`` at ``z``: a function by its name, so that a schedule can be pickled."""
-    return _curve(population, bids, costs, row, z, tie_order)
 
 
 def rows_of(population: Population, stratum: str | None) -> IndexArray:

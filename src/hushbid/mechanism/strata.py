@@ -62,16 +62,6 @@ def refuse_empty(stated: str, names: Sequence[str], counts: Sequence[int]) -> No
             raise InputError(told, field="strata")
 
 
-def labels_of(strata: Strata) -> tuple[str, ...]:
-    """Everybody's stratum by its name."""
-    return tuple(strata.names[code] for code in strata.codes.tolist())
-
-
-def weights_of(strata: Strata) -> dict[str, float]:
-    """Each stratum's weight by its name."""
-    return dict(zip(strata.names, strata.weights.tolist(), strict=True))
-
-
 def _labels(column: Any) -> list[str]:
     """Everybody's label; none if people are counted, but not listed."""
     if isinstance(column, (str, bytes, Mapping)) or not isinstance(column, Iterable):

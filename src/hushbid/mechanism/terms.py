@@ -36,10 +36,8 @@ from hushbid.mechanism.setting import strategy_of
 from hushbid.mechanism.strata import (
     as_rosters,
     as_strata,
-    labels_of,
     refuse_named_errors,
     rosters_of,
-    weights_of,
 )
 from hushbid.mechanism.survey import check_targets, checked_questions, goal_for_one_number, layout
 from hushbid.priors import Grouped, Prior, prior_from_dict
@@ -175,10 +173,10 @@ class Terms:
         if found is None:
             return
         object.__setattr__(self, "_strata", found)
-        object.__setattr__(self, "strata", labels_of(found))
+        object.__setattr__(self, "strata", tuple(found.names[code] for code in found.codes.tolist()))
         for name in ("shares", "contrast"):
             if getattr(self, name) is not None:
-                object.__setattr__(self, name, weights_of(found))
+                object.__setattr__(self, name, dict(zip(found.names, found.weights.tolist(), strict=True)))
 
     def _check_cap(self) -> None:
         name = "max_privacy_loss"

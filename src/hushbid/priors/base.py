@@ -13,7 +13,7 @@ nondecreasing, the *ironed* virtual cost takes its place (see `hushbid.priors.ir
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import pairwise
 from typing import Any, ClassVar, overload
 
@@ -86,6 +86,16 @@ class Prior(ABC):
     @abstractmethod
     def _virtual_cost_inverse(self, x: FloatArray) -> FloatArray: ...
 
+    def _identity(self) -> Hashable:
+        """Return what makes two priors of one class equal."""
+        return id(self)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and self._identity() == other._identity()
+
+    def __hash__(self) -> int:
+        return hash(self._identity())
+
     @property
     def smallest_bid(self) -> float:
         """The smallest bid that has a virtual cost."""
@@ -94,7 +104,7 @@ class Prior(ABC):
     @property
     def is_linear(self) -> bool:
         """Whether the virtual cost is an affine function of the bid on the whole support."""
-        return False
+        return self.slope is not None
 
     @property
     def slope(self) -> float | None:

@@ -40,11 +40,6 @@ class Beta(ParametricPrior):
         self._set(high=to_support_high(self.high, low))
 
     @property
-    def support(self) -> tuple[float, float]:
-        """The interval [low, high]."""
-        return (self.low, self.high)
-
-    @property
     def expectation(self) -> float:
         """The expected cost."""
         return self.low + self._width * (self.a / (self.a + self.b))

@@ -9,6 +9,7 @@ knows better: its quantiles, or its markup F/f in a form that keeps its digits f
 - **The virtual cost** is ironed where it falls, unless a theorem forbids that (`_always_regular`).
 """
 
+import math
 from abc import abstractmethod
 from dataclasses import fields
 from functools import cached_property
@@ -56,6 +57,10 @@ class ContinuousPrior(Prior):
         low, high = self.support
         outside = (c < low) | (c > high) | (c == np.inf)
         return np.where(outside, -np.inf, self._log_pdf(np.clip(c, low, finite(high))))
+
+    def _expected_up_to(self, cells: FloatArray) -> float:
+        """Return the first of ascending costs, and the integral of 1 − F from there to the last."""
+        return float(cells[0] + np.sum(integrals(self._survival, cells[:-1], cells[1:])))
 
     # -- quantiles ----------------------------------------------------------------------------------------------------
 
@@ -129,10 +134,13 @@ class ContinuousPrior(Prior):
 
     # -- the virtual cost, ironed -------------------------------------------------------------------------------------
 
+    _regular_family: ClassVar[bool] = False
+    """Whether a theorem says that the raw virtual cost is nondecreasing, whatever the parameters."""
+
     @property
     def _always_regular(self) -> bool:
         """Whether a theorem says that the raw virtual cost is nondecreasing; else it is examined numerically."""
-        return False
+        return self._regular_family
 
     @property
     def _uses_table(self) -> bool:
@@ -154,8 +162,9 @@ class ContinuousPrior(Prior):
         return np.where(above, np.inf, inside + self._markup(inside))
 
     def _virtual_cost(self, c: FloatArray) -> FloatArray:
-        if not self._uses_table:
-            return self._raw_virtual_cost(c)
+        return self._tabulated(c) if self._uses_table else self._raw_virtual_cost(c)
+
+    def _tabulated(self, c: FloatArray) -> FloatArray:
         inside, above = self._split(c)
         # the table rounds bids down a little, and a virtual cost is never below the bid
         return np.where(above, np.inf, np.maximum(self._ironed.table(inside), inside))
@@ -200,6 +209,11 @@ class ContinuousPrior(Prior):
 
 class ParametricPrior(ContinuousPrior):
     """A family that a few named numbers describe: a frozen dataclass whose fields are floats."""
+
+    @property
+    def support(self) -> tuple[float, float]:
+        """The interval [low, high] of the fields of these names, or [0, inf)."""
+        return getattr(self, "low", 0.0), getattr(self, "high", math.inf)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the prior as a plain dict that `prior_from_dict` reads back."""

@@ -16,6 +16,7 @@ person's bid move their own price.
 """
 
 import math
+from collections.abc import Hashable
 from functools import cached_property
 from itertools import accumulate
 from typing import Any, ClassVar
@@ -118,13 +119,8 @@ class Empirical(Prior):
         pairs = zip(self._weights.tolist(), self._values.tolist(), strict=True)
         return f"{self.family}:" + ",".join(f"{number_text(w)}*{number_text(v)}" for w, v in pairs)
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Empirical):
-            return NotImplemented
-        return np.array_equal(self._values, other._values) and np.array_equal(self._weights, other._weights)
-
-    def __hash__(self) -> int:
-        return hash((self._values.tobytes(), self._weights.tobytes()))
+    def _identity(self) -> Hashable:
+        return self._values.tobytes(), self._weights.tobytes()
 
     def __repr__(self) -> str:
         if self._values.size > _SHOWN:

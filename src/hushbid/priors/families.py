@@ -39,29 +39,16 @@ class Uniform(ParametricPrior):
     high: float
 
     family: ClassVar[str] = "uniform"
+    _regular_family: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         low = to_support_low(self.low)
         self._set(low=low, high=to_support_high(self.high, low))
 
     @property
-    def support(self) -> tuple[float, float]:
-        """The interval [low, high]."""
-        return (self.low, self.high)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
-
-    @property
     def expectation(self) -> float:
         """The expected cost."""
         return self.low + 0.5 * (self.high - self.low)
-
-    @property
-    def is_linear(self) -> bool:
-        """True: the virtual cost is affine."""
-        return True
 
     @property
     def slope(self) -> float:
@@ -90,21 +77,8 @@ class Uniform(ParametricPrior):
         return self.low + 0.5 * (x - self.low)
 
 
-class _RegularFromZero(ParametricPrior):
-    """A regular family on [0, inf)."""
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The interval [0, inf)."""
-        return (0.0, math.inf)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
-
-
 @dataclass(frozen=True)
-class Exponential(_RegularFromZero):
+class Exponential(ParametricPrior):
     """Costs in [0, inf) with mean ``scale``; ψ(c) = c + scale·(exp(c/scale) − 1).
 
     >>> Exponential(0.5).support
@@ -114,6 +88,7 @@ class Exponential(_RegularFromZero):
     scale: float
 
     family: ClassVar[str] = "exponential"
+    _regular_family: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._set(scale=to_positive(self.scale, "scale"))
@@ -144,7 +119,7 @@ class Exponential(_RegularFromZero):
 
 
 @dataclass(frozen=True)
-class LogNormal(_RegularFromZero):
+class LogNormal(ParametricPrior):
     """Costs whose logarithm is normal; ψ(c) = c·(1 + sd_log·Φ(z)/φ(z)), z = (log c − mean_log)/sd_log.
 
     >>> LogNormal(0, 1).quantile(0.5)
@@ -155,6 +130,7 @@ class LogNormal(_RegularFromZero):
     sd_log: float
 
     family: ClassVar[str] = "lognormal"
+    _regular_family: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._set(mean_log=to_finite(self.mean_log, "mean_log"), sd_log=to_positive(self.sd_log, "sd_log"))
@@ -203,7 +179,7 @@ class LogNormal(_RegularFromZero):
 
 
 @dataclass(frozen=True)
-class Gamma(_RegularFromZero):
+class Gamma(ParametricPrior):
     """Costs in [0, inf) with mean shape·scale and standard deviation √shape·scale.
 
     >>> Gamma(2, 0.5).expectation
@@ -214,6 +190,7 @@ class Gamma(_RegularFromZero):
     scale: float
 
     family: ClassVar[str] = "gamma"
+    _regular_family: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         self._set(shape=to_positive(self.shape, "shape"), scale=to_positive(self.scale, "scale"))

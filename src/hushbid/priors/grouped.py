@@ -86,13 +86,13 @@ class Grouped:
     @property
     def is_linear(self) -> bool:
         """Whether every group's virtual cost is affine, all with the same slope."""
-        slopes = {prior.slope for _, prior, _ in self.groups}
-        return len(slopes) == 1 and None not in slopes
+        return self.slope is not None
 
     @property
     def slope(self) -> float | None:
         """The common slope if every group's virtual cost is affine, else None."""
-        return self.groups[0][1].slope if self.is_linear else None
+        slopes = {prior.slope for _, prior, _ in self.groups}
+        return slopes.pop() if len(slopes) == 1 else None
 
     def cdf(self, c: Numbers) -> FloatArray:
         """Return the probability that each person's cost is at most their entry of ``c``."""

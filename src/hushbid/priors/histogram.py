@@ -15,7 +15,7 @@ ironed virtual cost is then a chain of segments, each rising with slope 2 or fla
 """
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, pairwise
@@ -107,13 +107,8 @@ class Histogram(ContinuousPrior):
         bins = (f"{number_text(weight)}*{number_text(edge)}" for weight, edge in pairs)
         return f"{self.family}:" + ",".join([number_text(float(self._edges[0])), *bins])
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Histogram):
-            return NotImplemented
-        return np.array_equal(self._edges, other._edges) and np.array_equal(self._weights, other._weights)
-
-    def __hash__(self) -> int:
-        return hash((self._edges.tobytes(), self._weights.tobytes()))
+    def _identity(self) -> Hashable:
+        return self._edges.tobytes(), self._weights.tobytes()
 
     def __repr__(self) -> str:
         if self._weights.size > _SHOWN:

@@ -14,7 +14,7 @@ The values must come from elsewhere than the bids they will price, as with `hush
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -129,13 +129,8 @@ class KernelDensity(ContinuousPrior):
         _, _, values = self._sample_itself.to_text().partition(":")
         return f"{self.family}:{number_text(self._bandwidth)},{values}"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, KernelDensity):
-            return NotImplemented
-        return self._bandwidth == other._bandwidth and self._sample_itself == other._sample_itself
-
-    def __hash__(self) -> int:
-        return hash((self._bandwidth, self._sample_itself))
+    def _identity(self) -> Hashable:
+        return self._bandwidth, self._sample_itself
 
     def __repr__(self) -> str:
         low, high = self.support_of_values

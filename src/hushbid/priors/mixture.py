@@ -8,7 +8,7 @@ an average of the components' markups. Where a component has (almost) no density
 w_k F_k / f instead. Both are computed from logarithms of densities: deep in a tail nothing underflows.
 """
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -84,13 +84,8 @@ class Mixture(ContinuousPrior):
         texts = [f"({text})" if "+" in text or text.count(":") > 1 else text for text in texts]
         return f"{self.family}:" + "+".join(f"{number_text(w)}*{t}" for w, t in zip(self._weights, texts, strict=True))
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Mixture):
-            return NotImplemented
-        return (self._components, self._weights) == (other._components, other._weights)
-
-    def __hash__(self) -> int:
-        return hash((self._components, self._weights))
+    def _identity(self) -> Hashable:
+        return self._components, self._weights
 
     def __repr__(self) -> str:
         weights = ", ".join(number_text(weight) for weight in self._weights)

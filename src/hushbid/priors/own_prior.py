@@ -48,6 +48,11 @@ class OwnPrior(ParametricPrior):
 
     _noise_share: ClassVar[float] = ROUNDING_OF_RATIO
 
+    @property
+    @abstractmethod
+    def support(self) -> tuple[float, float]:
+        """The smallest interval [low, high] that holds every cost; high may be inf."""
+
     @abstractmethod
     def distribution(self, c: FloatArray) -> FloatArray:
         """Return F: the probability of a cost of at most each ``c``, all of them within the support."""
@@ -98,8 +103,7 @@ class OwnPrior(ParametricPrior):
             low, high = self.support
             last = np.array([high]) if high < np.inf else self._quantile(np.array([1.0 - _TAIL]))
             cells = np.unique(np.concatenate([[low], self._grid(), last]))
-            cells = cells[cells <= last]
-            found = float(cells[0] + np.sum(integrals(self._survival, cells[:-1], cells[1:])))
+            found = self._expected_up_to(cells[cells <= last])
             if high < np.inf:
                 return found
             left = float((last * self._survival(last))[0])
@@ -151,8 +155,7 @@ class OwnPrior(ParametricPrior):
 
     def _virtual_cost(self, c: FloatArray) -> FloatArray:
         # regular ones too: the table smooths rounding
-        inside, above = self._split(c)
-        return np.where(above, np.inf, np.maximum(self._ironed.table(inside), inside))
+        return self._tabulated(c)
 
 
 def _numbers(prior: OwnPrior, name: str, c: FloatArray) -> FloatArray:

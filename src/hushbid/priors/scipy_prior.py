@@ -6,6 +6,7 @@
 import math
 import time
 import warnings
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -174,14 +175,8 @@ class ScipyPrior(ContinuousPrior):
         self._check_named()
         return f"{self.family}:{self._described(',')}"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, ScipyPrior):
-            return NotImplemented
-        same = self._is_named and other._is_named
-        return self._key == other._key and (same or self._frozen.dist is other._frozen.dist)
-
-    def __hash__(self) -> int:
-        return hash(self._key)
+    def _identity(self) -> Hashable:
+        return self._key, None if self._is_named else self._frozen.dist
 
     def __repr__(self) -> str:
         return f"from_scipy({self._described(', ')})"

@@ -10,6 +10,7 @@ log-normal prior stays regular too: with x = (ln c − μ)/s the slope of (Φ(x)
 which is positive because φ + xΦ is, and −xΦ_low is not negative for x < 0. Other priors are ironed where they fall.
 """
 
+from collections.abc import Hashable
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -22,7 +23,6 @@ from hushbid.priors.continuous import ROUNDING_OF_RATIO, ContinuousPrior
 from hushbid.priors.empirical import Empirical
 from hushbid.priors.families import Exponential, LogNormal, Uniform
 from hushbid.priors.inputs import to_support_high, to_support_low
-from hushbid.priors.tables import integrals
 from hushbid.priors.truncated_normal import TruncatedNormal
 
 _REGULAR_WHEN_CUT = (LogNormal, Uniform, Exponential, TruncatedNormal)
@@ -93,7 +93,7 @@ class Truncated(ContinuousPrior):
             if edges[-1] == np.inf:  # twice as far as what one of very many people asks, again and again
                 far = edges[-2] - edges[0]
                 edges = np.append(edges[:-1], edges[0] + far * 2.0 ** np.arange(1.0, 200.0))
-            return float(edges[0] + np.sum(integrals(self._survival, edges[:-1], edges[1:])))
+            return self._expected_up_to(edges)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the prior as a plain dict that `prior_from_dict` reads back."""
@@ -104,13 +104,8 @@ class Truncated(ContinuousPrior):
         """Return the prior as a text that `parse_prior` reads back: ``truncated:0.1,10,lognormal:0,1``."""
         return f"{self.family}:{number_text(self._low)},{number_text(self._high)},{self._prior.to_text()}"
 
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, Truncated):
-            return NotImplemented
-        return self.__getnewargs__() == other.__getnewargs__()
-
-    def __hash__(self) -> int:
-        return hash(self.__getnewargs__())
+    def _identity(self) -> Hashable:
+        return self.__getnewargs__()
 
     def __repr__(self) -> str:
         return f"Truncated({self._prior!r}, {number_text(self._low)}, {number_text(self._high)})"

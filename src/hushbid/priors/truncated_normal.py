@@ -45,6 +45,7 @@ class TruncatedNormal(ParametricPrior):
     high: float
 
     family: ClassVar[str] = "truncnormal"
+    _regular_family: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         low = to_support_low(self.low)
@@ -55,15 +56,6 @@ class TruncatedNormal(ParametricPrior):
                 f"[low, high] must start within {_FARTHEST:g} standard deviations of the mean, "
                 f"got mean={self.mean:.12g}, sd={self.sd:.12g}, low={low:.12g}, high={self.high:.12g}"
             )
-
-    @property
-    def support(self) -> tuple[float, float]:
-        """The interval [low, high]."""
-        return (self.low, self.high)
-
-    @property
-    def _always_regular(self) -> bool:
-        return True
 
     @property
     def expectation(self) -> float:

@@ -13,7 +13,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from hushbid.allocation.goals import Price
+from hushbid.allocation.goals import HardBudget, Price
 from hushbid.common.arrays import BoolArray, FloatArray, rows_text
 from hushbid.disclosure.promises import SMALLEST_LOSS
 from hushbid.priors import Empirical, Prior
@@ -135,8 +135,8 @@ def _limits(facts: Facts) -> list[str]:
     strange = ~((limits >= SMALLEST_LOSS) | (limits == 0.0))
     if strange.any():
         problems.append(f"The limit is no loss that can be accepted in {rows_text(strange)}")
-    if not facts.central:
-        problems.append("People cannot state limits in the local setting")
+    if not facts.central and not isinstance(facts.market.goal, HardBudget):
+        problems.append("People cannot state limits in the local setting but under a hard budget")
     if facts.user_weight.any():
         problems.append("People cannot state limits where they care about the estimate")
     return problems
