@@ -358,7 +358,7 @@ def as_typed(values: Mapping[str, Any], write: Writing) -> dict[str, str]:
     found = {name: typed_value(_value(values, full), write) for name, full in FIELDS.items()}
     unstated = {name for name in found if _value(values, FIELDS[name]) is None} - {"single_visit", "currency"}
     found |= {name: EMPTY[name] for name in unstated}
-    for name in ("bid_by", "deliver_by"):
+    for name in (one for one in FIELDS if kind_of(one) == "moment"):
         stated = _value(values, FIELDS[name])
         found[name] = typed_value(datetime.fromisoformat(stated) if isinstance(stated, str) else stated, write)
     texts = _value(values, _TEXTS) or {}
