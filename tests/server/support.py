@@ -91,7 +91,7 @@ def opened_database(installation: Installation) -> Database:
 
 _PLACES = {name.rpartition(".")[2]: name for name, _ in fields_of(CampaignSettings) if "questions." not in name}
 _PLACES |= {"questions": "questions", "strata": "strata", "consent": "server.consent"}
-_PLACES |= {name: name for name in ("title", "question", "unit")}
+_PLACES |= {**{name: name for name in ("title", "question", "unit")}, "population": "market.population"}
 
 
 def stated(**changes: Any) -> dict[str, Any]:

@@ -1,36 +1,43 @@
-"""Campaigns that no exact budget rule serves, and strata with a stated accuracy: opened, played and released."""
+"""Campaigns that no exact budget rule serves, hard budgets with strata and locally: opened, played and released."""
 
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from hushbid import Budget
+from hushbid import Budget, HardBudget
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.errors import InputError
 from hushbid.server.bot_campaigns import play_campaign
 from hushbid.server.pages.form_prices import typical_prior
 from hushbid.server.service import decision
 from hushbid.verification.verifying import verify
+from tests.extent import ALL_CASES
 from tests.server.serving import served
 from tests.server.support import Installation, stated, user, with_fields
 
 PANEL: dict[str, Any] = stated(
     title="Sleep by age",
     question="How many hours did you sleep?",
-    prior=typical_prior(0.5, 2.0).to_text(),
+    prior="uniform:1,2",
     bounds=[0, 10],
     strata={"shares": {"old": 0.6, "young": 0.4}},
-    budget=60,
+    budget=12,
     max_privacy_loss=2.0,
     minimum_people=5,
 )
-WITHOUT = with_fields(PANEL, budget=None)
+TYPICAL = typical_prior(0.5, 2.0).to_text()
+WITHOUT = with_fields(PANEL, budget=None, prior=TYPICAL)
+LOCAL = with_fields(PANEL, strata=None, setting="local")
 PLAYED = {
-    "strata, budget, two typical prices": PANEL,
+    "strata, budget": PANEL,
     "strata, accuracy": with_fields(WITHOUT, standard_error=5.0),
-    "local budget": with_fields(PANEL, strata=None, setting="local", prior="uniform:1,2", budget=20),
+    "strata, a hard budget": with_fields(WITHOUT, hard_budget=60),
+    "local budget": with_fields(LOCAL, budget=20),
+    "a hard budget, local": with_fields(LOCAL, budget=None, hard_budget=20),
 }
+if ALL_CASES:  # the price takes minutes
+    PLAYED["strata, budget, two typical prices"] = with_fields(PANEL, prior=TYPICAL, budget=60)
 
 
 @pytest.fixture(scope="module")
@@ -44,16 +51,20 @@ def analyst(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AnalystClient]
 
 @pytest.mark.parametrize("what", PLAYED)
 def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: AnalystClient, what: str) -> None:
-    people = 8 if "budget" in what else 12
-    played = play_campaign(analyst, PLAYED[what], n=people, seed=4)
+    people = 6
+    played = play_campaign(analyst, PLAYED[what], n=people, strategy="truthful", seed=4)
     assert (played.state, played.tally.problems) == ("released", [])
     record = analyst.record(played.campaign)
-    goal = record.outcome.market.goal
-    if "budget" in what:
-        assert isinstance(goal, Budget)
+    goal, money = record.outcome.market.goal, record.money
+    if isinstance(goal, Budget):
         assert goal.planned is not None
         assert record.outcome.market.roster == people  # everybody who was invited, not those who bid
         assert goal.planned.mean == pytest.approx(goal.available, rel=2e-3)
+    if isinstance(goal, HardBudget):
+        assert money is not None
+        assert 0 < money.total <= (60_00 if "strata" in what else 20_00)
+        assert analyst.account(played.campaign)["promised"] == money.total
+    assert isinstance(goal, HardBudget) == ("hard" in what)
     if record.outcome.market.setting == "local":  # checked in memory: drawn local markets take long
         return
     statuses = {one.name: one.status for one in verify(record).checks}
@@ -64,7 +75,7 @@ def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: Analys
 def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient) -> None:
     prices = []
     for bidding in (6, 8):
-        campaign = analyst.draft(with_fields(PANEL, prior="uniform:1,2")).id
+        campaign = analyst.draft(PANEL).id
         people = [{"id": f"{bidding}-{k}", "stratum": "old" if k % 2 else "young"} for k in range(8)]
         links = analyst.invite(campaign, people=people)
         analyst.open(campaign)

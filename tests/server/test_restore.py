@@ -15,7 +15,18 @@ from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store import backup
 from hushbid.verification.receipts import verify_log, verify_logged_record
-from tests.server.support import NONCE, Installation, Play, decided, drafted, on_both_stores, open_now, opened, released
+from tests.server.support import (
+    NONCE,
+    Installation,
+    Play,
+    decided,
+    drafted,
+    each_setting_on_a_store,
+    on_both_stores,
+    open_now,
+    opened,
+    released,
+)
 
 pytestmark = on_both_stores
 
@@ -57,7 +68,7 @@ EXPECTED = [
 ]
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
+@each_setting_on_a_store
 def test_after_every_restore_there_is_the_same_estimate_or_none(
     installation: Installation, tmp_path: Path, setting: str
 ) -> None:

@@ -9,7 +9,6 @@ import pytest
 from hushbid.client import AnalystClient, Invitation, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, InputError
 from hushbid.record import Record
-from hushbid.server.bot_campaigns import play_campaign
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify
 from tests.server.serving import served
@@ -194,14 +193,3 @@ def test_everybody_is_invited_in_a_stratum_and_none_is_empty_at_opening(analyst:
     plain = analyst.draft(with_fields(WANTED, strata=None)).id
     with pytest.raises(InputError, match="exactly if the campaign has strata"):
         analyst.invite(plain, people=PEOPLE[:1])
-
-
-@pytest.mark.parametrize("setting", ["central", "local"])
-def test_bots_play_strata(analyst: AnalystClient, setting: str) -> None:
-    """In the central setting some of them state limits."""
-    settings = with_fields(WANTED, strata={"contrast": {"a": 1, "b": -1}}, setting=setting)
-    played = play_campaign(analyst, settings, n=12, seed=5)
-    assert (played.state, played.tally.problems) == ("released", [])
-    record = analyst.record(played.campaign)
-    assert (record.outcome.limits is not None) == (setting == "central")
-    _verify(record)

@@ -296,7 +296,9 @@ def test_a_receipt_about_other_questions_is_not_to_be_relied_on(analyst: Analyst
     with campaign.she(0) as she:
         assert she.receipt().body.questions is not None
         [place] = {
-            place for place in campaign.keeper._terms if campaign.keeper._places[campaign.links[0].token] == place
+            place
+            for place in campaign.keeper._terms
+            if campaign.keeper._texts["place", campaign.links[0].token] == place
         }
         kept = campaign.keeper.terms(place)
         assert kept is not None

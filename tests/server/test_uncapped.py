@@ -8,7 +8,6 @@ import pytest
 
 from hushbid.client import AnalystClient, Invitation, MessageMemory, ParticipantClient
 from hushbid.errors import Conflict, InputError, NotAllowed
-from hushbid.server.bot_campaigns import play_campaign
 from hushbid.server.service import decision
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify
@@ -121,12 +120,6 @@ def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(an
     campaign = Campaign(analyst, ACCURATE, n=5)
     assert campaign.decide(1.0, 1.0, 3.0, 3.0, 3.0) == "nothing_bought"
     assert analyst.campaign(campaign.id)["reason"] == decision.OUT_OF_REACH
-
-
-def test_bots_play_campaigns_without_a_cap(analyst: AnalystClient) -> None:
-    played = play_campaign(analyst, YES_NO, n=12, seed=4)
-    assert (played.state, played.tally.problems) == ("released", [])
-    assert verify(analyst.record(played.campaign)).ok
 
 
 @pytest.mark.parametrize(

@@ -5,8 +5,10 @@ what is wrong if it comes at the wrong time.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
+from hushbid.client.files import stated_in
 from hushbid.client.refusals import ConflictAfterRetry, an_object, strange
 from hushbid.client.transport import Transport
 from hushbid.client.views import Campaign, Invitation, Job, answer_of
@@ -63,9 +65,14 @@ class AnalystClient:
 
     # drafting -------------------------------------------------------------------------------------------------------
 
-    def draft(self, settings: Mapping[str, Any]) -> Campaign:
-        """Create a draft, which participants do not see."""
-        return answer_of(Campaign, self._ask("draft", content=settings))
+    def draft(self, settings: Mapping[str, Any] | Path) -> Campaign:
+        """Create a draft, which participants do not see, from settings or from a campaign file."""
+        stated = stated_in(settings) if isinstance(settings, Path) else settings
+        return answer_of(Campaign, self._ask("draft", content=stated))
+
+    def campaign_file(self, campaign: str) -> str:
+        """Return a campaign's settings as a campaign file."""
+        return str(self._ask("campaign_file", campaign, expect="text"))
 
     def copy(self, campaign: str, title: str) -> Campaign:
         """Create a draft with the settings of another campaign, without its people, results and deadlines."""

@@ -28,6 +28,7 @@ CALLS = {
     "awaited_workbook": Call("GET", "/campaigns/{campaign}/awaited.xlsx"),
     "bid": Call("PUT", "/participation/bid"),
     "campaign": Call("GET", "/campaigns/{campaign}"),
+    "campaign_file": Call("GET", "/campaigns/{campaign}/campaign.toml"),
     "campaigns": Call("GET", "/campaigns"),
     "cancel": Call("POST", "/campaigns/{campaign}/cancel", once=True),
     "change": Call("PUT", "/campaigns/{campaign}"),

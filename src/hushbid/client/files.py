@@ -2,6 +2,7 @@
 
 import tomllib
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -20,4 +21,7 @@ def stated_in(path: Path) -> dict[str, Any]:
         source = prior_source(form, folder=path.parent)
         texts = {group: prior.to_text() for group, prior in source.priors.items()}
         market["prior"] = texts if source.is_grouped else texts[""]
+    server = values.get("server")
+    if isinstance(server, dict):
+        values["server"] = {name: one.isoformat() if isinstance(one, datetime) else one for name, one in server.items()}
     return values

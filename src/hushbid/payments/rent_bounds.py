@@ -320,6 +320,8 @@ class Enclosures:
         chebyshev = area * slope
         # the other: the two-step function with the same ends and the same ∫ε dx, which turns here
         turn = part.x0 + (area - part.e1 * dx) / drop
+        blur = ROUNDING * (np.abs(part.v0) + np.abs(part.v1) + part.e1 * dx) / drop  # both terms may be far larger
+        turn += np.where(convex, blur, -blur)
         np.maximum(turn, part.x0, out=turn)
         np.minimum(turn, part.x1, out=turn)
         chord, beyond = self.ladder.inverse(turn)

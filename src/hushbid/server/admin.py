@@ -9,9 +9,9 @@ from typing import Self, TypeVar
 from hushbid.common.staging import write_file
 from hushbid.errors import CampaignError
 from hushbid.server.installation import DataDir, Installation
-from hushbid.server.service import accounts
 from hushbid.server.service.forecast import Effort
-from hushbid.server.service.use_case import Operation, ServiceContext, changes, reads, steps
+from hushbid.server.service.registry import Accounts
+from hushbid.server.service.use_case import Operation, ServiceContext
 from hushbid.server.store import backup
 from hushbid.server.store.backup import Backup
 from hushbid.server.store.database import Database, Transaction, utc_now
@@ -21,15 +21,8 @@ from hushbid.server.store.schema import stamp
 T = TypeVar("T")
 
 
-class Administration:
+class Administration(Accounts):
     """An installation, whether its server runs or not."""
-
-    users = reads(accounts.users)
-    create_user = steps(accounts.create_user)
-    set_password = steps(accounts.set_password)
-    remove_user = changes("user", accounts.remove_user)
-    create_api_token = changes("token", accounts.create_api_token)
-    revoke_api_token = changes("token", accounts.revoke_api_token)
 
     def __init__(self, home: DataDir, database: Database) -> None:
         self._home = home

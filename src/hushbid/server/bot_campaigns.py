@@ -5,6 +5,7 @@ analyst's. Bots take turns in threads. At the end every bot compares its receipt
 nothing may be lost, doubled or changed. `hushbid.server.bots` says what a single bot does.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -82,11 +83,7 @@ class Played:
 
     def to_dict(self) -> dict[str, Any]:
         """The result as plain values."""
-        by_strategy = {
-            name: [bot for bot in self.bots if bot.person.strategy == name]
-            for name in MIXTURE
-            if any(bot.person.strategy == name for bot in self.bots)
-        }
+        groups = {name: [bot for bot in self.bots if bot.person.strategy == name] for name in MIXTURE}
         return {
             "ok": self.ok,
             "campaign": self.campaign,
@@ -98,9 +95,17 @@ class Played:
                     "delivered": sum(bot.delivered for bot in group),
                     "mean_gain": float(np.mean([bot.gain for bot in group])),
                 }
-                for name, group in by_strategy.items()
+                for name, group in groups.items()
+                if group
             },
-            "submissions": {kind: _latency(times) for kind, times in sorted(self.tally.seconds.items())},
+            "submissions": {
+                kind: {
+                    "count": len(times),
+                    "median_ms": 1e3 * float(np.median(times)),
+                    "p99_ms": 1e3 * float(np.quantile(times, 0.99)),
+                }
+                for kind, times in sorted(self.tally.seconds.items())
+            },
             "visits": self.visits(),
             "refused_as_expected": dict(self.tally.refusals),
             "receipts": sum(self.tally.roots.values()),
@@ -108,14 +113,6 @@ class Played:
             "estimate": self.estimate,
             "problems": sorted(set(self.tally.problems)),
         }
-
-
-def _latency(times: Sequence[float]) -> dict[str, float]:
-    return {
-        "count": len(times),
-        "median_ms": 1e3 * float(np.median(times)),
-        "p99_ms": 1e3 * float(np.quantile(times, 0.99)),
-    }
 
 
 def play_campaign(
@@ -195,15 +192,24 @@ def play_links(
         rng = np.random.default_rng(seed)
         cast = people(strategy, [prior or _guess(view)] * len(tokens), asked, rng=rng, stay_away=stay_away)
         bots = stage.cast(tokens, cast)
-        waiting = _Waiting(first, patience, sleep)
+
+        def awaited(states: frozenset[str]) -> Participation:
+            """Ask now and then, through one bot, how far the campaign is."""
+            for _ in range(math.ceil(patience / _POLL_SECONDS) + 1):
+                found = first.participation()
+                if found.campaign_state in states:
+                    return found
+                sleep(_POLL_SECONDS)
+            raise ServerFailed(f"The campaign is still {found.campaign_state}; the bots have waited long enough.")
+
         if view.campaign_state == "bidding":
             stage.act("bidding", bots, Bot.bid)
         with stage.timed("deciding"):
-            view = waiting.until(frozenset({"delivering", *OVER}))
+            view = awaited(frozenset({"delivering", *OVER}))
         if view.campaign_state == "delivering":
             stage.act("delivering", bots, Bot.deliver)
             with stage.timed("releasing"):
-                view = waiting.until(OVER)
+                view = awaited(OVER)
         stage.act("receipts", bots, Bot.finish)
     estimate = view.content.get("estimate")
     return Played(
@@ -270,23 +276,6 @@ class _Stage:
         self._stopped.set()
         self._turns.shutdown(wait=False, cancel_futures=True)
         self._transport.close()
-
-
-class _Waiting:
-    """Asks now and then, through one bot, how far the campaign is."""
-
-    def __init__(self, client: ParticipantClient, patience: float, sleep: Callable[[float], object]) -> None:
-        self._client, self._left, self._sleep = client, patience, sleep
-
-    def until(self, states: frozenset[str]) -> Participation:
-        while True:
-            view = self._client.participation()
-            if view.campaign_state in states:
-                return view
-            if self._left <= 0:
-                raise ServerFailed(f"The campaign is still {view.campaign_state}; the bots have waited long enough.")
-            self._left -= _POLL_SECONDS
-            self._sleep(_POLL_SECONDS)
 
 
 def _audit(analyst: AnalystClient, campaign: str, tally: Tally) -> list[str]:

@@ -95,7 +95,7 @@ def spent_in(facts: Facts, release: Release) -> FloatArray:
     else:  # strata are kept in proportion by those who are left
         weights, strength = best_contrast(np.where(present, facts.losses, 0.0), facts.variance, facts.strata)
         used = np.minimum(np.abs(weights) * strength, facts.losses)
-    near = (used < facts.losses) & (stated > 0.0) & (distance(stated, used) <= _NEARLY)
+    near = (stated > 0.0) & (stated <= facts.losses) & (distance(stated, used) <= _NEARLY)
     return np.where(near, stated, used)
 
 

@@ -9,7 +9,16 @@ import pytest
 from hushbid.errors import CampaignError, Conflict, RecordError
 from hushbid.server.admin import Administration
 from hushbid.server.service import Service
-from tests.server.support import VALUES, Installation, Play, decided, on_both_stores, opened, released
+from tests.server.support import (
+    VALUES,
+    Installation,
+    Play,
+    decided,
+    each_setting_on_a_store,
+    on_both_stores,
+    opened,
+    released,
+)
 
 pytestmark = on_both_stores
 
@@ -94,7 +103,7 @@ def test_a_backup_yields_no_value_and_no_link(installation: Installation) -> Non
     assert {"sessions", "login_failures", "idempotency"}.isdisjoint(row["table"] for row in rows)
 
 
-@pytest.mark.parametrize("setting", ["central", "local"])
+@each_setting_on_a_store
 def test_a_restored_database_shows_the_estimate_that_was_drawn_and_never_another(
     installation: Installation, setting: str
 ) -> None:

@@ -16,9 +16,7 @@ from click.testing import CliRunner, Result
 from hushbid.campaign.drafting import draft_text
 from hushbid.cli import main
 from hushbid.server.store.database import Database
-from tests.server.support import PASSWORD, Installation, on_both_stores, stated
-
-pytestmark = on_both_stores
+from tests.server.support import PASSWORD, Installation, stated
 
 PATIENCE = 120
 QUICK = stated(minimum_people=5)

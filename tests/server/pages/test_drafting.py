@@ -1,17 +1,21 @@
 """Drafting on the pages: nothing that was typed is lost, whatever is pressed, and nothing comes of it unasked."""
 
 import re
+import tomllib
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 from playwright.sync_api import Browser
 
+from hushbid.campaign.drafting import draft_text
 from hushbid.questions import Choice, Number, YesNo
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.pages.form_prices import typical_prior
 from hushbid.server.pages.wording import languages
 from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, keep, too_wide, watched, words
-from tests.server.support import PASSWORD, analyst, drafted, open_now, opened, user
+from tests.server.support import PASSWORD, analyst, drafted, open_now, opened, stated, user, with_fields
 
 SLEEP = {
     "title": "Sleep",
@@ -360,3 +364,28 @@ def test_typing_keeps_itself_sliders_move_prices_and_a_small_screen_is_enough(br
         assert too_wide(page) <= 0
         keep(page, "draft-german-phone")
         assert hers.complaints == []
+
+
+# -- campaign files ----------------------------------------------------------------------------------------------------
+
+
+def test_a_campaign_file_becomes_a_draft_and_a_draft_a_campaign_file(ann: Visitor, shared: Live) -> None:
+    def sent(values: dict[str, Any]) -> str:
+        path, form = ann.draft("/campaigns/new")
+        file = {"campaign_file": ("campaign.toml", draft_text(values))}
+        answer = ann.client.post(path.replace("/edit", "/import"), data={"csrf": form["csrf"]}, files=file)
+        return str(answer.headers["location"])
+
+    strata = {"shares": {"old": 0.6, "young": 0.4}}
+    values = stated(title="From a file", budget=60, strata=strata, prior=typical_prior(0.5, 2.0), population=40)
+    at = sent({**values, "bids": {"file": "bids.csv"}})
+    campaign = at.removeprefix("/campaigns/")
+    found = shared.service.campaign(analyst(shared.service), campaign).settings
+    assert found.changed({"server.single_visit": False}) == CampaignSettings.read(values)
+    file = ann.get(f"/api/v1{at}/campaign.toml")
+    assert CampaignSettings.read(tomllib.loads(file.text)) == found
+    del values["money"]
+    incomplete = sent(values)
+    assert "check=yes" in incomplete
+    assert 'href="#currency"' in ann.get(incomplete).text, "the list of problems leads to the field"
+    assert "market.user_weight" in words(ann.get(sent(with_fields(values, user_weight=1.0, people_may_owe_money=True))))

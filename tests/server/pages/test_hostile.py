@@ -97,8 +97,8 @@ def test_a_draft_refuses_or_escapes_whatever_is_typed(ann: Visitor) -> None:
     token = ann.csrf("/campaigns/new")
     for number, (kind, text) in enumerate(HOSTILE.items()):
         for place, name in enumerate(DRAFT):
-            if not (ALL_CASES or kind == "markup" or (number + place) % 3 == 0):
-                continue  # markup in every field, and of the others every third
+            if not (ALL_CASES or kind == "markup" or (number + place) % 6 == 0):
+                continue  # markup in every field, and of the others every sixth
             form = {**DRAFT, name: text, "csrf": token, "action": "save"}
             sent = harmless(ann.client.post(NEW.format(f"{number:04x}{place:04x}"), data=form))
             assert sent.status_code == 303
@@ -113,9 +113,10 @@ def test_a_draft_refuses_or_escapes_whatever_is_typed(ann: Visitor) -> None:
 
 
 def test_a_participant_may_type_anything_for_a_price(either: Live) -> None:
-    play = opened(either.service, len(HOSTILE))
+    texts = list(HOSTILE.values())[:: 1 if ALL_CASES else 2]
+    play = opened(either.service, len(texts))
     with Visitor(either.url) as her:
-        for row, text in enumerate(HOSTILE.values()):
+        for row, text in enumerate(texts):
             harmless(her.send("/p/enter", "/p/other", link=text))
             her.come_in(play.fresh(row))
             for fields in ({"agreed": text}, {"agreed": "yes", "version": text}, {"agreed": "yes", "language": text}):
@@ -168,7 +169,7 @@ def test_a_participant_may_type_anything_for_where_she_is_paid(either: Live) -> 
 
 def test_other_fields_of_an_analyst_may_hold_anything(ann: Visitor, either: Live) -> None:
     over = released(either.service, 2)
-    for number, text in enumerate(HOSTILE.values()):
+    for number, text in enumerate(list(HOSTILE.values())[:: 1 if ALL_CASES else 2]):
         play = drafted(either.service, 2)
         invite, once = f"/campaigns/{play.id}/participants", f"a key that is long {number}".replace(" ", "-")
         harmless(ann.send(invite, invite, count=text, once=once))

@@ -19,7 +19,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, ParamSpec, TypeVar
 
-from fastapi import Request
+from fastapi import Request, Response
 from fastapi.routing import APIRoute
 from starlette.routing import Match
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -249,6 +249,19 @@ def _authorization(request: Request) -> tuple[str, str]:
     scheme, _, token = request.headers.get("authorization", "").partition(" ")
     token = token.strip()
     return scheme.lower() if token else "", token
+
+
+def begin_cookie(app: AppState, response: Response, begun: Session) -> None:
+    """Let a browser keep a session; unreadable for scripts, unsent from other sites."""
+    lasts = int((begun.expires_at - app.service.clock()).total_seconds())
+    response.set_cookie(
+        app.cookie, begun.token, max_age=lasts, path="/", secure=app.https, httponly=True, samesite="strict"
+    )
+
+
+def end_cookie(app: AppState, response: Response) -> None:
+    """Let a browser forget its session."""
+    response.delete_cookie(app.cookie, path="/", secure=app.https, httponly=True, samesite="strict")
 
 
 async def cookie_session(request: Request) -> Session | None:

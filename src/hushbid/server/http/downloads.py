@@ -44,6 +44,12 @@ class Workbook(Response):
     media_type = XLSX
 
 
+class Toml(Response):
+    """A campaign file."""
+
+    media_type = "application/toml"
+
+
 class JsonLines(Response):
     """One JSON object per line."""
 
@@ -256,6 +262,15 @@ def keys(service: Service) -> Response:
 def download_events(service: Service, who: Principal, campaign: CampaignId) -> Response:
     """The whole log as `hushbid verify` reads it, one event per line."""
     return JsonLines(to_lines(service.whole_log(who, campaign)), headers=download(f"{campaign}-log.jsonl"))
+
+
+@_file("GET /campaigns/{campaign}/campaign.toml", by="staff", summary="Download the campaign file", holds=Toml)
+def campaign_file(service: Service, who: Principal, campaign: CampaignId) -> Response:
+    """The settings as a campaign file, which `hushbid plan` reads and any server imports as a draft."""
+    from hushbid.campaign.drafting import draft_text
+
+    settings = service.campaign(who, campaign).whole
+    return Toml(draft_text({**settings.to_dict(), "bids": {"file": "bids.csv"}}), headers=download(f"{campaign}.toml"))
 
 
 @_file("GET /campaigns/{campaign}/record", by="staff", summary="Download the record", holds="The record.")

@@ -22,8 +22,10 @@ from hushbid.server.http.auth import (
     Caller,
     address_of,
     app_of,
+    begin_cookie,
     caller_of,
     cookie_session,
+    end_cookie,
     not_logged_in,
     require_unforged,
 )
@@ -242,11 +244,7 @@ async def log_in(request: Request) -> Response:
     except NotAllowed as refused:
         raise not_logged_in(str(refused)) from None
     response = answer(_shown(begun))
-    lasts = int((begun.expires_at - app.service.clock()).total_seconds())
-    # unreadable for scripts, unsent from other sites
-    response.set_cookie(
-        app.cookie, begun.token, max_age=lasts, path="/", secure=app.https, httponly=True, samesite="strict"
-    )
+    begin_cookie(app, response, begun)
     return response
 
 
@@ -266,7 +264,7 @@ async def log_out(request: Request) -> Response:
         require_unforged(request, found)
         await app.run(app.service.log_out, found.token)
     response = Response(status_code=204)
-    response.delete_cookie(app.cookie, path="/", secure=app.https, httponly=True, samesite="strict")
+    end_cookie(app, response)
     return response
 
 

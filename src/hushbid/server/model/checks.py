@@ -1,6 +1,5 @@
 """Texts that an analyst sends, and numbers that a person does."""
 
-import math
 import unicodedata
 
 from hushbid.errors import InputError
@@ -32,17 +31,3 @@ def checked_text(text: object, name: str, *, needed: bool = False, longest: int 
     if len(cleaned) > most or (needed and not cleaned):
         raise InputError(f"{name} must have {1 if needed else 0} to {most} characters, got {len(cleaned)}.", field=name)
     return cleaned
-
-
-def is_number(value: object) -> bool:
-    """Whether something is a number, and no truth value."""
-    return isinstance(value, (int, float)) and not isinstance(value, bool)
-
-
-def finite(value: object) -> float | None:
-    """A person's number as a double; None for what is none, or none that is finite. Nothing of it is shown."""
-    try:
-        found = float(value) + 0.0 if is_number(value) else math.nan  # type: ignore[arg-type]
-    except OverflowError:
-        return None
-    return found if math.isfinite(found) else None

@@ -1,5 +1,6 @@
 """Who may do what when, and who is owed what: pure functions of what is stored."""
 
+import math
 from datetime import datetime
 
 from hushbid.errors import Conflict, NotAllowed
@@ -153,3 +154,20 @@ def require_may_withdraw(campaign: Campaign, participant: Participant) -> None:
         ParticipantState.DELIVERED,
     ):
         raise Conflict("It is not possible to withdraw: you have given nothing that could be taken back.")
+
+
+# -- what a person sends -----------------------------------------------------------------------------------------------
+
+
+def is_number(value: object) -> bool:
+    """Whether something is a number, and no truth value."""
+    return isinstance(value, (int, float)) and not isinstance(value, bool)
+
+
+def finite(value: object) -> float | None:
+    """A person's number as a double; None for what is none, or none that is finite. Nothing of it is shown."""
+    try:
+        found = float(value) + 0.0 if is_number(value) else math.nan  # type: ignore[arg-type]
+    except OverflowError:
+        return None
+    return found if math.isfinite(found) else None

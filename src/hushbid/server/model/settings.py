@@ -22,7 +22,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BeforeValidator, Field
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget
-from hushbid.campaign.reading import Problems, Stated, currency_of, validated
+from hushbid.campaign.reading import Problems, SpecError, Stated, currency_of, validated
 from hushbid.campaign.spec import GOALS, About, CampaignSpec, Flag, MarketTable, NotNegative, Table, fields_of
 from hushbid.campaign.terms import goal_of, market_terms, questions_of
 from hushbid.common.money import Currency
@@ -53,7 +53,7 @@ _LEAST_PRICE, _MOST_PRICE = 1e-9, 1e12
 _NEARLY_ALL, _NARROWEST = 0.999, 1e-6
 _MOST_MONEY = 10**15
 _UNREAD = ("bids", "data", "output")
-_NOT_HERE = (
+NOT_HERE = (
     *("wave", "synthetic", "notices", "strata.each", "market.user_weight", "market.people_may_owe_money"),
     *("market.outside_option", "market.tolerance", "market.accept_pilot_overlap", "market.accept_infinite_loss"),
 )
@@ -474,7 +474,7 @@ def _refused(spec: CampaignSettings, problems: Problems) -> Iterator[tuple[str, 
     """Yield what a server refuses, of tables that are in order."""
     for name, info in fields_of(type(spec)):
         value = _value(spec, name)
-        if name in _NOT_HERE and value not in (None, info.get_default(call_default_factory=True)):
+        if name in NOT_HERE and value not in (None, info.get_default(call_default_factory=True)):
             yield name, "cannot be stated for a campaign on a server."
         yield from ((name, told) for told in _text_problems(name, value))
     yield from _of_server(spec.server)
@@ -486,6 +486,15 @@ def _refused(spec: CampaignSettings, problems: Problems) -> Iterator[tuple[str, 
     yield from _of_amounts(spec)
     if not problems.at("server"):
         yield from _of_market(spec, market)
+
+
+def refused_here(values: Mapping[str, Any]) -> list[str]:
+    """Return the fields of a campaign file that no campaign on a server can state as it does."""
+    try:
+        CampaignSettings.read(values)
+    except SpecError as refused:
+        return [name for name, _ in refused.problems if name in NOT_HERE]
+    return []
 
 
 def _value(spec: CampaignSettings, name: str) -> Any:

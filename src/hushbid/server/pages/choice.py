@@ -143,14 +143,6 @@ def steps_below_and_above(step: float, cap: float) -> tuple[float, ...]:
     return tuple(one for one in (step / 2.0, step, 2.0 * step) if one <= cap)
 
 
-def round_price(price: float, decimals: int) -> float:
-    """A price to begin with: rounded to two digits, or to what can be paid if that is coarser."""
-    if price <= 0.0:
-        return 0.0
-    digits = max(-decimals, math.floor(math.log10(price)) - 1)
-    return round(price, -digits)
-
-
 def plain_menu(menu: MenuView) -> dict[str, Sequence[float]]:
     """The menu for the page's script, which reads it the same way."""
     values = {"bids": menu.bids, "loss": menu.privacy_loss, "payment": menu.payment, "chance": menu.chance}

@@ -11,6 +11,7 @@ carried (browsers say so), and nothing is stored before the log-in: until then i
 
 import json
 import secrets
+import tomllib
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -23,11 +24,13 @@ from starlette.exceptions import HTTPException
 
 from hushbid.errors import Conflict, HushbidError
 from hushbid.server.http.schemas import answer
+from hushbid.server.model.settings import NOT_HERE, refused_here
 from hushbid.server.model.views import CampaignView
 from hushbid.server.pages import pictures
 from hushbid.server.pages.draft_form import (
     EMPTY,
     OWN,
+    PLACES,
     PRIVACY,
     RELATIONS,
     Filled,
@@ -41,7 +44,7 @@ from hushbid.server.pages.draft_form import (
     unavailable,
 )
 from hushbid.server.pages.forecast_words import Forecast, forecast_words
-from hushbid.server.pages.form_prices import PilotRefused, fitted_pilot
+from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, fitted_pilot
 from hushbid.server.pages.form_rows import KINDS, PARTS, pressed, question_count, stratum_count
 from hushbid.server.pages.request import Form, LogInFirst, PageRequest, analyst, require_id, stranger
 from hushbid.server.pages.wording import FormError, languages
@@ -97,6 +100,24 @@ async def change(request: Request, campaign: str) -> Response:
 async def take_pilot(request: Request, campaign: str) -> Response:
     """Fit a prior to the pilot that came with a form."""
     return await _sent(request, require_id(campaign), pilot=True)
+
+
+@router.post("/campaigns/{campaign}/import")
+async def take_file(request: Request, campaign: str) -> Response:
+    """Keep what a campaign file states as a draft, unless it states what a server cannot do."""
+    visit, found = await analyst(request), require_id(campaign)
+    content = (await visit.form()).file
+    try:
+        values = tomllib.loads(content.decode("utf-8-sig")) if len(content) <= MOST_BYTES else {}
+        typed = as_typed(values, visit.write) if values else {}
+    except (ValueError, TypeError, AttributeError, RecursionError):
+        typed = {}
+    if not typed:
+        return visit.go("/campaigns/new?file=unreadable")
+    if unfit := refused_here(values):
+        return visit.go(f"/campaigns/new?file={','.join(unfit)}")
+    complete = await _keep(visit, found, typed_fields(typed))
+    return visit.go(f"/campaigns/{found}" if complete else f"/campaigns/{found}/edit?check=yes#problems")
 
 
 @router.post("/campaigns/{campaign}/keep")
@@ -224,7 +245,7 @@ async def _page(
     now = visit.app.service.clock()
     given = filled(typed, visit.write, least=_least(visit), now=now) if asked.get("check") == "yes" else Filled()
     forecast = await _forecast(visit, typed) if asked.get("look") == "yes" else None
-    problems = {**given.problems, **_pilot_problem(visit)}
+    problems = {**given.problems, **_pilot_problem(visit), **_file_problem(visit)}
     return visit.page(
         "staff/draft.html",
         here=f"/campaigns/{campaign}/edit",
@@ -240,6 +261,7 @@ async def _page(
         own=OWN,
         unavailable=unavailable(typed),
         p=problems,
+        places=PLACES,
         open={part: any(name.startswith(fields) for name in problems) for part, fields in _OPEN.items()},
         forecast=forecast,
         chart=_price_chart(visit, typed),
@@ -262,6 +284,16 @@ def _pilot_problem(visit: PageRequest) -> dict[str, str]:
         return {}
     numbers = {key: asked.get(key, "?")[:9] for key in ("row", "least", "got", "most")}
     return {"pilot_file": visit.texts.coded(name, **numbers)}
+
+
+def _file_problem(visit: PageRequest) -> dict[str, str]:
+    """What was wrong with a campaign file, which was not kept."""
+    told = visit.request.query_params.get("file", "")
+    if not told:
+        return {}
+    unfit = [name for name in told.split(",") if name in NOT_HERE]
+    code = "form.file_unfit" if unfit else "form.file_unreadable"
+    return {"campaign_file": visit.texts.coded(code, **({"fields": ", ".join(unfit)} if unfit else {}))}
 
 
 def _price_chart(visit: PageRequest, typed: Mapping[str, str]) -> Any:

@@ -78,6 +78,9 @@ def kind_of(name: str) -> str:
     return next((kind for word, kind in known.items() if word in kinds), "text")
 
 
+PLACES = {"goal": "goal-spend", "privacy": "privacy-strong", "relation": "relation-none", "strata": "strata-group"}
+"""Where a problem of several inputs is to be seen, by the identifiers of elements."""
+
 EMPTY: dict[str, str] = {
     **{name: typed_value(_SCHEMA[full].get_default(), Writing(languages()["en"])) for name, full in FIELDS.items()},
     **dict.fromkeys(("title", "question", *(f"consent_text_{language}" for language in LANGUAGES)), ""),
@@ -353,8 +356,9 @@ def as_typed(values: Mapping[str, Any], write: Writing) -> dict[str, str]:
     """Return a campaign's plain values, complete or not, as an analyst would have typed them."""
     market, server = values.get("market", {}), values.get("server", {})
     found = {name: typed_value(_value(values, full), write) for name, full in FIELDS.items()}
-    found |= {name: EMPTY[name] for name in found if _value(values, FIELDS[name]) is None and name != "single_visit"}
-    for name in ("bid_by", "deliver_by"):
+    unstated = {name for name in found if _value(values, FIELDS[name]) is None} - {"single_visit", "currency"}
+    found |= {name: EMPTY[name] for name in unstated}
+    for name in (one for one in FIELDS if kind_of(one) == "moment"):
         stated = _value(values, FIELDS[name])
         found[name] = typed_value(datetime.fromisoformat(stated) if isinstance(stated, str) else stated, write)
     texts = _value(values, _TEXTS) or {}

@@ -5,7 +5,7 @@ from contextlib import suppress
 from fastapi import APIRouter, Request, Response
 
 from hushbid.errors import InputError, NotAllowed, Throttled
-from hushbid.server.http.auth import address_of, cookie_session
+from hushbid.server.http.auth import address_of, begin_cookie, cookie_session, end_cookie
 from hushbid.server.model.access import LinkInvalid
 from hushbid.server.pages.draft import taken_up
 from hushbid.server.pages.request import OpenLinkFirst, PageRequest, anybody, is_link, participant, staff
@@ -84,28 +84,16 @@ async def log_in(request: Request) -> Response:
     service, address, carried = visit.app.service, address_of(request), form.text("carried")
     try:
         begun = await visit.app.run(service.log_in, name, password, address)
-    except Throttled as refused:
-        problem = visit.texts(
-            "Too many failed attempts. Please try again in {seconds} seconds.", seconds=f"{refused.retry_after:g}"
-        )
-        return visit.page("staff/login.html", status=429, problem=problem, name=name, next=onwards, carried=carried)
-    except (NotAllowed, InputError):
-        problem = visit.texts("The name or the password is wrong.")
-        return visit.page(
-            "staff/login.html", status=403, problem=problem, name=name[:100], next=onwards, carried=carried
-        )
+    except (Throttled, NotAllowed, InputError) as refused:
+        status, problem = 403, visit.texts("The name or the password is wrong.")
+        if isinstance(refused, Throttled):
+            wait = f"{refused.retry_after:g}"
+            status, problem = 429, visit.texts.coded("login.throttled", seconds=wait)
+        typed = {"name": name[:100], "next": onwards, "carried": carried}
+        return visit.page("staff/login.html", status=status, problem=problem, **typed)
     visit.session = begun
     response = visit.go(await taken_up(visit, carried) or onwards or _HOME)
-    lasts = int((begun.expires_at - service.clock()).total_seconds())
-    response.set_cookie(
-        visit.app.cookie,
-        begun.token,
-        max_age=lasts,
-        path="/",
-        secure=visit.app.https,
-        httponly=True,
-        samesite="strict",
-    )
+    begin_cookie(visit.app, response, begun)
     return response
 
 
@@ -119,7 +107,7 @@ async def log_out(request: Request) -> Response:
         token = found.token
         await visit.app.run(visit.app.service.log_out, token)
     response = visit.go("/")
-    response.delete_cookie(visit.app.cookie, path="/", secure=visit.app.https, httponly=True, samesite="strict")
+    end_cookie(visit.app, response)
     return response
 
 

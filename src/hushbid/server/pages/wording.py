@@ -23,45 +23,20 @@ from hushbid.server.pages.codes import CODES
 _LONGEST_HEADER = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Texts:
-    """The wording in one language."""
-
-    spoken: Language
+class Texts(Language):
+    """A language as the pages speak it: with markup, and sentences by their codes."""
 
     @property
     def language(self) -> str:
         """As in the attribute ``lang``."""
-        return self.spoken.code
-
-    @property
-    def name(self) -> str:
-        """What the language calls itself."""
-        return self.spoken.name
-
-    @property
-    def decimal(self) -> str:
-        """The sign before decimals."""
-        return self.spoken.decimal
-
-    @property
-    def group(self) -> str:
-        """The sign between thousands."""
-        return self.spoken.group
+        return self.code
 
     def __call__(self, message: str, /, **values: object) -> str:
         """Say a sentence with its values; it is markup if one of them is."""
         if any(isinstance(value, Markup) for value in values.values()):
-            return escape(self.spoken(message)).format_map({at: shown(value) for at, value in values.items()})
-        return self.spoken(message, **values)
-
-    def plural(self, one: str, many: str, n: int, /, **values: object) -> str:
-        """Say the sentence for this number."""
-        return self.spoken.plural(one, many, n, **values)
-
-    def within(self, context: str, message: str, /, **values: object) -> str:
-        """Say a text that has another translation elsewhere."""
-        return self.spoken.within(context, message, **values)
+            text = escape(super().__call__(message))
+            return text.format_map({at: shown(value) for at, value in values.items()})
+        return super().__call__(message, **values)
 
     def coded(self, code: str, n: int = 1, /, **values: object) -> str:
         """Say the sentence of a code; where it has forms for one and many, that for ``n``."""
@@ -77,7 +52,7 @@ class Texts:
 @cache
 def languages() -> dict[str, Texts]:
     """Every language that there is a catalogue for, English first."""
-    return {code: Texts(language) for code, language in catalogues.languages().items()}
+    return {code: Texts(code, language.catalogue) for code, language in catalogues.languages().items()}
 
 
 def negotiated(wanted: str, *, chosen: str | None = None) -> Texts:

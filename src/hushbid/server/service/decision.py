@@ -180,7 +180,8 @@ def _decided(
         except NobodyToBuyFrom:  # without strata that is a decision, or out of reach
             reason = STRATUM_DEARER
         context.installation.crash("allocation.decided")
-        people = {} if record is None else _promises(bidders, identities, record)
+        # by identity, so that a privacy account that has forgotten them can be written again
+        people = {} if record is None else {identities[one]: loss for one, loss in _promised(bidders, record).items()}
         return {
             "campaign": campaign.id,
             "title": campaign.settings.title,
@@ -260,15 +261,11 @@ def _limits(bidders: list[Participant]) -> FloatArray:
     return np.array([math.inf if one.loss_limit is None else one.loss_limit for one in bidders], dtype=np.float64)
 
 
-def _promises(bidders: list[Participant], identities: dict[str, str], record: Record) -> dict[str, float]:
-    """What everybody with a known identity gives up at most: from this a forgotten privacy account can be written
-    again."""
+def _promised(bidders: list[Participant], record: Record) -> dict[str, float]:
+    """What everybody who is known across campaigns gives up at most, by person."""
     losses = record.outcome.privacy_loss.tolist()
-    return {
-        identities[one.person_id]: loss
-        for one, loss in zip(bidders, losses, strict=True)
-        if one.person_id is not None and loss > 0.0
-    }
+    both = zip(bidders, losses, strict=True)
+    return {one.person_id: loss for one, loss in both if one.person_id is not None and loss > 0.0}
 
 
 def _store(context: ServiceContext, job: JobView, bidders: list[Participant], record: Record) -> None:
@@ -341,9 +338,5 @@ def _refuse_above_spending_limit(campaign: Campaign, total: int) -> None:
 def _write_privacy_account(tx: Transaction, campaign: Campaign, bidders: list[Participant], record: Record) -> None:
     """What was reserved becomes what is promised; nothing for those from whom nothing is bought."""
     privacy_account.free(tx.connection, campaign.id)  # also what was reserved for those who never bid
-    promised = {
-        one.person_id: loss
-        for one, loss in zip(bidders, record.outcome.privacy_loss.tolist(), strict=True)
-        if one.person_id is not None and loss > 0.0
-    }
+    promised = _promised(bidders, record)
     privacy_account.put(tx.connection, campaign.id, promised, kind="promised", title=campaign.settings.title, at=tx.at)

@@ -201,13 +201,19 @@ def sketched(settings: CampaignSettings, people: int) -> MenuView | None:
     rng = np.random.default_rng(people)
     population = settings.market_for([None] * people).for_people(people)
     menu = expected_menu(population, rng=rng, repetitions=_SKETCHED_REPETITIONS, points=_SKETCHED_POINTS)
+    found = (menu.privacy_loss, menu.payment, menu.chance)
+    return _shown(menu.bids, menu.bids.size, found, _SKETCHED_REPETITIONS)
+
+
+def _shown(bids: FloatArray, usual: int, found: Sequence[FloatArray], repetitions: int) -> MenuView:
+    losses, payments, chances = map(_numbers, found)
     return MenuView(
-        bids=_numbers(menu.bids),
-        usual=menu.bids.size,
-        privacy_loss=_numbers(menu.privacy_loss),
-        payment=_numbers(menu.payment),
-        chance=_numbers(menu.chance),
-        repetitions=_SKETCHED_REPETITIONS,
+        bids=_numbers(bids),
+        usual=usual,
+        privacy_loss=losses,
+        payment=payments,
+        chance=chances,
+        repetitions=repetitions,
     )
 
 
@@ -239,15 +245,7 @@ def _menu(population: Population, prior: Prior, row: int, effort: Effort, rng: n
             some, count = _simulated(population, row, bids, rng)
         found.append(some)
         done += count
-    losses, payments, chances = np.mean(np.array(found), axis=0)
-    return MenuView(
-        bids=_numbers(bids),
-        usual=usual.size,
-        privacy_loss=_numbers(losses),
-        payment=_numbers(payments),
-        chance=_numbers(chances),
-        repetitions=done,
-    )
+    return _shown(bids, usual.size, np.mean(np.array(found), axis=0), done)
 
 
 def _rough(population: Population) -> Population:

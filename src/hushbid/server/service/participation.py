@@ -26,7 +26,6 @@ from hushbid.receipts.merkle import Tree
 from hushbid.receipts.receipt import Receipt, issue, new_salt
 from hushbid.server.installation import Installation, mark_withdrawn
 from hushbid.server.model import rules
-from hushbid.server.model.checks import finite, is_number
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import LEAST_LOSS
 from hushbid.server.model.states import CampaignState, ParticipantState
@@ -157,9 +156,9 @@ def acting(tx: Transaction, secret: str) -> tuple[Campaign, Participant]:
 
 def _checked(campaign: Campaign, participant: Participant, bid: object) -> float:
     lowest = campaign.settings.prior_of(participant.group_name).smallest_bid
-    value = finite(bid)
+    value = rules.finite(bid)
     if value is None or value < lowest:
-        kind = "a finite number" if is_number(bid) else "a number"
+        kind = "a finite number" if rules.is_number(bid) else "a number"
         raise BidError(f"bid must be {kind} from {lowest:g} up.", field="bid")
     return value
 
@@ -170,7 +169,7 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
         return None
     if not campaign.settings.takes_limits:
         raise BidError("limit must be left out: in this campaign nobody can state one.", field="limit")
-    value = finite(limit)
+    value = rules.finite(limit)
     if value is None or (value < LEAST_LOSS and value != 0.0):
         problem = f"limit must be 0, to sell nothing, or a finite number from {LEAST_LOSS:g} up, or be left out."
         raise BidError(problem, field="limit")

@@ -36,7 +36,18 @@ _anybody = partial(Route, by="anybody")
 _PAGE = ("limit", "cursor")
 
 
-class UseCases:
+class Accounts:
+    """The use cases of accounts, which need no running server."""
+
+    users = reads(accounts.users)
+    create_user = steps(accounts.create_user)
+    set_password = steps(accounts.set_password)
+    remove_user = changes("user", accounts.remove_user)
+    create_api_token = changes("token", accounts.create_api_token)
+    revoke_api_token = changes("token", accounts.revoke_api_token)
+
+
+class UseCases(Accounts):
     """The names of a running server's use cases."""
 
     # a participant's part, by the secret that a link was exchanged for
@@ -205,13 +216,7 @@ class UseCases:
     attacks = steps(audits.attacks)
     public = reads(views_of.read_public, _anybody("GET /campaigns/{campaign}/public", "What everybody may see"))
 
-    # accounts
-    users = reads(accounts.users)
-    create_user = steps(accounts.create_user)
-    set_password = steps(accounts.set_password)
-    remove_user = changes("user", accounts.remove_user)
-    create_api_token = changes("token", accounts.create_api_token)
-    revoke_api_token = changes("token", accounts.revoke_api_token)
+    # logging in
     log_in = steps(accounts.log_in)
     log_out = changes("logout", accounts.log_out)
     session_of = steps(accounts.session_of)

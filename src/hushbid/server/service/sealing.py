@@ -23,8 +23,8 @@ from hushbid.disclosure.local import grid_bits
 from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
 from hushbid.server.installation import Installation
+from hushbid.server.model import rules
 from hushbid.server.model.answers import codes_of
-from hushbid.server.model.checks import finite
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.store.database import Transaction
@@ -116,7 +116,7 @@ def encoded(campaign: Campaign, participant: Participant, given: object) -> byte
 
 def _checked_value(campaign: Campaign, given: object) -> float:
     low, high = campaign.settings.bounds
-    value = finite(given)
+    value = rules.finite(given)
     if value is None or not low <= value <= high:
         raise DataError(f"value must be a number from {low:g} to {high:g}.", field="value")
     return value

@@ -139,10 +139,13 @@ def what_if(settings: CampaignSettings, people: int, preview: Preview | None, se
         least = _fewest(lambda n: figures(settings, n, draws=_FEW), people, end) if accuracy else None
         in_time = time.monotonic() <= end
         return WhatIf(people=people, errors=None, cost=None, least_people=least, in_time=in_time, repetitions=_DRAWS)
-    errors = _errors(preview)
-    margins = _margins(preview, errors)
-    if errors is None or margins is None:
+    of_each = preview.questions or (preview,)
+    found = [(one.worst_standard_error, one.half_width) for one in of_each]
+    known = [(error, half) for error, half in found if error is not None and half is not None]
+    if len(known) < len(found):  # in some campaign nothing would be bought
         return WhatIf(people=people, errors=None, cost=None, repetitions=_DRAWS)
+    errors = tuple(error for error, _ in known)
+    margins = tuple(half / error if error > 0.0 else 1.0 for error, half in known)
     targets = tuple(two_digits(one / 2.0) for one in errors)
     exact = with_errors(settings, targets)
     cost = None if exact is None else _cost(exact, people, end)
@@ -192,25 +195,6 @@ def with_errors(settings: CampaignSettings, errors: Sequence[float]) -> Campaign
 def two_digits(value: float) -> float:
     """A number in two digits."""
     return float(f"{value:.1e}")
-
-
-def _errors(preview: Preview) -> tuple[float, ...] | None:
-    """The errors that a preview found; None if in some campaigns nothing would be bought."""
-    if preview.questions:
-        found = [one.worst_standard_error for one in preview.questions]
-    else:
-        found = [preview.worst_standard_error]
-    known = [one for one in found if one is not None]
-    return tuple(known) if len(known) == len(found) else None
-
-
-def _margins(preview: Preview, errors: tuple[float, ...] | None) -> tuple[float, ...] | None:
-    """How many standard errors half an interval is, of each estimate; None where there are none."""
-    found = [one.half_width for one in preview.questions] if preview.questions else [preview.half_width]
-    known = [one for one in found if one is not None]
-    if errors is None or len(known) < len(found):
-        return None
-    return tuple(half / error if error > 0.0 else 1.0 for half, error in zip(known, errors, strict=True))
 
 
 def _meets(settings: CampaignSettings, people: int, targets: Sequence[float]) -> object:
