@@ -289,7 +289,7 @@ def test_late_data_are_named_not_used_and_paid_as_the_campaign_file_says(tmp_pat
     assert "drawn from other data" in refused(home)
 
 
-# -- made up -----------------------------------------------------------------------------------------------------------
+# -- synthetic -----------------------------------------------------------------------------------------------------------
 
 
 def test_synthetic_campaigns_are_drawn_again_and_every_artefact_says_so(home: Path, store: Path) -> None:
@@ -300,7 +300,7 @@ def test_synthetic_campaigns_are_drawn_again_and_every_artefact_says_so(home: Pa
     assert second["synthetic"] is second["estimate"]["synthetic"] is second["estimate"]["public"]["synthetic"] is True
     assert any(stamp.startswith("synthetic: nobody") for stamp in second["stamps"])
     assert "stamp       synthetic: nobody in this campaign was promised anything" in verified(home / "out")
-    assert "This campaign is made up" in (home / "out" / "report.html").read_text()
+    assert "This campaign is synthetic" in (home / "out" / "report.html").read_text()
     assert json.loads((home / "out" / "estimate.json").read_text())["synthetic"] is True
     for name in ("decisions.csv", "payments.csv"):
         header, *rows = (home / "out" / name).read_text().splitlines()
@@ -338,7 +338,7 @@ def test_a_synthetic_record_stays_one_when_its_estimate_is_drawn_later(home: Pat
     with contextlib.chdir(home):
         done = CliRunner().invoke(main, ["release", "out/outcome.json", "data.csv"])
     assert done.exit_code == 0, done.output
-    assert "STAMPED in the record: made up" in done.stdout
+    assert "STAMPED in the record: synthetic" in done.stdout
     assert not store.exists()
 
 

@@ -199,7 +199,7 @@ def test_a_purchase_shows_its_campaign_its_money_and_the_public_estimate(tmp_pat
     assert fact(html, "Total payment") == bought.decided.currency.text(bought.decided.total_minor)
     assert f"{bought.release.public()['planned_standard_error']:g}" in words
     assert "report.html" in fact(html, "Written")
-    assert any(word.startswith("Stamped: made up") for word in words)
+    assert any(word.startswith("Stamped: synthetic") for word in words)
     assert "script" not in Reader(html).tags
     assert f"{EVIL[:-1]} of sleep" in words
     cheap = {**people, "bid": np.where(np.arange(n) < 2, 1.0, 3.5)}

@@ -228,7 +228,8 @@ def plain(told: tuple[Passage, ...]) -> str:
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_every_sentence_has_a_test_for_what_it_promises(language: str) -> None:
-    texts = Listening(languages()[language].spoken)
+    spoken = languages()[language]
+    texts = Listening(spoken.code, spoken.catalogue)
     for stated in EVERY:
         said(settings(**stated), texts)
     assert texts.heard == set(PROMISES)
