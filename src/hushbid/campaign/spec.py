@@ -205,7 +205,7 @@ class MarketTable(Table):
     hard_budget: Annotated[Positive | None, About(absent=_ONE_OF_GOALS, example=500)] = None
     """Never spend more than this, whatever people bid.
 
-    To the last coin of the currency. Central setting.
+    To the last coin of the currency.
     """
 
     standard_error: Annotated[
@@ -467,7 +467,7 @@ class BidsTable(Table):
     """The column of the largest privacy loss that each person accepts.
 
     A positive number, 0 to sell nothing, or nothing for no limit. Stating it truthfully is best, as with the price.
-    Central setting; [on an engine](../explanation/scale.md#what-it-cannot-do) up to 4·10⁶ people.
+    Central setting, or with a hard budget; [on an engine](../explanation/scale.md#what-it-cannot-do) up to 4·10⁶ people.
     """
 
 
