@@ -25,7 +25,7 @@ from hushbid.verification.receipts import verify_log, verify_receipt
 from tests.server.support import Installation, Play, opened
 
 PEOPLE = ["ann@x", "bob@x", "cy@x"]
-FEE = 100
+FEE = 100  # minor units
 
 _processes = multiprocessing.get_context("forkserver")
 _processes.set_forkserver_preload(
@@ -110,7 +110,7 @@ def _live_on(play: Play, note: Callable[..., None]) -> None:
 def staged(installation: Installation) -> Scene:
     """A campaign that has opened."""
     with installation.start() as service:
-        play = opened(service, PEOPLE, participation_fee=FEE)
+        play = opened(service, PEOPLE, participation_fee=FEE / 100)
         return Scene(installation, replace(play, service=None))  # type: ignore[arg-type]
 
 
