@@ -40,7 +40,7 @@ from tests.server.postgres import running_postgres
 from tests.server.support import QUICK, analyst, nonce_for, open_now, secret_for, settings
 
 PEOPLE = 5
-FEE = 50
+FEE = 50  # minor units
 
 
 @dataclass
@@ -141,7 +141,7 @@ def settle(service: Service, known: Known) -> None:
 def begin(service: Service, journal: Journal) -> Known:
     who = analyst(service)
     setting = "central" if len(journal.campaigns) % 2 else "local"
-    campaign = service.draft(who, settings(setting=setting, participation_fee=FEE))
+    campaign = service.draft(who, settings(setting=setting, participation_fee=FEE / 100))
     people = [f"person-{number}@x" for number in range(PEOPLE)]
     links = service.invite(who, campaign.id, people=people)
     tokens = [secret_for(link.token) for link in links]

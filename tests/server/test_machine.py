@@ -71,7 +71,7 @@ class LifeCycle(RuleBasedStateMachine):
         self.deliver_by = self.now + timedelta(hours=2) if deadlines else self.bid_by
         by = {"bid_by": self.bid_by, "deliver_by": self.deliver_by} if deadlines else {}
         chosen = {"setting": "local" if self.local else "central", "single_visit": self.once, **by}
-        self.play = opened(self.service, PEOPLE, participation_fee=FEE, fee_after_withdrawal=kept, **chosen)
+        self.play = opened(self.service, PEOPLE, participation_fee=FEE / 100, fee_after_withdrawal=kept, **chosen)
         self.state = C.BIDDING
         self.people = [P.INVITED] * PEOPLE
         self.bids: list[float | None] = [None] * PEOPLE
