@@ -467,7 +467,8 @@ class BidsTable(Table):
     """The column of the largest privacy loss that each person accepts.
 
     A positive number, 0 to sell nothing, or nothing for no limit. Stating it truthfully is best, as with the price.
-    Central setting, or with a hard budget; [on an engine](../explanation/scale.md#what-it-cannot-do) up to 4·10⁶ people.
+    Central setting, or with a hard budget; [on an engine](../explanation/scale.md#what-it-cannot-do) up to 4·10⁶
+    people.
     """
 
 
