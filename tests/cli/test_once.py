@@ -289,7 +289,7 @@ def test_late_data_are_named_not_used_and_paid_as_the_campaign_file_says(tmp_pat
     assert "drawn from other data" in refused(home)
 
 
-# -- synthetic -----------------------------------------------------------------------------------------------------------
+# -- synthetic ---------------------------------------------------------------------------------------------------------
 
 
 def test_synthetic_campaigns_are_drawn_again_and_every_artefact_says_so(home: Path, store: Path) -> None:
