@@ -24,7 +24,7 @@ from hushbid.server.bot_campaigns import SETTINGS, play_campaign
 from hushbid.server.installation import DataDir
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.service import Service
-from hushbid.server.service.forecast import Effort
+from hushbid.server.service.use_case import Effort
 from hushbid.server.store.database import Database
 from tests.conftest import PARTS
 from tests.server.postgres import running_postgres

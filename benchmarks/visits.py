@@ -17,7 +17,7 @@ from hushbid.client import AnalystClient
 from hushbid.server.bot_campaigns import SETTINGS, play_campaign
 from hushbid.server.installation import DataDir
 from hushbid.server.service import Service
-from hushbid.server.service.forecast import Effort
+from hushbid.server.service.use_case import Effort
 from hushbid.server.store.database import Database
 from tests.server.serving import served
 

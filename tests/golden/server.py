@@ -59,7 +59,7 @@ def play(folder: Path) -> dict[str, bytes]:
     from hushbid.server.installation import DataDir
     from hushbid.server.pages import add_pages
     from hushbid.server.service import Service
-    from hushbid.server.service.forecast import Effort
+    from hushbid.server.service.use_case import Effort
     from hushbid.server.store.database import Database
 
     home = DataDir.at(folder / "home")

@@ -20,7 +20,7 @@ from hushbid.server.installation import DataDir
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import CampaignView, Invitation, JobView, Principal
 from hushbid.server.service import Service
-from hushbid.server.service.forecast import Effort
+from hushbid.server.service.use_case import Effort
 from hushbid.server.store import links
 from hushbid.server.store.database import Database, Transaction
 from hushbid.server.store.schema import hashed

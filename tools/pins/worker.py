@@ -157,7 +157,7 @@ def outcomes() -> Iterator[tuple[str, Any, dict[str, Any]]]:
     import numpy as np
 
     from hushbid import Accuracy, Budget, HardBudget, LogNormal, Market, Uniform
-    from hushbid.audit import PrivacyAudit, check_accuracy, check_incentives
+    from hushbid.audit import PrivacyAudit, check_incentives, check_questions
     from hushbid.mechanism.releasing import plan_of
     from hushbid.questions import Choice, Number, YesNo
     from tests.report.test_page import released
@@ -203,7 +203,7 @@ def outcomes() -> Iterator[tuple[str, Any, dict[str, Any]]]:
     yield "report survey accuracy", market(questions=survey[:2], goal=Accuracy((1.5, 0.15))), {"currency": "EUR"}
     small = market(30, buyer_weight=300.0)
     attacks = [check_incentives(small.market, small.bids, people=3, rng=np.random.default_rng(1))]
-    attacks.append(check_accuracy(plan_of(small, key="k"), rng=np.random.default_rng(1), repetitions=50))
+    attacks += check_questions(plan_of(small, key="k"), rng=np.random.default_rng(1), repetitions=50)
     yield "noisy report attacks", small, {"audits": attacks, "comparison": "omit"}
 
 

@@ -22,8 +22,9 @@ class Call(NamedTuple):
 CALLS = {
     "account": Call("GET", "/campaigns/{campaign}/account"),
     "agree": Call("PUT", "/participation/agreement"),
-    "agreements": Call("GET", "/campaigns/{campaign}/agreements.json"),
-    "agreements_table": Call("GET", "/campaigns/{campaign}/agreements.csv"),
+    "agreements": Call("GET", "/campaigns/{campaign}/agreements.csv"),
+    "agreements_with_texts": Call("GET", "/campaigns/{campaign}/agreements.json"),
+    "agreements_workbook": Call("GET", "/campaigns/{campaign}/agreements.xlsx"),
     "awaited": Call("GET", "/campaigns/{campaign}/awaited.csv"),
     "awaited_workbook": Call("GET", "/campaigns/{campaign}/awaited.xlsx"),
     "bid": Call("PUT", "/participation/bid"),

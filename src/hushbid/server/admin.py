@@ -9,9 +9,8 @@ from typing import Self, TypeVar
 from hushbid.common.staging import write_file
 from hushbid.errors import CampaignError
 from hushbid.server.installation import DataDir, Installation
-from hushbid.server.service.forecast import Effort
 from hushbid.server.service.registry import Accounts
-from hushbid.server.service.use_case import Operation, ServiceContext
+from hushbid.server.service.use_case import Effort, Operation, ServiceContext
 from hushbid.server.store import backup
 from hushbid.server.store.backup import Backup
 from hushbid.server.store.database import Database, Transaction, utc_now

@@ -24,7 +24,7 @@ from hushbid.server.bot_campaigns import play_campaign
 from hushbid.server.bots import Bot, Tally, people
 from hushbid.server.installation import DataDir
 from hushbid.server.service import Service
-from hushbid.server.service.forecast import Effort
+from hushbid.server.service.use_case import Effort
 from hushbid.server.store.database import Database
 
 ANALYST, AUDITOR = "demo", "auditor"

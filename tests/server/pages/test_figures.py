@@ -15,7 +15,8 @@ from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import MenuView
 from hushbid.server.pages import choice
 from hushbid.server.pages.wording import Writing, languages
-from hushbid.server.service.forecast import Effort, _Asked
+from hushbid.server.service.forecast import _Asked
+from hushbid.server.service.use_case import Effort
 from tests.server.http.support import Live
 from tests.server.pages.support import Visitor
 from tests.server.support import opened, settings

@@ -124,7 +124,7 @@ def test_the_export_names_everybody_who_agreed_and_holds_every_text(common: Serv
         own = document["stated"]["consent"]
         assert own["text"] == CONSENT["texts"][document["language"]]
         assert (own["controller"], own["contact"]) == ("Institute for Sleep Research", "privacy@example.org")
-    rows = list(csv.reader(io.StringIO(bytes(agreements_table(common, over.who, over.id).body).decode())))
+    rows = list(csv.reader(io.StringIO(agreements_table(common, over.who, over.id, "csv").decode())))
     assert rows[0] == ["id", "label", "at", "version", "language"]
     assert [row[0] for row in rows[1:]] == [link.id for link in over.links[:3]]
     assert rows[1][1] != "=SUM(1;2)", "a table calculates nothing"

@@ -15,7 +15,8 @@ from hushbid.priors import Exponential, Uniform
 from hushbid.record import Record
 from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service, forecast
-from hushbid.server.service.forecast import Effort, menus, preview
+from hushbid.server.service.forecast import menus, preview
+from hushbid.server.service.use_case import Effort
 from tests.server.support import QUICK, drafted, open_now, opened
 from tests.server.support import settings as campaign_settings
 

@@ -17,7 +17,7 @@ def test_path_query_and_body_of_a_route_are_arguments_of_its_use_case(name: str)
         parameters.pop(0)
     in_path = [one.name.removesuffix("_id") for one in parameters[: len(route.names)]]
     assert in_path == list(route.names)
-    given = {*route.query, *(body_arguments(route.body, use_case.function) if route.body is not None else ())}
+    given = {*route.query, *(() if use_case.body is None else body_arguments(use_case.body, use_case.function))}
     others = parameters[len(route.names) :]
     assert given <= {one.name for one in others}
     assert {one.name for one in others if one.default is one.empty} <= given

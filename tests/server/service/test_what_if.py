@@ -11,7 +11,8 @@ from hushbid.errors import InputError, MarketError
 from hushbid.mechanism import Market
 from hushbid.priors import Exponential, Truncated, Uniform
 from hushbid.questions import Number, YesNo
-from hushbid.server.service.forecast import Effort, preview
+from hushbid.server.service.forecast import preview
+from hushbid.server.service.use_case import Effort
 from hushbid.server.service.what_if import figures, people_like, two_digits, what_if, with_errors
 from tests.server.support import settings
 

@@ -63,7 +63,7 @@ def create_app(
     app.add_middleware(Middleware, https=https, hosts=hosts, as_page=pages(app))
     roles = {(method, route.path): route.by for route in routes for method in route.methods or ()}
     models: list[type[Any]] = [Problem, LogIn]
-    models += [route.body for _, route in reached().values() if route.body is not None]
+    models += [use_case.body for use_case, _ in reached().values() if use_case.body is not None]
     app.openapi = lambda: document(app, roles, models)  # type: ignore[method-assign]
     return app
 

@@ -3,9 +3,10 @@
 import inspect
 import io
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
 from decimal import Decimal
 from functools import partial
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar
 
 from fastapi import Request, Response
 
@@ -44,6 +45,10 @@ class Workbook(Response):
     media_type = XLSX
 
 
+_FORMATS: dict[Ending, type[Response]] = {"csv": Csv, "xlsx": Workbook}
+_WORKBOOK = "The same as an Excel workbook; needs the extra `xlsx` on the server."
+
+
 class Toml(Response):
     """A campaign file."""
 
@@ -71,14 +76,10 @@ def payments_table(found: PaymentFile, ending: Ending) -> bytes:
     """One line per person; every amount in units of the currency, with its decimals, 12.34 for 1,234 cents, and again
     in minor units. Where people were asked where to pay them, that stands last."""
     rows = found.rows
-    amounts = {name: [_amount(getattr(row, name), row.decimals, ending) for row in rows] for name in _AMOUNTS}
-    columns: dict[str, list[Any]] = {
-        "id": [row.id for row in rows],
-        "label": [row.label for row in rows],
-        **amounts,
-        "currency": [row.currency for row in rows],
-        "paid_at": ["" if row.paid_at is None else row.paid_at.isoformat() for row in rows],
-        "reference": [row.reference for row in rows],
+    columns = {
+        **_columns(rows, ("id", "label")),
+        **_columns(rows, _AMOUNTS, lambda amount, row: _amount(amount, row.decimals, ending)),
+        **_columns(rows, ("currency", "paid_at", "reference")),
         **{f"{name}_minor": [getattr(row, name) for row in rows] for name in _AMOUNTS},
     }
     if found.payout != "none":
@@ -87,12 +88,21 @@ def payments_table(found: PaymentFile, ending: Ending) -> bytes:
 
 
 def awaited_table(rows: Sequence[AwaitedRow], ending: Ending) -> bytes:
-    """One line per person and what she is awaited for."""
-    columns: dict[str, list[Any]] = {name: [getattr(row, name) for row in rows] for name in ("label", "id", "awaited")}
-    columns["state"] = [row.state.value for row in rows]
-    columns["deadline"] = ["" if row.deadline is None else row.deadline.isoformat() for row in rows]
-    columns["due"] = [_amount(row.due, row.decimals, ending) for row in rows]
-    return table({**columns, "currency": [row.currency for row in rows]}, ending)
+    """One line per person and what they are awaited for."""
+    due = _columns(rows, ("due",), lambda amount, row: _amount(amount, row.decimals, ending))
+    columns = _columns(rows, ("label", "id", "awaited", "state", "deadline"))
+    return table({**columns, **due, **_columns(rows, ("currency",))}, ending)
+
+
+def _columns(
+    rows: Sequence[Any], names: Sequence[str], shown: Callable[[Any, Any], Any] = lambda value, row: _text(value)
+) -> dict[str, list[Any]]:
+    return {name: [shown(getattr(row, name), row) for row in rows] for name in names}
+
+
+def _text(value: Any) -> Any:
+    """A time as it is written, nothing for what is missing."""
+    return "" if value is None else value.isoformat() if isinstance(value, datetime) else str(value)
 
 
 def table(columns: Mapping[str, list[Any]], ending: Ending) -> bytes:
@@ -100,12 +110,6 @@ def table(columns: Mapping[str, list[Any]], ending: Ending) -> bytes:
     file = io.BytesIO()
     table_writer(f"table.{ending}", columns)(file)
     return file.getvalue()
-
-
-def _saved(content: bytes, name: str, ending: Ending) -> Response:
-    """A table to be saved."""
-    kind = Workbook if ending == "xlsx" else Csv
-    return kind(content, headers={**download(f"{name}.{ending}"), "Cache-Control": "no-store"})
 
 
 def _amount(minor: int, decimals: int, ending: Ending) -> str | float:
@@ -173,18 +177,12 @@ def report_page(service: Service, who: Principal, campaign: str, language: str =
 
 ROUTES: list[ApiRoute] = []
 _OBJECT: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
-_WORKBOOK = (401, 403, 404, 422, 501)
-Made = Callable[..., Response]
+Made = TypeVar("Made", bound=Callable[..., Response])
+Filled = TypeVar("Filled", bound=Callable[..., bytes])
 
 
 def _file(
-    address: str,
-    *,
-    by: Role,
-    summary: str,
-    holds: type[Response] | str,
-    refusals: tuple[int, ...] | None = None,
-    computes: bool = False,
+    address: str, *, by: Role, summary: str, holds: type[Response] | str, computes: bool = False, **more: Any
 ) -> Callable[[Made], Made]:
     """Register what answers with a file of that class, or with a JSON object that is described so.
 
@@ -205,20 +203,41 @@ def _file(
         asked = list(inspect.signature(make).parameters.values())[1 if by == "anybody" else 2 :]
         first = inspect.Parameter("request", inspect.Parameter.POSITIONAL_OR_KEYWORD, annotation=Request)
         handle.__signature__ = inspect.Signature([first, *asked])  # type: ignore[attr-defined]
+        named = {"name": make.__name__, "description": make.__doc__, **more}
         ROUTES.append(
-            api_route(
-                address,
-                handle,
-                by=by,
-                summary=summary,
-                name=make.__name__,
-                description=make.__doc__,
-                response_class=kind,
-                responses={200: found},
-                refusals=refusals,
-            )
+            api_route(address, handle, by=by, summary=summary, response_class=kind, responses={200: found}, **named)
         )
         return make
+
+    return register
+
+
+def _table(name: str, *, by: Role, summary: str) -> Callable[[Filled], Filled]:
+    """Register what fills a campaign's table of that name, which is to be had as CSV and as an Excel workbook.
+
+    It gets the service, who asks, the campaign, the ending, and what its other parameters name in the query.
+    """
+
+    def register(fill: Filled) -> Filled:
+        parameters = list(inspect.signature(fill).parameters.values())
+        for ending, kind in _FORMATS.items():
+
+            def make(
+                service: Service, who: Principal, campaign: str, _ending: Ending = ending, **query: Any
+            ) -> Response:
+                table_writer(f"table.{_ending}", {})  # refuses a format whose package is missing, before all else
+                content = fill(service, who, campaign, _ending, **query)
+                saved = "".join(f"-{value}" for value in query.values() if value is not None)
+                headers = {**download(f"{campaign}-{name}{saved}.{_ending}"), "Cache-Control": "no-store"}
+                return _FORMATS[_ending](content, headers=headers)
+
+            make.__signature__ = inspect.Signature([one for one in parameters if one.name != "ending"])  # type: ignore[attr-defined]
+            told: dict[str, Any] = {"name": name, "description": fill.__doc__}
+            if kind is Workbook:
+                told = {"name": f"{name}_workbook", "description": _WORKBOOK, "refusals": (401, 403, 404, 422, 501)}
+            about = f"{summary} for a spreadsheet" if kind is Workbook else summary
+            _file(f"GET /campaigns/{{campaign}}/{name}.{ending}", by=by, summary=about, holds=kind, **told)(make)
+        return fill
 
     return register
 
@@ -295,50 +314,27 @@ def download_report(service: Service, who: Principal, campaign: CampaignId, lang
     return ReportPage(report_page(service, who, campaign, language), headers=headers)
 
 
-@_file("GET /campaigns/{campaign}/payments.csv", by="analyst", summary="Download payments", holds=Csv)
-def payments(service: Service, who: Principal, campaign: CampaignId) -> Response:
+@_table("payments", by="analyst", summary="Download payments")
+def payments(service: Service, who: Principal, campaign: CampaignId, ending: Ending) -> bytes:
     """Who is or was owed what, by name and reference, and where to pay whoever is still owed something, if the campaign
     asked: the log says that you took it. Auditors find amounts by pseudonym among participants and in the record."""
-    return _payments(service, who, campaign, "csv")
+    return payments_table(service.payment_file(who, campaign), ending)
 
 
-@_file(
-    "GET /campaigns/{campaign}/payments.xlsx",
-    by="analyst",
-    summary="Download payments for a spreadsheet",
-    holds=Workbook,
-    refusals=_WORKBOOK,
-)
-def payments_workbook(service: Service, who: Principal, campaign: CampaignId) -> Response:
-    """The same as an Excel workbook; needs the extra `xlsx` on the server."""
-    return _payments(service, who, campaign, "xlsx")
-
-
-@_file("GET /campaigns/{campaign}/awaited.csv", by="analyst", summary="Download who is awaited", holds=Csv)
-def awaited(service: Service, who: Principal, campaign: CampaignId, what: Awaited | None = None) -> Response:
-    """Exactly who is awaited for a bid, a delivery, where to pay her, or her payment: one line for each, for
+@_table("awaited", by="analyst", summary="Download who is awaited")
+def awaited(
+    service: Service, who: Principal, campaign: CampaignId, ending: Ending, what: Awaited | None = None
+) -> bytes:
+    """Exactly who is awaited for a bid, a delivery, payment details, or a payment: one line for each, for
     letters. Links are not in it, since the server does not have them."""
-    return _awaited(service, who, campaign, what, "csv")
+    return awaited_table(service.awaited(who, campaign, what), ending)
 
 
-@_file(
-    "GET /campaigns/{campaign}/awaited.xlsx",
-    by="analyst",
-    summary="Download who is awaited for a spreadsheet",
-    holds=Workbook,
-    refusals=_WORKBOOK,
-)
-def awaited_workbook(service: Service, who: Principal, campaign: CampaignId, what: Awaited | None = None) -> Response:
-    """The same as an Excel workbook; needs the extra `xlsx` on the server."""
-    return _awaited(service, who, campaign, what, "xlsx")
-
-
-@_file("GET /campaigns/{campaign}/agreements.csv", by="staff", summary="Download agreements", holds=Csv)
-def agreements_table(service: Service, who: Principal, campaign: CampaignId) -> Response:
+@_table("agreements", by="staff", summary="Download agreements")
+def agreements_table(service: Service, who: Principal, campaign: CampaignId, ending: Ending) -> bytes:
     """Who agreed to which version when, in which language; for auditors by pseudonym only."""
     rows = service.agreements(who, campaign)["agreements"]
-    columns = {name: [row.get(name, "") for row in rows] for name in _AGREED}
-    return _saved(table(columns, "csv"), f"{campaign}-agreements", "csv")
+    return table({name: [row.get(name, "") for row in rows] for name in _AGREED}, ending)
 
 
 @_file(
@@ -347,20 +343,10 @@ def agreements_table(service: Service, who: Principal, campaign: CampaignId) -> 
     summary="Download agreements with what was agreed to",
     holds="Agreements.",
 )
-def agreements(service: Service, who: Principal, campaign: CampaignId) -> Response:
+def agreements_with_texts(service: Service, who: Principal, campaign: CampaignId) -> Response:
     """The same, with every document that somebody agreed to, word by word, under its version."""
     return _json(canonical(service.agreements(who, campaign)) + b"\n", f"{campaign}-agreements.json")
 
 
 def _json(content: bytes | str, name: str) -> Response:
     return Response(content, media_type="application/json", headers=download(name))
-
-
-def _payments(service: Service, who: Principal, campaign: str, ending: Ending) -> Response:
-    table_writer(f"table.{ending}", {})  # refuses a format whose package is missing, before the log says it was taken
-    return _saved(payments_table(service.payment_file(who, campaign), ending), f"{campaign}-payments", ending)
-
-
-def _awaited(service: Service, who: Principal, campaign: str, what: Awaited | None, ending: Ending) -> Response:
-    content = awaited_table(service.awaited(who, campaign, what), ending)
-    return _saved(content, f"{campaign}-awaited{'' if what is None else f'-{what}'}", ending)

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Annotated, Any, Literal, get_type_hints
 
 from fastapi import Header, Path, Query, Request, Response
+from pydantic import create_model
 
 from hushbid.errors import InputError, NotAllowed
 from hushbid.server.http.auth import (
@@ -126,7 +127,7 @@ def use_case_routes() -> tuple[ApiRoute, ...]:
 
 
 def _route(name: str, use_case: UseCase[Any, Any], route: Route) -> ApiRoute:
-    body = None if route.body is None else Body(route.body)
+    body = None if use_case.body is None else Body(use_case.body)
     return api_route(
         route.address,
         _Handler(name, use_case, route, body).handler(),
@@ -135,7 +136,7 @@ def _route(name: str, use_case: UseCase[Any, Any], route: Route) -> ApiRoute:
         name=name,
         description=use_case.function.__doc__,
         status_code=route.status,
-        response_model=None if route.status == 204 else route.answers or get_type_hints(use_case.function)["return"],
+        response_model=None if route.status == 204 else _answered(name, use_case, route),
         openapi_extra=None if body is None else body.described(),
         has_query=bool(route.query),
     )
@@ -152,8 +153,6 @@ class _Handler:
         taken = list(inspect.signature(use_case.function).parameters)[1:]
         self._takes_caller = taken[0] in _CALLERS
         self._whole = None if body is None else _argument_of(use_case, body.model)
-        answers = route.answers
-        self._wrapped = next(iter(answers.model_fields)) if _is_form(answers) else None
 
     def handler(self) -> Handler:
         """Return the function that FastAPI calls, with a signature made from the route."""
@@ -205,7 +204,7 @@ class _Handler:
     def _encoded(self, found: Any) -> bytes:
         if found is None:
             return b""
-        return encoded(found if self._wrapped is None else {self._wrapped: found})
+        return encoded({self._route.wraps: found} if self._route.wraps else found)
 
     def _response(self, content: bytes, headers: dict[str, str] | None = None) -> Response:
         status = self._route.status
@@ -220,15 +219,18 @@ def require_only_language(request: Request) -> None:
         raise InputError("language is the only thing that can be asked for, and once.", field="language")
 
 
+def _answered(name: str, use_case: UseCase[Any, Any], route: Route) -> Any:
+    """Return what an answer holds."""
+    found = route.answers or get_type_hints(use_case.function)["return"]
+    model: Any = create_model
+    return model(f"{name.title().replace('_', '')}Answer", **{route.wraps: (found, ...)}) if route.wraps else found
+
+
 def _argument_of(use_case: UseCase[Any, Any], model: type[Any]) -> str | None:
     """Return the argument that is the body itself; None if the body's fields are arguments."""
-    if _is_form(model):
+    if issubclass(model, Form):
         return None
     return next(name for name, hint in get_type_hints(use_case.function).items() if hint is model)
-
-
-def _is_form(model: Any) -> bool:
-    return isinstance(model, type) and issubclass(model, Form)
 
 
 # -- logging in and out ------------------------------------------------------------------------------------------------

@@ -244,6 +244,21 @@ class TypedDraft(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EventLine(View):
+    """One line of a campaign's log; each holds the hash of the one before."""
+
+    format: str
+    version: int
+    campaign: str
+    number: int
+    at: str
+    kind: str
+    body: dict[str, Any]
+    previous: str
+    hash: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParticipantView(View):
     """One person in a campaign, for analysts and auditors. Bids and losses stand in the record, not here."""
 

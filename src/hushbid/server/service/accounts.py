@@ -21,7 +21,7 @@ from hushbid.server.model.access import SECRET_PREFIX
 from hushbid.server.model.checks import checked_text
 from hushbid.server.model.entities import User
 from hushbid.server.model.views import Principal, Session
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.use_case import ServiceContext, changes, reads, steps
 from hushbid.server.store import accounts, participants, schema
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import hashed, new_id, new_token, stamp
@@ -36,11 +36,13 @@ _hasher = PasswordHasher()
 _nobody = ""
 
 
+@reads()
 def users(connection: Connection) -> tuple[Principal, ...]:
     """Everybody who can log in, by name."""
     return tuple(_principal(user) for user in accounts.all_users(connection))
 
 
+@steps()
 def create_user(context: ServiceContext, name: str, role: Role, password: str) -> Principal:
     """Let somebody in."""
     known, secret = _checked_name(name), password_hash(password)  # slow, so before the transaction
@@ -58,17 +60,20 @@ def create_user(context: ServiceContext, name: str, role: Role, password: str) -
     return context.write("user", create)
 
 
+@steps()
 def set_password(context: ServiceContext, name: str, password: str) -> None:
     """Give a user another password; ends her sessions."""
     known, secret = _checked_name(name), password_hash(password)
     context.write("user", lambda tx: accounts.set_password(tx.connection, _user(tx.connection, known).id, secret))
 
 
+@changes("user")
 def remove_user(tx: Transaction, name: str) -> None:
     """Remove a user with all sessions and tokens; what they did stays in the logs, and their drafts stay."""
     accounts.remove_user(tx.connection, _user(tx.connection, _checked_name(name)).id)
 
 
+@changes("token")
 def create_api_token(tx: Transaction, name: str, label: str) -> str:
     """A token for programs, shown once; an earlier one with the same label is worth nothing from now on."""
     user = _user(tx.connection, _checked_name(name))
@@ -83,6 +88,7 @@ def create_api_token(tx: Transaction, name: str, label: str) -> str:
     return token
 
 
+@changes("token")
 def revoke_api_token(tx: Transaction, name: str, label: str) -> None:
     """Make a token worth nothing."""
     user = _user(tx.connection, _checked_name(name))
@@ -90,6 +96,7 @@ def revoke_api_token(tx: Transaction, name: str, label: str) -> None:
         raise NotFound(f"{user.name!r} has no token labelled {label!r}.")
 
 
+@steps()
 def log_in(context: ServiceContext, name: str, password: str, address: str) -> Session:
     """Begin a session; refused, and ever later, after failures."""
     known = _checked_name(name)
@@ -102,17 +109,20 @@ def log_in(context: ServiceContext, name: str, password: str, address: str) -> S
     return context.write("login", lambda tx: begin_session(tx, user, counted))
 
 
+@changes("logout")
 def log_out(tx: Transaction, token: str) -> None:
     """End a session."""
     schema.remove(tx.connection, schema.sessions, token=hashed(token))
 
 
+@steps()
 def session_of(context: ServiceContext, token: str) -> Session:
     """The session with that token."""
     with context.read() as connection:
         return _session(connection, token, context.clock())
 
 
+@steps()
 def principal_of(context: ServiceContext, token: str) -> Principal:
     """Whose bearer token this is: an API token's, a session's, or a participant's secret; its beginning tells which."""
     with context.read() as connection:

@@ -12,7 +12,7 @@ beside the interface's own documentation.
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any, Literal
 
 from sqlalchemy import Connection
 
@@ -21,7 +21,9 @@ from hushbid.server.model import rules
 from hushbid.server.model.agreement import Passage, checked_language, document_of, version_of
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.views import ConsentView, ParticipationView, Principal
+from hushbid.server.service.bodies import described
 from hushbid.server.service.participation import acting
+from hushbid.server.service.use_case import Route, changes, reads
 from hushbid.server.service.views_of import agreement_view, participation_view
 from hushbid.server.store import campaigns, events, participants
 from hushbid.server.store.database import Transaction
@@ -29,8 +31,17 @@ from hushbid.server.store.database import Transaction
 _OTHER = "version must be that of what this campaign states in that language now: read it again, and agree to that."
 
 
+@changes("agree", Route("PUT /participation/agreement", "Agree", by="secret"))
 def agree(
-    tx: Transaction, secret: str, *, version: str, language: str, told: Sequence[Passage] = ()
+    tx: Transaction,
+    secret: str,
+    *,
+    version: Annotated[
+        str,
+        described("The version of what was read, as `GET /participation/consent` has it.", pattern=r"^[0-9a-f]{64}$"),
+    ],
+    language: Annotated[Literal["en", "de"], described("In which language it was read.")] = "en",
+    told: Sequence[Passage] = (),
 ) -> ParticipationView:
     """Agree to the document of that version; refused if it is not the one that is stated now.
 
@@ -53,6 +64,7 @@ def agree(
     return participation_view(campaign, changed)
 
 
+@reads(Route("GET /participation/consent", "What am I asked to agree to?", by="secret", query=("language",)))
 def read_consent(
     connection: Connection, secret: str, *, language: str = "en", told: Sequence[Passage] = ()
 ) -> ConsentView:
@@ -75,12 +87,14 @@ def consent_view(
     )
 
 
+@reads()
 def read_agreed(connection: Connection, secret: str) -> dict[str, Any] | None:
     """The document that a participant agreed to last; None if she has agreed to nothing."""
     participant = participants.by_secret(connection, secret)
     return participants.consent(connection, participant.campaign_id, participant.agreed_version)
 
 
+@reads()
 def agreements(connection: Connection, who: Principal, campaign_id: str) -> dict[str, Any]:
     """Who agreed to what when, in the order of invitation, and every document; auditors see no labels."""
     rules.require_staff(who)

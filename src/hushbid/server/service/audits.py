@@ -11,7 +11,7 @@ from sqlalchemy import Connection
 from hushbid.common.documents import parsed
 from hushbid.record import Record
 from hushbid.server.model.views import Principal
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.use_case import ServiceContext, steps
 from hushbid.server.service.views_of import read_record, whole_log
 from hushbid.server.store import campaigns
 from hushbid.verification.findings import Check
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 _SAMPLES, _TESTED, _AMONG = 12_000, 6, 8
 
 
+@steps()
 def checks(context: ServiceContext, who: Principal, campaign_id: str) -> Mapping[str, tuple[Check, ...]]:
     """Everything that can be checked without the data: of the record, and of the log."""
     with context.read() as connection:
@@ -35,6 +36,7 @@ def checks(context: ServiceContext, who: Principal, campaign_id: str) -> Mapping
     return {"record": of_record, "log": tuple(of_log)}
 
 
+@steps()
 def attacks(context: ServiceContext, who: Principal, campaign_id: str) -> "tuple[AuditLine, ...]":
     """Look for misreports that pay, outputs that betray too much, and errors larger than stated. Takes some seconds.
 

@@ -1,28 +1,32 @@
-"""What requests hold, and what answers wrap, where it is not the domain's own.
+"""What requests hold, as JSON.
 
 Settings are `hushbid.server.model.settings.CampaignSettings` in both directions, and answers the views of
-`hushbid.server.model.views`. The fields of a body are arguments of its use case, by their names.
+`hushbid.server.model.views`. The fields of a body are arguments of its use case, by their names; only where one field
+depends on another, or arguments are put together, a form is written out here.
 """
 
-from typing import Annotated, Any, Literal
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field, WrapValidator, model_validator
+from pydantic import BaseModel, ConfigDict, Field, WrapValidator, create_model, model_validator
 
-from hushbid.server.model import payment_views, views
-from hushbid.server.model.access import SECRET_LETTERS, SECRET_PREFIX
 from hushbid.server.model.answers import Answers
-from hushbid.server.model.checks import LONGEST
-from hushbid.server.model.payout import LONGEST_HANDLE
 from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings
 
 Number = Annotated[float, Field(strict=True, allow_inf_nan=False)]
 Whole = Annotated[int, Field(strict=True)]
 Flag = Annotated[bool, Field(strict=True)]
-Title = Annotated[str, Field(json_schema_extra={"minLength": 1, "maxLength": LONGEST["title"]})]
 Settings = Annotated[CampaignSettings, WrapValidator(lambda values, check: CampaignSettings.read(values))]
 """A campaign, whose problems are all found at once."""
 
 Label = Annotated[str, Field(min_length=1, max_length=200, pattern=r"^[^\x00-\x1f\x7f]+$")]
+"""How the analyst calls a participant."""
+
+
+def described(text: str, **rules: Any) -> Any:
+    """Return what makes an argument a field of a request's body: what it is, and what is allowed."""
+    return Field(description=text, **rules)
 
 
 class Form(BaseModel):
@@ -35,21 +39,19 @@ class Form(BaseModel):
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
-# -- received ----------------------------------------------------------------------------------------------------------
-
-
-class Copy(Form):
-    """What is new about a copy."""
-
-    title: Title
-    """What people call it."""
-
-
-class People(Form):
-    """How many people to look ahead for."""
-
-    people: Whole | None = Field(default=None, ge=1, le=MOST_PEOPLE)
-    """How many people would take part; those who are invited if left out."""
+def body_of(function: Callable[..., Any]) -> type[Any] | None:
+    """Return what a request for a use case holds: a campaign, or a form of the arguments that are described."""
+    hints = get_type_hints(function, include_extras=True)
+    if CampaignSettings in hints.values():
+        return CampaignSettings
+    parameters = inspect.signature(function).parameters.values()
+    fields: dict[str, Any] = {
+        one.name: (hints[one.name], ... if one.default is one.empty else one.default)
+        for one in parameters
+        if hasattr(hints[one.name], "__metadata__")
+    }
+    name = "".join(map(str.title, function.__name__.split("_")))
+    return create_model(f"{name}Request", __base__=Form, **fields) if fields else None
 
 
 class PreviewOf(Form):
@@ -94,80 +96,6 @@ class Invite(Form):
         """Return how many, or who with group and stratum."""
         people = None if self.people is None else [(one.id, one.group, one.stratum) for one in self.people]
         return {"count": self.count, "people": people}
-
-
-class Renewal(Form):
-    """Who lost her link."""
-
-    label: Label
-    """How the analyst calls her."""
-
-
-class Payees(Form):
-    """Who was paid."""
-
-    labels: list[Label] | None = Field(default=None, max_length=MOST_PEOPLE)
-    """Their labels; everybody to whom something is due if left out."""
-
-    total: Whole | None = Field(default=None, ge=0)
-    """What is due to them in all, in minor units, as you saw it: if it is another sum by now, nothing is marked."""
-
-
-class Unpaying(Form):
-    """Who was not paid after all."""
-
-    labels: list[Label] = Field(min_length=1, max_length=MOST_PEOPLE)
-    """Their labels."""
-
-
-class PayoutHandle(Form):
-    """Where a participant is to be paid."""
-
-    payout: str = Field(min_length=1, max_length=2 * LONGEST_HANDLE, repr=False)
-    """What the campaign asks for: an e-mail address, an IBAN or a panel's id."""
-
-
-class Closing(Form):
-    """How a campaign ends."""
-
-    accept_unpaid: Flag = False
-    """Whether it may end although people are still to be paid."""
-
-
-class Releasing(Form):
-    """How an estimate is released."""
-
-    accept_nobody: Flag = False
-    """Whether it may end without an estimate, if nobody has delivered although everybody still could."""
-
-
-class Cancelling(Form):
-    """Why a campaign is given up."""
-
-    reason: str = Field(default="The analyst cancelled it.", min_length=1, max_length=500)
-    """In a sentence that every participant may read."""
-
-
-class Exchange(Form):
-    """A link's exchange for a secret."""
-
-    secret: str = Field(
-        pattern=rf"^{SECRET_PREFIX}[A-Za-z0-9_-]{{{SECRET_LETTERS}}}$",
-        repr=False,
-        json_schema_extra={"format": "password"},
-    )
-    """256 bits that the device has drawn at random, in base64url, after hb_d_; kept before they are sent, and the
-    bearer token of everything that follows. The server keeps a hash."""
-
-
-class Agreeing(Form):
-    """An agreement to what the campaign states."""
-
-    version: str = Field(pattern=r"^[0-9a-f]{64}$")
-    """The version of what was read, as `GET /participation/consent` tells it."""
-
-    language: Literal["en", "de"] = "en"
-    """In which language it was read."""
 
 
 class Bid(Form):
@@ -245,41 +173,3 @@ class Delivery(Form):
     def arguments(self) -> dict[str, Any]:
         """Return what was given, and its nonce."""
         return {"given": self.given, "nonce": self.nonce}
-
-
-# -- sent --------------------------------------------------------------------------------------------------------------
-
-
-class Invitations(Form):
-    """Personal links, shown this once and used once; the server keeps only their hashes."""
-
-    invitations: list[views.Invitation]
-    """The link is the server's address followed by /p# and the token."""
-
-
-class Paid(Form):
-    """Who was marked as paid."""
-
-    paid: list[payment_views.PaymentRow]
-    """With what was due before."""
-
-
-class Unpaid(Form):
-    """Whose mark was taken back."""
-
-    unpaid: list[payment_views.PaymentRow]
-    """As they were before."""
-
-
-class Event(Form):
-    """One line of a campaign's log; each holds the hash of the one before."""
-
-    format: str
-    version: int
-    campaign: str
-    number: int
-    at: str
-    kind: str
-    body: dict[str, Any]
-    previous: str
-    hash: str

@@ -23,7 +23,7 @@ from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import JobView, Principal
 from hushbid.server.service import ending
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.use_case import Route, ServiceContext, begins
 from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import new_id
@@ -37,6 +37,9 @@ ABOVE_SHOWN = "Somebody would have lost more privacy than people were shown at m
 RESTORED = "The database was restored from a backup made before the campaign's decision, which stands elsewhere."
 
 
+@begins(
+    "allocation.start", Route("POST /campaigns/{campaign}/close-bidding", "Close bidding", by="analyst", status=202)
+)
 def close_bidding(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
     """Take no more bids, and decide in the background; begin again if the last attempt failed."""
     rules.require_analyst(who)

@@ -8,20 +8,22 @@ import re
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from fractions import Fraction
-from typing import Any
+from typing import Annotated, Any
 
 from hushbid.common.documents import content_hash
 from hushbid.errors import Conflict, InputError, LimitExceeded, NotFound, ServerFailed, Unreachable
 from hushbid.server.installation import Installation
 from hushbid.server.model import rules
+from hushbid.server.model.checks import LONGEST
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import CampaignView, JobView, MenuView, Preview, Principal
-from hushbid.server.service import ending
+from hushbid.server.service import bodies, ending
+from hushbid.server.service.bodies import Whole, described
 from hushbid.server.service.decision import begin_step, new_job, refuse_running
 from hushbid.server.service.forecast import menus, preview, sketched
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.use_case import Route, ServiceContext, begins, changes, steps
 from hushbid.server.service.views_of import campaign_view, menus_text, spending_text
 from hushbid.server.service.what_if import WhatIf, people_like, what_if
 from hushbid.server.store import campaigns, events, jobs, links, participants, privacy_account
@@ -32,12 +34,14 @@ _DRAFT_ID = re.compile(r"c[0-9a-f]{20}", flags=re.ASCII)
 _NOTHING_TYPED = dict.fromkeys(("typed", "typed_at", "saved_at"))
 
 
+@changes("draft", Route("POST /campaigns", "Draft a campaign", by="analyst", status=201))
 def draft(tx: Transaction, who: Principal, settings: CampaignSettings) -> CampaignView:
     """Create a draft, which only analysts and auditors see."""
     rules.require_analyst(who)
     return _store(tx, who, new_id("c"), {}, stated=settings)
 
 
+@changes("keep")
 def keep(
     tx: Transaction,
     who: Principal,
@@ -73,7 +77,16 @@ def keep(
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
-def copy(tx: Transaction, who: Principal, campaign_id: str, title: str) -> CampaignView:
+@changes("copy", Route("POST /campaigns/{campaign}/copy", "Copy a campaign", by="analyst", status=201))
+def copy(
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    title: Annotated[
+        str,
+        described("What people call it.", json_schema_extra={"minLength": 1, "maxLength": LONGEST["title"]}),
+    ],
+) -> CampaignView:
     """Create a draft with the settings of another campaign, in any state, under a title of its own.
 
     People, results and deadlines are not copied: deadlines have passed, or will have before anybody is asked.
@@ -104,6 +117,7 @@ def _store(
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
+@changes("change", Route("PUT /campaigns/{campaign}", "Change a draft", by="analyst"))
 def change(tx: Transaction, who: Principal, campaign_id: str, settings: CampaignSettings) -> CampaignView:
     """Replace a draft's settings, all of them."""
     rules.require_analyst(who)
@@ -114,6 +128,7 @@ def change(tx: Transaction, who: Principal, campaign_id: str, settings: Campaign
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
+@changes("discard", Route("DELETE /campaigns/{campaign}", "Discard a draft", by="analyst", status=204))
 def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     """Delete a draft with everything that belongs to it, the people who were invited included."""
     rules.require_analyst(who)
@@ -127,6 +142,9 @@ def discard(tx: Transaction, who: Principal, campaign_id: str) -> None:
     campaigns.remove(tx.connection, campaign_id)
 
 
+@steps(
+    Route("POST /preview", "Look ahead without storing anything", by="analyst", body=bodies.PreviewOf, computes=True)
+)
 def look_ahead(
     context: ServiceContext,
     settings: CampaignSettings,
@@ -147,6 +165,7 @@ def look_ahead(
     return preview(settings, groups, context.effort, strata)
 
 
+@steps()
 def answers_ahead(context: ServiceContext, settings: CampaignSettings, people: int) -> tuple[Preview | None, WhatIf]:
     """What a campaign of so many people may cost, if they can reach its goal at all, and what it takes to get more."""
     groups, strata = people_like(settings, people)
@@ -157,12 +176,22 @@ def answers_ahead(context: ServiceContext, settings: CampaignSettings, people: i
     return found, what_if(settings, people, found, context.effort.seconds)
 
 
+@steps()
 def sketch_menu(context: ServiceContext, settings: CampaignSettings, people: int) -> MenuView | None:
     """Roughly what people can expect of a campaign that is not stored; None for groups, and for crowds."""
     return sketched(settings, people)
 
 
-def look_ahead_at(context: ServiceContext, who: Principal, campaign_id: str, people: int | None = None) -> Preview:
+@steps(Route("POST /campaigns/{campaign}/preview", "Look ahead", by="analyst", computes=True))
+def look_ahead_at(
+    context: ServiceContext,
+    who: Principal,
+    campaign_id: str,
+    people: Annotated[
+        Whole | None,
+        described("How many people would take part; those who are invited if left out.", ge=1, le=MOST_PEOPLE),
+    ] = None,
+) -> Preview:
     """Forecast cost and precision of a stored campaign. Changes nothing; takes some seconds.
 
     The forecast is for so many people, or for those who are invited.
@@ -175,6 +204,7 @@ def look_ahead_at(context: ServiceContext, who: Principal, campaign_id: str, peo
     return look_ahead(context, settings, groups, strata) if people is None else look_ahead(context, settings, people)
 
 
+@begins("open.start", Route("POST /campaigns/{campaign}/open", "Open for bids", by="analyst", status=202))
 def start_opening(tx: Transaction, who: Principal, campaign_id: str) -> JobView:
     """Compute costs and prices in the background, and then let people bid.
 

@@ -6,7 +6,7 @@ Every end makes one receipt for everybody who was invited (`hushbid.receipts.rec
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Annotated, Any
 
 from hushbid.errors import Conflict
 from hushbid.receipts.merkle import Tree
@@ -16,7 +16,8 @@ from hushbid.server.model.checks import checked_text
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.states import CampaignState
 from hushbid.server.model.views import CampaignView, Principal
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.bodies import Flag, described
+from hushbid.server.service.use_case import Route, ServiceContext, changes
 from hushbid.server.service.views_of import campaign_view
 from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.database import Transaction
@@ -56,7 +57,16 @@ def cancelled(tx: Transaction, campaign: Campaign, reason: str, *, job: str | No
         finish_job(tx, job)
 
 
-def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> CampaignView:
+@changes("cancel", Route("POST /campaigns/{campaign}/cancel", "Cancel a campaign", by="analyst"))
+def cancel(
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    reason: Annotated[
+        str,
+        described("In a sentence that every participant may read.", min_length=1, max_length=LONGEST_REASON),
+    ] = "The analyst cancelled it.",
+) -> CampaignView:
     """Cancel a campaign; too late once people know what is bought from them."""
     rules.require_analyst(who)
     sentence = checked_text(reason, "reason", needed=True, longest=LONGEST_REASON)
@@ -69,7 +79,14 @@ def cancel(tx: Transaction, who: Principal, campaign_id: str, reason: str) -> Ca
     return campaign_view(tx.connection, campaigns.get(tx.connection, campaign_id))
 
 
-def close(tx: Transaction, who: Principal, campaign_id: str, *, accept_unpaid: bool = False) -> CampaignView:
+@changes("close", Route("POST /campaigns/{campaign}/close", "Close a campaign", by="analyst"))
+def close(
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    *,
+    accept_unpaid: Annotated[Flag, described("Whether it may end although people are still to be paid.")] = False,
+) -> CampaignView:
     """Close a campaign whose estimate is out; people who are still unpaid must be accepted by name."""
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)

@@ -31,13 +31,11 @@ from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Prior
 from hushbid.server.model.settings import CampaignSettings
 from hushbid.server.model.views import MenuView, Preview, QuestionPreview, Spending
+from hushbid.server.service.use_case import Effort
 from hushbid.server.service.views_of import menu_name
 from hushbid.server.service.what_if import people_like
 from hushbid.server.store.schema import plain_text
 
-_LEAST, _MOST = 20, 200
-_SECONDS = 4.0
-_VERY_FEW, _PATIENCE = 5, 4.0
 _ROUGHLY = 1e-3
 """Payments to three digits are enough for a forecast, and much quicker."""
 
@@ -57,23 +55,6 @@ _KEPT = 16
 
 Progress = Callable[[int, int], None]
 """Told how many parts are done, and of how many."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Effort:
-    """How many campaigns to simulate: as many as fit into some seconds, within limits."""
-
-    least: int = _LEAST
-    most: int = _MOST
-    seconds: float = _SECONDS
-
-    def enough(self, done: int, end: float) -> int:
-        """How many to simulate, so many being done: the most until the ``end``, the least after it, or very few where
-        each takes so long that the least would take five times as long as was meant."""
-        late = time.monotonic() - end
-        if late < 0.0:
-            return self.most
-        return min(self.least, max(done, _VERY_FEW)) if late > _PATIENCE * self.seconds > 0.0 else self.least
 
 
 def preview(

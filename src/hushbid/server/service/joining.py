@@ -15,6 +15,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
+from typing import Annotated
 
 from sqlalchemy import Connection
 
@@ -36,11 +37,10 @@ from hushbid.server.model.views import (
     ParticipationView,
     Principal,
 )
-from hushbid.server.service.views_of import (
-    campaign_view,
-    participant_view,
-    participation_view,
-)
+from hushbid.server.service import bodies
+from hushbid.server.service.bodies import Label, described
+from hushbid.server.service.use_case import Route, changes, reads, submits
+from hushbid.server.service.views_of import campaign_view, participant_view, participation_view
 from hushbid.server.store import campaigns, events, links, participants, privacy_account, schema
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import hashed, new_id, new_token
@@ -56,6 +56,17 @@ _SECRET = re.compile(rf"{SECRET_PREFIX}[A-Za-z0-9_-]{{{SECRET_LETTERS}}}", flags
 # -- invitations -------------------------------------------------------------------------------------------------------
 
 
+@changes(
+    "invite",
+    Route(
+        "POST /campaigns/{campaign}/participants",
+        "Invite people",
+        by="analyst",
+        body=bodies.Invite,
+        status=201,
+        wraps="invitations",
+    ),
+)
 def invite(
     tx: Transaction,
     who: Principal,
@@ -110,7 +121,13 @@ def invite(
     return tuple(invitations)
 
 
-def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) -> Invitation:
+@changes("renew", Route("POST /campaigns/{campaign}/links", "Renew a link", by="analyst", status=201))
+def renew_link(
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    label: Annotated[Label, described("The label of the person who lost their link.")],
+) -> Invitation:
     """Make a new link for a person who lost theirs; their page, their receipt and the log show it.
 
     Before they have delivered, it ends their old link and all that was opened with it. Afterwards, also if they
@@ -134,6 +151,7 @@ def renew_link(tx: Transaction, who: Principal, campaign_id: str, label: str) ->
     return Invitation.of(participant, group=participant.group_name, token=token, reads_only=reads_only)
 
 
+@reads()
 def person(connection: Connection, who: Principal, campaign_id: str, participant_id: str) -> ParticipantView:
     """Somebody on a campaign's list, by her pseudonym."""
     rules.require_analyst(who)
@@ -141,6 +159,7 @@ def person(connection: Connection, who: Principal, campaign_id: str, participant
     return participant_view(campaign, participants.get(connection, campaign_id, participant_id), labelled=True)
 
 
+@changes("remove", Route("DELETE /campaigns/{campaign}/participants/{participant}", "Remove somebody", by="analyst"))
 def remove(tx: Transaction, who: Principal, campaign_id: str, participant_id: str) -> CampaignView:
     """Remove a person from a draft, by their pseudonym, with their link and all that was opened with it.
 
@@ -227,7 +246,21 @@ def _refuse_known(tx: Transaction, campaign_id: str, persons: list[str]) -> None
 # -- links and devices -------------------------------------------------------------------------------------------------
 
 
-def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
+@submits("enter", Route("PUT /participation/secret", "Exchange a link for a secret", by="link"))
+def enter(
+    tx: Transaction,
+    link: str,
+    secret: Annotated[
+        str,
+        described(
+            "256 bits that the device has drawn at random, in base64url, after hb_d_; kept before they are sent, and"
+            " the bearer token of everything that follows. The server keeps a hash.",
+            pattern=rf"^{_SECRET.pattern}$",
+            repr=False,
+            json_schema_extra={"format": "password"},
+        ),
+    ],
+) -> ParticipationView:
     """Exchange a link, sent as the bearer token, for a secret that the device drew; the link opens nothing afterwards.
 
     The same exchange again gets the same answer, so a device whose answer got lost asks again, and another device with
@@ -257,6 +290,7 @@ def enter(tx: Transaction, link: str, secret: object) -> ParticipationView:
     return participation_view(campaign, participant, reads_only=found.reads_only)
 
 
+@changes("own-link", Route("POST /participation/link", "Make a link for another device", by="secret"))
 def own_link(tx: Transaction, secret: str) -> OwnLink:
     """Make a link for another device, shown this once; one that was made before and not used ends.
 
@@ -273,6 +307,7 @@ def own_link(tx: Transaction, secret: str) -> OwnLink:
     return OwnLink(token=token)
 
 
+@changes("end-others", Route("DELETE /participation/devices", "End all other devices", by="secret"))
 def end_others(tx: Transaction, secret: str) -> DevicesView:
     """End every other device, and every link that was not used; the log shows it.
 
@@ -286,6 +321,7 @@ def end_others(tx: Transaction, secret: str) -> DevicesView:
     return devices(tx.connection, secret)
 
 
+@changes("leave", Route("DELETE /participation/secret", "Leave", by="secret", status=204, repeatable=True))
 def leave(tx: Transaction, secret: str) -> None:
     """End this device's secret, with the link that it was exchanged for."""
     participant = participants.holder(tx.connection, secret).participant
@@ -293,11 +329,13 @@ def leave(tx: Transaction, secret: str) -> None:
     events.append(tx, participant.campaign_id, "device-left", {"participant": participant.id})
 
 
+@reads()
 def require_open(connection: Connection, secret: str) -> None:
     """Refuse a secret that opens nothing, or nothing any more."""
     participants.holder(connection, secret)
 
 
+@reads(Route("GET /participation/devices", "Where is my part open?", by="secret"))
 def devices(connection: Connection, secret: str) -> DevicesView:
     """Return on which devices the part is open, since when, and when links for others were made and used."""
     participant, mine = participants.by_secret(connection, secret), hashed(secret)

@@ -30,15 +30,16 @@ from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.settings import LEAST_LOSS
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import MenuView, ParticipationView, PersonalAccount
-from hushbid.server.service import sealing
+from hushbid.server.service import bodies, sealing
 from hushbid.server.service.ending import body_of, tree_over
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.use_case import Route, ServiceContext, changes, reads, steps, submits
 from hushbid.server.service.views_of import menu_view, own_view, participation_view
 from hushbid.server.store import campaigns, events, links, participants, privacy_account
 from hushbid.server.store.database import Transaction
 from hushbid.server.store.schema import stamp
 
 
+@submits("bid", Route("PUT /participation/bid", "Bid", by="secret", body=bodies.Bid))
 def bid(
     tx: Transaction,
     secret: str,
@@ -84,6 +85,7 @@ def bid(
     return participation_view(campaign, changed)
 
 
+@changes("decline", Route("POST /participation/decline", "Decline", by="secret"))
 def decline(tx: Transaction, secret: str) -> ParticipationView:
     """Take no part; saying so again changes nothing."""
     campaign, participant = acting(tx, secret)
@@ -100,6 +102,7 @@ def decline(tx: Transaction, secret: str) -> ParticipationView:
     return participation_view(campaign, replace(participant, state=ParticipantState.DECLINED))
 
 
+@changes("withdraw", Route("POST /participation/withdrawal", "Withdraw", by="secret"))
 def withdraw(tx: Transaction, secret: str) -> ParticipationView:
     """Erase what was given: before the decision the bid, after it the data; saying so again changes nothing.
 
@@ -176,6 +179,7 @@ def _checked_limit(campaign: Campaign, limit: object) -> float | None:
     return value
 
 
+@submits("delivery", Route("PUT /participation/delivery", "Deliver", by="secret", body=bodies.Delivery))
 def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> ParticipationView:
     """Store what is bought: a value or answers (central), or a message with noise (local).
 
@@ -213,12 +217,14 @@ def deliver(tx: Transaction, secret: str, given: object, *, nonce: object) -> Pa
     return participation_view(campaign, changed)
 
 
+@reads(Route("GET /participation", "Where do I stand?", by="secret"))
 def read_own(connection: Connection, secret: str) -> ParticipationView:
     """Return the campaign and the participant's state in it."""
     holder = participants.holder(connection, secret)
     return own_view(connection, campaigns.get(connection, holder.participant.campaign_id), holder)
 
 
+@reads(Route("GET /participation/menu", "What may I expect?", by="secret"))
 def read_menu(connection: Connection, secret: str) -> MenuView:
     """Return expected privacy loss and payment for each possible bid."""
     participant = participants.by_secret(connection, secret)
@@ -237,6 +243,7 @@ def receipt(connection: Connection, secret: str, *, tree_of: "TreeOf", key: Sign
     return issue(body_of(campaign, participant), tree=tree, index=places[participant.id], event=head, key=key)
 
 
+@steps(Route("GET /participation/privacy-account", "What have I given up?", by="secret"))
 def personal_account(context: ServiceContext, secret: str) -> PersonalAccount:
     """Return the participant's privacy loss over all campaigns of this server, as far as it knows who they are."""
     with context.read() as connection:
@@ -262,6 +269,7 @@ _AGREED = ("agreed_at", "agreed_version", "agreed_language")
 _OF_LINKS = ("made_by", "reads_only", "made_at", "used_at", "ended_at")
 
 
+@steps()
 def export(context: ServiceContext, secret: str) -> dict[str, Any]:
     """Return all that the server holds about the participant in this campaign, with their privacy account.
 

@@ -10,9 +10,10 @@ payments file opens a handle for anyone else, only as long as something is due t
 it when. Their own page shows them its end.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta
 from functools import partial
+from typing import Annotated
 
 from sqlalchemy import Connection
 
@@ -22,11 +23,13 @@ from hushbid.server.installation import Installation
 from hushbid.server.model import rules
 from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.payment_views import AccountView, Awaited, AwaitedRow, PaymentFile, PaymentRow, PayoutView
-from hushbid.server.model.payout import checked_handle, masked, reference_of
+from hushbid.server.model.payout import LONGEST_HANDLE, checked_handle, masked, reference_of
+from hushbid.server.model.settings import MOST_PEOPLE
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import Principal
+from hushbid.server.service.bodies import Label, Whole, described
 from hushbid.server.service.participation import acting, forget_payout
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.use_case import Route, ServiceContext, changes, reads, steps
 from hushbid.server.service.views_of import payment_row
 from hushbid.server.store import campaigns, events, participants
 from hushbid.server.store.database import Transaction
@@ -43,8 +46,24 @@ _PAYABLE = (
 _P = ParticipantState
 
 
+@changes("payment", Route("POST /campaigns/{campaign}/payments", "Mark as paid", by="analyst", wraps="paid"))
 def mark_paid(
-    tx: Transaction, who: Principal, campaign_id: str, labels: Iterable[str] | None = None, *, total: int | None = None
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    labels: Annotated[
+        Sequence[Label] | None,
+        described("Their labels; everyone to whom something is due if left out.", max_length=MOST_PEOPLE),
+    ] = None,
+    *,
+    total: Annotated[
+        Whole | None,
+        described(
+            "What is due to them in all, in minor units, as you saw it. If it is another sum by now, nothing is"
+            " marked.",
+            ge=0,
+        ),
+    ] = None,
 ) -> tuple[PaymentRow, ...]:
     """Mark people as paid what is due to them, all or some; return those who were marked, with what was due.
 
@@ -61,7 +80,13 @@ def mark_paid(
     return tuple(payment_row(campaign, one) for one, _ in owed)
 
 
-def mark_unpaid(tx: Transaction, who: Principal, campaign_id: str, labels: Iterable[str]) -> tuple[PaymentRow, ...]:
+@changes("payment", Route("POST /campaigns/{campaign}/unpaid", "Take marks as paid back", by="analyst", wraps="unpaid"))
+def mark_unpaid(
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    labels: Annotated[Sequence[Label], described("Their labels.", min_length=1, max_length=MOST_PEOPLE)],
+) -> tuple[PaymentRow, ...]:
     """Take back that these people were marked as paid; return those who were, as they were.
 
     Others are left as they are. The log shows it.
@@ -75,7 +100,7 @@ def mark_unpaid(tx: Transaction, who: Principal, campaign_id: str, labels: Itera
 
 
 def _payees(
-    tx: Transaction, who: Principal, campaign_id: str, labels: Iterable[str] | None
+    tx: Transaction, who: Principal, campaign_id: str, labels: Sequence[str] | None
 ) -> tuple[Campaign, list[Participant]]:
     rules.require_analyst(who)
     campaign = campaigns.get(tx.connection, campaign_id)
@@ -85,6 +110,7 @@ def _payees(
     return campaign, [participants.by_label(tx.connection, campaign_id, label) for label in dict.fromkeys(labels)]
 
 
+@reads()
 def payments(connection: Connection, who: Principal, campaign_id: str) -> tuple[PaymentRow, ...]:
     """Everybody who is or was owed anything, in the order of invitation."""
     rules.require_analyst(who)
@@ -97,6 +123,7 @@ def rows_of(connection: Connection, campaign: Campaign) -> tuple[PaymentRow, ...
     return tuple(row for row in found if row.payment or row.fee or row.paid)
 
 
+@reads(Route("GET /campaigns/{campaign}/account", "Read the account", by="staff", computes=True))
 def account(connection: Connection, who: Principal, campaign_id: str) -> AccountView:
     """Return what a campaign owes, how that follows from what was decided, and what is marked as paid."""
     rules.require_staff(who)
@@ -143,6 +170,7 @@ def ends_at(connection: Connection, campaign: Campaign) -> datetime | None:
     return over + timedelta(days=campaign.settings.server.payout_days)
 
 
+@reads()
 def awaited(
     connection: Connection, who: Principal, campaign_id: str, what: Awaited | None = None
 ) -> tuple[AwaitedRow, ...]:
@@ -179,7 +207,20 @@ _PADDED = 1024  # bytes: more than 254 characters can have
 _GIVES = (ParticipantState.BID, ParticipantState.PROMISED)
 
 
-def state_payout(tx: Transaction, secret: str, payout: object) -> PayoutView:
+@changes("payout", Route("PUT /participation/payout", "Say where to pay me", by="secret"))
+def state_payout(
+    tx: Transaction,
+    secret: str,
+    payout: Annotated[
+        str,
+        described(
+            "What the campaign asks for: an e-mail address, an IBAN or a panel's id.",
+            min_length=1,
+            max_length=2 * LONGEST_HANDLE,
+            repr=False,
+        ),
+    ],
+) -> PayoutView:
     """Store payment details, sealed for the payer only, if the campaign asks for them.
 
     Possible after a bid, and again until the payment is marked: the last ones count.
@@ -195,6 +236,7 @@ def state_payout(tx: Transaction, secret: str, payout: object) -> PayoutView:
     return _payout_view(tx.connection, tx.installation, campaign, participant)
 
 
+@changes("payout", Route("DELETE /participation/payout", "Forget where to pay me", by="secret", repeatable=True))
 def remove_payout(tx: Transaction, secret: str) -> PayoutView:
     """Delete the payment details; again changes nothing."""
     campaign, participant = acting(tx, secret)
@@ -202,6 +244,7 @@ def remove_payout(tx: Transaction, secret: str) -> PayoutView:
     return _payout_view(tx.connection, tx.installation, campaign, participant)
 
 
+@steps(Route("GET /participation/payout", "Where am I paid?", by="secret"))
 def read_payout(context: ServiceContext, secret: str) -> PayoutView:
     """Return whether payment details are stored, their last characters, and when they are destroyed."""
     with context.read() as connection:
@@ -210,6 +253,7 @@ def read_payout(context: ServiceContext, secret: str) -> PayoutView:
         return _payout_view(connection, context.installation, campaign, participant)
 
 
+@steps()
 def payment_file(context: ServiceContext, who: Principal, campaign_id: str) -> PaymentFile:
     """The payments, with where to pay everybody to whom something is due; whoever takes them stands in the log."""
     rules.require_analyst(who)

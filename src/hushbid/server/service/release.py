@@ -12,7 +12,7 @@ but is too coarse to tell who dropped out (`hushbid.disclosure.error.published_h
 
 import math
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 from hushbid.common.numbers import at_most
 from hushbid.disclosure import Release, release_plan
@@ -28,10 +28,11 @@ from hushbid.server.model.entities import Campaign, Participant
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import JobView, Principal
 from hushbid.server.service import ending
+from hushbid.server.service.bodies import Flag, described
 from hushbid.server.service.decision import begin_step, new_job, refuse_running, store_rows
 from hushbid.server.service.ending import tree_over
 from hushbid.server.service.sealing import opened
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.use_case import Route, ServiceContext, begins
 from hushbid.server.store import campaigns, events, participants, privacy_account
 from hushbid.server.store.database import Transaction
 
@@ -41,7 +42,17 @@ _NOBODY = "Everybody from whom data were bought dropped out, so there is no esti
 _NOBODY_IN_STRATUM = "Everybody from whom data were bought in one of the strata dropped out, so there is no estimate."
 
 
-def release(tx: Transaction, who: Principal, campaign_id: str, *, accept_nobody: bool = False) -> JobView:
+@begins("release.start", Route("POST /campaigns/{campaign}/release", "Release the estimate", by="analyst", status=202))
+def release(
+    tx: Transaction,
+    who: Principal,
+    campaign_id: str,
+    *,
+    accept_nobody: Annotated[
+        Flag,
+        described("Whether it may end without an estimate, if nobody has delivered although everyone still could."),
+    ] = False,
+) -> JobView:
     """Take no more data, and draw the estimate once, in the background; begin again if the last attempt failed.
 
     If nobody has delivered and could still do so, ``accept_nobody`` must say that there shall be no estimate.

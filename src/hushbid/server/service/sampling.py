@@ -18,7 +18,7 @@ from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import ConsentView, MenuView, ParticipationView, Principal
 from hushbid.server.service.agreeing import consent_view
 from hushbid.server.service.forecast import sample_menu
-from hushbid.server.service.use_case import ServiceContext
+from hushbid.server.service.use_case import ServiceContext, steps
 from hushbid.server.service.views_of import participation_view
 from hushbid.server.service.what_if import people_like
 from hushbid.server.store import campaigns, participants
@@ -45,6 +45,7 @@ class Sample:
         return consent_view(self.campaign, self.participant, language=language, told=told)
 
 
+@steps()
 def sample(context: ServiceContext, who: Principal, campaign_id: str) -> Sample:
     """A campaign in the eyes of somebody who does not exist."""
     rules.require_analyst(who)

@@ -25,10 +25,9 @@ from hushbid.server.model.views import JobView
 from hushbid.server.service import decision, drafts, payments, upkeep
 from hushbid.server.service import participation as participating
 from hushbid.server.service import release as releasing
-from hushbid.server.service.forecast import Effort
 from hushbid.server.service.jobs import Jobs
 from hushbid.server.service.registry import UseCases
-from hushbid.server.service.use_case import IdempotencyKey, ServiceContext
+from hushbid.server.service.use_case import Effort, IdempotencyKey, ServiceContext
 from hushbid.server.service.writer import Writer
 from hushbid.server.store import campaigns as stored_campaigns
 from hushbid.server.store import jobs as stored_jobs

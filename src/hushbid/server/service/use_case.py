@@ -2,11 +2,11 @@
 
 A function that reads takes a connection, one that changes something takes a transaction; what takes several of them, or
 computes for seconds in between, takes the `ServiceContext`. `hushbid.server.service.registry` lists the functions under
-names, by `reads`, `changes`, `steps` and their kin, with the `Route` of those that are reached over HTTP. Callers of
-``service.draft(who, settings)`` pass what the function takes after its first argument. So no signature is written
-twice, and mypy knows them all. The names in a route's path are the use case's first arguments after the caller, the
-fields of its body and its query are arguments by name. The HTTP interface, its description, the table of roles and the
-calls of `hushbid.client` are made from it.
+names; the decorators `reads`, `changes`, `steps`, `begins` and `submits` say what each is, with the `Route` of those
+that are reached over HTTP. Callers of ``service.draft(who, settings)`` pass what the function takes after its first
+argument. So no signature is written twice, and mypy knows them all. The names in a route's path are the use case's
+first arguments after the caller, and the arguments that are described (``Annotated``) are the fields of a request's
+body. The HTTP interface, its description, the table of roles and the calls of `hushbid.client` are made from it.
 
 A change may be requested under an ``Idempotency-Key``: ``service.draft.once(key, who, settings)``. The answer is stored
 by the operation that carries the request out, in the same transaction. So there is no moment at which one is durable
@@ -18,10 +18,12 @@ they are sealed with a key made from the idempotency key itself, of which the da
 import hashlib
 import re
 import secrets
+import time
 from collections.abc import Callable
 from concurrent.futures import Future
 from contextlib import AbstractContextManager
 from dataclasses import KW_ONLY, dataclass
+from functools import cached_property
 from typing import Any, Concatenate, Generic, Literal, ParamSpec, Protocol, Self, TypeVar, overload
 
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -30,7 +32,7 @@ from sqlalchemy import Connection
 from hushbid.errors import Conflict, HushbidError, InputError
 from hushbid.server.installation import Installation
 from hushbid.server.model.views import JobView
-from hushbid.server.service.forecast import Effort
+from hushbid.server.service.bodies import Form, body_of
 from hushbid.server.store import jobs
 from hushbid.server.store.database import Clock, Transaction
 
@@ -52,9 +54,8 @@ class Route:
     by: Role
     """Who may ask."""
 
-    body: type[Any] | None = None
-    """What a request holds: an argument of that very class, or a `hushbid.server.service.bodies.Form` of arguments. It
-    may be left out if it needs nothing."""
+    body: type[Form] | None = None
+    """What a request holds, where that is not a form of the use case's described arguments."""
 
     query: tuple[str, ...] = ()
     """Arguments that stand in the address behind a question mark."""
@@ -63,7 +64,10 @@ class Route:
     """Of an answer."""
 
     answers: Any = None
-    """What an answer holds, if not what the use case returns. A form with one field wraps that."""
+    """What an answer holds, if not what the use case returns."""
+
+    wraps: str = ""
+    """The one field of an answer that holds what the use case returns; empty if that is the answer."""
 
     computes: bool = False
     """Whether it computes for seconds, so that it waits for its turn."""
@@ -90,6 +94,7 @@ class Route:
 P = ParamSpec("P")
 T = TypeVar("T")
 SHORTEST_KEY, LONGEST_KEY, KEY_LETTERS = 16, 200, r"^[!-~]+$"
+_VERY_FEW, _PATIENCE = 5, 4.0
 _NONCE_BYTES = 12
 
 
@@ -174,6 +179,23 @@ class Write(Protocol):
     def __call__(self, name: str, operation: Operation[T]) -> T: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Effort:
+    """How many campaigns to simulate: as many as fit into some seconds, within limits."""
+
+    least: int = 20
+    most: int = 200
+    seconds: float = 4.0
+
+    def enough(self, done: int, end: float) -> int:
+        """How many to simulate, so many being done: the most until the ``end``, the least after it, or very few where
+        each takes so long that the least would take five times as long as was meant."""
+        late = time.monotonic() - end
+        if late < 0.0:
+            return self.most
+        return min(self.least, max(done, _VERY_FEW)) if late > _PATIENCE * self.seconds > 0.0 else self.least
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ServiceContext:
     """What a use case works with that takes more than one transaction, in the background or not."""
@@ -204,11 +226,20 @@ class UseCase(Generic[P, T]):
 
         self.__doc__ = function.__doc__
 
+    def __call__(self, given: Any, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        """Call the function with a connection, a transaction or a context, as a part of another use case."""
+        return self.function(given, *args, **kwargs)
+
     @property
     def takes_key(self) -> bool:
         """Return whether a request for it may carry an idempotency key: PUT states what is to be so, and needs none."""
         once = self.route is not None and self.route.method in ("POST", "DELETE") and not self.route.repeatable
         return once and self.kind in ("change", "job")
+
+    @cached_property
+    def body(self) -> type[Any] | None:
+        """Return what a request holds; None if nothing."""
+        return None if self.route is None else self.route.body or body_of(self.function)
 
     @overload
     def __get__(self, server: None, owner: type) -> Self: ...
@@ -220,34 +251,42 @@ class UseCase(Generic[P, T]):
         return self if server is None else Call(self, server)
 
 
-def reads(function: Callable[Concatenate[Connection, P], T], route: Route | None = None) -> UseCase[P, T]:
+def reads(
+    route: Route | None = None,
+) -> Callable[[Callable[Concatenate[Connection, P], T]], UseCase[P, T]]:
     """Register what reads."""
-    return UseCase("read", function, route)
+    return lambda function: UseCase("read", function, route)
 
 
-def steps(function: Callable[Concatenate[ServiceContext, P], T], route: Route | None = None) -> UseCase[P, T]:
+def steps(
+    route: Route | None = None,
+) -> Callable[[Callable[Concatenate[ServiceContext, P], T]], UseCase[P, T]]:
     """Register what takes several transactions, or computes."""
-    return UseCase("steps", function, route)
+    return lambda function: UseCase("steps", function, route)
 
 
-def changes(name: str, function: Callable[Concatenate[Transaction, P], T], route: Route | None = None) -> UseCase[P, T]:
+def changes(
+    name: str, route: Route | None = None
+) -> Callable[[Callable[Concatenate[Transaction, P], T]], UseCase[P, T]]:
     """Register what changes something."""
-    return UseCase("change", function, route, name)
+    return lambda function: UseCase("change", function, route, name)
 
 
 def begins(
-    name: str, function: Callable[Concatenate[Transaction, P], JobView], route: Route | None = None
-) -> UseCase[P, JobView]:
+    name: str, route: Route | None = None
+) -> Callable[[Callable[Concatenate[Transaction, P], JobView]], UseCase[P, JobView]]:
     """Register what begins work in the background."""
-    return UseCase("job", function, route, name)
+    return lambda function: UseCase("job", function, route, name)
 
 
-def submits(name: str, function: Callable[Concatenate[Transaction, P], T], route: Route | None = None) -> UseCase[P, T]:
+def submits(
+    name: str, route: Route | None = None
+) -> Callable[[Callable[Concatenate[Transaction, P], T]], UseCase[P, T]]:
     """Register a change that checks everything before it writes, so that many share a transaction without savepoints.
 
     Its first argument is a participant's secret, by which the people of a whole group are read at once, or a link.
     """
-    return UseCase("submission", function, route, name)
+    return lambda function: UseCase("submission", function, route, name)
 
 
 @dataclass(frozen=True, slots=True)

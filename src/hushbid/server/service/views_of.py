@@ -19,6 +19,7 @@ from hushbid.server.model.views import (
     AccountRow,
     AgreementView,
     CampaignView,
+    EventLine,
     JobView,
     MenuView,
     Page,
@@ -29,11 +30,15 @@ from hushbid.server.model.views import (
     Spending,
     TypedDraft,
 )
+from hushbid.server.service.use_case import Route, reads
 from hushbid.server.store import campaigns, events, jobs, participants, privacy_account
 from hushbid.server.store.participants import Holder
 from hushbid.server.store.schema import plain_text, plain_values, stamp
 
 MOST_ON_A_PAGE = 1000
+PAGE = ("limit", "cursor")
+"""What asks for a part of a list."""
+
 S = TypeVar("S")
 T = TypeVar("T")
 
@@ -44,6 +49,7 @@ def _page(found: Sequence[S], limit: int, view: Callable[[S], T], cursor: Callab
     return Page(items=tuple(map(view, found[:limit])), cursor=cursor(found[limit - 1]) if more else None)
 
 
+@reads(Route("GET /campaigns", "List campaigns", by="staff", query=PAGE))
 def list_campaigns(
     connection: Connection, who: Principal, *, cursor: str | None = None, limit: int = 100
 ) -> Page[CampaignView]:
@@ -56,18 +62,21 @@ def list_campaigns(
     )
 
 
+@reads(Route("GET /campaigns/{campaign}", "Read a campaign", by="staff"))
 def read_campaign(connection: Connection, who: Principal, campaign_id: str) -> CampaignView:
     """Return a campaign, with how many people are in which state."""
     rules.require_staff(who)
     return campaign_view(connection, campaigns.get(connection, campaign_id))
 
 
+@reads()
 def read_typed(connection: Connection, who: Principal, campaign_id: str) -> TypedDraft | None:
     """Return what was typed into a draft's form, if it was made or changed there."""
     rules.require_analyst(who)
     return typed_draft(campaigns.get(connection, campaign_id))
 
 
+@reads(Route("GET /campaigns/{campaign}/participants", "List participants", by="staff", query=PAGE))
 def list_participants(
     connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
 ) -> Page[ParticipantView]:
@@ -82,6 +91,7 @@ def list_participants(
     )
 
 
+@reads()
 def list_jobs(connection: Connection, who: Principal, campaign_id: str) -> tuple[JobView, ...]:
     """A campaign's work in the background, newest first."""
     rules.require_staff(who)
@@ -89,6 +99,7 @@ def list_jobs(connection: Connection, who: Principal, campaign_id: str) -> tuple
     return tuple(jobs.of_campaign(connection, campaign_id))
 
 
+@reads(Route("GET /campaigns/{campaign}/jobs", "List background work", by="staff", query=PAGE))
 def page_of_jobs(
     connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
 ) -> Page[JobView]:
@@ -99,6 +110,7 @@ def page_of_jobs(
     return Page(items=oldest_first[start:end], cursor=str(end) if end < len(oldest_first) else None)
 
 
+@reads()
 def list_events(
     connection: Connection, who: Principal, campaign_id: str, *, after: int = 0, limit: int = 1000
 ) -> tuple[Event, ...]:
@@ -108,6 +120,7 @@ def list_events(
     return tuple(events.listed(connection, campaign_id, after=after, limit=_checked_limit(limit)))
 
 
+@reads()
 def whole_log(connection: Connection, who: Principal, campaign_id: str) -> tuple[Event, ...]:
     """A campaign's whole log."""
     rules.require_staff(who)
@@ -115,6 +128,7 @@ def whole_log(connection: Connection, who: Principal, campaign_id: str) -> tuple
     return tuple(events.listed(connection, campaign_id, after=0, limit=None))
 
 
+@reads(Route("GET /campaigns/{campaign}/events", "Read the log", by="staff", query=PAGE, answers=Page[EventLine]))
 def page_of_events(
     connection: Connection, who: Principal, campaign_id: str, *, cursor: str | None = None, limit: int = 100
 ) -> Page[dict[str, Any]]:
@@ -125,6 +139,7 @@ def page_of_events(
     return _page(found, limit, Event.to_dict, lambda one: str(one.number))
 
 
+@reads()
 def read_record(connection: Connection, who: Principal, campaign_id: str) -> bytes:
     """A campaign's record as a file: every bid, promise and payment by pseudonym, and the release."""
     rules.require_staff(who)
@@ -133,6 +148,7 @@ def read_record(connection: Connection, who: Principal, campaign_id: str) -> byt
     return campaigns.record_bytes(connection, campaign_id)
 
 
+@reads(Route("GET /privacy-account", "Read the privacy account", by="staff", query=PAGE))
 def list_privacy_account(
     connection: Connection, who: Principal, *, cursor: str | None = None, limit: int = 100
 ) -> Page[AccountRow]:
@@ -143,6 +159,7 @@ def list_privacy_account(
     return _page(found, limit, lambda one: one, lambda one: f"{one.person},{one.campaign}")
 
 
+@reads(Route("GET /campaigns/{campaign}/public", "What everybody may see", by="anybody"))
 def read_public(connection: Connection, campaign_id: str) -> PublicView:
     """Return what everybody may see of a campaign that has opened: title, state, the receipts' root, and the estimate,
     if it is public."""
