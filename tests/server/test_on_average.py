@@ -1,6 +1,7 @@
 """Campaigns that no exact budget rule serves, hard budgets with strata and locally: opened, played and released."""
 
 from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 import pytest
@@ -9,7 +10,11 @@ from hushbid import Budget, HardBudget
 from hushbid.client import AnalystClient, MessageMemory, ParticipantClient
 from hushbid.errors import InputError
 from hushbid.server.bot_campaigns import play_campaign
+from hushbid.server.model.settings import CampaignSettings
+from hushbid.server.model.views import PlannedPriceView
+from hushbid.server.pages.forecast_words import planned_words
 from hushbid.server.pages.form_prices import typical_prior
+from hushbid.server.pages.wording import Writing, languages
 from hushbid.server.service import decision
 from hushbid.verification.verifying import verify
 from tests.extent import ALL_CASES
@@ -70,6 +75,28 @@ def test_bots_play_it_to_its_release_and_the_record_is_confirmed(analyst: Analys
     statuses = {one.name: one.status for one in verify(record).checks}
     assert "fails" not in statuses.values()
     assert statuses.get("planned price", "holds") == "holds"
+
+
+def test_a_forecast_says_the_planned_price_and_how_exactly_it_meets_the_budget(analyst: AnalystClient) -> None:
+    people = [{"id": f"forecast {k}", "stratum": "old" if k % 2 else "young"} for k in range(6)]
+    forecasts = []
+    for stated_ in (with_fields(PANEL, expected_share=0.8), with_fields(WITHOUT, standard_error=5.0)):
+        campaign = analyst.draft(stated_).id
+        analyst.invite(campaign, people=people)
+        forecasts.append(analyst.preview(campaign)["planned"])
+    found, exact = forecasts
+    assert exact is None
+    settings = CampaignSettings.read(with_fields(PANEL, expected_share=0.8))
+    goal = settings.market_for([None] * 6, strata=[one["stratum"] for one in people]).for_people(6).stated
+    assert isinstance(goal, Budget)
+    assert goal.planned is not None
+    assert found == asdict(goal.planned)
+    assert found["mean"] == pytest.approx(goal.available, rel=2e-3)
+    assert 0.0 < found["standard_error"] <= 0.01 * goal.available
+    for texts in languages().values():
+        write = Writing(texts)
+        words = planned_words(texts, write, settings, PlannedPriceView(**found))
+        assert all(write.number(found[name], 4 if name != "standard_error" else 2) in words for name in list(found)[:3])
 
 
 def test_the_price_is_that_of_the_roster_however_many_bid(analyst: AnalystClient) -> None:

@@ -84,7 +84,7 @@ def simple(**typed: str) -> Filled:
         {"bounds": None, "questions": SURVEY, "standard_error": (0.3, 0.07, 0.123456789), "max_privacy_loss": 2.0},
         {"bounds": None, "questions": SURVEY[:1], "budget": 500},
         {"strata": {"shares": {"old": 0.335, "young": 0.665}}, "budget": 50, "max_privacy_loss": 2.0},
-        {"strata": {"contrast": {"old": 1, "young": -1}}},
+        {"strata": {"contrast": {"old": 1, "young": -1}}, "budget": 50, "expected_share": 0.75},
         {"setting": "local", "standard_error": 0.9, "max_privacy_loss": 2.0, "limits": False, "single_visit": False},
     ],
     ids=[

@@ -70,6 +70,23 @@ class Spending(View):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PlannedPriceView(View):
+    """The price of the error by which a budget is met on average; amounts in units of the currency."""
+
+    price: float
+    """What one unit of squared error costs; of a survey, of its questions together."""
+
+    mean: float
+    """What campaigns cost at this price, on average over the draws it was planned with; fees not included."""
+
+    standard_error: float
+    """How far that mean may be from the expected cost: the standard error of the draws."""
+
+    markets: int
+    """How many campaigns were drawn."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class QuestionPreview(View):
     """How precise the estimate of one question would be."""
 
@@ -93,6 +110,9 @@ class Preview(View):
 
     spending: Spending
     """What it may cost."""
+
+    planned: PlannedPriceView | None
+    """The planned price, where the budget is met on average only; None otherwise."""
 
     standard_error: float | None
     """Root mean squared error of the estimate on average, in data units; None if often nothing would be bought, and

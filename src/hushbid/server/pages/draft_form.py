@@ -63,7 +63,7 @@ FIELDS = {
     _form_name(name): name
     for name in _SCHEMA
     if (name.startswith(("server.", "money.")) and name != _TEXTS)
-    or name in ("market.setting", "market.accept_rounding", "market.population")
+    or name in ("market.setting", "market.accept_rounding", "market.population", "market.expected_share")
 }
 """Fields that are typed as the schema has them, and their full names there."""
 
@@ -151,8 +151,6 @@ def in_language(fields: Mapping[str, str], typed_in: str, write: Writing) -> dic
 
 _COMBINED_GOALS = {"accuracy": "accuracy", "cost": "price"}
 _CHOICES: dict[str, dict[str, Any]] = {
-    "never_exceed": {"goal": "hard_budget"},
-    "accuracy": {"goal": "accuracy"},
     "relation": {"correlation": 0.1},
     "limits": {"limits": True},
 }

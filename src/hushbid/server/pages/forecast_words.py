@@ -10,12 +10,12 @@ from dataclasses import dataclass, field
 
 from hushbid.questions import Number
 from hushbid.server.model.settings import MOST_PEOPLE, CampaignSettings
-from hushbid.server.model.views import Preview
+from hushbid.server.model.views import PlannedPriceView, Preview
 from hushbid.server.pages.request import PageRequest
 from hushbid.server.pages.wording import Texts, Writing
 from hushbid.server.service.what_if import WhatIf
 
-_SHOWN_DIGITS = 2
+_SHOWN_DIGITS, _PRICE_DIGITS = 2, 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +37,8 @@ def forecast_words(visit: PageRequest, settings: CampaignSettings, preview: Prev
     """Sentences, the error of each question, and the numbers behind them."""
     words = _Words(visit, settings)
     sentences = words.sentences(found)
+    if preview is not None and preview.planned is not None:
+        sentences.append(planned_words(words.t, words.write, settings, preview.planned))
     errors: list[tuple[str, str]] = []
     if settings.asked and found.errors is not None:
         errors = [
@@ -132,6 +134,16 @@ class _Words:
 
     def _exactly(self, minor: int) -> str:
         return self.write.money(minor, self.settings.currency.code, self.settings.currency.decimals)
+
+
+def planned_words(t: Texts, w: Writing, settings: CampaignSettings, planned: PlannedPriceView) -> str:
+    """The planned price of the error, what it costs on average, and how exactly that is known."""
+    amounts = {
+        "price": w.number(planned.price, _PRICE_DIGITS),
+        "mean": w.number(planned.mean, _PRICE_DIGITS),
+        "error": w.number(planned.standard_error, _SHOWN_DIGITS),
+    }
+    return t.coded("what_if.planned", currency=settings.currency.code, **amounts)
 
 
 def half_width_words(t: Texts, w: Writing, settings: CampaignSettings, place: int, half_width: float) -> str:

@@ -21,7 +21,7 @@ from hushbid.server.model.views import CampaignView, JobView, Principal
 from hushbid.server.pages import pictures
 from hushbid.server.pages.draft_form import said
 from hushbid.server.pages.estimates import shown_estimates
-from hushbid.server.pages.forecast_words import half_width_words
+from hushbid.server.pages.forecast_words import half_width_words, planned_words
 from hushbid.server.pages.form_prices import prices_typed
 from hushbid.server.pages.request import Form, PageRequest, analyst, keep_aside, kept_aside, staff
 from hushbid.server.pages.staff import CampaignTurn, campaign_page
@@ -247,6 +247,7 @@ async def _asking(turn: CampaignTurn, step: str, before: Mapping[str, Any]) -> R
         reason_problem=told if at_field else None,
         tab="overview",
         money=None if settings is None else visit.money_of(settings),
+        planned=None if settings is None else partial(planned_words, visit.texts, visit.write, settings),
         half_width=None if settings is None else partial(half_width_words, visit.texts, visit.write, settings),
     )
 

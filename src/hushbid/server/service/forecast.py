@@ -30,7 +30,7 @@ from hushbid.mechanism.survey import noise_in, question_errors
 from hushbid.mechanism.worst_case import worst_payment
 from hushbid.priors import Prior
 from hushbid.server.model.settings import CampaignSettings
-from hushbid.server.model.views import MenuView, Preview, QuestionPreview, Spending
+from hushbid.server.model.views import MenuView, PlannedPriceView, Preview, QuestionPreview, Spending
 from hushbid.server.service.use_case import Effort
 from hushbid.server.service.views_of import menu_name
 from hushbid.server.service.what_if import people_like
@@ -93,6 +93,7 @@ def _previewed(asked: "_Asked") -> Preview:
     half_widths = _known(np.mean(np.array(margins), axis=0)) if margins and math.isfinite(error) else None
     return Preview(
         spending=spending,
+        planned=None if population.planned is None else PlannedPriceView.of(population.planned.planned),
         standard_error=None if market.survey else _root(error),
         worst_standard_error=None if market.survey else _root(worst_error),
         half_width=None if market.survey or half_widths is None else half_widths[0],
