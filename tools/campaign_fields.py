@@ -10,8 +10,7 @@ from pathlib import Path
 from pydantic.fields import FieldInfo
 
 from hushbid.campaign.drafting import toml_value
-from hushbid.campaign.spec import CampaignSpec, Table, about, table_of
-from hushbid.server.model.settings import Consent, ServerTable
+from hushbid.campaign.spec import CampaignSpec, Consent, Table, about, table_of
 
 PAGE = Path(__file__).resolve().parents[1] / "docs" / "reference" / "campaign-file.md"
 _MARKED = re.compile(r"(<!-- fields of (\w+) -->\n\n)(?:\|.*\n)*")
@@ -22,7 +21,7 @@ def filled(text: str) -> str:
     """Return the page with the present tables after their marks."""
     tables: dict[str, type[Table]] = {TOP: CampaignSpec}
     tables |= {name: inner for name, info in CampaignSpec.model_fields.items() if (inner := table_of(info))}
-    tables |= {"server": ServerTable, "consent": Consent}
+    tables |= {"consent": Consent}
     marked = [name for _, name in _MARKED.findall(text)]
     if marked != list(tables):
         raise ValueError(f"the page must have a mark for each of {', '.join(tables)}, in this order")
@@ -34,7 +33,7 @@ def rows(table: type[Table]) -> Iterator[str]:
     yield "| field | default | allowed | meaning |"
     yield "|---|---|---|---|"
     for name, info in table.model_fields.items():
-        if table_of(info) is None and name != "server":
+        if table_of(info) is None:
             meaning = " ".join((info.description or "").split())
             yield f"| `{name}` | {_default(info)} | {_code(about(info).allowed)} | {meaning} |"
 

@@ -8,7 +8,7 @@ import pytest
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget, Price
 from hushbid.campaign import read_campaign
 from hushbid.campaign.people import People, read_people
-from hushbid.campaign.reading import line_numbers
+from hushbid.campaign.stated import line_numbers
 from hushbid.errors import InputError
 from hushbid.priors import Empirical, Grouped, Uniform
 
@@ -62,7 +62,7 @@ def told(home: Path, text: str) -> str:
 
 def test_a_campaign_in_order_is_read_with_its_defaults(home: Path) -> None:
     found = read_campaign(campaign(home))
-    assert (found.title, found.question, found.unit, found.level) == ("Sleep", "mean sleep", "hours", 0.95)
+    assert (found.title, found.question, found.unit, found.spec.output.level) == ("Sleep", "mean sleep", "hours", 0.95)
     assert found.market["user_weight"] == 0
     assert found.market["bounds"] == (0.0, 12.0)
     assert found.folder == home / "sleep"

@@ -10,46 +10,33 @@ import pytest
 from click.testing import CliRunner
 
 from hushbid.campaign.drafting import draft_text
-from hushbid.campaign.reading import checked
 from hushbid.campaign.spec import (
     GOALS,
     CampaignSpec,
-    NotNegative,
     OutputTable,
-    Positive,
-    Table,
     about,
     allowed_of,
     fields_of,
     help_of,
 )
+from hushbid.campaign.stated import Stated
 from hushbid.cli import main
 from hushbid.common.money import MOST_DECIMALS
 from hushbid.common.tables import ENDINGS
 from hushbid.disclosure.ledger.question import LAST_WAVE
-from hushbid.errors import InputError
 
+MARKET = """\
+
+[market]
+setting = "central"
+prior = "uniform:1,2"
+bounds = [0, 12]
+buyer_weight = 7
+"""
 STATED: dict[str, Any] = {
     "title": "Sleep",
     "market": {"setting": "central", "prior": "uniform:1,2", "bounds": [0, 12], "budget": 500},
 }
-
-
-class ServerTable(Table):
-    """What a server of this test adds."""
-
-    participation_fee: NotNegative = 0.0
-    """For everyone whose bid counts, in units of the currency."""
-
-    deadline_days: Positive
-    """How long people may bid."""
-
-
-class ServerCampaign(CampaignSpec):
-    """A campaign on such a server."""
-
-    server: ServerTable  # type: ignore[assignment]
-    """What only a server uses."""
 
 
 def test_every_field_has_one_sentence_of_help_and_says_what_is_allowed() -> None:
@@ -67,19 +54,39 @@ def test_limits_of_other_packages_are_those_of_the_schema() -> None:
     assert {f"market.{goal}" for goal in GOALS} <= fields.keys()
 
 
-def test_a_server_adds_a_table_and_takes_the_rest_as_it_is() -> None:
-    whole = {**STATED, "server": {"participation_fee": 2, "deadline_days": 14}}
-    found = checked(whole, ServerCampaign)
-    assert (found.market.budget, found.server.participation_fee) == (500, 2)
-    assert checked(whole, CampaignSpec).market == found.market  # plan and run take the file, and leave its table
-    with pytest.raises(InputError) as refused:
-        checked({**STATED, "wave": 0, "server": {"partcipation_fee": -1}}, ServerCampaign)
-    told = str(refused.value)
-    assert "wave: must be a whole number from 1 to" in told.replace("The wave must", "wave: must")
-    assert "did you mean participation_fee?" in told
-    assert "server.deadline_days" in told
-    properties = ServerCampaign.model_json_schema()["$defs"]["ServerTable"]["properties"]
-    assert properties["participation_fee"]["description"] == "For everyone whose bid counts, in units of the currency."
+@pytest.mark.parametrize(
+    ("table", "told"),
+    [
+        ('payout = "cheque"', 'line 8, server.payout: must be "none" or "email" or "iban" or "panel", got "cheque".'),
+        (
+            "partcipation_fee = 2",
+            "server.partcipation_fee: is not a field of this file (did you mean participation_fee?)",
+        ),
+        ("automatic = true", "server.bid_by: must be set if the campaign is to move on by itself"),
+    ],
+)
+def test_plan_and_run_check_what_only_a_server_uses(tmp_path: Path, table: str, told: str) -> None:
+    path = tmp_path / "sleep.toml"
+    path.write_text(f"{MARKET}[server]\n{table}\n")
+    for command in (["plan", str(path), "--people", "30"], ["run", str(path)]):
+        wrong = CliRunner().invoke(main, command)
+        assert (wrong.exit_code, told in wrong.stderr) == (2, True), wrong.output
+
+
+def test_a_file_takes_values_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "sleep.toml"
+    text = MARKET.replace("buyer_weight = 7", 'budget = "${BUDGET}"')
+    path.write_text(f'title = "Sleep of ${{WHOM}}, $$5"\n{text}')
+    plan = ["plan", str(path), "--people", "30", "--repetitions", "20", "--json"]
+    monkeypatch.setenv("WHOM", "nurses")
+    wrong = CliRunner().invoke(main, plan)
+    assert (wrong.exit_code, "line 7, market.budget: names the environment variable BUDGET, which" in wrong.stderr) == (
+        2,
+        True,
+    ), wrong.output
+    monkeypatch.setenv("BUDGET", "300")
+    assert '"amount": 300.0' in CliRunner().invoke(main, plan).stdout
+    assert Stated.of_file(path).values["title"] == "Sleep of nurses, $5"
 
 
 def test_a_file_of_a_server_can_be_planned_and_written_again(tmp_path: Path) -> None:

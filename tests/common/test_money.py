@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushbid.campaign.deciding import decide
+from hushbid.campaign.market import fields_of
 from hushbid.campaign.people import Reading
-from hushbid.campaign.spec import BidsTable
-from hushbid.campaign.terms import Campaign, fields_of
+from hushbid.campaign.spec import BidsTable, CampaignSpec, MarketTable
+from hushbid.campaign.terms import Campaign
 from hushbid.common.money import DECIMALS, NO_CURRENCY, Currency, Money, amounts_due, with_rounding
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
@@ -93,7 +94,9 @@ def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is
     bids = np.array([0.1, 0.2, 0.9])
     market = Market(prior=Uniform(0, 1), buyer_weight=1e6, user_weight=0, max_privacy_loss=cap)
     wanted = Campaign(
-        bids=BidsTable.model_construct(file={"bid": bids}, id="id", bid="bid"),
+        spec=CampaignSpec.model_construct(
+            market=MarketTable.model_construct(), bids=BidsTable.model_construct(file={"bid": bids})
+        ),
         prior=prior_option("uniform:0,1"),
         market=fields_of(market),
         currency=Currency.of("EUR"),

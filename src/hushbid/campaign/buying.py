@@ -16,11 +16,12 @@ import numpy as np
 
 from hushbid.campaign import deciding
 from hushbid.campaign.deciding import Decision, Step, decide
+from hushbid.campaign.market import fields_of, prior_of, with_coin
 from hushbid.campaign.people import AT_ONCE, Kind, Reading
 from hushbid.campaign.releasing import Place, Released, release, stamps_of
 from hushbid.campaign.results import Purchase
-from hushbid.campaign.spec import BidsTable
-from hushbid.campaign.terms import Campaign, data_source, fields_of, prior_of, read_campaign, with_coin
+from hushbid.campaign.spec import BidsTable, CampaignSpec, MarketTable, MoneyTable
+from hushbid.campaign.terms import Campaign, data_source, read_campaign
 from hushbid.campaign.writing import Names, complete, record_of
 from hushbid.common.arrays import as_count, as_number
 from hushbid.common.money import NO_CURRENCY, Currency
@@ -113,20 +114,22 @@ def buy(
     if question is None and not synthetic and has_data:
         raise InputError("question must say what is asked, since an estimate is drawn once for it.", field="question")
     coins = NO_CURRENCY if currency is None else Currency.of(currency)
-    wanted = Campaign(
+    spec = CampaignSpec.model_construct(
         title=title,
-        question="the mean" if question is None else question,
+        question=question or "the mean",
         wave=wave,
         synthetic=synthetic,
+        market=MarketTable.model_construct(accept_infinite_loss=accept_infinite_loss, accept_rounding=accept_rounding),
+        money=MoneyTable.model_construct(spending_limit=spending_limit),
+        bids=BidsTable.model_construct(file=people, id=id, bid=bid, group=group, limit=limit),
+    )
+    wanted = Campaign(
+        spec=spec,
         prior=prior_of(market, group),
         market=fields_of(market) | {"goal": with_coin(market.stated_goal, coins)},
         currency=coins,
-        spending_limit=spending_limit,
-        bids=BidsTable.model_construct(file=people, id=id, bid=bid, group=group, limit=limit),
         data=data_source(market, source, id=id, value=value, kind=kind, late=late) if has_data else None,
         folder=None if folder is None else Path(folder),
-        accept_infinite_loss=accept_infinite_loss,
-        accept_rounding=accept_rounding,
     )
     return run_campaign(wanted, reading=reading, audit=False, ledger=ledger, force=force)
 
@@ -261,7 +264,7 @@ def _release(campaign: Campaign, decision: Decision, place: Place) -> Released:
     def refuse_other() -> None:
         place.refuse_other_summary(campaign, decision.figures.people)
 
-    if not campaign.synthetic:
+    if not campaign.spec.synthetic:
         place.refuse_former()
     assert decision.priced is not None
     return Released(answer=answer_from_sums(campaign, decision.priced, place.ledger, refuse_other))

@@ -20,11 +20,12 @@ from typing import Any
 import numpy as np
 
 from hushbid.campaign.deciding import Decision, Everybody, Step, decide_about, read_everybody
+from hushbid.campaign.market import of_stratum, refuse_terms
 from hushbid.campaign.people import AT_ONCE, Delivered, People, Reading, rows_of
 from hushbid.campaign.releasing import Place, Released, delivered_in, refuse_unsaid_late, release
 from hushbid.campaign.results import Purchase, PurchaseByStratum, campaign_estimate, payment_columns
 from hushbid.campaign.spending import forecast, refuse_above_spending_limit
-from hushbid.campaign.terms import Campaign, of_stratum, read_campaign, refuse_terms
+from hushbid.campaign.terms import Campaign, read_campaign
 from hushbid.campaign.writing import Names, complete
 from hushbid.common.arrays import IndexArray
 from hushbid.common.staging import Staging, refuse_clashes, refuse_existing
@@ -65,7 +66,7 @@ def run_by_stratum(
     The arguments are those of `run_campaign`; people are read into memory.
     """
     wanted = campaign if isinstance(campaign, Campaign) else read_campaign(Path(campaign), bids=bids, data=data)
-    if wanted.strata is None or not wanted.strata.each or wanted.folder is None:
+    if not wanted.each or wanted.folder is None:
         raise InputError(f"{wanted.called}: strata.each must be true for an estimate for each stratum.", field="strata")
     if reading.engine != "memory" or not is_table(wanted.bids.file):
         raise InputError(NO_ENGINE, field="engine")
@@ -121,10 +122,11 @@ class _Part:
 
 def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
     """Decide about each stratum; refused if one cannot be bought in, or if all together cost too much."""
-    assert campaign.strata is not None
+    strata = campaign.spec.strata
+    assert strata is not None
     labels, names = np.array(people.strata), sorted(set(people.strata or ()))
     folders = folders_of(names)
-    refuse_terms(campaign.strata, campaign.market, names)
+    refuse_terms(strata, campaign.market, names)
     if lost := sorted(set(people.roster_by_stratum or ()) - set(names)):  # rows that were left out
         raise InputError(
             f"{people.source}: the mean of stratum {lost[0]!r} cannot be estimated: no row of it can be priced.",
@@ -135,14 +137,15 @@ def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
     parts = []
     for name in names:
         alone = replace(
-            campaign,
-            title=f"{campaign.title}, {name}",
-            question=f"{campaign.question}, {name}",
+            campaign.stating(
+                title=f"{campaign.title}, {name}",
+                question=f"{campaign.question}, {name}",
+                strata=None,
+                money=campaign.spec.money.model_copy(update={"spending_limit": None}),  # it was of all together
+            ),
             folder=folder / folders[name],
             part_of=(campaign.title, len(names)),
-            market=of_stratum(campaign.strata, campaign.market, name),
-            strata=None,
-            spending_limit=None,  # it was of all together
+            market=of_stratum(strata, campaign.market, name),
         )
         rows = np.flatnonzero(labels == name)
         mine = people.only(rows, name)
@@ -152,7 +155,7 @@ def _parts(campaign: Campaign, people: People, folder: Path) -> list[_Part]:
             raise NobodyToBuyFrom(
                 f"The mean of stratum {name!r} cannot be estimated: nobody in it bid within the prior's support."
             )
-        origin = campaign.prior.origin(mine.ids, accepted=campaign.accept_pilot_overlap)
+        origin = campaign.prior.origin(mine.ids, accepted=campaign.spec.market.accept_pilot_overlap)
         parts.append(_Part(name=name, campaign=alone, decision=replace(decision, origin=origin), rows=rows))
     refuse_above_spending_limit(
         sum(part.decision.total_minor for part in parts),
@@ -224,7 +227,7 @@ def _delivered(campaign: Campaign, people: People, parts: Sequence[_Part]) -> De
         asked = {"questions": market.survey, "layout": market.layout}
     plan = ReleasePlan.of(losses, setting=market.setting, **asked)  # from which nothing is ever drawn
     with rows_of(people.source, people.lines):
-        prepare_release(plan, found.data, campaign.accept_infinite_loss, simulated=campaign.simulated)
+        prepare_release(plan, found.data, campaign.spec.market.accept_infinite_loss, simulated=campaign.simulated)
     return found
 
 

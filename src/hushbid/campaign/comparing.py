@@ -11,7 +11,7 @@ people are the same is found out by their ids; if they are not, what differs may
 import math
 import re
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -285,16 +285,16 @@ def _of_file(path: Path) -> Side:
         message = f"{path}: bids.file must be a file to be compared, not standard input."
         raise InputError(message, field="bids.file")
     try:
-        decision = decide(replace(campaign, spending_limit=None), AT_ONCE, lambda message: None)
+        decision = decide(campaign, AT_ONCE, lambda message: None, limited=False)
     except HushbidError as problem:
         raise type(problem)(f"{path}: {problem}", field=problem.field, row=problem.row) from problem
-    limit = campaign.spending_limit
+    limit = campaign.spec.money.spending_limit
     besides = {
         "title": campaign.title,
         "question": campaign.question,
-        "unit": campaign.unit,
-        "wave": campaign.wave,
-        "synthetic": campaign.synthetic,
+        "unit": campaign.spec.unit,
+        "wave": campaign.spec.wave,
+        "synthetic": campaign.spec.synthetic,
         "bids.file": str(Path(str(campaign.bids.file)).resolve()),
         "bids.limit": campaign.bids.limit,
         "money.spending_limit": limit,

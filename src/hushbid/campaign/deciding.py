@@ -153,14 +153,20 @@ class Decision:
         return () if self.everybody is None else self.everybody.people.notes
 
 
-def decide(campaign: Campaign, reading: Reading, step: Step, *, ids_needed: bool = True) -> Decision:
-    """Read everybody into memory, run the market on the bids, and round its payments."""
+def decide(
+    campaign: Campaign, reading: Reading, step: Step, *, ids_needed: bool = True, limited: bool = True
+) -> Decision:
+    """Read everybody into memory, run the market on the bids, and round its payments.
+
+    Unless ``limited``, payments above the spending limit are not refused.
+    """
     people, origin = read_everybody(campaign, reading, step, ids_needed=ids_needed)
     step("deciding")
     decision = decide_about(people, campaign, origin)
-    refuse_above_spending_limit(
-        decision.total_minor, campaign, lambda: forecast([(decision.market, len(people))], campaign.currency)
-    )
+    if limited:
+        refuse_above_spending_limit(
+            decision.total_minor, campaign, lambda: forecast([(decision.market, len(people))], campaign.currency)
+        )
     return decision
 
 
@@ -180,7 +186,7 @@ def read_everybody(
         reading=reading,
         ids_needed=ids_needed,
     )
-    return people, campaign.prior.origin(people.ids, accepted=campaign.accept_pilot_overlap)
+    return people, campaign.prior.origin(people.ids, accepted=campaign.spec.market.accept_pilot_overlap)
 
 
 _WRITTEN = frozenset({"privacy_loss", "weight", "payment_minor", "payment", "currency", "delivered", "synthetic"})
@@ -200,7 +206,7 @@ def decide_about(
             people.bids,
             limits=people.limits,
             tie_key=people.tie_keys(market),
-            accept_rounding=campaign.accept_rounding,
+            accept_rounding=campaign.spec.market.accept_rounding,
         )
     everybody = Everybody.of(people, outcome, campaign.currency, from_engine=from_engine)
     return Decision.of(everybody, campaign.currency, origin, **engine)

@@ -13,8 +13,8 @@ from typing import Any
 
 from pydantic.fields import FieldInfo
 
-from hushbid.campaign.reading import Stated
 from hushbid.campaign.spec import CampaignSpec, Table, about, choices_of, help_of, table_of
+from hushbid.campaign.stated import Stated
 from hushbid.campaign.terms import campaign_of
 from hushbid.common.staging import STREAM
 from hushbid.errors import InputError
@@ -41,12 +41,10 @@ def draft_text(values: Mapping[str, Any], planned: str = "") -> str:
         table = table_of(info)
         if table is not None:
             tables.append((name, table))
-        elif name != "server" and not (name == "unit" and "questions" in values):
+        elif not (name == "unit" and "questions" in values):
             lines += _field(name, info, values.get(name))
     for name, table in tables:
         lines += _table(name, table, values)
-    if values.get("server"):
-        lines += ["", "[server]", *(f"{name} = {toml_value(one)}" for name, one in values["server"].items())]
     return "\n".join(lines) + "\n"
 
 
@@ -57,6 +55,11 @@ def _table(name: str, table: type[Table], values: Mapping[str, Any]) -> Iterator
             yield from ("", "[[questions]]", *(f"{key} = {toml_value(value)}" for key, value in one.items()))
         return
     if name == "strata" and stated is None:
+        return
+    if name == "server":
+        yield from (
+            ("", "[server]", *(f"{key} = {toml_value(value)}" for key, value in stated.items())) if stated else ()
+        )
         return
     absent = name == "data" and stated is None
     yield from ("", *([_BEFORE[name]] if name in _BEFORE else []), f"{'# ' * absent}[{name}]")

@@ -54,7 +54,7 @@ def decide_on_engine(
         raise InputError(message, field="folder")
     with rows_of(campaign.source):
         priced = table.price()
-    frame = decisions(priced, campaign.currency, synthetic=campaign.synthetic)
+    frame = decisions(priced, campaign.currency, synthetic=campaign.spec.synthetic)
     step("pricing and writing")
     with _written(priced, frame, out, files) as made:
         step("checking what was written")
@@ -106,14 +106,14 @@ def _counted(campaign: Campaign, reading: Reading, step: Step) -> tuple[CountedT
             engine=reading.engine,
             on_bad_rows=reading.on_bad_rows,
             check_ids=reading.check_ids,
-            accept_rounding=campaign.accept_rounding,
+            accept_rounding=campaign.spec.market.accept_rounding,
             progress=lambda message: step(message.what),
         )
     found = None
     if campaign.prior.pilots:
         step("looking for people of the pilot")
         found = table.overlap(campaign.prior.pilots.values())
-    return table, campaign.prior.origin(None, accepted=campaign.accept_pilot_overlap, counted=found)
+    return table, campaign.prior.origin(None, accepted=campaign.spec.market.accept_pilot_overlap, counted=found)
 
 
 def _decided_here(table: CountedTable, campaign: Campaign, origin: Mapping[str, Any], data: DataNames) -> Decision:
@@ -164,7 +164,7 @@ def write_payments(files: Staging, path: Path, campaign: Campaign, priced: Price
     assert campaign.data is not None
     # as in memory: without drop-outs the payments are those that were decided
     mse = answer.release.error.mse if answer.release.absent else priced.summary.mse
-    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, synthetic=campaign.synthetic)
+    frame = due(priced, campaign.data.names, campaign.currency, mse=mse, synthetic=campaign.spec.synthetic)
     checked(files.make(path, lambda place: priced.write(frame, place)), priced)
 
 
@@ -206,8 +206,8 @@ def answer_from_sums(
 ) -> Answer:
     """Draw the estimate from the sums of the engine's passes, once."""
     assert campaign.data is not None
-    asked: dict[str, Any] = {"question": campaign.question, "wave": campaign.wave, "ledger": ledger}
-    if campaign.synthetic:
+    asked: dict[str, Any] = {"question": campaign.question, "wave": campaign.spec.wave, "ledger": ledger}
+    if campaign.spec.synthetic:
         return on_sums.release_synthetic(priced, campaign.data.names, **asked)
     return on_sums.answer(priced, campaign.data.names, **asked, before_first=before_first)
 

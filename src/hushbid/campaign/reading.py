@@ -1,4 +1,4 @@
-"""From what is stated, in a file, by options or in Python, to a campaign; one error names everything that is wrong.
+"""From what is stated to a campaign, or one error that names everything that is wrong.
 
 What may be stated is `hushbid.campaign.spec`. Each problem has its field and where it was stated: the line of the file
 or the option. Problems are collected, not raised: tables in order are checked further though others are not.
@@ -6,11 +6,8 @@ or the option. Problems are collected, not raised: tables in order are checked f
 
 import difflib
 import re
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import Annotated, Any, TypeGuard, TypeVar, cast, get_origin
 
 from pydantic import TypeAdapter, ValidationError
@@ -21,12 +18,13 @@ from hushbid.campaign.spec import (
     CampaignSpec,
     MarketTable,
     QuestionTable,
+    ServerTable,
     Table,
-    Worth,
     allowed_of,
     fields_of,
     table_of,
 )
+from hushbid.campaign.stated import Stated
 from hushbid.common.arrays import TOO_MUCH_VARIANCE, varies_too_much
 from hushbid.common.money import NO_CURRENCY, Currency
 from hushbid.common.numbers import printable
@@ -34,94 +32,11 @@ from hushbid.errors import HushbidError, InputError
 from hushbid.priors.pilot import prior_source
 from hushbid.questions import as_questions, question_from_dict
 
-_TABLE = re.compile(r"^\s*\[\[?\s*([^\]]+?)\s*\]\]?\s*(?:#.*)?$")
-_KEY = re.compile(r"^\s*([A-Za-z0-9_\-\"'. ]+?)\s*=")
 _WANTED = ("shares", "contrast", "each")
 _ONE_WANTED = "exactly one of shares, contrast and each"
-_LAST = 10**9
 _VERBS = ("must ", "is ", "cannot ", "lets ")
 
 Spec = TypeVar("Spec", bound=CampaignSpec)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Stated:
-    """What is stated of a campaign, and where."""
-
-    values: Mapping[str, Any]
-    """By table and field, as a campaign file has them."""
-
-    source: str = ""
-    """What messages call the file; empty if there is none."""
-
-    home: Path = Path()
-    """The folder that paths are relative to."""
-
-    path: Path | None = None
-    """The file, if there is one."""
-
-    places: Mapping[str, tuple[int, str]] = field(default_factory=dict)
-    """Where a field or a table is stated: a number to sort by, and ``line 3`` or ``--budget``."""
-
-    options: Mapping[str, str] = field(default_factory=dict)
-    """The options by which a command would state fields."""
-
-    @classmethod
-    def of_file(cls, path: Path) -> "Stated":
-        """Read what a file states."""
-        return cls.of_text(toml_text(path), path)
-
-    @classmethod
-    def of_text(cls, text: str, path: Path) -> "Stated":
-        """Read what a file of this text at this path would state."""
-        places = {name: (line, f"line {line}") for name, line in line_numbers(text).items()}
-        return cls(values=toml_values(text, path), source=str(path), home=path.parent, path=path, places=places)
-
-    def with_table(self, name: str, path: Path) -> "Stated":
-        """Take one table from another file."""
-        other = Stated.of_file(path)
-        if name not in other.values:
-            shown = f"tables [[{name}]]" if name == "questions" else f"a table [{name}]"
-            raise InputError(f"{path} must hold {shown}, and has none.", field=name)
-        places = {place: value for place, value in self.places.items() if place.partition(".")[0] != name}
-        places |= {
-            place: (line, f"{path}, {told}")
-            for place, (line, told) in other.places.items()
-            if place.partition(".")[0] == name
-        }
-        return replace(self, values={**self.values, name: other.values[name]}, places=places)
-
-    def with_options(self, stated: Mapping[str, Any], options: Mapping[str, str]) -> "Stated":
-        """Let options, by the full names of their fields, take the place of what the file says.
-
-        A goal takes the place of any other goal. ``options`` are the names of all that the command has.
-        """
-        values: dict[str, Any] = {
-            name: dict(one) if isinstance(one, Mapping) else one for name, one in self.values.items()
-        }
-        places = dict(self.places)
-        market = values.get("market")
-        if isinstance(market, dict) and any(f"market.{goal}" in stated for goal in GOALS):
-            values["market"] = {name: one for name, one in market.items() if name not in GOALS}
-        for name, value in stated.items():
-            table, _, key = name.rpartition(".")
-            inner = values.setdefault(table, {}) if table else values
-            if isinstance(inner, dict):
-                inner[key] = value
-            if name in options:
-                places[name] = (_LAST, options[name])
-        return replace(self, values=values, places=places, options=options)
-
-    def place_of(self, name: str) -> tuple[int, str]:
-        """Return where a field is stated, or the nearest table around it; the option that would state it."""
-        around = name
-        while around:
-            if around in self.places:
-                return self.places[around]
-            if around in self.options and not self.source:
-                return _LAST, self.options[around]
-            around = around.rpartition(".")[0]
-        return 0, ""
 
 
 class SpecError(InputError):
@@ -139,6 +54,8 @@ class Problems:
     def __init__(self, stated: Stated) -> None:
         self._stated = stated
         self._found: list[tuple[int, str, str]] = []
+        for name, sentence in stated.faults:
+            self.add(name, sentence)
 
     def add(self, name: str, sentence: str) -> None:
         """Keep a problem of a field; the sentence goes on after the field's name."""
@@ -195,15 +112,6 @@ class Problems:
 # -- against the schema ------------------------------------------------------------------------------------------------
 
 
-def checked(values: Mapping[str, Any], model: type[Spec], *, source: str = "") -> Spec:
-    """Return what a mapping states, or refuse it with all its problems; files are not looked for."""
-    stated = Stated(values=values, source=source)
-    problems = Problems(stated)
-    spec = validated(stated, problems, model)
-    problems.refuse()
-    return spec
-
-
 def validated(stated: Stated, problems: Problems, model: type[Spec]) -> Spec:
     """Return what is stated, and keep its problems; tables with problems are then not there, or their defaults."""
     try:
@@ -212,13 +120,12 @@ def validated(stated: Stated, problems: Problems, model: type[Spec]) -> Spec:
         known: set[str] = set()
         for one in wrong.errors(include_url=False, include_context=True):
             name, told = _problem(one, stated.values, model)
-            if name not in known:
+            if name not in known and not problems.of(name):
                 problems.add(name, told)
             known.add(name)
         spec = _in_order(stated.values, model, problems)
-    _presence(stated.values, problems)
-    for name, told in _contradictions(stated.values, spec, problems):
-        problems.add(name, told)
+    require_fields(stated.values, problems)
+    refuse_contradictions(stated.values, spec, problems)
     return spec
 
 
@@ -232,7 +139,7 @@ def field_problem(name: str, value: Any) -> str:
         if name == "money.currency":
             Currency.of(value)
     except ValidationError:
-        return f"must be {allowed_of(info)}, got {_shown(value)}."
+        return f"must be {allowed_of(info)}, got {shown(value)}."
     except HushbidError as problem:
         return str(problem)
     return ""
@@ -269,7 +176,7 @@ def _problem(one: Any, values: Mapping[str, Any], model: type[Table]) -> tuple[s
         elif table is not None and part in table.model_fields:
             names.append(part)
             info = table.model_fields[part]
-            table = table_of(info) or _inner(info)
+            table = table_of(info, sections=False)
             value = value.get(part) if isinstance(value, Mapping) else value
         elif one["type"] == "extra_forbidden" and part == one["loc"][-1]:
             return ".".join([*names, part]), _unknown(part, table or model)
@@ -279,16 +186,11 @@ def _problem(one: Any, values: Mapping[str, Any], model: type[Table]) -> tuple[s
             return name, f"is missing; the file must have a table [{name}]."
         return name, f"is missing; it must be {allowed_of(info) if info else 'stated'}."
     if one["type"] == "value_error" and (sentence := str(one["ctx"]["error"])):
-        got = f", got {_shown(value)}" if sentence.startswith("must be") and ", got" not in sentence else ""
+        got = f", got {shown(value)}" if sentence.startswith("must be") and ", got" not in sentence else ""
         return name, f"{sentence}{got}."
     if info is not None and table_of(info) is not None and get_origin(info.annotation) is not list:
-        return name, f"must be a table: [{name}], got {_shown(value)}."
-    return name, f"must be {allowed_of(info) if info else 'a table'}, got {_shown(value)}."
-
-
-def _inner(info: FieldInfo) -> type[Table] | None:
-    """Return the table that a field may hold in the place of a number."""
-    return Worth if info is MarketTable.model_fields["buyer_weight"] else None
+        return name, f"must be a table: [{name}], got {shown(value)}."
+    return name, f"must be {allowed_of(info) if info else 'a table'}, got {shown(value)}."
 
 
 def _unknown(name: str, table: type[Table]) -> str:
@@ -297,7 +199,8 @@ def _unknown(name: str, table: type[Table]) -> str:
     return f"is not a field of this file{hint}."
 
 
-def _shown(value: object) -> str:
+def shown(value: object) -> str:
+    """Return a value as a message shows it, in one short line."""
     if isinstance(value, bool):
         return str(value).lower()
     try:
@@ -311,7 +214,7 @@ def _shown(value: object) -> str:
 # -- what goes together ------------------------------------------------------------------------------------------------
 
 
-def _presence(values: Mapping[str, Any], problems: Problems) -> None:
+def require_fields(values: Mapping[str, Any], problems: Problems) -> None:
     """Keep the problems that follow from which fields are stated, whatever they hold."""
     market, strata = _table(values, "market"), _table(values, "strata")
     for name, told in (*_of_questions(values, market), *_of_goals(values, market, problems), *_of_strata(strata)):
@@ -384,8 +287,13 @@ def _of_strata(strata: Mapping[str, Any] | None) -> Iterator[tuple[str, str]]:
         yield "strata.each", "must be true, or left out, got false."
 
 
+def refuse_contradictions(values: Mapping[str, Any], spec: CampaignSpec, problems: Problems) -> None:
+    """Keep the problems of what does not go together in tables that are each in order."""
+    for name, told in _contradictions(values, spec, problems):
+        problems.add(name, told)
+
+
 def _contradictions(values: Mapping[str, Any], spec: CampaignSpec, problems: Problems) -> Iterator[tuple[str, str]]:
-    """Yield what does not go together in tables that are each in order."""
     if _are_tables(values.get("questions")):
         yield from _bad_questions(values["questions"], problems)
     if not problems.at("money"):
@@ -393,6 +301,7 @@ def _contradictions(values: Mapping[str, Any], spec: CampaignSpec, problems: Pro
             currency_of(spec)
         except InputError as problem:
             yield "money.currency", str(problem).removeprefix("currency ")
+    yield from ((name, told) for name, told in _of_server(spec.server) if not problems.at(name))
     market = getattr(spec, "market", None)
     if market is None:
         return
@@ -407,6 +316,14 @@ def _contradictions(values: Mapping[str, Any], spec: CampaignSpec, problems: Pro
             "lets people owe money: a person who values the estimate may have to pay for it. Leave it at 0, or write"
             " people_may_owe_money = true.",
         )
+
+
+def _of_server(server: ServerTable) -> Iterator[tuple[str, str]]:
+    if server.bid_by is not None and server.deliver_by is not None and server.deliver_by <= server.bid_by:
+        yield "server.deliver_by", "must be later than bid_by."
+    for name in ("bid_by", "deliver_by"):
+        if server.automatic and getattr(server, name) is None and not (name == "deliver_by" and server.single_visit):
+            yield f"server.{name}", "must be set if the campaign is to move on by itself (automatic)."
 
 
 def _bad_questions(tables: list[Mapping[str, Any]], problems: Problems) -> Iterator[tuple[str, str]]:
@@ -437,56 +354,3 @@ def currency_of(spec: CampaignSpec) -> Currency:
     if money.currency is None and money.decimals is None:
         return NO_CURRENCY
     return Currency.of(cast(str, money.currency), money.decimals)
-
-
-# -- TOML --------------------------------------------------------------------------------------------------------------
-
-
-def toml_text(path: Path) -> str:
-    """Return what a file holds."""
-    try:
-        return path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise InputError(f"{path} does not exist.") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path} must be UTF-8 text.") from None
-    except OSError as problem:
-        raise InputError(f"{path} cannot be read: {problem.strerror}.") from problem
-
-
-def toml_values(text: str, path: Path) -> dict[str, Any]:
-    """Return what the text of a file states."""
-    try:
-        return tomllib.loads(text)
-    except tomllib.TOMLDecodeError as problem:
-        raise InputError(f"{path} is not TOML: {problem}.") from None
-    except RecursionError:
-        raise InputError(f"{path} cannot be read: it is nested too deeply.") from None
-    except ValueError:  # of Python's own: a number of thousands of digits
-        raise InputError(f"{path} cannot be read: a number in it has too many digits.") from None
-
-
-def line_numbers(text: str) -> dict[str, int]:
-    """Return where each table and each key of a TOML text stands, by full name; enough to point, not a parser."""
-    lines: dict[str, int] = {}
-    table = ""
-    for number, line in enumerate(text.splitlines(), start=1):
-        header = _TABLE.match(line)
-        if header:
-            table = _plain(header[1])
-            lines.setdefault(table, number)
-            if line.lstrip().startswith("[["):  # one of several tables: counted from 1
-                place = 1
-                while f"{table}.{place}" in lines:
-                    place += 1
-                table = f"{table}.{place}"
-                lines[table] = number
-            continue
-        key = _KEY.match(line)
-        if key:
-            lines.setdefault(_plain(f"{table}.{key[1]}" if table else key[1]), number)
-    return lines
-
-
-def _plain(name: str) -> str:
-    return ".".join(part.strip().strip("\"'") for part in name.split("."))

@@ -7,7 +7,7 @@ A purchase draws it right after its decisions (`release`), ``hushbid release`` f
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -24,7 +24,7 @@ from hushbid.campaign.notices import (
     wave_stamps,
 )
 from hushbid.campaign.people import Delivered, Kind, People, read_answers, read_data, rows_of
-from hushbid.campaign.spec import BidsTable
+from hushbid.campaign.spec import CampaignSpec, MarketTable, OutputTable
 from hushbid.campaign.telling import BEFORE, UNSAID, estimate_facts, estimate_text, late_text, moved_text
 from hushbid.campaign.terms import Campaign, DataSource, data_source
 from hushbid.common.arrays import id_texts, rows_text
@@ -94,12 +94,13 @@ class Place:
             self._refuse_same(self.summary, asked, str(found.get("question")) or UNSAID, release.get("wave"))
 
     def _refuse_same(self, path: Path | None, asked: Campaign, question: str, wave: object) -> None:
-        if (as_question(question), wave) == (as_question(asked.question), asked.wave):
+        now = asked.spec.wave
+        if (as_question(question), wave) == (as_question(asked.question), now):
             raise AlreadyReleased(
-                f"{path} holds an estimate of these people (question {asked.question!r}, wave {asked.wave}) that the"
+                f"{path} holds an estimate of these people (question {asked.question!r}, wave {now}) that the"
                 f" release ledger {ledger_folder(self.ledger)} does not know. Drawing again would double the privacy"
                 " loss. Use the ledger that it was drawn with (--ledger, or HUSHBID_LEDGER), or collect new data as"
-                f" wave {asked.wave + 1}."
+                f" wave {now + 1}."
             )
 
 
@@ -137,18 +138,18 @@ def release(
     assert campaign.data is not None
     # ids are hashed in a thread: that is Python's work, and reading data mostly is not
     with ThreadPoolExecutor(max_workers=1) as thread:
-        names = None if people.ids is None or campaign.synthetic else thread.submit(named, people.ids)
+        names = None if people.ids is None or campaign.spec.synthetic else thread.submit(named, people.ids)
         found = delivered or delivered_in(campaign.data, people, outcome.market)
         asked: dict[str, Any] = {
             "question": campaign.question,
-            "wave": campaign.wave,
+            "wave": campaign.spec.wave,
             "ledger": place.ledger,
-            "accept_infinite_loss": campaign.accept_infinite_loss,
+            "accept_infinite_loss": campaign.spec.market.accept_infinite_loss,
             "simulated": campaign.simulated,
         }
         plan = plan_of(outcome, from_engine=from_engine)
         with rows_of(people.source, people.lines):
-            if campaign.synthetic:
+            if campaign.spec.synthetic:
                 answer = release_synthetic(plan, found.data, ids=people.ids, **asked)
             else:
                 place.refuse_former()
@@ -188,10 +189,10 @@ def refuse_unsaid_late(late: Sequence[int], people: int, said: str | None, field
 def stamps_of(decision: Decision, asked: Campaign | None = None, answer: Answer | None = None) -> list[str]:
     """Return what is said, wherever a purchase is recorded, about safeguards that were overridden."""
     stamps = []
-    if asked is not None and asked.synthetic:
+    if asked is not None and asked.spec.synthetic:
         stamps.append(SYNTHETIC_STAMP)
     elif asked is not None and answer is not None:
-        stamps += wave_stamps(asked.wave, answer.waves_before)
+        stamps += wave_stamps(asked.spec.wave, answer.waves_before)
     if known := decision.origin.get("overlap"):
         stamps.append(f"prior fitted on participants: {known} of those who bid were in the pilot")
     if takes_too_much(decision.market.goal):
@@ -223,16 +224,16 @@ class ReleasedRecord:
 
     def facts(self) -> dict[str, Any]:
         """Return figures for programs, none of which belongs to one person."""
-        facts, answer = estimate_facts(self.answer.release, self.campaign.level), self.answer
+        facts, answer = estimate_facts(self.answer.release, self.campaign.spec.output.level), self.answer
         facts |= {"drawn_before": answer.before, "late": len(answer.late)}
         facts |= {"stamps": list(self.record.stamps), "record": self.path, "reading_notes": list(self.notes)}
-        facts["synthetic"] = facts["public"]["synthetic"] = self.campaign.synthetic
+        facts["synthetic"] = facts["public"]["synthetic"] = self.campaign.spec.synthetic
         return facts
 
     def text(self) -> str:
         """Return the same in sentences."""
         release, late = self.answer.release, self.answer.late
-        lines = [*self.notes, estimate_text(release, self.campaign.level, self.campaign.question)]
+        lines = [*self.notes, estimate_text(release, self.campaign.spec.output.level, self.campaign.question)]
         lines += [*moved_text(release), *[BEFORE] * self.answer.before]
         lines += [f"{late_text(self.answer)}, and they are {self.campaign.late}."] * bool(late)
         lines += [f"STAMPED in the record: {stamp}." for stamp in self.record.stamps]
@@ -267,12 +268,11 @@ def release_recorded(
     step("reading the record")
     record = read(path)
     question, wave = asked_by(record, question, wave)
-    asked = replace(
-        _campaign_of(record, data, id_column, value_column, simulated_values=simulated_values, late=late),
+    asked = _campaign_of(record, data, id_column, value_column, simulated_values=simulated_values, late=late).stating(
         question=question,
         wave=wave,
-        accept_infinite_loss=accept_infinite_loss,
-        level=level,
+        market=MarketTable.model_construct(accept_infinite_loss=accept_infinite_loss),
+        output=OutputTable(level=level),
     )
     if not force:
         refuse_existing([record.place(out)])
@@ -285,8 +285,8 @@ def release_recorded(
     assert found.answer is not None
     answer = found.answer
     step("writing")
-    notes = release_notes(wave, answer.waves_before, len(answer.late), late, synthetic=asked.synthetic)
-    stamps = [] if asked.synthetic else wave_stamps(wave, answer.waves_before)
+    notes = release_notes(wave, answer.waves_before, len(answer.late), late, synthetic=asked.spec.synthetic)
+    stamps = [] if asked.spec.synthetic else wave_stamps(wave, answer.waves_before)
     stamps += [_INFINITE] * bool(np.isinf(record.outcome.privacy_loss).any())
     stamps += [as_stamp(late_notice(len(answer.late), late))] if answer.late and late is not None else []
     whole = record.with_release(answer.release, stamps=stamps, notes=notes)
@@ -310,10 +310,9 @@ def _campaign_of(
         message = "value_column must be left out for a survey: each question's column is called as the question is."
         raise InputError(message, field="value_column")
     return Campaign(
-        synthetic=is_synthetic(record),
+        spec=CampaignSpec.model_construct(synthetic=is_synthetic(record)),
         prior=PriorSource(priors={}),
         market={},
         currency=NO_CURRENCY,
-        bids=BidsTable(),
         data=data_source(market, data, id=id_column, value=value_column, kind=kind, late=late),
     )

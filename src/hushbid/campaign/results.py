@@ -118,7 +118,7 @@ class Purchase:
             facts["estimate"] = campaign_estimate(self.campaign, self.answer)
             facts["drawn_before"] = self.answer.before
             facts["late"] = self.late
-        facts["synthetic"] = self.campaign.synthetic
+        facts["synthetic"] = self.campaign.spec.synthetic
         facts["stamps"] = list(self.stamps)
         if self.record is not None:
             facts["audits_failed"] = self.failed
@@ -137,7 +137,7 @@ class Purchase:
         """Return what is said of the estimate, and of what should not be overlooked, a line each."""
         campaign, answer, lines = self.campaign, self.answer, list[str]()
         if answer is not None:
-            lines.append(estimate_text(answer.release, campaign.level, campaign.question, campaign.unit))
+            lines.append(estimate_text(answer.release, campaign.spec.output.level, campaign.question, campaign.unit))
             lines += [*moved_text(answer.release), *[BEFORE] * answer.before]
             if self.late:
                 lines.append(f"{late_text(answer)}, they are {campaign.late}, and the table of payments names them.")
@@ -241,7 +241,7 @@ class PurchaseByStratum:
             "campaign": self.campaign.title,
             **self.decided_facts(),
             "strata": [{"stratum": name, **part.facts()} for name, part in self.parts.items()],
-            "synthetic": self.campaign.synthetic,
+            "synthetic": self.campaign.spec.synthetic,
             "audits_failed": self.failed,
             **_ending(self.reading_notes, self.released.notes, self.files),
         }
@@ -284,7 +284,7 @@ def summary(campaign: Campaign, decision: Decision, answer: Answer | None, stamp
         "release": None if answer is None else campaign_estimate(campaign, answer),
         "question": campaign.question,
         "stamps": list(stamps),
-        "notices": [*([str(stratum_notice(*campaign.part_of))] if campaign.part_of else []), *campaign.notices],
+        "notices": [*([str(stratum_notice(*campaign.part_of))] if campaign.part_of else []), *campaign.spec.notices],
         "report": {"written": decision.everybody is not None, "most_people": deciding.LARGEST_HERE},
         "versions": {name: version(name) for name in ("hushbid", "numpy", "scipy")},
     }
@@ -292,9 +292,9 @@ def summary(campaign: Campaign, decision: Decision, answer: Answer | None, stamp
 
 def campaign_estimate(campaign: Campaign, answer: Answer) -> dict[str, Any]:
     """The estimate of a campaign: of which wave it is, and whether it is synthetic."""
-    facts = estimate_facts(answer.release, campaign.level)
-    origin = {"wave": campaign.wave, "waves_before": answer.waves_before, "synthetic": campaign.synthetic}
-    return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.synthetic}}
+    facts = estimate_facts(answer.release, campaign.spec.output.level)
+    origin = {"wave": campaign.spec.wave, "waves_before": answer.waves_before, "synthetic": campaign.spec.synthetic}
+    return {**facts, **origin, "public": {**facts["public"], "synthetic": campaign.spec.synthetic}}
 
 
 def _next_step(campaign: Campaign, market: Market, on_engine: bool) -> list[str]:

@@ -19,7 +19,7 @@ _FORECAST_TOLERANCE = 1e-3
 
 def refuse_above_spending_limit(total_minor: int, campaign: Campaign, usual: Callable[[], str]) -> None:
     """Refuse to spend more than allowed, and say what is usual."""
-    limit, currency = campaign.spending_limit, campaign.currency
+    limit, currency = campaign.spec.money.spending_limit, campaign.currency
     if limit is not None and total_minor / currency.per_unit > limit:
         raise LimitExceeded(
             f"The payments come to {currency.text(total_minor)}, above the spending limit of {currency.text_of(limit)}:"

@@ -53,7 +53,7 @@ class Names:
     def of(cls, campaign: Campaign, folder: Path, reading: Reading) -> "Names":
         """Name files in the campaign's folder; an engine writes Parquet."""
         on_engine = reading.engine != "memory"
-        end = "parquet" if on_engine else campaign.decisions_format
+        end = "parquet" if on_engine else campaign.spec.output.decisions
         figures = folder / ("summary.json" if campaign.data else "decided.json")
         return cls(
             decisions=folder / f"decisions.{end}",
@@ -158,7 +158,7 @@ def _stage_tables(
     everybody = decision.everybody
     synthetic: dict[str, Raw] = {}
     if everybody is not None:
-        synthetic = {"synthetic": ["yes"] * len(everybody.people)} if campaign.synthetic else {}
+        synthetic = {"synthetic": ["yes"] * len(everybody.people)} if campaign.spec.synthetic else {}
         files.add(names.decisions, table_writer(names.decisions, {**everybody.columns(), **synthetic}))
     if answer is None:
         return [names.decisions]
@@ -186,11 +186,11 @@ def _page(
     audits: tuple[AuditLine, ...],
 ) -> Report:
     """All that the report of a campaign shows, but for the hash of the record."""
-    notices: list[str | Sentence] = [SYNTHETIC] if campaign.synthetic else []
+    notices: list[str | Sentence] = [SYNTHETIC] if campaign.spec.synthetic else []
     notices += [] if campaign.part_of is None else [stratum_notice(*campaign.part_of)]
-    notices += campaign.notices
-    if not campaign.synthetic and answer is not None:
-        notices += wave_notices(campaign.wave, answer.waves_before)
+    notices += campaign.spec.notices
+    if not campaign.spec.synthetic and answer is not None:
+        notices += wave_notices(campaign.spec.wave, answer.waves_before)
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notices.append(SIMULATED)
     return build_report(
@@ -203,10 +203,10 @@ def _page(
         groups=everybody.people.groups,
         audits=audits,
         prior_from_participants=bool(decision.origin.get("overlap")),
-        spending_limit=campaign.spending_limit,
+        spending_limit=campaign.spec.money.spending_limit,
         notices=notices,
         date=date.today().isoformat(),
-        level=campaign.level,
+        level=campaign.spec.output.level,
     )
 
 
@@ -216,13 +216,13 @@ def _rendered(report: Report, record: Record, name: str) -> str:
 
 def _notes(campaign: Campaign, answer: Answer | None) -> list[str]:
     """What a record says of a campaign besides its decisions."""
-    notes = [f"campaign: {campaign.title}", *asked_notes(campaign.question, campaign.wave)]
+    notes = [f"campaign: {campaign.title}", *asked_notes(campaign.question, campaign.spec.wave)]
     if campaign.path is not None and campaign.path.exists():
         notes.append(f"campaign file sha256: {hashlib.sha256(campaign.path.read_bytes()).hexdigest()}")
     if campaign.part_of is not None:
         notes.append(stratum_note(*campaign.part_of))
     if answer is not None:
-        notes += release_notes(campaign.wave, answer.waves_before, 0, None, synthetic=campaign.synthetic)
+        notes += release_notes(campaign.spec.wave, answer.waves_before, 0, None, synthetic=campaign.spec.synthetic)
     if campaign.data is not None and campaign.data.kind == "simulated_values":
         notes.append(str(SIMULATED))
-    return [*notes, *campaign.notices]
+    return [*notes, *campaign.spec.notices]

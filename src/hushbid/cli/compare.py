@@ -184,13 +184,13 @@ def _on_bids(
 def _on_prior(campaigns: "Mapping[str, Campaign]", given: dict[str, Any]) -> tuple[list[dict[str, Any]], Baselines]:
     import numpy as np
 
-    from hushbid.campaign.terms import counts_of
+    from hushbid.campaign.market import counts_of
 
     some = next(iter(campaigns.values()))
     if some.prior.is_grouped:
         raise InputError("Priors by group need BIDS with a column of groups to be compared on.")
     prior = some.prior.priors[""]
-    count = given["people"] if some.strata is None else sum(counts_of(some.strata).values())
+    count = given["people"] if some.spec.strata is None else sum(counts_of(some.spec.strata).values())
     rng = np.random.default_rng(given["seed"])
     markets = {setting: campaign.market_before(count) for setting, campaign in campaigns.items()}
     drawn: dict[str, list[dict[str, Any]]] = {setting: [] for setting in campaigns}

@@ -250,7 +250,7 @@ def _text(purchase: "Purchase", truth: _Days, out: Path) -> str:
         f" {money_at_most(decided.incentive_error, currency)} by not telling the truth",
     ]
     if purchase.release is not None:
-        message = estimate_text(purchase.release, campaign.level, campaign.question, campaign.unit).splitlines()
+        message = estimate_text(purchase.release, campaign.spec.output.level, campaign.question).splitlines()
         message.append(
             f"(They are synthetic, so we know: of the staff {fixed(truth.of_staff, 3)} work days only, of those who"
             f" were asked {fixed(truth.of_asked, 3)}.)"

@@ -22,7 +22,7 @@ from hushbid.errors import InputError, PriorError
 
 if TYPE_CHECKING:
     from hushbid.campaign.people import Reading
-    from hushbid.campaign.reading import Stated
+    from hushbid.campaign.stated import Stated
 
 GROUP = re.compile(r"^([^:=]+)=(.+)$", flags=re.DOTALL)
 COLUMNS = ("bids.id", "bids.bid", "bids.group")
@@ -95,7 +95,7 @@ class Options:
 
     def stated(self, file: Path | None = None) -> "Stated":
         """Return what a file states with these options in the place of what it says; or what options state alone."""
-        from hushbid.campaign.reading import Stated  # NumPy is loaded where there is something to read
+        from hushbid.campaign.stated import Stated  # NumPy is loaded where there is something to read
 
         base = Stated(values={}) if file is None else Stated.of_file(file)
         for name, path in self.tables.items():

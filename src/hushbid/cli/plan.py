@@ -46,16 +46,17 @@ def command(campaign: Path | None, options: Options, as_json: bool, **given: Any
     more money, would do. All before anyone has bid, from simulated campaigns. --write makes a campaign file of it, as
     "hushbid new" does: one that "hushbid run" takes once people have bid in the file bids.csv next to it.
     """
-    from hushbid.campaign.terms import campaign_of, counts_of
+    from hushbid.campaign.market import counts_of
+    from hushbid.campaign.terms import campaign_of
 
     out = given["write"]
     stated = options.stated(campaign)
     wanted = campaign_of(stated, bids={}, planned=True)
     refuse_each(wanted, "plan strata")
-    if wanted.strata is not None:
+    if wanted.spec.strata is not None:
         if given["people"] is not None:
             raise click.UsageError("--people must not be given with strata, which say how many people there are.")
-        given["people"] = sum(counts_of(wanted.strata).values())
+        given["people"] = sum(counts_of(wanted.spec.strata).values())
     wanted_for = ("people", "target_standard_error", "target_payment")
     if all(given[name] is None for name in wanted_for):
         given["people"] = wanted.market["population"]

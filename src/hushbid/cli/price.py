@@ -1,7 +1,6 @@
 """``hushbid price``: decisions, without a campaign file and without an estimate."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -52,7 +51,7 @@ def command(options: Options, reading_of: "Callable[[str], Reading]", bids: str,
         refuse_existing([Path(path) for path in written])
     reading = reading_of(bids)
     _refuse_output(out, reading.engine)
-    campaign = replace(campaign, bids=campaign.bids.model_copy(update={"file": bids}))
+    campaign = campaign.stating(bids=campaign.bids.model_copy(update={"file": bids}))
     with Steps(steps_of(reading, 1)) as step:
         force, ids_needed = given["force"], "bids.id" in options.given
         decided = price_people(

@@ -17,10 +17,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from hushbid.campaign.spec import LANGUAGES
 from hushbid.common.documents import content_hash, time_text
 from hushbid.errors import InputError
 from hushbid.receipts.receipt import in_texts
-from hushbid.server.model.settings import LANGUAGES, CampaignSettings
+from hushbid.server.model.settings import CampaignSettings
 
 FORMAT, VERSION = "hushbid-consent", 2
 _AS_THEY_ARE = (

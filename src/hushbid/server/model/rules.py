@@ -3,9 +3,9 @@
 import math
 from datetime import datetime
 
+from hushbid.campaign.spec import Consent
 from hushbid.errors import Conflict, NotAllowed
 from hushbid.server.model.entities import Campaign, Participant
-from hushbid.server.model.settings import Consent
 from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.model.views import Principal
 

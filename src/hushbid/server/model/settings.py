@@ -1,8 +1,8 @@
 """A campaign as a server conducts it: `hushbid.campaign.spec`, and in ``[server]`` what only a server decides.
 
 A campaign file, a request and a draft's form state the same fields, and `CampaignSettings.read` refuses all that is
-wrong with them at once. A server leaves the tables ``[bids]``, ``[data]`` and ``[output]`` unread, as ``hushbid run``
-leaves ``[server]``; it counts with ``population`` people in forecasts, and with those who are invited once it opens.
+wrong with them at once. A server leaves the tables ``[bids]``, ``[data]`` and ``[output]`` unread; it counts with
+``population`` people in forecasts, and with those who are invited once it opens.
 
 People do not care about the estimate here (``user_weight`` is 0): nobody can owe money, and a person who drops out
 changes nobody's payment. Amounts are whole coins, in units of the currency. A budget includes the participation fees:
@@ -13,22 +13,21 @@ import unicodedata
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 from decimal import Decimal
 from functools import cached_property
 from types import SimpleNamespace
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import Field
 
 from hushbid.allocation import Accuracy, Budget, Goal, HardBudget
-from hushbid.campaign.reading import Problems, SpecError, Stated, currency_of, validated
-from hushbid.campaign.spec import GOALS, About, CampaignSpec, Flag, MarketTable, NotNegative, Table, fields_of
-from hushbid.campaign.terms import goal_of, market_terms, questions_of
+from hushbid.campaign.market import goal_of, market_terms, questions_of
+from hushbid.campaign.reading import Problems, SpecError, currency_of, validated
+from hushbid.campaign.spec import GOALS, MOST_INVITED, About, CampaignSpec, MarketTable, fields_of
+from hushbid.campaign.stated import Stated
 from hushbid.common.money import Currency
 from hushbid.disclosure.error import FEWEST_PEOPLE
 from hushbid.errors import HushbidError, InputError
-from hushbid.languages import language_codes
 from hushbid.mechanism import Market
 from hushbid.mechanism.largest_loss import follows_from_terms, largest_loss
 from hushbid.priors import Grouped, Prior
@@ -37,16 +36,13 @@ from hushbid.questions import Layout, Question
 from hushbid.server.model.answers import plain_groups, plain_questions, require_deliverable
 from hushbid.server.model.checks import LONGEST, checked_text
 
-MOST_PEOPLE = 100_000
+MOST_PEOPLE = MOST_INVITED
 """In one campaign."""
 
 LEAST_PEOPLE = FEWEST_PEOPLE
 """A server's campaigns need at least so many bids."""
 
 LEAST_LOSS, MOST_LOSS = 1e-6, 100.0
-LANGUAGES = language_codes()
-"""The languages in which an analyst can word a text: those of the pages."""
-
 MOST_STRATA = 50
 _MOST_GROUPS = 50
 _LEAST_PRICE, _MOST_PRICE = 1e-9, 1e12
@@ -60,117 +56,6 @@ NOT_HERE = (
 """Fields that campaign files alone have."""
 
 _AMOUNTS = ("market.budget", "market.hard_budget", "money.spending_limit", "server.participation_fee")
-
-
-def _by_language(texts: Mapping[str, str]) -> dict[str, str]:
-    if not set(texts) <= set(LANGUAGES):
-        raise ValueError
-    return {language: text for language, text in sorted(texts.items()) if text.strip()}
-
-
-def _moment(value: object) -> datetime:
-    """Return a time with its zone: a text in requests, a time in campaign files."""
-    try:
-        moment = value if isinstance(value, datetime) else datetime.fromisoformat(str(value))
-    except ValueError:
-        raise ValueError from None
-    if moment.tzinfo is None or not 1970 <= moment.year < 9999:  # further out, not every zone can write it
-        raise ValueError
-    return moment
-
-
-_Days = Annotated[int, Field(ge=0, le=3650), About(allowed="a whole number of days from 0 to 3650")]
-_Moment = Annotated[
-    datetime,
-    BeforeValidator(_moment),
-    About(allowed="a time with its zone in the years 1970 to 9998, such as 2026-03-01T12:00:00Z"),
-]
-
-
-class Consent(Table):
-    """What people read before they agree, apart from what the server promises. Any part may be left out."""
-
-    controller: str = ""
-    """Who is responsible for people's data: a name and an address."""
-
-    contact: str = ""
-    """Whom people can ask or complain to."""
-
-    purpose: str = ""
-    """What the estimate is for."""
-
-    storage: str = ""
-    """How long what is kept outside this server, such as proofs of payment."""
-
-    texts: Annotated[
-        dict[str, str], AfterValidator(_by_language), About(allowed=f"texts by language: {' or '.join(LANGUAGES)}")
-    ] = Field(default_factory=dict)
-    """Your own text by language; where a language has none, another one's is shown."""
-
-    def text_in(self, language: str) -> tuple[str, str] | None:
-        """Return the analyst's text for readers of a language and the language it is in; None if there is none."""
-        return next(((self.texts[one], one) for one in (language, *LANGUAGES) if one in self.texts), None)
-
-
-class ServerTable(Table):
-    """What only a server decides."""
-
-    description: str = ""
-    """For what, by whom, and what happens with the result: what a person consents to."""
-
-    limits: Annotated[Flag | None, About(absent="true where people can")] = None
-    """Whether people may state, with their price, the largest loss that they accept.
-
-    Left out, they may in the central setting if max_privacy_loss is stated. In the local setting they cannot.
-    """
-
-    participation_fee: NotNegative = 0.0
-    """For everyone whose bid counts, apart from any payment, whatever happens later; in units of the currency."""
-
-    fee_after_withdrawal: Flag = False
-    """Whether a person who bid and then withdrew keeps the fee."""
-
-    minimum_people: Annotated[
-        int, Field(ge=1, le=MOST_PEOPLE), About(allowed=f"a whole number from 1 to {MOST_PEOPLE}")
-    ] = 10
-    """With fewer bids nothing is bought. On a server at least 5: figures of fewer people reveal their bids."""
-
-    bid_by: _Moment | None = None
-    """Bids are refused from this moment on."""
-
-    deliver_by: _Moment | None = None
-    """Deliveries are refused from this moment on. With single_visit, what was not decided by then is destroyed."""
-
-    automatic: Flag = False
-    """Whether the campaign moves on by itself when a deadline passes; with single_visit and no deliver_by, the release
-    follows the decision at once."""
-
-    retention_days: _Days = 0
-    """The key to people's values is destroyed so many days after the release; 0: at once."""
-
-    public_estimate: Flag = False
-    """Whether everyone may see the estimate, or only analysts, auditors and participants."""
-
-    single_visit: Flag = False
-    """Whether people give their answers together with their price, sealed until it is known whether they are bought.
-
-    Otherwise they come back for them. Only in the central setting: in the local one answers stay in the browser.
-    """
-
-    consent: Consent = Consent()
-    """What people read before they agree, apart from what this server promises."""
-
-    observer: str = ""
-    """Who might want to find out something about a person, such as "your employer": an example of a risk."""
-
-    statement: str = ""
-    """What that might be, a question with a yes or a no, such as "Did you sleep less than 6 hours?"."""
-
-    payout: Literal["none", "email", "iban", "panel"] = "none"
-    """Where people are to be paid, which they are asked for the payer only; with none, nothing is asked."""
-
-    payout_days: Annotated[int, Field(ge=1, le=3650), About(allowed="a whole number of days from 1 to 3650")] = 90
-    """Where to pay people is destroyed so many days after the campaign is over."""
 
 
 class CampaignSettings(CampaignSpec):
@@ -189,9 +74,6 @@ class CampaignSettings(CampaignSpec):
         About(allowed="a text of 1 to 2000 characters", example="How long did you sleep?"),
     ]
     """What everyone is asked, in a sentence; of several questions, what they are about."""
-
-    server: ServerTable = ServerTable()  # type: ignore[assignment]
-    """What only a server decides."""
 
     @classmethod
     def read(cls, values: object) -> "CampaignSettings":
@@ -477,7 +359,6 @@ def _refused(spec: CampaignSettings, problems: Problems) -> Iterator[tuple[str, 
         if name in NOT_HERE and value not in (None, info.get_default(call_default_factory=True)):
             yield name, "cannot be stated for a campaign on a server."
         yield from ((name, told) for told in _text_problems(name, value))
-    yield from _of_server(spec.server)
     if spec.money.currency is None:
         yield "money.currency", "is missing; it must be an ISO 4217 code."
     market = getattr(spec, "market", None)
@@ -514,14 +395,6 @@ def _text_problems(name: str, value: object) -> Iterator[str]:
                 checked_text(text, "", longest=most)
             except InputError as problem:
                 yield str(problem).strip()
-
-
-def _of_server(server: ServerTable) -> Iterator[tuple[str, str]]:
-    if server.bid_by is not None and server.deliver_by is not None and server.deliver_by <= server.bid_by:
-        yield "server.deliver_by", "must be later than bid_by."
-    for name in ("bid_by", "deliver_by"):
-        if server.automatic and getattr(server, name) is None and not (name == "deliver_by" and server.single_visit):
-            yield f"server.{name}", "must be set if the campaign is to move on by itself (automatic)."
 
 
 def _of_amounts(spec: CampaignSettings) -> Iterator[tuple[str, str]]:

@@ -18,11 +18,11 @@ from decimal import Decimal
 from typing import Any
 
 from hushbid.campaign.reading import SpecError
-from hushbid.campaign.spec import choices_of, fields_of, range_of
+from hushbid.campaign.spec import LANGUAGES, choices_of, fields_of, range_of
 from hushbid.common.money import DECIMALS
 from hushbid.mechanism.combinations import Combination, offered
 from hushbid.server.model.checks import LONGEST
-from hushbid.server.model.settings import LANGUAGES, LEAST_LOSS, LEAST_PEOPLE, MOST_LOSS, MOST_PEOPLE, CampaignSettings
+from hushbid.server.model.settings import LEAST_LOSS, LEAST_PEOPLE, MOST_LOSS, MOST_PEOPLE, CampaignSettings
 from hushbid.server.pages.form_prices import field_of as prices_field
 from hushbid.server.pages.form_prices import prices_typed, read_prior
 from hushbid.server.pages.form_reading import Reading, retyped, typed_value
