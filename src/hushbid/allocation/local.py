@@ -127,8 +127,7 @@ class Lists:
 
     def optima(self, which: IndexArray, demand: Demand) -> Optima:
         """The optimum of each of the lists ``which``, for one demand each; once for those that are the same."""
-        same = np.stack([np.where(self.deviates[which], which, -1.0), demand.worth, demand.least, demand.most])
-        _, first, where = np.unique(same, axis=1, return_index=True, return_inverse=True)
+        first, where = self._distinct(which, demand)
         which, demand = which[first], demand.of(first)
         supply = self.market.form.supply
         search = Search(self.deviations.of(which), supply, demand)
@@ -144,8 +143,24 @@ class Lists:
             found.marginal[shared] = supply.curve.loss(demand.most[shared] / free[shared])
         return found.of(where.ravel())
 
+    def _distinct(self, which: IndexArray, demand: Demand) -> tuple[IndexArray, IndexArray]:
+        """Return one of each question, and which of them answers every question.
+
+        Only lists in which nobody deviates are asked for more than once, by each deviation in another stratum.
+        """
+        plain, deviating = np.flatnonzero(~self.deviates[which]), np.flatnonzero(self.deviates[which])
+        where = np.empty(which.size, dtype=np.intp)
+        where[deviating] = np.arange(deviating.size)
+        numbers = np.stack([demand.worth[plain], demand.least[plain], demand.most[plain]])
+        if plain.size and (numbers == numbers[:, :1]).all():
+            where[plain] = deviating.size
+            return np.append(deviating, plain[:1]), where
+        _, first, kinds = np.unique(numbers, axis=1, return_index=True, return_inverse=True)
+        where[plain] = deviating.size + kinds.ravel()
+        return np.append(deviating, plain[first]), where
+
     def losses(self, found: Optima) -> FloatArray:
-        """The loss of the person of each list who is at another cost; 0 where there is none."""
+        """Return the loss of the person of each list who is at another cost; 0 where there is none."""
         there = self.deviations.present & (found.value < math.inf)
         return np.where(there, self.market.losses(found, self.deviations.moved, self.deviations.rank), 0.0)
 
