@@ -359,9 +359,8 @@ def pytest_runtest_setup() -> None:
     """Every test is an account of its own: nobody has asked anything yet, and nobody's real store is touched."""
     place = Path(_STORES.name) / str(next(_number))
     os.environ["HUSHBID_LEDGER"], os.environ["HUSHBID_STORE"] = str(place), f"{place}-values"
-    for module, memory in (("once", "_drawn"), ("once", "_asked")):
-        if f"hushbid.disclosure.ledger.{module}" in sys.modules:
-            getattr(sys.modules[f"hushbid.disclosure.ledger.{module}"], memory).clear()
+    if once := sys.modules.get("hushbid.disclosure.ledger.once"):
+        once._drawn.clear()
 
 
 def _fail_if_skipped(report: pytest.TestReport | pytest.CollectReport) -> None:

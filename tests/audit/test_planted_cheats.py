@@ -59,7 +59,7 @@ def test_what_is_honest_is_not_rejected_and_the_attack_proves_part_of_the_promis
 @pytest.mark.parametrize("kind", KINDS)
 def test_the_stated_errors_and_intervals_of_what_is_honest_hold(kind: str) -> None:
     found = accuracy(kind)
-    assert [one.question for one in found] == [one.name for one in plan(kind).questions] or [""]
+    assert [one.question for one in found] == [one.name * plan(kind).survey for one in plan(kind).questions]
     assert not any(one.rejected for one in found), found
     assert all(0.05 < one.noise_share < 1.0 for one in found)
 

@@ -201,8 +201,7 @@ def test_memory_writes_a_folder_and_reads_it_when_it_runs_again(
     assert ">record<" in (tmp_path / "sleep" / "report.html").read_text()
     with pytest.raises(OutputExists):
         run_campaign(file, bids=columns(), audit=False)
-    for forgotten in (once._drawn, once._asked):
-        forgotten.clear()
+    once._drawn.clear()
     monkeypatch.setenv("HUSHBID_LEDGER", str(tmp_path / "new"))
     with pytest.raises(AlreadyReleased, match="record holds an estimate of these people"):
         run_campaign(file, bids=columns(), audit=False, force=True)
@@ -230,8 +229,7 @@ def test_a_new_ledger_does_not_draw_again_what_a_summary_holds(
     monkeypatch.setattr(deciding, "LARGEST_HERE", N - 1)
     drawn = on_engine(file, pa.table(columns()))
     summary = (tmp_path / "sleep" / "summary.json").read_bytes()
-    for forgotten in (once._drawn, once._asked):
-        forgotten.clear()
+    once._drawn.clear()
     monkeypatch.setenv("HUSHBID_LEDGER", str(tmp_path / "new"))
     with pytest.raises(AlreadyReleased, match=r"summary\.json holds an estimate of these people"):
         on_engine(file, pa.table(columns()), force=True)

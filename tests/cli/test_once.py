@@ -95,7 +95,6 @@ def refused(folder: Path, *arguments: object, code: int = 5) -> str:
 def forget() -> None:
     """What a process remembers is gone, as in a new one."""
     hushbid.disclosure.ledger.once._drawn.clear()
-    hushbid.disclosure.ledger.once._asked.clear()
 
 
 def everything(folder: Path) -> dict[str, bytes | None]:

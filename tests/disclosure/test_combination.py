@@ -423,7 +423,7 @@ def test_the_same_question_with_other_weights_or_strata_is_another_promise(tmp_p
 
 def test_a_release_is_written_with_its_strata_and_read_again() -> None:
     for plan in (made("written"), made("written", questions=QUESTIONS)):
-        data = [[5.0, True, "bus"]] * 12 if plan.questions else np.full(12, 5.0)
+        data = [[5.0, True, "bus"]] * 12 if plan.survey else np.full(12, 5.0)
         release = release_synthetic(plan, data).release
         assert Release.from_dict(release.to_dict()).to_dict() == release.to_dict()
         assert release.to_dict()["strata"] == {

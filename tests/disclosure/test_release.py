@@ -3,6 +3,7 @@
 import json
 import math
 import threading
+from dataclasses import replace
 from itertools import count
 from pathlib import Path
 
@@ -175,14 +176,7 @@ def test_if_those_with_infinite_loss_drop_out_the_others_are_protected_as_promis
 def test_a_hand_made_plan_cannot_deliver_more_than_it_promises() -> None:
     honest = plan_of([1.0, 1.0])
     for delivered in ([1.0, math.nextafter(1.0, 2.0)], [1.0, math.inf]):
-        forged = ReleasePlan(
-            setting="central",
-            promised=honest.promised,
-            delivered=np.array(delivered),
-            bounds=honest.bounds,
-            variance=honest.variance,
-            key=honest.key,
-        )
+        forged = replace(honest, delivered=np.array(delivered))
         with pytest.raises(ReleaseError):
             release_plan(forged, [0.5, 0.5], accept_infinite_loss=True)
 

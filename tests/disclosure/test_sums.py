@@ -74,7 +74,7 @@ def test_sums_in_any_batches_are_those_of_memory_and_so_is_the_release(
     survey: bool, strata: bool, related: bool, missing: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plan, table = plan_of(survey=survey, strata=strata, related=related), answers(survey, missing)
-    figures, codes, losses, spread = figures_of(plan), plan.combination.codes, plan.delivered, plan.variance
+    figures, codes, losses, spread = figures_of(plan), plan.strata.codes, plan.delivered, plan.variance
     batches = np.array_split(np.random.default_rng(3).permutation(N), 4)
     sums = sum(
         (Sums.of(losses[some], table[some], codes[some], figures, spread[some]) for some in batches),

@@ -27,7 +27,7 @@ from hushbid.disclosure.answers import as_answers
 from hushbid.disclosure.delivery import planned_error, planned_errors
 from hushbid.disclosure.memory import weigh
 from hushbid.disclosure.sums import part_of
-from hushbid.disclosure.weighing import Weighing, question_errors
+from hushbid.disclosure.weighing import Weighing, expected_errors
 from hushbid.errors import AlreadyReleased, DataError, InputError, NothingDelivered, RecordError, ReleaseError
 from hushbid.questions import PARTS, Choice, Number, Question, YesNo, layout_of
 from tests.extent import each
@@ -81,7 +81,7 @@ def test_the_worst_change_of_ones_answers_costs_what_was_promised_and_no_more() 
         worst = Fraction(0)
         for before, after in itertools.combinations(totals, 2):
             loss = Fraction(0)
-            for group, left, right in zip(summed.plan.groups, before, after, strict=True):
+            for group, left, right in zip(summed.plan.layout.groups, before, after, strict=True):
                 moved = [a - b for a, b in zip(left, right, strict=True)]
                 # what `test_vector_noise` shows a move to cost: a box its largest cell, a choice what is moved
                 size = sum(max(cell, 0) for cell in moved) if group.choice else max(map(abs, moved))
@@ -263,9 +263,8 @@ def test_where_noise_decides_intervals_have_the_coverage_they_state(asked: Any) 
     estimates = simulate_plan(plan, [row], times)
     truth = [0.0, 1.0, 0.0] if asked[0] is PARTY else row
     # the errors of noise alone, without what a person's answers may vary by
-    layout = layout_of(asked)
     alone = Weighing(squares=0.0, spread=0.0, largest=0.0, noise=2.0)
-    errors = question_errors(asked, layout, None, [alone.share(group) for group in layout.groups])
+    errors = expected_errors(plan, alone)
     for place, error in enumerate(errors):
         off = np.abs(estimates[:, place] - truth[place])
         for factor, right in ((1.0, True), (0.7, False), (1.4, False)):

@@ -154,7 +154,7 @@ def check_questions(
             f"repetitions must be at least 10 and drop_out in [0, 1), got {repetitions} and {drop_out}.",
             field="repetitions",
         )
-    variance, (low, high) = _variances(plan), np.array([bounds_of(one) for one in plan.asked]).T
+    variance, (low, high) = _variances(plan), np.array([bounds_of(one) for one in plan.questions]).T
     if (np.sqrt(variance) > (high - low) / 2.0 * (1 + 1e-12)).any():
         raise InputError(
             "variance must not exceed the square of half the range: no data have such a variance.", field="variance"
@@ -163,16 +163,18 @@ def check_questions(
     middle = np.broadcast_to(low + (high - low) / 2.0, variance.shape)
     trial = _Trial(plan=plan, estimator=estimator, rng=rng, repetitions=repetitions, level=level)
     unrelated = trial.compare(middle, variance, [error.mse for error in estimator.errors])
-    worst = trial.compare_worst(plan.relation, variance) if plan.relation is not None else [None] * len(plan.asked)
+    worst: list[WorstCase] | list[None] = [None] * len(plan.questions)
+    if plan.relation is not None:
+        worst = trial.compare_worst(plan.relation, variance)
     return [
         AccuracyCheck(
             **asdict(simulated),
             noise_share=_noise_share(plan, estimator.weights, error),
             worst=related,
-            question=question.name if plan.questions else "",
+            question=question.name if plan.survey else "",
             by_coin=plan.response,
         )
-        for simulated, related, error, question in zip(unrelated, worst, estimator.errors, plan.asked, strict=True)
+        for simulated, related, error, question in zip(unrelated, worst, estimator.errors, plan.questions, strict=True)
     ]
 
 
@@ -204,7 +206,7 @@ def _largest_excess(repetitions: int) -> float:
 
 def _variances(plan: ReleasePlan) -> FloatArray:
     """How much everybody's answers vary, people × questions, in squared data units: of a number each may differ."""
-    if not plan.questions:
+    if not plan.survey:
         return plan.variance[:, np.newaxis]
     return np.tile([one.largest_variance * one.width**2 for one in plan.questions], (plan.people, 1))
 
@@ -212,7 +214,7 @@ def _variances(plan: ReleasePlan) -> FloatArray:
 def _present(plan: ReleasePlan, rng: np.random.Generator, drop_out: float) -> BoolArray:
     """Who delivers: of each stratum at least the person with the largest loss."""
     present = (plan.delivered > 0) & (rng.random(plan.people) >= drop_out)
-    for rows in rows_of(plan.combination):
+    for rows in rows_of(plan.strata):
         if not present[rows].any():
             present[np.arange(plan.people)[rows][int(np.argmax(plan.delivered[rows]))]] = True
     return present
@@ -239,7 +241,7 @@ class _Estimator:
 
     @classmethod
     def of(cls, plan: ReleasePlan, present: BoolArray) -> "_Estimator":
-        groups = plan.shared.groups
+        groups = plan.layout.groups
         if is_central(plan.setting):
             weighed = weigh(plan, present)
             summed = weighed.without_data()
@@ -248,8 +250,7 @@ class _Estimator:
                 found = summed.values([summed.totals_of(weighed.sums(table)) for table in tables])
                 return np.array([[values[0] for values in in_order(groups, one)] for one in found])
 
-            errors = summed.errors()[0] if plan.questions else [summed.error]
-            return cls(weights=weighed.shares, errors=errors, draw=drawn)
+            return cls(weights=weighed.shares, errors=summed.errors(), draw=drawn)
         sent = sent_by(plan, np.flatnonzero(present))
         at_once = max(1, _AT_ONCE // sent.rows.size)
 
@@ -261,7 +262,7 @@ class _Estimator:
 
         weights = np.zeros(plan.people)
         weights[present] = np.abs(sent.signed_weights)
-        return cls(weights=weights, errors=sent.errors() if plan.questions else [sent.error()], draw=received)
+        return cls(weights=weights, errors=sent.errors(), draw=received)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -276,9 +277,9 @@ class _Trial:
 
     def compare(self, expected: FloatArray, variance: FloatArray, stated: list[float]) -> list[_Simulated]:
         """Compare errors on data with these expected values and variances, people × questions, with the stated ones."""
-        low, high = np.array([bounds_of(one) for one in self.plan.asked]).T
+        low, high = np.array([bounds_of(one) for one in self.plan.questions]).T
         estimates = self.estimator.draw(self._tables(expected, variance))
-        misses = estimates - level_of(self.plan.combination) * (low + (high - low) / 2.0)
+        misses = estimates - level_of(self.plan.strata) * (low + (high - low) / 2.0)
         found = []
         for error, mse, missed in zip(self.estimator.errors, stated, misses.T, strict=True):
             squared = np.square(missed)
@@ -298,8 +299,8 @@ class _Trial:
         """Compare on data whose expected values are as far from the middle as weights are from equal ones."""
         plan, errors = self.plan, self.estimator.errors
         shape, length = self._unevenness(relation)
-        low, high = np.array([bounds_of(one) for one in plan.asked]).T
-        spreads = [relation_of(one, plan.layout, relation).spread for one in plan.asked]
+        low, high = np.array([bounds_of(one) for one in plan.questions]).T
+        spreads = [0.0 if own is None else own.spread for own in (relation_of(plan, one) for one in plan.questions)]
         # b ∝ w − 1/N over the whole roster or in each stratum, as large as the relation allows and the range has room
         wanted = np.sqrt(relation.roster * np.array(spreads)) / length if length > 0.0 else np.zeros(low.size)
         room = (high - low) / 2.0 / np.abs(shape).max() if length > 0.0 else np.zeros(low.size)
@@ -313,7 +314,7 @@ class _Trial:
 
     def _unevenness(self, relation: Relation) -> tuple[FloatArray, float]:
         """How far weights are from equal ones, with signs, and the length of that over the whole roster."""
-        strata, weights = self.plan.combination, self.estimator.weights
+        strata, weights = self.plan.strata, self.estimator.weights
         shape, squares = np.zeros(self.plan.people), 0.0
         for rows, count, weight in zip(rows_of(strata), relation.counts, strata.weights.tolist(), strict=True):
             equal = abs(weight) / count
@@ -323,10 +324,10 @@ class _Trial:
 
     def _tables(self, expected: FloatArray, variance: FloatArray) -> Iterator[FloatArray]:
         """Answers with two values each, of these expected values and variances; a number's within its range."""
-        low, high = np.array([bounds_of(one) for one in self.plan.asked]).T
+        low, high = np.array([bounds_of(one) for one in self.plan.questions]).T
         down, up = _two_points(variance, np.maximum(expected - low, 0.0), np.maximum(high - expected, 0.0))
         chance = np.divide(down, down + up, where=down + up > 0.0, out=np.zeros_like(down))
-        whole = [not isinstance(one, Number) for one in self.plan.asked]
+        whole = [not isinstance(one, Number) for one in self.plan.questions]
         for _ in range(self.repetitions):
             rises = self.rng.random(expected.shape) < chance
             table = expected + np.where(rises, up, -down)

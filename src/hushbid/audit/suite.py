@@ -89,20 +89,20 @@ def audits_of(
 
 def _enough(plan: ReleasePlan) -> int:
     """How many outputs are drawn of each data set: fewer of a survey, each of which takes longer."""
-    cells = sum(group.cells for group in plan.shared.groups)
+    cells = sum(group.cells for group in plan.layout.groups)
     return max(min(_SAMPLES, _VALUES // cells), min(_SAMPLES, _FEWEST_SAMPLES))
 
 
 def _simulated(outcome: Outcome, plan: ReleasePlan, rng: np.random.Generator) -> tuple[ReleasePlan, int]:
     """The promises to simulate, and how often: of many people, those to some, as if only they had delivered."""
     most, answers = _SENT if outcome.market.strategy.sends_messages else _SUMMED
-    cells = len(plan.asked)
+    cells = len(plan.questions)
     most = max(_FEWEST_PEOPLE, min(most, answers // (cells * _FEWEST_REPETITIONS)))
     if plan.people > most:
         bought = np.flatnonzero(outcome.privacy_loss > 0.0)
         rows = np.zeros(outcome.bids.size, dtype=np.bool_)
         rows[rng.choice(bought, most, replace=False)] = True
-        rows[bought[np.unique(plan.combination.codes, return_index=True)[1]]] = True  # one of each stratum at least
+        rows[bought[np.unique(plan.strata.codes, return_index=True)[1]]] = True  # one of each stratum at least
         plan = plan_of(outcome, key="audit", rows=rows)
     return plan, max(_FEWEST_REPETITIONS, min(_MOST_REPETITIONS, answers // (plan.people * cells)))
 

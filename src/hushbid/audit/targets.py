@@ -23,9 +23,9 @@ from typing import ClassVar
 import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray
-from hushbid.disclosure import ReleasePlan, message_kind, simulate_plan
+from hushbid.disclosure import ReleasePlan, simulate_plan
 from hushbid.disclosure.combination import level_of
-from hushbid.disclosure.local import draw_messages, grid_bits
+from hushbid.disclosure.local import Asked, draw_messages, grid_bits
 from hushbid.disclosure.memory import planned_weights
 from hushbid.disclosure.weighing import bounds_of, cell_bounds
 from hushbid.estimation import is_central
@@ -181,11 +181,10 @@ def target_of(plan: ReleasePlan, user: int) -> Target:
     """Return the release's own noise path as a target, or in the local setting that of a person's device."""
     if plan.response:
         loss = float(plan.delivered[user])
-        groups = plan.shared.groups
 
         def respond(truth: int, count: int) -> list[int]:
             answers = np.full((count, 1), float(truth))
-            return [one.value for one in draw_messages(answers, loss, plan.asked, groups, "response")]
+            return [one.value for one in draw_messages(answers, loss, Asked.by(plan))]
 
         return response_target(respond, loss)
     return _sum_target(plan, user) if is_central(plan.setting) else _message_target(plan, user)
@@ -206,11 +205,11 @@ def response_target(respond: Callable[[int, int], Sequence[int]], loss: float) -
 def _sum_target(plan: ReleasePlan, user: int) -> Target:
     """The weighted sums that a platform releases, in data units; their noise by the plan, not as it is drawn."""
     weights, scale = planned_weights(plan)
-    strata, level, parts = plan.combination, level_of(plan.combination), []
+    strata, level, parts = plan.strata, level_of(plan.strata), []
     moved = math.copysign(float(weights[user]), strata.weights[strata.codes[user]])
-    ends = np.cumsum([len(one.answers) if isinstance(one, Choice) else 1 for one in plan.asked]).tolist()
-    for group in plan.shared.groups:
-        low, high = np.array(cell_bounds(group, plan.asked)).T
+    ends = np.cumsum([len(one.answers) if isinstance(one, Choice) else 1 for one in plan.questions]).tolist()
+    for group in plan.layout.groups:
+        low, high = np.array(cell_bounds(group, plan.questions)).T
         lowest = level * (low + (high - low) * _first(group))
         # the columns of a question end where those of the next begin
         columns = [range(ends[row] - (group.cells if group.choice else 1), ends[row]) for row in group.rows]
@@ -226,7 +225,7 @@ def _sum_target(plan: ReleasePlan, user: int) -> Target:
 
     def draw(place: str, samples: int) -> FloatArray:
         table = answers_of(plan, user, PLACES[place])
-        found = simulate_plan(plan, table if plan.questions else table[:, 0], samples)
+        found = simulate_plan(plan, table if plan.survey else table[:, 0], samples)
         return found.reshape(samples, ends[-1])
 
     return Target(draw=draw, parts=tuple(parts))
@@ -234,7 +233,7 @@ def _sum_target(plan: ReleasePlan, user: int) -> Target:
 
 def _message_target(plan: ReleasePlan, user: int) -> Target:
     """The messages that a person's device sends, as shares of the range."""
-    groups, loss = plan.shared.groups, float(plan.delivered[user])
+    groups, loss = plan.layout.groups, float(plan.delivered[user])
     bits, start, parts = grid_bits(loss, groups), 0, []
     for group in groups:
         parts.append(
@@ -250,7 +249,7 @@ def _message_target(plan: ReleasePlan, user: int) -> Target:
 
     def draw(place: str, samples: int) -> FloatArray:
         own = np.tile(answers_of(plan, user, PLACES[place])[user], (samples, 1))
-        sent = draw_messages(own, loss, plan.asked, groups, message_kind(plan.questions))
+        sent = draw_messages(own, loss, Asked.by(plan))
         cells = [[cell for group in one.values for cell in group] for one in sent]
         return np.ldexp(np.array(cells, dtype=np.float64), -bits)
 
@@ -259,9 +258,9 @@ def _message_target(plan: ReleasePlan, user: int) -> Target:
 
 def answers_of(plan: ReleasePlan, user: int, share: float) -> FloatArray:
     """Everybody's lowest answers, and one person's at that share of the way to the highest, which may lie outside."""
-    low, high = np.array([bounds_of(one) for one in plan.asked]).T
+    low, high = np.array([bounds_of(one) for one in plan.questions]).T
     table = np.tile(low, (plan.people, 1))
-    within = [not isinstance(one, Number) for one in plan.asked]  # other answers than these do not exist
+    within = [not isinstance(one, Number) for one in plan.questions]  # other answers than these do not exist
     table[user] = low + np.where(within, min(max(share, 0.0), 1.0), share) * (high - low)
     return table
 

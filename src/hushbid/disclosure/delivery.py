@@ -17,11 +17,11 @@ from hushbid.disclosure.grid import check_promises, integer_weights
 from hushbid.disclosure.ledger.question import Forms, answer_forms, message_form
 from hushbid.disclosure.local import draw_message
 from hushbid.disclosure.messages import Message
-from hushbid.disclosure.promises import ReleasePlan, layout_of_plan
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.received import combine, read_messages, sent_by
 from hushbid.disclosure.release import Release, Summed
 from hushbid.disclosure.sums import clamped_in
-from hushbid.disclosure.weighing import in_order, question_errors
+from hushbid.disclosure.weighing import Weighing, expected_errors, in_order
 from hushbid.errors import AlreadyReleased, InfiniteLoss, InputError, NothingDelivered
 from hushbid.estimation import is_central
 
@@ -40,19 +40,19 @@ class Prepared:
     """Everybody's data in a form in which two can be compared."""
 
 
+def planned_weighing(plan: ReleasePlan) -> Weighing:
+    """Return how weights are spread if everybody delivers; from the plan alone."""
+    return memory.planned_weighing(plan) if is_central(plan.setting) else sent_by(plan).weighing()
+
+
 def planned_error(plan: ReleasePlan) -> ErrorModel:
-    """How far the estimate may lie from the mean if everybody delivers; from the plan alone."""
-    if is_central(plan.setting):
-        return memory.planned_weighing(plan).error(plan.width, plan.relation)
-    return sent_by(plan).error()
+    """Return how far the estimate may lie from the mean if everybody delivers."""
+    return planned_weighing(plan).error(plan.width, plan.relation)
 
 
 def planned_errors(plan: ReleasePlan) -> list[ErrorModel]:
-    """The same of each question of a survey, in their order."""
-    if not is_central(plan.setting):
-        return sent_by(plan).errors()
-    layout, whole = layout_of_plan(plan), memory.planned_weighing(plan)
-    return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
+    """Return the same of each question, in their order."""
+    return expected_errors(plan, planned_weighing(plan))
 
 
 def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArray:
@@ -71,18 +71,18 @@ def simulate_plan(plan: ReleasePlan, data: object, repetitions: int) -> FloatArr
     table, present = _who_delivered(plan, data)
     simulate = _sums_simulated if is_central(plan.setting) else _messages_simulated
     found = simulate(plan, table, present, repetitions)
-    return found if plan.questions else found[:, 0]
+    return found if plan.survey else found[:, 0]
 
 
 def _sums_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
     prepared = memory.weigh(plan, present).prepare(table)
-    found = [in_order(prepared.plan.groups, one) for one in prepared.values([prepared.totals] * repetitions)]
+    found = [in_order(prepared.plan.layout.groups, one) for one in prepared.values([prepared.totals] * repetitions)]
     flat = np.array([value for by_question in found for one in by_question for value in one], dtype=np.float64)
-    return flat.reshape(repetitions, sum(group.cells for group in prepared.plan.groups))
+    return flat.reshape(repetitions, sum(group.cells for group in prepared.plan.layout.groups))
 
 
 def _messages_simulated(plan: ReleasePlan, table: FloatArray, present: BoolArray, repetitions: int) -> FloatArray:
-    rows, groups = np.flatnonzero(present), plan.shared.groups
+    rows, groups = np.flatnonzero(present), plan.layout.groups
     sent, values = sent_by(plan, rows), sum(group.cells for group in groups)
     # many repetitions per call, as many as fit
     at_once, found = max(1, _BLOCK // (rows.size * values)), [np.empty((0, values))]
@@ -107,31 +107,32 @@ def prepare_release(
             f"The privacy loss is infinite for {rows_text(unlimited)}: pass accept_infinite_loss=True to use such"
             " people's data without any noise."
         )
-    if is_central(plan.setting):
-        return _prepare_sums(plan, data)
-    return _prepare_simulated(plan, data) if simulated else _prepare_messages(plan, data)
-
-
-def _prepare_sums(plan: ReleasePlan, data: object) -> Prepared:
+    if not (is_central(plan.setting) or simulated):
+        return _prepare_messages(plan, data)
     table, present = _who_delivered(plan, data)
+    draw = _sums_of if is_central(plan.setting) else _simulated_messages
+    return Prepared(
+        draw=draw(plan, table, present),
+        present=present,
+        forms=lambda: answer_forms(table, present, plan.questions),
+    )
+
+
+def _sums_of(plan: ReleasePlan, table: FloatArray, present: BoolArray) -> Callable[[], Release]:
     weighed = memory.weigh(plan, present)
     prepared = weighed.prepare(table)
-
-    def draw() -> Release:
-        return replace(
-            prepared.draw(plan.key),
-            privacy_loss=weighed.privacy_loss,
-            check=weighed.check,
-            clamped=clamped_in(table[present], prepared.plan.questions),
-            dropped_out=plan.dropped_out(present),
-            summed=None,
-        )
-
-    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present, plan.questions))
+    return lambda: replace(
+        prepared.draw(plan.key),
+        privacy_loss=weighed.privacy_loss,
+        check=weighed.check,
+        clamped=clamped_in(table[present], plan.questions),
+        dropped_out=plan.dropped_out(present),
+        summed=None,
+    )
 
 
 def _prepare_messages(plan: ReleasePlan, data: object) -> Prepared:
-    """What devices sent, with its noise: nothing is left to draw."""
+    """Return what devices sent, with its noise: nothing is left to draw."""
     messages = read_messages(plan, data)
     present = np.array([message is not None for message in messages])
     _refuse_nobody(plan, present)
@@ -140,9 +141,8 @@ def _prepare_messages(plan: ReleasePlan, data: object) -> Prepared:
     return Prepared(draw=lambda: release, present=present, forms=lambda: forms)
 
 
-def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
-    """Data to which the noise of devices is added when drawing."""
-    table, present = _who_delivered(plan, data)
+def _simulated_messages(plan: ReleasePlan, table: FloatArray, present: BoolArray) -> Callable[[], Release]:
+    """Return what adds the noise of devices to data when it draws."""
 
     def draw() -> Release:
         messages: list[Message | None] = [None] * plan.people
@@ -150,7 +150,7 @@ def _prepare_simulated(plan: ReleasePlan, data: object) -> Prepared:
             messages[row] = draw_message(plan, table[row], float(plan.delivered[row]))
         return _prepare_messages(plan, messages).draw()
 
-    return Prepared(draw=draw, present=present, forms=lambda: answer_forms(table, present, plan.questions))
+    return draw
 
 
 def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Release:
@@ -165,7 +165,7 @@ def with_rows(release: Release, plan: ReleasePlan, present: BoolArray) -> Releas
                 " with other last digits: ask again on an engine."
             )
         if release.absent:  # the strata of the others were brought into proportion by their sums
-            strata = plan.combination
+            strata = plan.strata
             totals = [int(weights[rows].sum()) for rows in rows_of(strata)]
             weights = Blend.of(totals, strata.weights.tolist()).charged(weights, strata)
         check = check_promises(weights, exponent, plan.promised)
@@ -186,7 +186,7 @@ def _who_delivered(plan: ReleasePlan, data: object) -> tuple[FloatArray, BoolArr
     People with a zero loss have nothing to deliver.
     """
     needed = plan.delivered > 0
-    if plan.questions:
+    if plan.survey:
         table = as_answers(data, plan.questions, needed=needed)
     else:
         table = as_column(data, needed=needed)[:, np.newaxis]

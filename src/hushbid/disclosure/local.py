@@ -12,6 +12,7 @@ odds ``e^ε : 1``. Whatever the truth is, no answer is more than ``e^ε`` times 
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -58,13 +59,11 @@ def privatize(
         column = as_column([value], needed=np.array([True]))
         if math.isnan(column[0]):
             raise DataError("value is missing: there is nothing to send.")
-        return column
-
-    def made(column: FloatArray) -> Message:
-        return draw_messages(column[:, np.newaxis], loss, one_number(bounds), ONE_NUMBER.groups, "value")[0]
+        return column[:, np.newaxis]
 
     terms = {"format": "hushbid private value", "version": 1, "bounds": list(bounds)}
-    return _sent_once(store, {**terms, **_epsilon(loss)}, read, made, "value", "other bounds")
+    asked = Asked(questions=one_number(bounds), groups=ONE_NUMBER.groups, kind="value")
+    return _sent_once(store, terms, read, loss, asked, other="other bounds")
 
 
 def privatize_answers(
@@ -98,40 +97,54 @@ def privatize_answers(
             raise DataError("A question is left open: there is nothing to send.")
         return table
 
-    def made(table: FloatArray) -> Message:
-        return draw_messages(table, loss, asked, groups, kind)[0]
-
     terms = {
         "format": "hushbid private answers",
         "version": 1,
         "questions": [one.to_dict() for one in asked],
         "parts": [group.parts for group in groups],
-        **_epsilon(loss),
     }
-    return _sent_once(store, terms, read, made, kind, "for other questions")
+    return _sent_once(store, terms, read, loss, Asked(asked, groups, kind), other="for other questions")
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a message is about."""
+
+    questions: Sequence[Question]
+    groups: Sequence[NoiseGroup]
+    kind: Kind
+
+    @classmethod
+    def by(cls, plan: ReleasePlan) -> "Asked":
+        """Return what a plan asks."""
+        return cls(plan.questions, plan.layout.groups, plan.kind)
 
 
 def _sent_once(
     store: str | Path | None,
     terms: Mapping[str, Any],
     read: Callable[[], FloatArray],
-    made: Callable[[FloatArray], Message],
-    kind: Kind,
+    loss: float,
+    asked: Asked,
+    *,
     other: str,
 ) -> Message:
-    """Make a message, or return the one that is kept; ``terms`` are what a kept one must have been made with."""
+    """Make a message of a row of answers, or return the one that is kept; its terms and its loss must be these."""
     if store is None:
-        return made(read())
+        return draw_messages(read(), loss, asked)[0]
     path = Path(store)
     if not path.name:
         raise InputError(f"store must be a path that ends in a name, got {str(store)!r}.", field="store")
+    terms = {**terms, "epsilon": [str(part) for part in as_ratio(loss)]}
     kept = stored(path.parent, path.name)
     if kept is None:
-        data = read()  # refused before anything is written
-        kept = drawn_once(path.parent, path.name, lambda: {**terms, "message": made(data).to_dict()})
+        table = read()  # refused before anything is written
+        kept = drawn_once(
+            path.parent, path.name, lambda: {**terms, "message": draw_messages(table, loss, asked)[0].to_dict()}
+        )
     if {name: kept.get(name) for name in terms} != terms:
         raise ReleaseError(f"{path}.json holds what was privatized with another privacy loss or {other}.")
-    return Message.from_dict(kept["message"], kind)
+    return Message.from_dict(kept["message"], asked.kind)
 
 
 # -- drawing -----------------------------------------------------------------------------------------------------------
@@ -140,23 +153,21 @@ def _sent_once(
 def draw_message(plan: ReleasePlan, answers: FloatArray, loss: float) -> Message:
     """A message about one person's answers, a row of numbers, as a plan asks for it. Nothing is kept."""
     loss = _as_loss(loss, accept_infinite_loss=True)
-    return draw_messages(answers[np.newaxis], loss, plan.asked, plan.shared.groups, message_kind(plan.questions))[0]
+    return draw_messages(answers[np.newaxis], loss, Asked.by(plan))[0]
 
 
-def draw_messages(
-    table: FloatArray, loss: float, questions: Sequence[Question], groups: Sequence[NoiseGroup], kind: Kind
-) -> list[Message]:
-    """A message for each row of answers, all with the same loss. Nothing is kept."""
-    ratio = as_ratio(loss)
+def draw_messages(table: FloatArray, loss: float, asked: Asked) -> list[Message]:
+    """Return a message for each row of answers, all with the same loss. Nothing is kept."""
+    ratio, kind, groups = as_ratio(loss), asked.kind, asked.groups
     if kind == "response":
         truths = [int(answer) for [answer] in table.tolist()]
         answers = truths if loss == math.inf else noise.flip_many(truths, *ratio)
         return [Message(kind=kind, epsilon=ratio, values=((answer,),)) for answer in answers]
     bits, parts = grid_bits(loss, groups), tuple(group.parts for group in groups)
-    noisy = _noisy_steps(table, loss, questions, groups)
+    steps = [steps_of(table, group, asked.questions, bits).tolist() for group in groups]
     cut = [
         [cut_off(cells, bits, ratio, part, kind) for cells in of_group]
-        for of_group, part in zip(noisy, parts, strict=True)
+        for of_group, part in zip(_noisy(steps, loss, groups), parts, strict=True)
     ]
     return [
         Message(kind=kind, epsilon=ratio, values=values, grid_bits=bits, parts=parts)
@@ -164,27 +175,23 @@ def draw_messages(
     ]
 
 
-def _noisy_steps(
-    table: FloatArray, loss: float, questions: Sequence[Question], groups: Sequence[NoiseGroup]
-) -> list[Sequence[Sequence[int]]]:
-    """By group, everybody's cells with noise; the promise is verified exactly first."""
-    bits = grid_bits(loss, groups)
-    steps: list[Sequence[Sequence[int]]] = [steps_of(table, group, questions, bits).tolist() for group in groups]
+def _noisy(
+    steps: Sequence[Sequence[Sequence[int]]], loss: float, groups: Sequence[NoiseGroup]
+) -> Sequence[Sequence[Sequence[int]]]:
+    """Return everybody's cells by group with noise; the promise is verified exactly first."""
     if loss == math.inf:
         return steps
+    bits = grid_bits(loss, groups)
     scales = [noise_scale(loss, bits, group) for group in groups]
     broken = sum((Fraction(2**bits) / Fraction(scale) for scale in scales), Fraction(0)) > Fraction(loss)
     if [group.cells for group in groups] == [1]:  # OpenDP's own bound, too
         broken = broken or noise.loss_bounds([2**bits], scale=scales[0])[0] > loss
     if broken:
         raise ReleaseError("The noise would not keep the promise; nothing was drawn.")
-    return [draw_cells(group, cells, scale) for group, cells, scale in zip(groups, steps, scales, strict=True)]
-
-
-def draw_cells(group: NoiseGroup, cells: Sequence[Sequence[int]], scale: float) -> list[list[int]]:
-    """Every vector of a group's cells plus the group's noise."""
-    draw = noise.draw_choices if group.choice else noise.draw_boxes
-    return draw(cells, scale=scale)
+    return [
+        noise.draw_cells(cells, scale=scale, choice=group.choice)
+        for group, cells, scale in zip(groups, steps, scales, strict=True)
+    ]
 
 
 def steps_of(table: FloatArray, group: NoiseGroup, questions: Sequence[Question], bits: int) -> IntArray:
@@ -239,7 +246,3 @@ def _refuse_unsharable(loss: float, groups: Sequence[NoiseGroup]) -> None:
             f"privacy_loss must be at most 2**24 for a survey, and large enough to share, or infinite, got {loss}.",
             field="privacy_loss",
         )
-
-
-def _epsilon(loss: float) -> dict[str, list[str]]:
-    return {"epsilon": [str(part) for part in as_ratio(loss)]}

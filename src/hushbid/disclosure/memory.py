@@ -56,7 +56,7 @@ class Weighed:
     @property
     def shares(self) -> FloatArray:
         """Everybody's ``|ω|``: how much their datum moves the estimate, on a range of width 1."""
-        strata, shares = self.plan.combination, self.weights.astype(np.float64)
+        strata, shares = self.plan.strata, self.weights.astype(np.float64)
         for rows, weight in zip(rows_of(strata), np.abs(strata.weights).tolist(), strict=True):
             shares[rows] *= weight / float(self.weights[rows].sum())
         return shares
@@ -65,14 +65,14 @@ class Weighed:
         """Add up answers, people × questions; only the rows with a weight are read."""
         variance = self.plan.variance
         differs = None if (variance == variance[0]).all() else variance
-        return Sums.of(self.losses, table, self.plan.combination.codes, self.sum_plan, differs)
+        return Sums.of(self.losses, table, self.plan.strata.codes, self.sum_plan, differs)
 
     def prepare(self, table: FloatArray) -> PreparedSums:
         """Add up answers, and leave only the drawing."""
         sums = self.sums(table)
         if self.plan.relation is None:
             return prepare(self.sum_plan, sums)
-        above = Above.of(self.losses, table, self.plan.combination.codes, self.sum_plan, sums.weights)
+        above = Above.of(self.losses, table, self.plan.strata.codes, self.sum_plan, sums.weights)
         return prepare(self.sum_plan, sums, above)
 
     def without_data(self) -> PreparedSums:
@@ -129,7 +129,7 @@ def _noiseless(plan: ReleasePlan, unlimited: BoolArray) -> Weighed:
 
 def _sum_plan(plan: ReleasePlan, losses: FloatArray, exponent: int, *, noiseless: bool = False) -> SumPlan:
     """What is added up of these losses."""
-    strata = plan.combination
+    strata = plan.strata
     with np.errstate(over="ignore"):
         totals = [min(float(losses[rows].sum()), sys.float_info.max) for rows in rows_of(strata)]
     return SumPlan(
@@ -141,9 +141,9 @@ def _sum_plan(plan: ReleasePlan, losses: FloatArray, exponent: int, *, noiseless
         largest_loss=float(losses.max()),
         largest_variance=float(plan.variance.max()),
         planned=planned_weighing(plan),
-        questions=plan.asked,
-        layout=plan.shared,
-        survey=bool(plan.questions),
+        questions=plan.questions,
+        layout=plan.layout,
+        survey=plan.survey,
         combined=plan.combined,
         relation=plan.relation,
         noiseless=noiseless,
@@ -162,13 +162,13 @@ def planned_weighing(plan: ReleasePlan) -> Weighing:
         variance=plan.variance,
         noise=np.array([scale]),
         relation=plan.relation,
-        strata=plan.combination,
+        strata=plan.strata,
     )
 
 
 def planned_weights(plan: ReleasePlan) -> tuple[FloatArray, float]:
     """Everybody's weight if all deliver, without its sign, and the scale of the noise on a range of width 1."""
-    losses, strata, scale = plan.delivered, plan.combination, 0.0
+    losses, strata, scale = plan.delivered, plan.strata, 0.0
     if (losses == math.inf).any():
         return _unlimited_shares(plan, losses == math.inf, plan.weighing_variance) * sizes_of(strata), 0.0
     weights = np.zeros(losses.size)
@@ -184,6 +184,6 @@ def planned_weights(plan: ReleasePlan) -> tuple[FloatArray, float]:
 def _unlimited_shares(plan: ReleasePlan, unlimited: BoolArray, variance: FloatArray) -> FloatArray:
     """Everybody's part of their stratum if data are used without noise: only theirs who ask for no privacy."""
     losses, shares = np.where(unlimited, math.inf, 0.0), np.zeros(unlimited.size)
-    for rows in rows_of(plan.combination):
+    for rows in rows_of(plan.strata):
         shares[rows] = best_weights(losses[rows], setting="central", variance=variance[rows]).weights
     return shares

@@ -137,12 +137,10 @@ class Message:
         if kind == "response":
             return cls(kind=kind, epsilon=epsilon, values=((_answer_of(message["answer"]),),))
         bits = _bits_of(message["grid_bits"])
-        parts = _parts_of(message["parts"]) if kind == "answers" else (PARTS,)
-        values: tuple[tuple[int, ...], ...]
-        if kind == "answers":
-            values = _cells_of(message["values"], bits, epsilon, parts)
-        else:
-            values = ((_value_of(message["value"], bits, epsilon),),)
+        survey = kind == "answers"
+        parts = _parts_of(message["parts"]) if survey else (PARTS,)
+        name, groups = ("values", message["values"]) if survey else ("value", [[message["value"]]])
+        values = _cells_of(groups, name, bits, epsilon, parts, kind)
         return cls(kind=kind, epsilon=epsilon, values=values, grid_bits=bits, parts=parts)
 
     @classmethod
@@ -169,27 +167,20 @@ def cut_off(
     moves the mean by less than that times the scale.
     """
     numerator, denominator = epsilon
-    scales = _FARTHEST + (_FARTHER * len(cells) if kind == "answers" else 0)
     steps = 1 << grid_bits
-    farthest = -(-scales * denominator * steps * PARTS // (numerator * part))
+    farthest = -(-_scales(len(cells), kind) * denominator * steps * PARTS // (numerator * part))
     return tuple(min(max(cell, -farthest), steps + farthest) for cell in cells)
+
+
+def _scales(cells: int, kind: Kind) -> int:
+    """How many noise scales beyond the range a cell may lie."""
+    return _FARTHEST + (_FARTHER * cells if kind == "answers" else 0)
 
 
 def _answer_of(answer: object) -> int:
     if type(answer) is not int or answer not in (0, 1):
         raise InputError("answer must be 0 or 1.", field="answer")
     return answer
-
-
-def _value_of(text: object, bits: int, epsilon: tuple[int, int]) -> int:
-    value = _integer_of(text, "value")
-    if not -_LARGEST_VALUE <= value < _LARGEST_VALUE:
-        raise InputError("value must fit in 64 bits.", field="value")
-    if (value,) != cut_off((value,), bits, epsilon, PARTS):
-        raise InputError(
-            f"value must lie within {_FARTHEST} noise scales of the range: no noise takes it farther.", field="value"
-        )
-    return value
 
 
 def _parts_of(parts: object) -> tuple[int, ...]:
@@ -199,16 +190,21 @@ def _parts_of(parts: object) -> tuple[int, ...]:
     return tuple(parts)
 
 
-def _cells_of(groups: object, bits: int, epsilon: tuple[int, int], parts: Sequence[int]) -> tuple[tuple[int, ...], ...]:
+def _cells_of(
+    groups: object, name: str, bits: int, epsilon: tuple[int, int], parts: Sequence[int], kind: Kind
+) -> tuple[tuple[int, ...], ...]:
     if not isinstance(groups, (list, tuple)) or len(groups) != len(parts):
         raise InputError("values must have one list for each of parts.", field="values")
     found = []
     for cells, part in zip(groups, parts, strict=True):
         if not isinstance(cells, (list, tuple)) or not 1 <= len(cells) <= _MOST_CELLS:
             raise InputError(f"values must be lists of 1 to {_MOST_CELLS} integers, as texts.", field="values")
-        found.append(tuple(_integer_of(cell, "values") for cell in cells))
-        if found[-1] != cut_off(found[-1], bits, epsilon, part, "answers"):
-            raise InputError("values must lie where noise may lead to: no noise takes them farther.", field="values")
+        found.append(tuple(_integer_of(cell, name) for cell in cells))
+        if kind == "value" and not -_LARGEST_VALUE <= found[-1][0] < _LARGEST_VALUE:
+            raise InputError("value must fit in 64 bits.", field=name)
+        if found[-1] != cut_off(found[-1], bits, epsilon, part, kind):
+            scales = _scales(len(cells), kind)
+            raise InputError(f"{name} must lie within {scales} noise scales of the range.", field=name)
     return tuple(found)
 
 

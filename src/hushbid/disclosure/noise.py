@@ -56,6 +56,11 @@ def draw_many(totals: Sequence[int], *, scale: float) -> list[int]:
     return [int(noisy) for noisy in _measurement(scale)(list(totals))]
 
 
+def draw_cells(totals: Sequence[Sequence[int]], *, scale: float, choice: bool) -> list[list[int]]:
+    """Return every vector of a group's cells plus the group's noise."""
+    return draw_choices(totals, scale=scale) if choice else draw_boxes(totals, scale=scale)
+
+
 def draw_boxes(totals: Sequence[Sequence[int]], *, scale: float) -> list[list[int]]:
     """Every vector of totals plus a box noise of its own; all have the same number of cells, 1 or more."""
     cells = _cells_of(totals, scale)

@@ -16,10 +16,10 @@ from hushbid.disclosure import noise
 from hushbid.disclosure.combination import Blend, nobody_left, too_small
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import DATA_BITS, ESTIMATE_BITS, TOTAL_BITS, PromiseCheck, to_data_units
-from hushbid.disclosure.release import Grid, QuestionAnswer, Release, Summed, versions
+from hushbid.disclosure.release import Grid, Release, Summed
 from hushbid.disclosure.sum_plan import LEAST_EXPONENT, SumPlan
 from hushbid.disclosure.sums import TERM_BITS, Above, Sums
-from hushbid.disclosure.weighing import Weighing, cell_bounds, in_order, question_errors
+from hushbid.disclosure.weighing import Weighing, cell_bounds, expected_errors, question_errors
 from hushbid.errors import NothingDelivered, ReleaseError
 from hushbid.questions import NoiseGroup
 
@@ -54,7 +54,7 @@ class PreparedSums:
     def totals_of(self, sums: Sums) -> list[list[int]]:
         """The same of other data of the same people."""
         found = []
-        for place, (group, blend) in enumerate(zip(self.plan.groups, self.blends, strict=True)):
+        for place, (group, blend) in enumerate(zip(self.plan.layout.groups, self.blends, strict=True)):
             cells = [one.cells[place] for one in sums.strata]
             split = [blend.floor(one, DATA_BITS) for one in zip(*cells, strict=True)]
             found.append(blend.floors(cells) if group.choice else split)
@@ -80,27 +80,29 @@ class PreparedSums:
             noise_scale=self.plan.noise_scale,
         )
 
-    def errors(self) -> tuple[list[ErrorModel], list[ErrorModel]]:
-        """How far each question's values may lie from the truth, and how far they might have lain."""
-        plan = self.plan
+    def errors(self) -> list[ErrorModel]:
+        """Return how far each question's values may lie from the truth."""
         # a group's weights are as everybody's are before they are split, but for rounding
-        real = [
-            replace(self.delivered, noise=plan.noise_scale * blend.step, rounding=_rounding(blend, group))
-            for group, blend in zip(plan.groups, self.blends, strict=True)
-        ]
-        expected = [self.planned.share(group) for group in plan.groups]
-        return (
-            question_errors(plan.questions, plan.layout, plan.relation, real),
-            question_errors(plan.questions, plan.layout, plan.relation, expected),
+        return question_errors(
+            self.plan,
+            [
+                replace(self.delivered, noise=self.plan.noise_scale * blend.step, rounding=_rounding(blend, group))
+                for group, blend in zip(self.plan.layout.groups, self.blends, strict=True)
+            ],
         )
 
     def values(self, many: Sequence[Totals]) -> list[list[list[float]]]:
         """Of each of many totals: these with noise of their own, as values in data units, by group and cell."""
         by_group = []
-        for place, (group, blend) in enumerate(zip(self.plan.groups, self.blends, strict=True)):
+        for place, (group, blend) in enumerate(zip(self.plan.layout.groups, self.blends, strict=True)):
             above, below = blend.total.as_integer_ratio()
             ranges = cell_bounds(group, self.plan.questions)
-            noisy = self._noisy(group, [totals[place] for totals in many])
+            exact = [totals[place] for totals in many]
+            noisy = (
+                exact
+                if self.plan.noiseless
+                else noise.draw_cells(exact, scale=self.plan.noise_scale, choice=group.choice)
+            )
             by_group.append(
                 [
                     [
@@ -116,10 +118,13 @@ class PreparedSums:
         """Draw the noise, under a key. Who the people are is not known here."""
         plan, sums = self.plan, self.sums
         [values] = self.values([self.totals])
-        return Release(
+        return Release.of(
+            plan,
+            values,
+            errors=self.errors(),
+            planned_errors=expected_errors(plan, self.planned),
             key=key,
             setting="central",
-            bounds=plan.bounds,
             privacy_loss=np.empty(0),
             error=self.error,
             planned_error=self.planned_error,
@@ -131,29 +136,7 @@ class PreparedSums:
                 largest_share=max(one.share for one in sums.strata),
             ),
             clamped=sums.total("clamped"),
-            dropped_out=(),
-            versions=versions("central"),
             summed=Summed(delivered=sums.total("delivered"), dropped_out=sums.total("dropped_out")),
-            estimate=None if plan.survey else values[0][0],
-            answers=self._answers(values) if plan.survey else (),
-            strata=plan.combined,
-        )
-
-    def _noisy(self, group: NoiseGroup, totals: Sequence[Sequence[int]]) -> Sequence[Sequence[int]]:
-        """Every vector of a group's sums plus the group's noise."""
-        if self.plan.noiseless:
-            return totals
-        draw = noise.draw_choices if group.choice else noise.draw_boxes
-        return draw(totals, scale=self.plan.noise_scale)
-
-    def _answers(self, values: Sequence[Sequence[float]]) -> tuple[QuestionAnswer, ...]:
-        """Values by group and cell as answers in the order of the questions, each with its errors."""
-        questions, combined = self.plan.questions, self.plan.combined
-        return tuple(
-            QuestionAnswer(question=question, error=error, planned_error=expected, values=tuple(found), strata=combined)
-            for question, error, expected, found in zip(
-                questions, *self.errors(), in_order(self.plan.groups, values), strict=True
-            )
         )
 
 

@@ -11,10 +11,11 @@ from numpy.typing import ArrayLike
 
 from hushbid.common.arrays import BoolArray, FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
 from hushbid.disclosure.combination import Combined, losses_left, one_stratum, planned_losses
+from hushbid.disclosure.messages import Kind, message_kind
 from hushbid.disclosure.relation import Relation
 from hushbid.errors import InputError, MarketError
 from hushbid.estimation import Setting, Strata, is_central
-from hushbid.questions import Layout, Number, Question, as_questions, layout_of, one_yes_no, refuse_other_layout
+from hushbid.questions import Layout, Number, Question, as_questions, layout_of, refuse_other_layout
 
 SMALLEST_LOSS = 2.0**-53
 """A smaller privacy loss takes more noise than 64 bits hold, so nothing can be released for it."""
@@ -67,14 +68,20 @@ class ReleasePlan:
     """How closely price and datum may be related, among how many people; None: not at all. Of a survey, the spread is
     as large compared with each question's own variance as with the layout's."""
 
-    questions: tuple[Question, ...] = ()
-    """What is asked in a survey, one question or more; empty where it is one number in ``bounds``."""
+    questions: tuple[Question, ...]
+    """What is asked; one number in ``bounds`` is a survey of one question."""
 
-    layout: Layout | None = None
-    """How a survey's questions share everybody's loss; None where it is one number."""
+    layout: Layout
+    """How the questions share everybody's loss."""
 
-    strata: Strata | None = None
-    """Everybody's stratum, and which combination of stratum means is estimated; None where it is one mean."""
+    strata: Strata
+    """Everybody's stratum and the weight of its mean; a mean is one stratum of weight 1."""
+
+    survey: bool = False
+    """Whether answers to the questions are published; if not, one estimate."""
+
+    stratified: bool = False
+    """Whether a combination of stratum means is published; if not, one mean."""
 
     @classmethod
     def of(
@@ -104,7 +111,8 @@ class ReleasePlan:
         """
         is_central(setting)
         asked = tuple(questions)
-        if asked:
+        survey = bool(asked)
+        if survey:
             asked, layout = _as_survey(asked, layout, bounds, variance)
             bounds, variance = (0.0, layout.width), layout.variance
         bounds, (allowed, used) = as_bounds(bounds), _as_promises(promised, delivered)
@@ -122,9 +130,11 @@ class ReleasePlan:
             key="",
             from_engine=from_engine,
             relation=relation,
-            questions=asked,
-            layout=layout,
-            strata=strata,
+            questions=asked or one_number(bounds),
+            layout=ONE_NUMBER if layout is None else layout,
+            strata=one_stratum(allowed.size) if strata is None else strata,
+            survey=survey,
+            stratified=strata is not None,
         )
         _refuse_response(plan)
         if strata is not None:
@@ -135,7 +145,7 @@ class ReleasePlan:
         return replace(plan, key=_content_hash(plan, label) if key is None else _as_key(key))
 
     def __repr__(self) -> str:  # losses reveal what people bid: not for a log
-        about = f"questions={len(self.questions)}" if self.questions else f"bounds={self.bounds}"
+        about = f"questions={len(self.questions)}" if self.survey else f"bounds={self.bounds}"
         return f"ReleasePlan(setting={self.setting!r}, people={self.people}, {about}, key={self.key!r})"
 
     @property
@@ -150,25 +160,21 @@ class ReleasePlan:
         return high - low
 
     @property
-    def terms(self) -> list[str]:
-        """What is asked in a survey and which strata are combined, as texts that tell two plans apart."""
-        survey = [] if self.layout is None else survey_terms(self.questions, self.layout)
-        return survey if self.strata is None else survey + strata_terms(self.strata, self.relation)
+    def terms(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """A survey's questions, and which strata are combined, as texts that distinguish plans; empty if none."""
+        survey = survey_terms(self.questions, self.layout) if self.survey else []
+        strata = strata_terms(self.strata, self.relation) if self.stratified else []
+        return tuple(survey), tuple(strata)
 
     @property
-    def asked(self) -> tuple[Question, ...]:
-        """What is asked; one number is a survey of one question."""
-        return self.questions or one_number(self.bounds)
-
-    @property
-    def shared(self) -> Layout:
-        """How what is asked shares everybody's loss."""
-        return ONE_NUMBER if self.layout is None else self.layout
+    def kind(self) -> Kind:
+        """What devices send in the local setting."""
+        return message_kind(self.questions if self.survey else ())
 
     @property
     def response(self) -> bool:
         """Whether everybody answers one yes/no question by randomised response, on their own device."""
-        return self.setting == "local" and one_yes_no(self.questions)
+        return self.setting == "local" and self.kind == "response"
 
     @property
     def weighing_variance(self) -> FloatArray:
@@ -183,17 +189,12 @@ class ReleasePlan:
     @property
     def combined(self) -> Combined | None:
         """Which combination of stratum means is estimated, from how many people of each; None where it is one mean."""
-        return None if self.strata is None else Combined.of(self.strata, self.delivered > 0.0)
-
-    @property
-    def combination(self) -> Strata:
-        """Everybody's stratum; a mean is a combination of one stratum."""
-        return one_stratum(self.people) if self.strata is None else self.strata
+        return Combined.of(self.strata, self.delivered > 0.0) if self.stratified else None
 
     @property
     def unlimited(self) -> BoolArray:
         """Whose data may be used without noise; with strata all that is promised may be used where some drop out."""
-        return np.asarray((self.delivered if self.strata is None else self.promised) == math.inf)
+        return np.asarray((self.promised if self.stratified else self.delivered) == math.inf)
 
     def dropped_out(self, present: BoolArray) -> tuple[int, ...]:
         """The rows that should have delivered and did not, if these did."""
@@ -206,16 +207,9 @@ class ReleasePlan:
         fewer people the best estimator listens to nobody less. Where stratum means are combined they may not suffice in
         each, and the best contrast of what was promised to those present is used.
         """
-        if self.strata is None:
+        if not self.stratified:
             return np.where(present, self.delivered, 0.0)
         return losses_left(self.promised, self.delivered, present, self.unit_variance, self.strata)
-
-
-def layout_of_plan(plan: ReleasePlan) -> Layout:
-    """How the questions of a survey's plan share everybody's loss."""
-    if plan.layout is None:
-        raise InputError("The plan is about one number, not about a survey's questions.", field="questions")
-    return plan.layout
 
 
 def refuse_unreleasable(least: float, layout: Layout | None = None) -> None:
@@ -319,10 +313,10 @@ def _content_hash(plan: ReleasePlan, label: str) -> str:
     header = ["hushbid release plan 1", plan.setting, label, *(bound.hex() for bound in plan.bounds)]
     if plan.relation is not None:
         header += [plan.relation.spread.hex(), str(plan.relation.roster)]
-    header += plan.terms
+    header += [text for texts in plan.terms for text in texts]
     digest = hashlib.sha256(json.dumps(header).encode())
     for array in (plan.promised, plan.delivered, plan.variance):
         digest.update(array.astype("<f8").tobytes())
-    if plan.strata is not None:
+    if plan.stratified:
         digest.update(plan.strata.codes.astype("<i8").tobytes())
     return digest.hexdigest()

@@ -19,14 +19,15 @@ from fractions import Fraction
 import numpy as np
 
 from hushbid.common.arrays import FloatArray, IndexArray, first_row, rows_text
+from hushbid.disclosure import noise
 from hushbid.disclosure.combination import level_of, local_shares
 from hushbid.disclosure.error import ErrorModel
 from hushbid.disclosure.grid import ESTIMATE_BITS, PromiseCheck, to_data_units
-from hushbid.disclosure.local import UNIT_SCALE, draw_cells, steps_of
-from hushbid.disclosure.messages import LARGEST_GRID_BITS, Kind, Message, as_ratio, message_kind
+from hushbid.disclosure.local import UNIT_SCALE, steps_of
+from hushbid.disclosure.messages import LARGEST_GRID_BITS, Kind, Message, as_ratio
 from hushbid.disclosure.promises import ReleasePlan
-from hushbid.disclosure.release import Grid, QuestionAnswer, Release, versions
-from hushbid.disclosure.weighing import Weighing, cell_bounds, in_order, question_errors
+from hushbid.disclosure.release import Grid, Release
+from hushbid.disclosure.weighing import Weighing, cell_bounds, expected_errors
 from hushbid.errors import DataError, InputError, ReleaseError
 from hushbid.estimation import WORST_VARIANCE
 
@@ -44,14 +45,14 @@ def read_messages(plan: ReleasePlan, data: object) -> list[Message | None]:
     rows = list(data)
     if len(rows) != plan.people:
         raise DataError(f"data must have one entry per person ({plan.people}), got {len(rows)}.", field="data")
-    kind = message_kind(plan.questions)
+    kind = plan.kind
     messages: list[Message | None] = [None] * len(rows)
     for row in np.flatnonzero(plan.delivered > 0).tolist():
-        messages[row] = _message(rows[row], row, kind, "privatize_answers" if plan.questions else "privatize")
+        messages[row] = _message(rows[row], row, kind, "privatize_answers" if plan.survey else "privatize")
     # promised to the last bit, and of these questions: a message of another loss is another promise
     wrong = np.array(
         [
-            one is not None and (one.epsilon != as_ratio(loss) or not one.fits(plan.shared))
+            one is not None and (one.epsilon != as_ratio(loss) or not one.fits(plan.layout))
             for one, loss in zip(messages, plan.delivered.tolist(), strict=True)
         ]
     )
@@ -92,25 +93,22 @@ class Sent:
     def weights(self) -> FloatArray:
         """How much each message counts, the most precise most; without signs."""
         plan, rows = self.plan, self.rows
-        strata = plan.combination.of(rows)
+        strata = plan.strata.of(rows)
         return local_shares(plan.delivered[rows], plan.unit_variance[rows], strata, response=plan.response)
 
     @property
     def signed_weights(self) -> FloatArray:
         """The same with the sign of each one's stratum."""
-        strata = self.plan.combination.of(self.rows)
+        strata = self.plan.strata.of(self.rows)
         return np.asarray(np.sign(strata.weights)[strata.codes] * self.weights)
 
     def error(self, rounding: float = 0.0) -> ErrorModel:
-        """How far the estimate may lie from the mean; of a survey, as a whole."""
-        return self._weighing(rounding, self.plan.width).error(self.plan.width, self.plan.relation)
+        """Return how far the estimate may lie from the mean; of a survey, as a whole."""
+        return self.weighing(rounding).error(self.plan.width, self.plan.relation)
 
     def errors(self, rounding: float = 0.0) -> list[ErrorModel]:
-        """How far each question's values may lie from the truth."""
-        if self.plan.response:
-            return [self._weighing(rounding, 1.0).error(1.0, None)]
-        plan, layout, whole = self.plan, self.plan.shared, self._weighing(rounding, self.plan.width)
-        return question_errors(plan.questions, layout, plan.relation, [whole.share(group) for group in layout.groups])
+        """Return how far each question's values may lie from the truth."""
+        return expected_errors(self.plan, self.weighing(rounding))
 
     def rounding(self, messages: Sequence[Message]) -> float:
         """Bound on what the grids add on a range of width 1, or on what is lost where answers are made unbiased."""
@@ -131,9 +129,10 @@ class Sent:
     def _noisy(self, tables: FloatArray) -> list[list[FloatArray]]:
         plan, rows, signed, times = self.plan, self.rows, self.signed_weights, len(tables)
         answers = tables[:, rows].reshape(times * rows.size, tables.shape[2])
-        questions, level, found = plan.asked, level_of(plan.combination), []
-        for group in plan.shared.groups:
-            unit = np.array(draw_cells(group, [[0] * group.cells] * (times * rows.size), UNIT_SCALE), dtype=np.float64)
+        questions, level, found = plan.questions, level_of(plan.strata), []
+        for group in plan.layout.groups:
+            zeros = [[0] * group.cells] * (times * rows.size)
+            unit = np.array(noise.draw_cells(zeros, scale=UNIT_SCALE, choice=group.choice), dtype=np.float64)
             losses = plan.delivered[rows] * group.share
             noisy = unit.reshape(times, rows.size, group.cells) / UNIT_SCALE / losses[:, np.newaxis]
             steps = steps_of(answers, group, questions, LARGEST_GRID_BITS) / 2.0**LARGEST_GRID_BITS
@@ -148,31 +147,28 @@ class Sent:
         with np.errstate(over="ignore"):
             lies = 1.0 / (1.0 + np.exp(self.plan.delivered[self.rows]))
         yes = rng.random(truths.shape) < np.where(truths, 1.0 - lies, lies)
-        return [[0.5 * level_of(self.plan.combination) + (yes - 0.5) @ (self.signed_weights * self._steps)]]
+        return [[0.5 * level_of(self.plan.strata) + (yes - 0.5) @ (self.signed_weights * self._steps)]]
 
     @property
     def _steps(self) -> FloatArray:
         """``coth(ε/2)``: how far the two answers of each person are apart, made unbiased."""
         return np.asarray(1.0 / np.tanh(0.5 * self.plan.delivered[self.rows]))
 
-    def _weighing(self, rounding: float, width: float) -> Weighing:
-        """Of messages with noise; an answer by coin is one without, from a range as wide as its steps.
-
-        The ``width`` of a coin's range is that of the plan, or 1 for the question itself.
-        """
+    def weighing(self, rounding: float = 0.0) -> Weighing:
+        """Return how the weights are spread; an answer by coin has no noise, but a range as wide as its steps."""
         plan, rows, weights, variance = self.plan, self.rows, self.weights, self.plan.variance[self.rows]
         with np.errstate(over="ignore"):
             scales = weights / plan.delivered[rows]
         if plan.response:
             weights, scales = weights * self._steps, np.zeros(1)
-            variance = np.full(rows.size, WORST_VARIANCE * width**2)
+            variance = np.full(rows.size, WORST_VARIANCE * plan.width**2)
         return Weighing.of(
             weights,
             variance=variance,
             noise=scales,
             rounding=rounding,
             relation=plan.relation,
-            strata=plan.combination.of(rows),
+            strata=plan.strata.of(rows),
         )
 
 
@@ -182,44 +178,33 @@ def sent_by(plan: ReleasePlan, rows: IndexArray | None = None) -> Sent:
 
 
 def combine(plan: ReleasePlan, messages: Sequence[Message | None]) -> Release:
-    """The most precise weighted means of the messages, of which at least one is there; nothing is drawn."""
+    """Return the most precise weighted means of the messages, of which at least one is there; nothing is drawn."""
     rows = np.array([row for row, message in enumerate(messages) if message is not None])
     present = [message for message in messages if message is not None]
-    sent, planned, level = sent_by(plan, rows), sent_by(plan), level_of(plan.combination)
+    sent, planned, level = sent_by(plan, rows), sent_by(plan), level_of(plan.strata)
     signed, rounding = sent.signed_weights.tolist(), sent.rounding(present)
     answers, values = [message.shares for message in present], []
-    for place, group in enumerate(plan.shared.groups):
+    for place, group in enumerate(plan.layout.groups):
         cells = zip(*(one[place] for one in answers), strict=True)
         shares = [math.fsum(weight * one for weight, one in zip(signed, cell, strict=True)) for cell in cells]
-        ratios = zip(map(float.as_integer_ratio, shares), cell_bounds(group, plan.asked), strict=True)
+        ratios = zip(map(float.as_integer_ratio, shares), cell_bounds(group, plan.questions), strict=True)
         values.append([to_data_units(above, below, bounds, level) for (above, below), bounds in ratios])
-    found: tuple[QuestionAnswer, ...] = ()
-    if plan.questions:
-        by_question = in_order(plan.shared.groups, values)
-        found = tuple(
-            QuestionAnswer(question=one, error=error, planned_error=expected, values=tuple(v), strata=plan.combined)
-            for one, error, expected, v in zip(
-                plan.questions, sent.errors(rounding), planned.errors(), by_question, strict=True
-            )
-        )
     privacy_loss = np.zeros(plan.people)
     privacy_loss[rows] = plan.delivered[rows]
     bits = min(message.grid_bits for message in present)
-    return Release(
+    return Release.of(
+        plan,
+        values,
+        errors=sent.errors(rounding),
+        planned_errors=planned.errors(),
         key=plan.key,
         setting=plan.setting,
-        bounds=plan.bounds,
         privacy_loss=privacy_loss,
         error=sent.error(rounding),
         planned_error=planned.error(),
         grid=Grid(data_bits=bits, weight_exponent=None, total_weight=None, noise_scale=None),
         check=_check(plan, rows, [message.privacy_loss for message in present]),
-        clamped=0,
         dropped_out=plan.dropped_out(privacy_loss > 0.0),
-        versions=versions(plan.setting),
-        estimate=None if plan.questions else values[0][0],
-        answers=found,
-        strata=plan.combined,
     )
 
 

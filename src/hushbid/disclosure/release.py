@@ -2,7 +2,7 @@
 
 import json
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import Annotated, Any
@@ -11,13 +11,16 @@ import numpy as np
 
 from hushbid.common.arrays import FloatArray
 from hushbid.common.codec import Codec, Through
-from hushbid.common.numbers import Range, cut_to
+from hushbid.common.numbers import cut_to
 from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure import noise
 from hushbid.disclosure.cards import release_card
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.error import ErrorModel, published_errors
 from hushbid.disclosure.grid import PromiseCheck
+from hushbid.disclosure.promises import ReleasePlan, one_number
+from hushbid.disclosure.sum_plan import SumPlan
+from hushbid.disclosure.weighing import bounds_of, in_order
 from hushbid.display import pretty
 from hushbid.errors import InputError, RecordError
 from hushbid.estimation import Setting
@@ -66,12 +69,11 @@ def _question_of(values: Any, path: str) -> Question:
 
 
 class Estimated:
-    """What follows from the errors of an estimate, and from the strata that it combines."""
+    """What follows from the error of an estimate."""
 
     __slots__ = ()
 
     error: ErrorModel
-    strata: Combined | None
 
     @property
     def standard_error(self) -> float:
@@ -85,10 +87,6 @@ class Estimated:
     def worst_standard_error(self) -> float:
         """The same if price and datum are related as closely as the market allows for."""
         return math.sqrt(self.error.worst_mse)
-
-    def _between(self, bounds: Range) -> Range:
-        """Between which values the truth lies: the bounds, and where strata are combined their combination."""
-        return bounds if self.strata is None else self.strata.range_of(bounds)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -165,17 +163,18 @@ class QuestionAnswer(Estimated):
     @property
     def range(self) -> tuple[float, float]:
         """Between which values the truth lies: those of an answer, and where strata are combined their combination."""
-        return self._between(self.question.bounds if isinstance(self.question, Number) else (0.0, 1.0))
+        bounds = bounds_of(self.question)
+        return bounds if self.strata is None else self.strata.range_of(bounds)
 
     def intervals(self, level: float = 0.95) -> tuple[tuple[float, float], ...]:
-        """For each value an interval that contains the truth with probability at least ``level``, as in `Release`.
+        """Return for each value an interval that contains the truth with probability at least ``level``.
 
         Each by itself: not all of them together.
         """
         return self._around(self.error.half_width(level))
 
     def normal_intervals(self, level: float = 0.95) -> tuple[tuple[float, float], ...]:
-        """For each value the narrower interval that large samples justify, as `Release.normal_interval` says."""
+        """Return for each value the narrower interval that large samples justify, as `Release.normal_interval` says."""
         return self._around(self.error.normal_half_width(level))
 
     def _around(self, half: float) -> tuple[tuple[float, float], ...]:
@@ -261,12 +260,59 @@ class Release(Estimated):
         if (self.estimate is None) != bool(self.answers):
             raise InputError("A release must have an estimate, or the answers of a survey, and not both.")
 
+    @classmethod
+    def of(
+        cls,
+        plan: ReleasePlan | SumPlan,
+        values: Sequence[Sequence[float]],
+        *,
+        errors: Sequence[ErrorModel],
+        planned_errors: Sequence[ErrorModel],
+        setting: Setting,
+        **rest: Any,
+    ) -> "Release":
+        """Return the release of a plan's values by group and cell; ``rest`` are fields as they are."""
+        answers = [
+            QuestionAnswer(question=question, error=error, planned_error=planned, values=tuple(v), strata=plan.combined)
+            for question, error, planned, v in zip(
+                plan.questions, errors, planned_errors, in_order(plan.layout.groups, values), strict=True
+            )
+        ]
+        return cls(
+            setting=setting,
+            bounds=plan.bounds,
+            versions=_versions(setting),
+            strata=plan.combined,
+            estimate=None if plan.survey else answers[0].estimate,
+            answers=tuple(answers) if plan.survey else (),
+            **{"clamped": 0, "dropped_out": (), **rest},
+        )
+
+    @property
+    def results(self) -> tuple[QuestionAnswer, ...]:
+        """What was found for each question; one number is a survey of one question."""
+        if self.estimate is None:
+            return self.answers
+        [asked] = one_number(self.bounds)
+        one = QuestionAnswer(
+            question=asked,
+            error=self.error,
+            planned_error=self.planned_error,
+            values=(self.estimate,),
+            strata=self.strata,
+        )
+        return (one,)
+
     @property
     def one_estimate(self) -> float:
         """The estimate, where the release is one."""
+        return self._one_result.values[0]
+
+    @property
+    def _one_result(self) -> QuestionAnswer:
         if self.estimate is None:
             raise InputError("A survey has no single estimate: use answers.", field="estimate")
-        return self.estimate
+        return self.results[0]
 
     @property
     def delivered(self) -> int:
@@ -291,31 +337,28 @@ class Release(Estimated):
     @property
     def range(self) -> tuple[float, float]:
         """Between which values the truth lies: the bounds, and where strata are combined their combination."""
-        return self._between(self.bounds)
+        return self.bounds if self.strata is None else self.strata.range_of(self.bounds)
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
-        """An interval that contains the mean with probability at least ``level``, whatever the distribution.
+        """Return an interval that contains the mean with probability at least ``level``, whatever the distribution.
 
         It holds for independent data whose variance is at most the declared one, at every sample size, accounts for the
         Laplace tail, and holds for every relation of price and datum that the market allows for; see
         :mod:`hushbid.disclosure.error`. It is cut to the public range (the estimate is not): what is left of it
         contains the mean as surely, and if nothing is, it is the nearest end of the range.
         """
-        return self._around(self.error.half_width(level))
+        return self._one_result.intervals(level)[0]
 
     def normal_interval(self, level: float = 0.95) -> tuple[float, float]:
-        """A narrower interval at the same level, if everything but the largest noise term is normal; cut likewise.
+        """Return a narrower interval at the same level, if all but the largest noise term is normal; cut likewise.
 
         With many people, none of whom weighs much, it nearly is. With few it may contain the mean less often than
         ``level``, which `interval` never does.
         """
-        return self._around(self.error.normal_half_width(level))
-
-    def _around(self, half: float) -> tuple[float, float]:
-        return cut_to(self.one_estimate - half, self.one_estimate + half, self.range)
+        return self._one_result.normal_intervals(level)[0]
 
     def public(self) -> dict[str, Any]:
-        """What may be shown to anybody: the noisy estimate, and facts that were fixed before any data were seen.
+        """Return what may be shown to anybody: the noisy estimate, and facts fixed before any data were seen.
 
         The errors are the planned ones. Drop-outs make the real ones larger, but real ones would tell who dropped out.
         They are rounded, and None where so few people are behind them that they would tell a bid.
@@ -323,17 +366,15 @@ class Release(Estimated):
         head: dict[str, Any] = {"format": "hushbid public release", "version": VERSION, "setting": self.setting}
         if self.strata is not None:
             head["strata"] = self.strata.public()
+        shown = [one.public(people=self.fewest) for one in self.results]
         if self.answers:
-            return {**head, "answers": [answer.public(people=self.fewest) for answer in self.answers]}
-        return {
-            **head,
-            "bounds": list(self.bounds),
-            **published_errors(self.planned_error, people=self.fewest),
-            "estimate": self.estimate,
-        }
+            return {**head, "answers": shown}
+        [number] = shown
+        del number["question"]
+        return {**head, "bounds": list(self.bounds), **number}
 
     def to_frame(self, level: float = 0.95, *, library: Library | None = None) -> Any:
-        """What was found as a data frame: one row per estimate, and for a choice one per answer. Confidential.
+        """Return what was found as a data frame: one row per estimate, and for a choice one per answer. Confidential.
 
         ``low`` and ``high`` are the ends of an interval that contains the truth with probability at least ``level``,
         each by itself; ``normal_low`` and ``normal_high`` those of `normal_interval`. Of ``library``; unless one is
@@ -341,14 +382,18 @@ class Release(Estimated):
         """
         heads = ["question", "answer", "estimate", "low", "high", "normal_low", "normal_high"]
         heads += ["standard_error", "worst_standard_error"]
-        if not self.answers:
-            errors = (self.standard_error, self.worst_standard_error)
-            ends = (*self.interval(level), *self.normal_interval(level))
-            return frame_of_rows(heads, [("", "", self.estimate, *ends, *errors)], library)
         rows = [
-            (one.name, answer, value, *ends, *normal, one.standard_error, one.worst_standard_error)
-            for one in self.answers
-            for answer, value, ends, normal in zip(
+            (
+                one.name if self.answers else "",
+                name,
+                value,
+                *ends,
+                *normal,
+                one.standard_error,
+                one.worst_standard_error,
+            )
+            for one in self.results
+            for name, value, ends, normal in zip(
                 one.answer_names, one.values, one.intervals(level), one.normal_intervals(level), strict=True
             )
         ]
@@ -377,8 +422,8 @@ class Release(Estimated):
     _repr_pretty_ = pretty
 
 
-def versions(setting: Setting) -> dict[str, str]:
-    """Of this library and, where the noise is drawn here, of the sampler."""
+def _versions(setting: Setting) -> dict[str, str]:
+    """Return the versions of this library and, where the noise is drawn here, of the sampler."""
     found = {"hushbid": version("hushbid")}
     return {**found, "opendp": noise.sampler_version()} if setting == "central" else found
 

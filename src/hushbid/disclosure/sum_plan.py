@@ -22,7 +22,7 @@ from fractions import Fraction
 from hushbid.disclosure.combination import Combined
 from hushbid.disclosure.relation import Relation, Unevenness
 from hushbid.disclosure.weighing import Weighing
-from hushbid.questions import PARTS, Layout, NoiseGroup, Question
+from hushbid.questions import PARTS, Layout, Question
 
 LEAST_EXPONENT = 16
 """With a smaller t the noise would be finer than the integers that several questions need."""
@@ -75,14 +75,9 @@ class SumPlan:
     """Whether nobody's data need noise. Then losses are shares of a stratum, and no question takes from another."""
 
     @property
-    def groups(self) -> tuple[NoiseGroup, ...]:
-        """Which questions share a noise."""
-        return self.layout.groups
-
-    @property
     def parts(self) -> tuple[int, ...]:
         """Each group's part of a weight, in units of one over `PARTS`."""
-        return tuple(PARTS if self.noiseless else group.parts for group in self.groups)
+        return tuple(PARTS if self.noiseless else group.parts for group in self.layout.groups)
 
     @property
     def width(self) -> float:

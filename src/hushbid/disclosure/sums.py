@@ -54,7 +54,9 @@ class StratumSums(Adds):
     @classmethod
     def none(cls, plan: SumPlan) -> "StratumSums":
         """Of nobody."""
-        return cls(groups=(0,) * len(plan.groups), cells=tuple((0,) * group.cells for group in plan.groups))
+        return cls(
+            groups=(0,) * len(plan.layout.groups), cells=tuple((0,) * group.cells for group in plan.layout.groups)
+        )
 
     @classmethod
     def of(cls, losses: FloatArray, table: FloatArray, plan: SumPlan, variance: FloatArray | None) -> "StratumSums":
@@ -81,7 +83,7 @@ class StratumSums(Adds):
         return cls(
             groups=tuple(exact_total(part) for part in split),
             cells=tuple(
-                _cells(part, rows, group, plan.questions) for part, group in zip(split, plan.groups, strict=True)
+                _cells(part, rows, group, plan.questions) for part, group in zip(split, plan.layout.groups, strict=True)
             ),
             weight=exact_total(weights),
             squares=total,

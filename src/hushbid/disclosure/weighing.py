@@ -7,7 +7,7 @@ people.
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
 
@@ -88,7 +88,7 @@ class Weighing:
         return self._error(width, self.spread, relation, cells=1, choice=False)
 
     def question_error(self, question: Question, group: NoiseGroup, relation: Relation | None) -> ErrorModel:
-        """How far each value of a question may; the weighing is its group's, the relation its own."""
+        """Return how far each value of a question may lie from the truth, by its group's weighing and its relation."""
         spread = question.largest_variance * question.width**2 * self.squares
         return self._error(question.width, spread, relation, cells=group.cells, choice=group.choice)
 
@@ -109,28 +109,47 @@ class Weighing:
         )
 
 
-def question_errors(
-    questions: Sequence[Question], layout: Layout, relation: Relation | None, weighings: Sequence[Weighing]
-) -> list[ErrorModel]:
-    """The error of each question's values, in the order of the questions; one weighing for each group."""
-    found: dict[int, ErrorModel] = {}
-    for group, weighing in zip(layout.groups, weighings, strict=True):
-        for row in group.rows:
-            question = questions[row]
-            own = None if relation is None else relation_of(question, layout, relation)
-            found[row] = weighing.question_error(question, group, own)
-    return [found[row] for row in range(len(questions))]
+class Plan(Protocol):
+    """What errors need to know of a plan, whether it is about everybody or about sums."""
+
+    @property
+    def width(self) -> float: ...
+    @property
+    def relation(self) -> Relation | None: ...
+    @property
+    def questions(self) -> tuple[Question, ...]: ...
+    @property
+    def layout(self) -> Layout: ...
+    @property
+    def survey(self) -> bool: ...
 
 
-def relation_of(question: Question, layout: Layout | None, relation: Relation) -> Relation:
-    """The relation of price and one question's answers: of its variance as large a part as of the layout's.
+def question_errors(plan: Plan, weighings: Sequence[Weighing]) -> list[ErrorModel]:
+    """Return the error of each question's values, in the order of the questions, from one weighing for each group.
 
-    Without a layout it is one number, and the relation is its own.
+    A number that is no survey's has the variance that the plan declares, which each person may have of their own.
     """
-    if layout is None:
-        return relation
-    part = relation.spread / layout.variance
-    return replace(relation, spread=part * question.largest_variance * question.width**2)
+    if not plan.survey:
+        return [weighing.error(plan.width, plan.relation) for weighing in weighings]
+    found: dict[int, ErrorModel] = {}
+    for group, weighing in zip(plan.layout.groups, weighings, strict=True):
+        for row in group.rows:
+            question = plan.questions[row]
+            found[row] = weighing.question_error(question, group, relation_of(plan, question))
+    return [found[row] for row in range(len(plan.questions))]
+
+
+def expected_errors(plan: Plan, whole: Weighing) -> list[ErrorModel]:
+    """Return the same where each group has its share of a weighing whose noise is that of all of everybody's loss."""
+    return question_errors(plan, [whole.share(group) for group in plan.layout.groups])
+
+
+def relation_of(plan: Plan, question: Question) -> Relation | None:
+    """Return the relation of price and one question's answers: as large a part of their variance as of the plan's."""
+    if plan.relation is None or not plan.survey:
+        return plan.relation
+    part = plan.relation.spread / plan.layout.variance
+    return replace(plan.relation, spread=part * question.largest_variance * question.width**2)
 
 
 def in_order(groups: Sequence[NoiseGroup], values: Sequence[Sequence[V]]) -> list[Sequence[V]]:

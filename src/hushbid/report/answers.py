@@ -4,7 +4,6 @@ One number is a survey of one question. Every interval is sure by itself, not al
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 from markupsafe import Markup
@@ -109,22 +108,15 @@ def question_of(material: Material) -> str:
 def answer_facts(material: Material) -> tuple[AnswerFacts, ...]:
     """The questions in their order; one number is one question."""
     market, release = material.outcome.market, material.release
-    if market.survey is None or market.layout is None:
-        name = question_of(material)
-        asked = Number(name=name or "?", bounds=market.bounds, unit=material.unit)
-        drawn = () if release is None or release.estimate is None else (release.estimate,)
-        return (_facts(material, 1, asked, None, drawn, drawn, material.error),)
-    errors: Sequence[ErrorModel | None] = [None] * len(market.survey)
-    values: Sequence[tuple[tuple[float, ...], tuple[float, ...]]] = [((), ())] * len(market.survey)
+    asked = market.survey or (Number(name=question_of(material) or "?", bounds=market.bounds, unit=material.unit),)
+    found: list[tuple[tuple[float, ...], tuple[float, ...], ErrorModel | None]] = [((), (), None)] * len(asked)
     if release is not None:
-        errors = [one.error for one in release.answers]
-        values = [(one.values, one.projected if one.is_share else one.values) for one in release.answers]
+        found = [(one.values, one.projected, one.error) for one in release.results]
     elif material.outcome.active:
-        errors = planned_errors(plan_of(material.outcome, key="report"))
-    rows = zip(market.survey, values, errors, strict=True)
+        found = [((), (), error) for error in planned_errors(plan_of(material.outcome, key="report"))]
     return tuple(
-        _facts(material, place, question, market.layout, *found, error)
-        for place, (question, found, error) in enumerate(rows, start=1)
+        _facts(material, place, question, market.layout, *one)
+        for place, (question, one) in enumerate(zip(asked, found, strict=True), start=1)
     )
 
 

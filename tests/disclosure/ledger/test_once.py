@@ -15,7 +15,6 @@ from hushbid.errors import AlreadyReleased, InputError
 def forget() -> None:
     """What a process remembers is gone, as in a new one."""
     hushbid.disclosure.ledger.once._drawn.clear()
-    hushbid.disclosure.ledger.once._asked.clear()
 
 
 def test_the_store_is_the_accounts_own_unless_it_is_moved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,13 @@ one scrypt each. Names of people and questions are keyed BLAKE2b hashes.
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import date
-from typing import Any
 
-from hushbid.disclosure.ledger.question import Ask, as_question
-from hushbid.errors import AlreadyReleased
+from hushbid.disclosure.ledger.question import LAST_WAVE, Ask, as_question
+from hushbid.errors import AlreadyReleased, RecordError
 
-SUMS = ("losses", "marked"), ("variances", "marked_variances")
+_SUMS = ("losses", "marked"), ("variances", "marked_variances")
 """What was promised where only sums are known: a plain one, and one that ids weigh."""
 _ROUNDING = 1e-8
 """Sums of losses that differ by less, relative to their size, are equal: engines add up in different orders."""
@@ -58,6 +56,14 @@ class Earlier:
     question: str
     wave: int
     date: str
+
+    def __post_init__(self) -> None:
+        try:
+            date.fromisoformat(self.date)
+        except ValueError:
+            raise RecordError("date must be one such as 2026-03-01.") from None
+        if not 1 <= self.wave <= LAST_WAVE:
+            raise RecordError(f"wave must be a whole number from 1 to {LAST_WAVE}.")
 
     def __str__(self) -> str:
         day = date.fromisoformat(self.date)
@@ -100,11 +106,77 @@ REFUSALS = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Promise:
+    """What was promised, as an entry keeps it."""
+
+    setting: str
+    bounds: tuple[float, float]
+    losses: float
+    marked: float
+    variances: float
+    marked_variances: float
+
+    exact: str | None
+    """A hash of everybody's losses and variance to the last bit; None where only sums are known."""
+
+    relation: tuple[float, ...] | None = None
+    """How closely price and datum may be related, and among how many people; None: not at all."""
+
+    survey: str | None = None
+    """A hash of a survey's questions and of how they share everybody's loss; None where one number is asked for."""
+
+    strata: str | None = None
+    """A hash of which combination of stratum means is estimated and who is in which; None where it is one mean."""
+
+    @classmethod
+    def of(cls, ask: Ask, key: Keyed) -> "Promise":
+        """Key what was promised."""
+        tally, relation = ask.tally, ask.relation
+        who = key.fingerprint("strata", tally.strata) if ask.strata else ""
+        return cls(
+            setting=ask.setting,
+            bounds=ask.bounds,
+            **{name: getattr(tally, name) for pair in _SUMS for name in pair},
+            exact=None if ask.exact is None else key.name("losses", ask.exact),
+            relation=None if relation is None else (relation.spread, float(relation.roster)),
+            survey=key.name("survey", json.dumps(ask.survey).encode()) if ask.survey else None,
+            strata=key.name("strata", json.dumps([*ask.strata, who]).encode()) if ask.strata else None,
+        )
+
+    def same_as(self, other: "Promise") -> bool:
+        """Return whether two are the same: to the last bit if both know it, else up to rounding."""
+        if not self._same_terms(other) or self.strata != other.strata or not self._equally_related(other):
+            return False
+        if self.exact is not None and other.exact is not None:
+            return self.exact == other.exact
+        return all(self._equal(other, plain, name) for plain, marked in _SUMS for name in (plain, marked))
+
+    def may_be(self, other: "Promise") -> bool:
+        """Return whether both may have been made to the same people, for all that can be said without ids."""
+        return self._same_terms(other) and self._equal(other, "losses", "losses")
+
+    def same_losses(self, setting: str, losses: float) -> bool:
+        """Return whether everybody together was promised so much, whatever was asked."""
+        return self.setting == setting and math.isclose(self.losses, losses, rel_tol=_ROUNDING)
+
+    def _same_terms(self, other: "Promise") -> bool:
+        """Return whether the setting is the same, and the range or, of a survey, the questions."""
+        return (self.setting, self.bounds, self.survey) == (other.setting, other.bounds, other.survey)
+
+    def _equally_related(self, other: "Promise") -> bool:
+        if self.relation is None or other.relation is None:
+            return self.relation == other.relation
+        (spread, roster), (its, among) = self.relation, other.relation
+        return roster == among and math.isclose(spread, its, rel_tol=_ROUNDING)
+
+    def _equal(self, other: "Promise", plain: str, name: str) -> bool:
+        room = _ROUNDING * max(getattr(self, plain), getattr(other, plain))
+        return math.isclose(getattr(self, name), getattr(other, name), abs_tol=room)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Marks:
     """What is asked of whom, and what was promised, under a key."""
-
-    ask: Ask
-    """The same without a key, and without what was promised to the last bit."""
 
     people: str
     """``ids-`` or ``data-`` and a hash."""
@@ -115,6 +187,12 @@ class Marks:
     asked: Earlier
     """The question as it was written, its wave, and today."""
 
+    promise: Promise
+    """What was promised."""
+
+    delivered: int
+    """How many people delivered."""
+
     data: str
     """The fingerprint of all that was delivered, with the ids it belongs to."""
 
@@ -123,15 +201,6 @@ class Marks:
 
     answers: tuple[str, ...]
     """The same without ids, where they are wanted; looked up among what was drawn without ids, never stored."""
-
-    survey: str | None
-    """A hash of a survey's questions and of how they share everybody's loss; None where one number is asked for."""
-
-    strata: str | None
-    """A hash of which combination of stratum means is estimated and who is in which; None where it is one mean."""
-
-    exact: str | None
-    """A hash of everybody's losses and variance to the last bit; None where only sums are known."""
 
     @classmethod
     def of(cls, ask: Ask, key: Keyed, day: date, *, answers: bool) -> "Marks":
@@ -143,29 +212,21 @@ class Marks:
         seen = (data, *(key.fingerprint(kind, one.data) for one in columns))
         totals = (tally.whole.answers, *(one.answers for one in columns)) if answers or not ask.by_ids else ()
         people = key.name(_IDS, tally.people.to_bytes(32, "little")) if ask.by_ids else data
-        who = key.fingerprint("strata", tally.strata) if ask.strata else ""
         return cls(
-            ask=replace(ask, exact=None),
             people=f"{kind}-{people}",
             question=key.name("question", as_question(ask.question).encode("utf-8", "surrogatepass")),
             asked=Earlier(question=ask.question, wave=ask.wave, date=day.isoformat()),
+            promise=Promise.of(ask, key),
+            delivered=tally.delivered,
             data=data,
             seen=tuple(dict.fromkeys(seen)),
             answers=tuple(dict.fromkeys(key.fingerprint(_DATA, total) for total in totals)),
-            survey=key.name("survey", json.dumps(ask.survey).encode()) if ask.survey else None,
-            strata=key.name("strata", json.dumps([*ask.strata, who]).encode()) if ask.strata else None,
-            exact=None if ask.exact is None else key.name("losses", ask.exact),
         )
-
-    @property
-    def wave(self) -> int:
-        """Which time it is asked of these people."""
-        return self.asked.wave
 
     @property
     def name(self) -> str:
         """The name of the entry."""
-        return f"{self.people}-{self.question}-{self.wave}"
+        return f"{self.people}-{self.question}-{self.asked.wave}"
 
     @property
     def kind(self) -> str:
@@ -177,54 +238,6 @@ class Marks:
         """Whether people are known by their data alone."""
         return self.kind == _DATA
 
-    def promises(self) -> dict[str, Any]:
-        """What was promised, as it is stored; a relation, questions and strata only where there are some."""
-        ask, tally = self.ask, self.ask.tally
-        relation = None if ask.relation is None else [ask.relation.spread, ask.relation.roster]
-        some = {"relation": relation, "survey": self.survey, "strata": self.strata}
-        return {
-            "setting": ask.setting,
-            "bounds": list(ask.bounds),
-            **{name: getattr(tally, name) for pair in SUMS for name in pair},
-            **{name: value for name, value in some.items() if value is not None},
-            "exact": self.exact,
-        }
-
-    def promised_alike(self, promise: Mapping[str, Any]) -> bool:
-        """Whether this is what an entry says was promised: to the last bit if both know it, else up to rounding."""
-        if not self._same_terms(promise) or self.strata != promise.get("strata"):
-            return False
-        if not self._equally_related(promise):
-            return False
-        if self.exact is not None and promise["exact"] is not None:
-            return bool(self.exact == promise["exact"])
-        return all(self._equal(promise, plain, name) for plain, marked in SUMS for name in (plain, marked))
-
-    def might_be(self, promise: Mapping[str, Any]) -> bool:
-        """Whether it may have been promised to the same people, for all that can be said without ids."""
-        return self._same_terms(promise) and self._equal(promise, "losses", "losses")
-
-    def same_losses(self, setting: str, losses: float) -> bool:
-        """Whether everybody together was promised so much, whatever was asked."""
-        return self.ask.setting == setting and self._equal({"losses": losses}, "losses", "losses")
-
-    def _same_terms(self, promise: Mapping[str, Any]) -> bool:
-        """Whether the setting is the same, and the range or, of a survey, the questions."""
-        stated = [promise["setting"], promise["bounds"], promise.get("survey")]
-        return [self.ask.setting, list(self.ask.bounds), self.survey] == stated
-
-    def _equally_related(self, promise: Mapping[str, Any]) -> bool:
-        """Whether price and datum may be as closely related, among as many people."""
-        spread, roster = promise.get("relation", (0.0, None))
-        ours = self.ask.relation
-        if ours is None:
-            return roster is None
-        return bool(ours.roster == roster and math.isclose(ours.spread, spread, rel_tol=_ROUNDING))
-
-    def _equal(self, promise: Mapping[str, Any], plain: str, name: str) -> bool:
-        room = _ROUNDING * max(getattr(self.ask.tally, plain), promise[plain])
-        return math.isclose(getattr(self.ask.tally, name), promise[name], abs_tol=room)
-
 
 def refuse_alike(ours: Marks, other: Marks) -> None:
     """Refuse to draw if these data, or people who may be these, were drawn from under another name."""
@@ -235,7 +248,8 @@ def refuse_alike(ours: Marks, other: Marks) -> None:
         raise other.asked.refused("same data" if {ours.data, ours.answers[0]} & shared else "same answers")
     if not (ours.nameless or other.nameless):
         return
-    if (other.question, other.wave) == (ours.question, ours.wave) and ours.might_be(other.promises()):
+    same_question = (other.question, other.asked.wave) == (ours.question, ours.asked.wave)
+    if same_question and ours.promise.may_be(other.promise):
         raise other.asked.refused("maybe the same people")
-    if ours.nameless and not other.nameless and ours.same_losses(other.ask.setting, other.ask.tally.losses):
+    if ours.nameless and not other.nameless and ours.promise.same_losses(other.promise.setting, other.promise.losses):
         raise other.asked.refused("maybe the same people")

@@ -30,19 +30,27 @@ from hushbid.disclosure.ledger.question import (
     tallied,
 )
 from hushbid.disclosure.ledger.store import Settled, is_ledger, ledger_folder, refuse_former, refuse_released, settle
-from hushbid.disclosure.promises import ReleasePlan, strata_terms, survey_terms
+from hushbid.disclosure.promises import ReleasePlan
 from hushbid.disclosure.release import Release
 from hushbid.errors import AlreadyReleased, DataError, InputError, LedgerError, RecordError
 
 _PLANS, _SYNTHETIC = "plans", "synthetic"
 """What `release_plan` draws is kept in this folder of the ledger."""
 _process_key = Keyed(secrets.token_bytes(32), slow=False)
-_asked: dict[str, Marks] = {}
-"""What this process has asked, by the names that its own key gives."""
-_asked_lock = threading.Lock()
-_drawn: dict[str, Path | None] = {}
-"""Keys of everything that this process has drawn; with the folder in which it is still to be stored, if it is."""
+_drawn: dict[str, "_Drawn"] = {}
+"""Everything that this process has drawn or seen, by the plan's key or by the name that its own key gives."""
 _drawn_lock = threading.Lock()
+
+
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """What a process remembers of a drawing."""
+
+    unstored: Path | None = None
+    """The folder in which it is still to be stored, if it is."""
+
+    marks: Marks | None = None
+    """What was asked of whom, if that is known."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,21 +138,21 @@ def release_once(
     ours, folder = _process_marks(ask), ledger_folder(ledger)
 
     def draw(name: str) -> dict[str, object]:
-        return _listed(_remembered(ours, prepared.draw, folder), order).to_dict()
+        return _listed(draw_first(ours.name, prepared.draw, folder, ours), order).to_dict()
 
     settled = settle(folder, ask, draw, before_first)  # drawn now, or found
     kept, late = _stored_release(settled), tuple[int, ...]()
     if kept.summed is not None:
         # drawn from sums: who these people are is known here, if the data are the same
         if not settled.same_data:
-            raise settled.drawn.refused("other or late data")
+            raise settled.entry.drawn.refused("other or late data")
         kept = with_rows(kept, plan, prepared.present)
     else:
         kept = _listed(_of_people(kept, settled.name, plan.people), _inverse(order))  # back to the caller's order
         late = () if settled.same_data else _late(kept, people, plan, forms, settled)
-    _shown(ours)
+    was_shown(ours.name, ours)
     return Answer(
-        release=replace(kept, key=plan.key), before=settled.before, late=late, waves_before=settled.waves_before
+        release=replace(kept, key=plan.key), before=settled.before, late=late, waves_before=settled.entry.waves_before
     )
 
 
@@ -161,13 +169,15 @@ def release_summed(
     which sums cannot tell from other data.
     """
     folder, ours = ledger_folder(ledger), _process_marks(ask)
-    settled = settle(folder, ask, lambda name: _remembered(ours, lambda: draw(name), folder).to_dict(), before_first)
+    settled = settle(
+        folder, ask, lambda name: draw_first(ours.name, lambda: draw(name), folder, ours).to_dict(), before_first
+    )
     if not settled.same_data:
-        raise settled.drawn.refused("other or late data")
+        raise settled.entry.drawn.refused("other or late data")
     kept = _stored_release(settled)
-    _shown(ours)
+    was_shown(ours.name, ours)
     kept = replace(kept if kept.summed is not None else without_rows(kept), key=settled.name)
-    return Answer(release=kept, before=settled.before, late=(), waves_before=settled.waves_before)
+    return Answer(release=kept, before=settled.before, late=(), waves_before=settled.entry.waves_before)
 
 
 def release_synthetic(
@@ -231,23 +241,23 @@ def _refuse_real(
 
 def _ask_of(plan: ReleasePlan, people: HashArray | None, forms: Forms, question: str, wave: int) -> Ask:
     as_question(question)  # refused as it was written
-    codes = None if plan.strata is None else plan.strata.codes
+    survey, strata = plan.terms
     return Ask(
         question=question,
         wave=as_wave(wave),
         by_ids=people is not None,
         setting=plan.setting,
         bounds=plan.bounds,
-        tally=tallied(people, plan.promised, plan.variance, forms, codes),
+        tally=tallied(people, plan.promised, plan.variance, forms, plan.strata.codes if plan.stratified else None),
         relation=plan.relation,
-        survey=() if plan.layout is None else tuple(survey_terms(plan.questions, plan.layout)),
-        strata=() if plan.strata is None else tuple(strata_terms(plan.strata, plan.relation)),
+        survey=survey,
+        strata=strata,
     )
 
 
 def _stored_release(settled: Settled) -> Release:
     try:
-        return Release.from_dict(settled.release)
+        return Release.from_dict(settled.entry.release)
     except RecordError as problem:
         raise LedgerError(f"The entry {settled.name}.json holds no release; nothing is drawn. {problem}") from problem
 
@@ -286,7 +296,7 @@ def _as_people(ids: Iterable[object] | Named | None, people: int) -> HashArray |
 
 def _exact(plan: ReleasePlan) -> FloatArray:
     """All that was promised, to the last bit; what an engine decided may differ there, so it is compared by sums."""
-    codes = [] if plan.strata is None else [plan.strata.codes]
+    codes = [plan.strata.codes] if plan.stratified else []
     return np.stack([plan.promised, plan.delivered, plan.variance, *codes]).astype("<f8")
 
 
@@ -297,7 +307,7 @@ def _late(
     # new data are those of people who had not delivered; without them all must be as it was
     late = tuple(row for row in kept.dropped_out if forms.rows[row] is not None)
     if not settled.fits(tallied(people, plan.promised, plan.variance, forms.without(late)).whole.data):
-        raise settled.drawn.refused("other data")
+        raise settled.entry.drawn.refused("other data")
     return late
 
 
@@ -322,54 +332,33 @@ def _process_marks(ask: Ask) -> Marks:
     return Marks.of(ask, _process_key, datetime.now(UTC).date(), answers=True)
 
 
-def _remembered(ours: Marks, draw: Callable[[], Release], folder: Path) -> Release:
-    """Draw, unless this process has asked the same, or has drawn from the same data."""
-    with _asked_lock:
-        # the same people or data under another name
-        for name, other in _asked.items():
-            if name != ours.name:
-                refuse_alike(ours, other)
-        known = _asked.setdefault(ours.name, ours) is not ours
-    try:
-        return draw_first(ours.name, draw, folder)
-    except BaseException:
-        # a drawing that failed was shown to nobody
-        if not known:
-            with _asked_lock:
-                _asked.pop(ours.name, None)
-        raise
-
-
-def _shown(ours: Marks) -> None:
-    was_shown(ours.name)
-    with _asked_lock:
-        _asked.setdefault(ours.name, ours)
-
-
-def was_shown(key: str) -> None:
+def was_shown(key: str, marks: Marks | None = None) -> None:
     """Remember that this process has seen what is stored under a key."""
     with _drawn_lock:
-        _drawn[key] = None
+        _drawn[key] = _Drawn(marks=marks)
 
 
-def draw_first(key: str, draw: Callable[[], Release], folder: Path) -> Release:
-    """Draw, unless this process has. A drawing that failed was shown to nobody and does not count.
+def draw_first(key: str, draw: Callable[[], Release], folder: Path, marks: Marks | None = None) -> Release:
+    """Draw, unless this process has, or has drawn from the same data. A drawing that failed was shown to nobody.
 
     One that could not be stored may be repeated for the same folder only, where its draft may still be found.
     """
     with _drawn_lock:
+        for name, other in _drawn.items():
+            if marks is not None and other.marks is not None and name != key:
+                refuse_alike(marks, other.marks)
         # noted before drawing: of two threads one draws
-        known = key in _drawn
-        if known and _drawn[key] != folder:
+        before = _drawn.get(key)
+        if before is not None and before.unstored != folder:
             raise AlreadyReleased(
                 "This process released this before, with another ledger or folder, and an estimate is drawn once: ask"
                 " again there. Another question to the same people has its own text."
             )
-        _drawn[key] = folder
+        _drawn[key] = _Drawn(folder, marks)
     try:
         return draw()
     except BaseException:
-        if not known:
+        if before is None:
             with _drawn_lock:
                 del _drawn[key]
         raise

@@ -21,11 +21,11 @@ import re
 import secrets
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from hushbid.common.codec import header_problem
+from hushbid.common.codec import Codec, header_problem
 from hushbid.common.durable import make_folder, write_whole
 from hushbid.disclosure.ledger.files import (
     drawing_of,
@@ -35,15 +35,14 @@ from hushbid.disclosure.ledger.files import (
     usable,
     was_drawn,
 )
-from hushbid.disclosure.ledger.marks import SUMS, Earlier, Keyed, Marks
-from hushbid.disclosure.ledger.question import LAST_WAVE, Ask
-from hushbid.errors import AlreadyReleased, InputError, LedgerError
+from hushbid.disclosure.ledger.marks import Earlier, Keyed, Marks, Promise
+from hushbid.disclosure.ledger.question import Ask
+from hushbid.errors import AlreadyReleased, InputError, LedgerError, RecordError
 
 VARIABLE = "HUSHBID_LEDGER"
 _FORMER_VARIABLE, _FORMER_FOLDER, _FORMER_KEY = "HUSHBID_CLAIMS", "claims", "store.key"
 _FORMAT, _KEY, _LOCK, _KEY_BYTES = "ledger.format", "ledger.key", "ledger.lock", 32
-_LEDGER = {"format": "hushbid release ledger", "version": 3}
-_HEADER = {"format": "hushbid ledger entry", "version": 3}
+_LEDGER = {"format": "hushbid release ledger", "version": 4}
 _OLD = re.compile(r"[0-9a-f]{64}\.(json|claim|draft)")
 _NAME = re.compile(r"(ids|data)-[0-9a-f]{32}-[0-9a-f]{32}-[0-9]{1,7}")
 _SEEN = "seen-"
@@ -51,11 +50,52 @@ _ENTRIES = ("ids-*", "data-*", f"{_SEEN}*", "alike-*")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One estimate that was drawn."""
+
+    drawn: Earlier
+    """Which question, which wave and when."""
+
+    waves_before: int
+    """How many other waves of the question had been drawn from these people when it was."""
+
+    promise: Promise
+    """What was promised."""
+
+    delivered: int
+    """How many people delivered."""
+
+    data: str
+    """The fingerprint of all that was delivered."""
+
+    release: Mapping[str, Any]
+    """What was drawn, as it was stored."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Mark:
+    """Which entry was drawn from some data."""
+
+    entry: str
+    drawn: Earlier
+    setting: str
+    losses: float
+
+    def __post_init__(self) -> None:
+        if not _NAME.fullmatch(self.entry):
+            raise RecordError("entry must be the name of one.")
+
+
+_ENTRY = Codec(Entry, "ledger entry", header={"format": "hushbid ledger entry", "version": 4})
+_MARK = Codec(_Mark, "mark")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Settled:
     """What stands for something that was asked."""
 
-    release: dict[str, Any]
-    """As it was stored."""
+    entry: Entry
+    """What was drawn."""
 
     name: str
     """The entry's."""
@@ -65,12 +105,6 @@ class Settled:
 
     same_data: bool
     """Whether the data are those it was drawn from."""
-
-    waves_before: int
-    """How many other waves of the question had been drawn from these people when it was."""
-
-    drawn: Earlier
-    """When it was drawn."""
 
     fits: Callable[[int], bool]
     """Whether a sum of hashes is that of the data it was drawn from."""
@@ -160,9 +194,9 @@ def refuse_released(folder: Path, ask: Ask, *, by_losses: bool = False) -> None:
         ours = _marks(folder, _open(folder), ask)
         entry = drawing_of(folder, ours.name)
         if entry is not None:
-            raise _drawn(folder, ours.name, entry).refused("not synthetic")
+            raise _entry(folder, ours.name, entry).drawn.refused("not synthetic")
         for mark in _seen(folder, "*") if by_losses else ():
-            if ours.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
+            if ours.promise.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
                 raise mark.drawn.refused("not synthetic")
         _refuse_neighbours(folder, ours)
 
@@ -175,8 +209,8 @@ def _settle(
     before_first: Callable[[], None],
 ) -> Settled:
     ours, drawn = _marks(folder, key, ask), False
-    entry = stored(folder, ours.name)
-    if entry is None:
+    found = stored(folder, ours.name)
+    if found is None:
         # before anything is drawn: these data or people under another name
         _refuse_neighbours(folder, ours)
         if not was_drawn(folder, ours.name):
@@ -186,30 +220,28 @@ def _settle(
         def first() -> dict[str, Any]:
             nonlocal drawn
             drawn = True
-            return {
-                **_HEADER,
-                "question": ours.asked.question,
-                "wave": ours.wave,
-                "date": ours.asked.date,
-                "waves_before": _waves(folder, ours),
-                "promise": ours.promises(),
-                "data": {"delivered": ask.tally.delivered, "print": ours.data},
-                "release": dict(draw(ours.name)),
-            }
+            return _ENTRY.write(
+                Entry(
+                    drawn=ours.asked,
+                    waves_before=_waves(folder, ours),
+                    promise=ours.promise,
+                    delivered=ours.delivered,
+                    data=ours.data,
+                    release=draw(ours.name),
+                )
+            )
 
-        entry = drawn_once(folder, ours.name, first)
-    earlier = _drawn(folder, ours.name, entry)
+        found = drawn_once(folder, ours.name, first)
+    entry = _entry(folder, ours.name, found)
     # asked before: only the same promises get the same answer
-    if not drawn and not ours.promised_alike(entry["promise"]):
-        raise earlier.refused("other promises")
+    if not drawn and not ours.promise.same_as(entry.promise):
+        raise entry.drawn.refused("other promises")
     return Settled(
-        release=entry["release"],
+        entry=entry,
         name=ours.name,
         before=not drawn,
-        same_data=entry["data"]["print"] == ours.data,
-        waves_before=entry["waves_before"],
-        drawn=earlier,
-        fits=lambda data: key.fingerprint(ours.kind, data) == entry["data"]["print"],
+        same_data=entry.data == ours.data,
+        fits=lambda data: key.fingerprint(ours.kind, data) == entry.data,
     )
 
 
@@ -228,55 +260,26 @@ def _refuse_neighbours(folder: Path, ours: Marks) -> None:
                 raise mark.drawn.refused("same data" if print == prints[0] else "same answers")
     # by question and wave, where ids are missing on either side
     whose = "*" if ours.nameless else "data-*"
-    for path in sorted(folder.glob(f"{whose}-{ours.question}-{ours.wave}.claim")):
-        entry = None if path.stem == ours.name else drawing_of(folder, path.stem)
-        if entry is not None:
-            earlier = _drawn(folder, path.stem, entry)
-            if ours.might_be(entry["promise"]):
-                raise earlier.refused("maybe the same people")
+    for path in sorted(folder.glob(f"{whose}-{ours.question}-{ours.asked.wave}.claim")):
+        found = None if path.stem == ours.name else drawing_of(folder, path.stem)
+        if found is not None:
+            entry = _entry(folder, path.stem, found)
+            if ours.promise.may_be(entry.promise):
+                raise entry.drawn.refused("maybe the same people")
     # values alone are not kept where there were ids: people are known by what they were promised
     for mark in _seen(folder, "ids") if ours.nameless else ():
-        if ours.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
+        if ours.promise.same_losses(mark.setting, mark.losses) and was_drawn(folder, mark.entry):
             raise mark.drawn.refused("maybe the same people")
 
 
-def _drawn(folder: Path, name: str, entry: Mapping[str, Any]) -> Earlier:
-    """When an entry was drawn; what is whole but was not written by this version is not guessed at."""
-    other = header_problem(entry, "ledger entry", _HEADER)
-    if other is not None:
-        raise LedgerError(f"{folder / name}.json is neither returned nor replaced. {other}")
-    promise, data = entry.get("promise"), entry.get("data")
-    is_one = (
-        isinstance(promise, dict)
-        and {"setting", "bounds", "exact"} <= promise.keys()
-        and all(type(promise.get(sum)) is float for pair in SUMS for sum in pair)
-        and _is_relation(promise.get("relation", [0.0, 0]))
-        and type(promise.get("survey", "")) is type(promise.get("strata", "")) is str
-        and isinstance(data, dict)
-        and type(data.get("print")) is str
-        and type(data.get("delivered")) is type(entry.get("waves_before")) is int
-        and isinstance(entry.get("release"), dict)
-    )
-    earlier = _earlier(entry)
-    if not is_one or earlier is None:
-        raise LedgerError(f"{folder / name}.json is no entry of this version; it is neither returned nor replaced.")
-    return earlier
-
-
-def _is_relation(stated: object) -> bool:
-    return isinstance(stated, list) and [*map(type, stated)] == [float, int]
-
-
-def _earlier(values: Mapping[str, Any]) -> Earlier | None:
-    """Which question, which wave and when, as an entry and a mark say it."""
-    question, wave, day = (values.get(name) for name in ("question", "wave", "date"))
-    if not (isinstance(question, str) and type(wave) is int and 1 <= wave <= LAST_WAVE and isinstance(day, str)):
-        return None
+def _entry(folder: Path, name: str, drawing: Mapping[str, Any]) -> Entry:
+    """Read an entry; what is whole but was not written by this version is not guessed at."""
     try:
-        date.fromisoformat(day)
-    except ValueError:
-        return None
-    return Earlier(question=question, wave=wave, date=day)
+        return _ENTRY.read(drawing)
+    except RecordError as problem:
+        raise LedgerError(
+            f"{folder / name}.json is no entry of this version; it is neither returned nor replaced. {problem}"
+        ) from problem
 
 
 def _waves(folder: Path, ours: Marks) -> int:
@@ -284,16 +287,6 @@ def _waves(folder: Path, ours: Marks) -> int:
 
 
 # -- which data were drawn from ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Mark:
-    """Which entry was drawn from some data."""
-
-    entry: str
-    drawn: Earlier
-    setting: str
-    losses: float
 
 
 def _seen(folder: Path, kind: str) -> Iterator[_Mark]:
@@ -305,29 +298,25 @@ def _seen(folder: Path, kind: str) -> Iterator[_Mark]:
 
 def _mark_in(path: Path) -> _Mark | None:
     try:
-        values = json.loads(path.read_bytes())
+        return _MARK.read(json.loads(path.read_bytes()))
     except FileNotFoundError:
         return None
-    except ValueError:
-        values = None
-    known = values if isinstance(values, dict) else {}
-    drawn, entry, losses = _earlier(known), known.get("entry"), known.get("losses")
-    if drawn is None or not isinstance(entry, str) or not _NAME.fullmatch(entry) or type(losses) is not float:
-        raise LedgerError(f"{path} is damaged; nothing is drawn while it cannot say which data were drawn from.")
-    return _Mark(entry=entry, drawn=drawn, setting=str(known.get("setting")), losses=losses)
+    except (ValueError, RecordError) as problem:
+        raise LedgerError(
+            f"{path} is damaged; nothing is drawn while it cannot say which data were drawn from."
+        ) from problem
 
 
 def _mark_data(folder: Path, ours: Marks) -> None:
     """Note which entry draws from these data, before it does; one that drew from them was refused. The lock is held."""
-    asked = ours.asked
-    content = {"entry": ours.name, "question": asked.question, "wave": asked.wave, "date": asked.date}
-    content |= {"setting": ours.ask.setting, "losses": ours.ask.tally.losses}
+    promise = ours.promise
+    mark = _Mark(entry=ours.name, drawn=ours.asked, setting=promise.setting, losses=promise.losses)
     for print in ours.seen:
         path = folder / f"{_SEEN}{ours.kind}-{print}"
-        mark = _mark_in(path)
-        if mark is None or mark.entry != ours.name:
+        there = _mark_in(path)
+        if there is None or there.entry != ours.name:
             # whose it was died before anything was drawn
-            write_whole(path, json.dumps(content).encode(), replace=mark is not None)
+            write_whole(path, json.dumps(_MARK.write(mark)).encode(), replace=there is not None)
 
 
 # -- the folder --------------------------------------------------------------------------------------------------------

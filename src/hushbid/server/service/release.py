@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import Annotated, Any
 
 from hushbid.common.numbers import at_most
-from hushbid.disclosure import Release, release_plan
-from hushbid.disclosure.error import FEWEST_PEOPLE, ErrorModel, published_half_width
+from hushbid.disclosure import QuestionAnswer, Release, release_plan
+from hushbid.disclosure.error import FEWEST_PEOPLE, published_half_width
 from hushbid.disclosure.ledger.files import stored
 from hushbid.errors import CampaignError, Conflict, NothingDelivered
 from hushbid.mechanism.releasing import plan_of
@@ -229,32 +229,25 @@ def shown_release(release: Release) -> dict[str, Any]:
     lies.
     """
     public = release.public()
+    shown, for_staff = [], []
+    for one, result in zip(public.get("answers", [public]), release.results, strict=True):
+        for_all, margins = _margins(release, result)
+        shown.append({**one, **({} if release.strata is None else {"range": list(result.range)}), **for_all})
+        for_staff.append(margins)
     if not release.answers:
-        low, high = release.range
-        for_all, for_staff = _margins(release, release.planned_error, release.error, high - low)
-        between = {"range": [low, high]} if release.strata is not None else {}
-        return {**public, **between, **for_all, "staff": for_staff}
-    margins = [_margins(release, one.planned_error, one.error, one.range[1] - one.range[0]) for one in release.answers]
-    ranges: list[dict[str, Any]] = [
-        {} if release.strata is None else {"range": list(answer.range)} for answer in release.answers
-    ]
-    shown = [
-        {**one, **between, **for_all}
-        for one, between, (for_all, _) in zip(public["answers"], ranges, margins, strict=True)
-    ]
-    staff = [{**one, **for_staff} for one, (_, for_staff) in zip(shown, margins, strict=True)]
+        return {**shown[0], "staff": for_staff[0]}
+    staff = [{**one, **margins} for one, margins in zip(shown, for_staff, strict=True)]
     return {**public, "answers": shown, "staff": {"answers": staff}}
 
 
-def _margins(
-    release: Release, planned: ErrorModel, delivered: ErrorModel, width: float
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def _margins(release: Release, found: QuestionAnswer) -> tuple[dict[str, Any], dict[str, Any]]:
     """How far an estimate may be off, for everybody and for staff.
 
     Where fewer than `FEWEST_PEOPLE` were bought from, of a stratum or of all, none is for everybody: it would tell what
     one of them bid.
     """
-    public = published_half_width(planned=planned, delivered=delivered, width=width, level=LEVEL)
+    (low, high), delivered = found.range, found.error
+    public = published_half_width(planned=found.planned_error, delivered=delivered, width=high - low, level=LEVEL)
     if release.fewest < FEWEST_PEOPLE:
         public = math.inf
     for_staff = {

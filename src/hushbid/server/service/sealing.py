@@ -137,7 +137,7 @@ def checked_message(settings: CampaignSettings, promised: float, given: object) 
     except InputError as problem:
         raise _unreadable(problem) from None
     assert found is not None
-    bits = grid_bits(promised, plan.shared.groups)
+    bits = grid_bits(promised, plan.layout.groups)
     if found.kind != "response" and found.grid_bits != bits:
         raise DataError(f"message must be on the grid of {bits} bits.", field="message")
     return found.to_dict()
