@@ -1,4 +1,4 @@
-"""Columns that Arrow brings: of Parquet files, which are read and written here, of data frames, of large CSV files."""
+"""Columns that Arrow brings: of Parquet files, which are read and written here, and of data frames."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -7,16 +7,7 @@ from typing import Any, BinaryIO
 import numpy as np
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
-from hushbid.common.tables.columns import (
-    HOLD_LABELS,
-    NUMERALS,
-    THOUSANDS,
-    Column,
-    Raw,
-    Texts,
-    of_one_kind,
-    without_mark,
-)
+from hushbid.common.tables.columns import HOLD_LABELS, Column, Raw, of_one_kind
 from hushbid.common.tables.table import Table, refuse_missing
 from hushbid.errors import InputError, MissingExtra
 
@@ -46,74 +37,20 @@ class ArrowColumn(Column):
     content: Any
     """A ``pyarrow.ChunkedArray``; dictionaries are taken apart."""
 
-    numerals: bool = False
-    """Whether it holds the cells of a CSV file, texts of which each may be a number."""
-
-    comma: bool = False
-    """Whether a comma may be the decimal sign."""
-
     @property
     def kind(self) -> str:
         """The word for what it holds."""
-        return NUMERALS if self.numerals else arrow_kind(pyarrow().types, self.content.type)
-
-    @property
-    def raw(self) -> Any:
-        """As it was given, but for the marks of `harmless` in a CSV file."""
-        return self.labels()[0] if self._has_marks else self.content
+        return arrow_kind(pyarrow().types, self.content.type)
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
-        """Numbers by Arrow; cell by cell where it finds something that is none."""
-        pa = pyarrow()
-        if self._has_thousands:
-            return self.texts().numbers()
-        try:
-            values = _floats(self.content.cast(pa.float64(), safe=False))
-        except pa.ArrowInvalid:  # a text that is no number
-            return self.texts().numbers()
-        if self.numerals and np.isnan(values).sum() > self.content.null_count:  # Arrow reads nan, which is none
-            return self.texts().numbers()
+        """Return the numbers themselves."""
+        values = _floats(self.content.cast(pyarrow().float64(), safe=False))
         return values, np.zeros(values.size, dtype=bool)
 
-    @property
-    def has_commas(self) -> bool:
-        """As `Texts.has_commas`."""
-        return self.comma and self.texts().has_commas
-
-    def texts(self) -> Texts:
-        """The cells of a CSV file, one by one."""
-        return Texts(["" if cell is None else cell for cell in self.content.to_pylist()], self.comma)
-
     def cells(self) -> list[Any]:
-        """Python's own objects, None where one is missing."""
+        """Return Python's own objects, None where one is missing."""
         found: list[Any] = self.content.to_pylist()
         return found if self.kind != "floats" else [None if cell != cell else cell for cell in found]
-
-    def labels(self) -> tuple[list[Any], BoolArray]:
-        """Python's own objects, without the marks of `harmless`."""
-        found = self.content.to_pylist()
-        if self._has_marks:
-            found = [without_mark(cell) if cell is not None and cell[:1] == "'" else cell for cell in found]
-        return found, np.zeros(len(found), dtype=bool)
-
-    @property
-    def _has_marks(self) -> bool:
-        """Whether it holds cells of a CSV file of which one begins with an apostrophe."""
-        if not self.numerals:
-            return False
-        from pyarrow import compute
-
-        return compute.any(compute.starts_with(self.content, "'")).as_py() is True
-
-    @property
-    def _has_thousands(self) -> bool:
-        """As `Texts.has_thousands`."""
-        if not self.comma:
-            return False
-        from pyarrow import compute
-
-        pointed = self.content.filter(compute.match_substring(self.content, "."))
-        return compute.all(compute.match_substring_regex(pointed, THOUSANDS), min_count=1).as_py() is True
 
     def only(self, rows: IndexArray) -> "ArrowColumn":
         """Some of the rows."""

@@ -14,6 +14,7 @@ from fractions import Fraction
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import orjson
 from numpy.typing import NDArray
 
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
@@ -39,10 +40,9 @@ _ARRAY_KINDS = {
 }
 _REAL = (int, float, np.integer, np.floating, Decimal, Fraction)
 _DECIMAL_COMMA = re.compile(r"\s*[+-]?\d+,\d+\s*")
-THOUSANDS = r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$"
+_THOUSANDS = re.compile(r"^\s*[+-]?[1-9]\d{0,2}(\.\d{3})+\s*$")
 """A number that 1.500 may be: one and a half, or fifteen hundred as it is written where a comma is the decimal sign."""
 
-_THOUSANDS = re.compile(THOUSANDS)
 _FORMULA = frozenset("=@\t\r")
 MARKED = _FORMULA | frozenset("+-'")
 """What a text may begin with that `harmless` changes."""
@@ -104,13 +104,9 @@ class Texts(Column):
         cells = self.content
         if self.has_thousands:
             cells = [cell.replace(".", "?") for cell in cells]  # nobody can say which, so they are no numbers
-        # the quick way, if no cell is missing, strange or written with underscores
-        try:
-            values = np.array([float(cell) for cell in cells])
-            if not (np.isnan(values).any() or any("_" in cell for cell in cells)):
-                return values, np.zeros(values.size, dtype=bool)
-        except ValueError:
-            pass
+        quick = _plain_numbers(cells)
+        if quick is not None:
+            return quick, np.zeros(quick.size, dtype=bool)
         if self.has_commas:
             cells = [cell.replace(",", ".", 1) for cell in cells]
         values = np.array([number_of(cell) for cell in cells])
@@ -134,6 +130,18 @@ class Texts(Column):
         # an apostrophe before what a spreadsheet would run is how such a text is written
         found = [without_mark(cell) if cell[:1] == "'" else cell for cell in self.content]
         return found, np.zeros(len(found), dtype=bool)
+
+
+def _plain_numbers(cells: list[str]) -> FloatArray | None:
+    """Return what the cells hold where each is a number as JSON has them, many at a time; else None."""
+    text = ",".join(cells)
+    if any(sign in text for sign in 'tf[{"'):  # other values that JSON has; null becomes NaN
+        return None
+    try:
+        found = np.array(orjson.loads(f"[{text}]"), dtype=np.float64)
+    except (orjson.JSONDecodeError, OverflowError):
+        return None
+    return None if found.size != len(cells) or np.isnan(found).any() else found
 
 
 @dataclass(frozen=True, slots=True, eq=False, repr=False)
