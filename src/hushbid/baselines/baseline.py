@@ -29,19 +29,6 @@ from hushbid.languages import noted
 from hushbid.mechanism import Population
 from hushbid.priors import Prior
 
-__all__ = [
-    "AtErrorWeight",
-    "Baseline",
-    "BaselineOutcome",
-    "Decision",
-    "Pool",
-    "best_common_loss",
-    "common_error",
-    "common_variance",
-    "step_rents",
-    "unit_error_weight",
-]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Decision:
@@ -251,6 +238,18 @@ class AtErrorWeight(Baseline):
     def chosen(self) -> Population:
         """The people with that error weight, all of it the buyer's."""
         return replace(self.population, goal=Price(self.error_weight), user_weight=0.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CommonLoss(Baseline):
+    """A baseline in which all who sell have one loss."""
+
+    loss: float
+    """The privacy loss of each."""
+
+    def scaled(self, factor: float) -> Self:
+        """Return this baseline, but buying ``factor`` times the loss from each seller."""
+        return replace(self, loss=self.loss * factor)
 
 
 def best_common_loss(population: Population, error_weight: float, noise: float, expense: float) -> float:

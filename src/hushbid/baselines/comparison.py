@@ -29,14 +29,13 @@ from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.registry import BASELINES, every_baseline, refuse_no_baseline
 from hushbid.common.arrays import FloatArray, as_count, as_floats
 from hushbid.common.numbers import people as so_many
+from hushbid.common.numbers import table as columns
 from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure.error import FEWEST_IN_CHART
 from hushbid.display import Table, card, pretty
 from hushbid.errors import BidError, HushbidError, InputError, MarketError
 from hushbid.languages import noted
 from hushbid.mechanism import Market, Population
-
-__all__ = ["Comparison", "ComparisonRow", "compare"]
 
 _HEAD = (
     "mechanism",
@@ -141,14 +140,7 @@ class Comparison:
 
     def table(self) -> str:
         """The comparison as text, in columns."""
-        lines = [_HEAD, *(_cells(row) for row in (self.ours, *self.baselines))]
-        widths = [max(map(len, column)) for column in zip(*lines, strict=True)]
-        return "\n".join(
-            "  ".join(
-                cell.ljust(width) if place == 0 else cell.rjust(width) for place, (cell, width) in enumerate(pairs)
-            )
-            for pairs in (list(zip(line, widths, strict=True)) for line in lines)
-        )
+        return columns([_HEAD, *(_cells(row) for row in (self.ours, *self.baselines))], indent=0)
 
     @property
     def withheld(self) -> str:

@@ -14,8 +14,6 @@ from hushbid.baselines.baseline import AtErrorWeight, Decision
 from hushbid.common.arrays import FloatArray
 from hushbid.languages import noted
 
-__all__ = ["FirstBest"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstBest(AtErrorWeight):

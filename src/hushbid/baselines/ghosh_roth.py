@@ -10,14 +10,14 @@ here k and ε minimise the expected cost for our error,
 or ``coth²(ε/2)/(4k)`` where one yes/no question is answered by randomised response.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
 
 from hushbid.baselines.baseline import (
-    Baseline,
+    CommonLoss,
     Decision,
     Pool,
     best_common_loss,
@@ -31,14 +31,12 @@ from hushbid.errors import MarketError
 from hushbid.languages import noted
 from hushbid.mechanism import Population
 
-__all__ = ["FixedAccuracy", "expected_threshold"]
-
 _CANDIDATES = 80
 _NODES, _MANY_NODES, _REACH = 31, 401, 6.5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class FixedAccuracy(Baseline):
+class FixedAccuracy(CommonLoss):
     """The k lowest bids sell the same loss at the (k+1)-st lowest price."""
 
     name: ClassVar[str] = noted("a fixed-accuracy auction")
@@ -47,9 +45,6 @@ class FixedAccuracy(Baseline):
 
     sellers: int
     """How many people sell."""
-
-    loss: float
-    """The privacy loss of each."""
 
     @classmethod
     def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
@@ -97,10 +92,6 @@ class FixedAccuracy(Baseline):
         losses[order[: self.sellers]] = self.loss
         losses[bids > threshold] = 0.0
         return Decision(privacy_loss=losses, rent=step_rents(bids, losses, threshold), mse=self.error_of(losses))
-
-    def scaled(self, factor: float) -> Self:
-        """This baseline, but buying ``factor`` times the loss from each seller."""
-        return replace(self, loss=self.loss * factor)
 
 
 def expected_threshold(pool: Pool, people: int, sellers: IntArray) -> FloatArray:

@@ -17,8 +17,6 @@ from hushbid.estimation import mse_of, near_optimal_weights
 from hushbid.languages import noted
 from hushbid.mechanism import Population, decide
 
-__all__ = ["AsStated", "NearOptimal", "Optimal"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Optimal(AtErrorWeight):

@@ -4,7 +4,7 @@ The estimate is the plain mean, with error V/n. It is what data sets that were n
 changes anything in it; but a person who minds at all loses without limit, so nobody would join who had the choice.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Self
 
 import numpy as np
@@ -14,8 +14,6 @@ from hushbid.baselines.baseline import Baseline, BaselineOutcome, Decision, unit
 from hushbid.common.arrays import FloatArray
 from hushbid.languages import noted
 from hushbid.mechanism import Population
-
-__all__ = ["NoPrivacy"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,13 +38,6 @@ class NoPrivacy(Baseline):
         )
 
     def acquire(self, bids: ArrayLike) -> BaselineOutcome:
-        """Nobody is asked and nobody is paid, whatever she thinks the estimate is worth."""
+        """Return what is taken: nobody is asked and nobody is paid, whatever they think the estimate is worth."""
         priced = Baseline.acquire(self, bids)
-        return BaselineOutcome(
-            name=priced.name,
-            bids=priced.bids,
-            privacy_loss=priced.privacy_loss,
-            payments=np.zeros(priced.bids.size),
-            information_rent=np.zeros(priced.bids.size),
-            mse=priced.mse,
-        )
+        return replace(priced, payments=np.zeros(priced.bids.size))

@@ -10,14 +10,14 @@ sells, the estimate is the middle of the range, wrong by at most half its width,
 that.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import ClassVar, Self
 
 import numpy as np
 
 from hushbid.baselines.baseline import (
-    Baseline,
+    CommonLoss,
     Decision,
     Pool,
     best_common_loss,
@@ -30,8 +30,6 @@ from hushbid.common.arrays import FloatArray
 from hushbid.estimation import WORST_VARIANCE
 from hushbid.languages import noted
 from hushbid.mechanism import Population
-
-__all__ = ["PostedPrice", "Sales", "expected_sales"]
 
 _POINTS = 33
 _ROUNDS = 4
@@ -56,7 +54,7 @@ class Sales:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PostedPrice(Baseline):
+class PostedPrice(CommonLoss):
     """Take it or leave it, at a price chosen for the prior."""
 
     name: ClassVar[str] = noted("a posted price")
@@ -65,9 +63,6 @@ class PostedPrice(Baseline):
 
     price: float
     """Money per unit of privacy loss."""
-
-    loss: float
-    """The privacy loss on offer."""
 
     @classmethod
     def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
@@ -101,10 +96,6 @@ class PostedPrice(Baseline):
     def decide(self, bids: FloatArray) -> Decision:
         losses = np.where(bids <= self.price, self.loss, 0.0)
         return Decision(privacy_loss=losses, rent=step_rents(bids, losses, self.price), mse=self.error_of(losses))
-
-    def scaled(self, factor: float) -> Self:
-        """This baseline, but buying ``factor`` times the loss from each seller."""
-        return replace(self, loss=self.loss * factor)
 
 
 @lru_cache(maxsize=256)

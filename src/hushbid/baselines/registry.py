@@ -16,8 +16,6 @@ from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.uniform_loss import UniformLoss
 from hushbid.errors import InputError
 
-__all__ = ["BASELINES", "baselines_named", "every_baseline", "refuse_no_baseline", "register"]
-
 BASELINES: tuple[type[Baseline], ...] = (FirstBest, NearOptimal, PostedPrice, FixedAccuracy, UniformLoss, NoPrivacy)
 """Every baseline of ours, in the order of tables."""
 

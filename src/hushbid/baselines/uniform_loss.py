@@ -11,30 +11,25 @@ and where one yes/no question is answered by randomised response, ``MSE = coth²
 Under a prior without a top the price is infinite: treating everybody alike cannot be paid for.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Self
 
 import numpy as np
 
-from hushbid.baselines.baseline import Baseline, Decision, best_common_loss, step_rents, unit_error_weight
+from hushbid.baselines.baseline import CommonLoss, Decision, best_common_loss, step_rents, unit_error_weight
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import DivergentPayment
 from hushbid.languages import noted
 from hushbid.mechanism import Population
 
-__all__ = ["UniformLoss"]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class UniformLoss(Baseline):
+class UniformLoss(CommonLoss):
     """Everybody sells the same loss at the highest price anybody could name."""
 
     name: ClassVar[str] = noted("the same loss for all")
     truthful: ClassVar[bool] = True
     voluntary: ClassVar[bool] = True
-
-    loss: float
-    """The common privacy loss."""
 
     @classmethod
     def best(cls, population: Population, *, error_weight: float | None = None) -> Self:
@@ -52,10 +47,6 @@ class UniformLoss(Baseline):
         tops = _tops(self.population)
         losses = np.where(bids <= tops, self.loss, 0.0)
         return Decision(privacy_loss=losses, rent=step_rents(bids, losses, tops), mse=self.error_of(losses))
-
-    def scaled(self, factor: float) -> Self:
-        """This baseline, but buying ``factor`` times the loss."""
-        return replace(self, loss=self.loss * factor)
 
 
 def _tops(population: Population) -> FloatArray:

@@ -22,7 +22,7 @@ from hushbid.priors.base import Prior, finite, number_text, plain_number
 from hushbid.priors.ironing import FlatPart, Ironed, iron
 from hushbid.priors.tables import IncreasingTable, grid_points, increasing_root, integrals
 
-_SMALLEST_MASS, _SMALL_MASS, _DIGITS_LEFT = 1e-280, 1e-6, 1e-9
+_SMALLEST_MASS, _SMALL_MASS, _DIGITS_LEFT, _TAIL = 1e-280, 1e-6, 1e-9, 1e-8
 _POWERS = 2.0 ** np.arange(-1000.0, 1000.0)
 _DESCENT = 2.0 ** -np.arange(0.0, 120.0, 0.125)
 
@@ -31,7 +31,7 @@ ROUNDING_OF_RATIO = 1e-13
 
 
 class ContinuousPrior(Prior):
-    """A prior with a density. A family gives its support, `_cdf`, `_log_pdf` and `_sample`."""
+    """A prior with a density. A family gives its support, `_cdf` and `_log_pdf`."""
 
     _noise_share: ClassVar[float] = 0.0
     """The absolute rounding error of the virtual cost, as a share of a typical cost."""
@@ -58,9 +58,27 @@ class ContinuousPrior(Prior):
         outside = (c < low) | (c > high) | (c == np.inf)
         return np.where(outside, -np.inf, self._log_pdf(np.clip(c, low, finite(high))))
 
-    def _expected_up_to(self, cells: FloatArray) -> float:
-        """Return the first of ascending costs, and the integral of 1 − F from there to the last."""
-        return float(cells[0] + np.sum(integrals(self._survival, cells[:-1], cells[1:])))
+    @cached_property
+    def expectation(self) -> float:
+        """The expected cost: the low end and the integral of 1 − F.
+
+        Beyond the last level at which 1 − F has its digits, it is taken to fall like the power of c that it falls like
+        there; with a power of at most 1, the expectation is infinite.
+        """
+        with np.errstate(all="ignore"):
+            low, high = self.support
+            last = np.array([high]) if high < np.inf else self._quantile(np.array([1.0 - _TAIL]))
+            cells = np.unique(np.concatenate([[low], self._grid(), last]))
+            cells = cells[cells <= last]
+            found = float(cells[0] + np.sum(integrals(self._survival, cells[:-1], cells[1:])))
+            if high < np.inf:
+                return found
+            left = float((last * self._survival(last))[0])
+            power = float((last * self._pdf(last) / self._survival(last))[0])
+            return found + left / (power - 1.0) if power > 1.0 + _SMALL_MASS else np.inf
+
+    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
+        return self._quantile(rng.random(n))
 
     # -- quantiles ----------------------------------------------------------------------------------------------------
 

@@ -34,7 +34,7 @@ _EVEN = np.linspace(0.0, 1.0, 257)
 _LEVELS = np.concatenate([np.logspace(-9, -2, 29), np.linspace(0.01, 0.99, 99)[1:-1], 1.0 - np.logspace(-2, -9, 29)])
 _ROUNDS, _MOST_CELLS = 48, 4096
 _CLOSE, _TOLERANCE, _BETWEEN_FLOATS = 1e-8, 1e-6, 1e-3
-_FALL, _TAIL = 1e-9, 1e-8
+_FALL = 1e-9
 
 
 class OwnPrior(ParametricPrior):
@@ -92,24 +92,6 @@ class OwnPrior(ParametricPrior):
             reason = f"{type(problem).__name__}: {problem}"
             raise PriorError(f"{self!r} must compute over its whole support, but it raises {reason}") from problem
 
-    @property
-    def expectation(self) -> float:
-        """The expected cost: the low end and the integral of 1 − F.
-
-        Beyond the last level at which 1 − F has its digits, it is taken to fall like the power of c that it falls like
-        there; with a power of at most 1, the expectation is infinite.
-        """
-        with np.errstate(all="ignore"):
-            low, high = self.support
-            last = np.array([high]) if high < np.inf else self._quantile(np.array([1.0 - _TAIL]))
-            cells = np.unique(np.concatenate([[low], self._grid(), last]))
-            found = self._expected_up_to(cells[cells <= last])
-            if high < np.inf:
-                return found
-            left = float((last * self._survival(last))[0])
-            power = float((last * self._pdf(last) / self._survival(last))[0])
-            return found + left / (power - 1.0) if power > 1.0 + _TOLERANCE else np.inf
-
     def to_dict(self) -> dict[str, Any]:
         """Return the prior as a plain dict that `prior_from_dict` reads back, once its family is registered."""
         self._refuse_unregistered()
@@ -146,9 +128,6 @@ class OwnPrior(ParametricPrior):
 
     def _log_pdf(self, c: FloatArray) -> FloatArray:
         return np.log(_numbers(self, "density", c))
-
-    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        return self._quantile(rng.random(n))
 
     def _grid(self) -> FloatArray:
         return grid_points(self, every=4)

@@ -29,8 +29,6 @@ _REGULAR_WHEN_CUT = (LogNormal, Uniform, Exponential, TruncatedNormal)
 _LEAST_MASS = 1e-9
 """A cut must leave so much of the prior: of less, quantiles have no digits."""
 
-_PARTS = 512
-
 
 class Truncated(ContinuousPrior):
     """A prior given that the cost lies in [low, high]; high may be inf.
@@ -84,16 +82,6 @@ class Truncated(ContinuousPrior):
     def support(self) -> tuple[float, float]:
         """What the cuts leave of the prior's support."""
         return self._support
-
-    @cached_property
-    def expectation(self) -> float:
-        """The expected cost: the low end and the integral of 1 − F from there."""
-        with np.errstate(all="ignore"):
-            edges = np.unique(self.quantile(np.linspace(0.0, 1.0, _PARTS + 1)))
-            if edges[-1] == np.inf:  # twice as far as what one of very many people asks, again and again
-                far = edges[-2] - edges[0]
-                edges = np.append(edges[:-1], edges[0] + far * 2.0 ** np.arange(1.0, 200.0))
-            return self._expected_up_to(edges)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the prior as a plain dict that `prior_from_dict` reads back."""
@@ -155,9 +143,6 @@ class Truncated(ContinuousPrior):
         # the ends themselves, which rounding would miss
         found[q >= 1.0], found[q <= 0.0] = high, low
         return found
-
-    def _sample(self, n: int, rng: np.random.Generator) -> FloatArray:
-        return self._quantile(rng.random(n))
 
     # -- the virtual cost ---------------------------------------------------------------------------------------------
 
