@@ -8,11 +8,11 @@
 The modules, from the bottom: ``noise`` draws (OpenDP) and ``tails`` says how far; ``grid`` keeps the arithmetic exact,
 ``relation`` bounds the bias of an estimate from people whose prices tell of their data, ``error`` says how far off the
 estimate may be and ``weighing`` how errors follow from weights; ``combination`` makes one sum of strata, ``answers``
-become numbers, ``promises`` says what is promised and ``release`` is what comes out, which ``cards`` shows in a
-notebook. *Central*: ``sum_plan`` says what is added up, ``sums`` adds up in any batches, ``prepare`` leaves only the
-drawing, and ``memory`` is one batch of people who are known. *Local*: ``messages`` are what devices send, ``local``
-makes them, and ``received`` reads and weighs them. ``delivery`` takes a plan and data in either setting, and the
-``ledger`` draws once; ``given_losses`` is all of it for losses that are given.
+become numbers, ``promises`` says what is promised, ``question_answer`` is what is found for a question and ``release``
+all of it, which ``cards`` shows in a notebook. *Central*: ``sum_plan`` says what is added up, ``sums`` adds up in any
+batches, ``prepare`` leaves only the drawing, and ``memory`` is one batch of people who are known. *Local*: ``messages``
+are what devices send, ``local`` makes them, and ``received`` reads and weighs them. ``delivery`` takes a plan and data
+in either setting, and the ``ledger`` draws once; ``given_losses`` is all of it for losses that are given.
 """
 
 from hushbid.disclosure.delivery import simulate_plan
@@ -23,8 +23,9 @@ from hushbid.disclosure.ledger.once import Answer, release_once, release_plan, r
 from hushbid.disclosure.local import privatize, privatize_answers
 from hushbid.disclosure.messages import Message, message_kind
 from hushbid.disclosure.promises import ReleasePlan
+from hushbid.disclosure.question_answer import QuestionAnswer
 from hushbid.disclosure.relation import Relation
-from hushbid.disclosure.release import Grid, QuestionAnswer, Release
+from hushbid.disclosure.release import Grid, Release
 
 __all__ = [
     "Answer",
