@@ -12,6 +12,7 @@ from hushbid.common.arrays import (
     as_bounds,
     as_count,
     as_floats,
+    as_generator,
     as_losses,
     as_nonnegative,
     as_number,
@@ -101,3 +102,12 @@ def test_an_error_keeps_what_it_carries_from_one_process_to_another(error: Hushb
     assert type(again) is type(error)
     assert str(again) == str(error)
     assert (again.field, again.row, again.retry_after) == (error.field, error.row, error.retry_after)
+
+
+def test_a_seed_is_a_generator_of_its_own() -> None:
+    generator = np.random.default_rng(7)
+    assert as_generator(generator) is generator
+    assert as_generator(7).random() == as_generator(np.int64(7)).random() == np.random.default_rng(7).random()
+    for wrong in (None, True, -1, 1.0, "7"):
+        with pytest.raises(InputError, match=r"rng must be a numpy\.random\.Generator or a seed"):
+            as_generator(wrong)

@@ -437,7 +437,7 @@ def test_no_more_people_are_asked_for_than_the_population_has():
         ({"n": 0}, "n must be a whole number of at least 1"),
         ({"n": 1.5}, "n must be a whole number"),
         ({"n": 1, "repetitions": 5}, "repetitions must be a whole number of at least 10"),
-        ({"n": 1, "rng": 3}, "rng must be a numpy.random.Generator"),
+        ({"n": 1, "rng": "3"}, "rng must be a numpy.random.Generator or a seed"),
     ],
 )
 def test_a_plan_refuses_what_it_cannot_do(arguments, words):

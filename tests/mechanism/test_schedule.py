@@ -196,6 +196,6 @@ def test_a_menu_refuses_what_it_cannot_show():
         with pytest.raises(InputError, match="whole number of at least"):
             market().menu(**bad, rng=rng)
     with pytest.raises(InputError, match=r"rng must be a numpy\.random\.Generator"):
-        market().menu(3, rng=5)
+        market().menu(3, rng="5")  # type: ignore[arg-type]
     with pytest.raises(InputError, match="at least two people"):
         market(outside_option="estimate").menu(1, rng=rng)

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from hushbid.common.arrays import BoolArray, FloatArray
+from hushbid.common.arrays import BoolArray, FloatArray, Rng, as_generator
 from hushbid.disclosure import ErrorModel, Relation, ReleasePlan
 from hushbid.disclosure.combination import level_of, rows_of
 from hushbid.disclosure.memory import weigh
@@ -139,7 +139,7 @@ class AccuracyCheck(_Simulated):
 def check_questions(
     plan: ReleasePlan,
     *,
-    rng: np.random.Generator,
+    rng: Rng,
     repetitions: int = 2000,
     level: float = 0.95,
     drop_out: float = 0.0,
@@ -159,9 +159,10 @@ def check_questions(
         raise InputError(
             "variance must not exceed the square of half the range: no data have such a variance.", field="variance"
         )
-    estimator = _Estimator.of(plan, _present(plan, rng, drop_out))
+    generator = as_generator(rng)
+    estimator = _Estimator.of(plan, _present(plan, generator, drop_out))
     middle = np.broadcast_to(low + (high - low) / 2.0, variance.shape)
-    trial = _Trial(plan=plan, estimator=estimator, rng=rng, repetitions=repetitions, level=level)
+    trial = _Trial(plan=plan, estimator=estimator, rng=generator, repetitions=repetitions, level=level)
     unrelated = trial.compare(middle, variance, [error.mse for error in estimator.errors])
     worst: list[WorstCase] | list[None] = [None] * len(plan.questions)
     if plan.relation is not None:

@@ -26,7 +26,7 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation import HardBudget
 from hushbid.audit.incentive_report import IncentiveReport, PersonFinding, judged
-from hushbid.common.arrays import FloatArray, as_floats
+from hushbid.common.arrays import FloatArray, Rng, as_floats, as_generator
 from hushbid.errors import BidError, InputError, Unreachable
 from hushbid.mechanism import Market, Population, decide
 from hushbid.mechanism.terms import as_limits
@@ -70,7 +70,7 @@ def check_incentives(
     people: int | None = 20,
     rows: Sequence[int] | None = None,
     points: int = 65,
-    rng: np.random.Generator | None = None,
+    rng: Rng | None = None,
     tolerance: float | None = None,
     progress: Callable[[int, int], None] | None = None,
 ) -> IncentiveReport:
@@ -122,7 +122,7 @@ def _runner(rule: Any) -> _Run:
     return run
 
 
-def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: np.random.Generator | None) -> list[int]:
+def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: Rng | None) -> list[int]:
     if rows is not None:
         if not rows or not all(0 <= row < n for row in rows):
             raise InputError(f"rows must be at least one row from 0 to {n - 1}, got {list(rows)}.", field="rows")
@@ -131,7 +131,7 @@ def _tested(n: int, people: int | None, rows: Sequence[int] | None, rng: np.rand
         return list(range(n))
     if people < 1:
         raise InputError(f"people must be at least 1, got {people}.", field="people")
-    chosen: list[int] = np.sort((rng or np.random.default_rng(0)).choice(n, people, replace=False)).tolist()
+    chosen: list[int] = np.sort(as_generator(0 if rng is None else rng).choice(n, people, replace=False)).tolist()
     return chosen
 
 

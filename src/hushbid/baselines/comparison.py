@@ -27,7 +27,7 @@ from hushbid.baselines.baseline import Baseline, common_variance, implied_weight
 from hushbid.baselines.near_optimal import AsStated, NearOptimal, Optimal
 from hushbid.baselines.posted_price import PostedPrice
 from hushbid.baselines.registry import BASELINES, every_baseline, refuse_no_baseline
-from hushbid.common.arrays import FloatArray, as_count, as_floats
+from hushbid.common.arrays import FloatArray, Rng, as_count, as_floats, as_generator
 from hushbid.common.numbers import people as so_many
 from hushbid.common.numbers import table as columns
 from hushbid.common.tables import Library, frame_of_rows
@@ -171,7 +171,7 @@ def compare(
     bids: ArrayLike | None = None,
     *,
     people: int | None = None,
-    rng: np.random.Generator | int | None = None,
+    rng: Rng | None = None,
     populations: int = 20,
     baselines: Sequence[type[Baseline]] | None = None,
 ) -> Comparison:
@@ -242,7 +242,7 @@ class _Measured:
 
 
 def _drawn(
-    market: Market, bids: ArrayLike | None, people: int | None, rng: np.random.Generator | int | None, populations: int
+    market: Market, bids: ArrayLike | None, people: int | None, rng: Rng | None, populations: int
 ) -> tuple[Population, list[FloatArray]]:
     """The people, and what they bid, once or in so many populations drawn from their priors."""
     if bids is not None:
@@ -255,7 +255,7 @@ def _drawn(
         raise InputError(f"without bids, people and rng are needed, got no {missing}.", field=missing)
     repetitions = as_count(populations, "populations", least=2)
     population = market.for_people(as_count(people, "people", least=1))
-    generator = np.random.default_rng(rng) if isinstance(rng, int) else rng
+    generator = as_generator(rng)
     return population, [population.sample(generator) for _ in range(repetitions)]
 
 

@@ -46,6 +46,9 @@ class ArrayConvertible(Protocol):
 Numbers = Sequence[float] | NDArray[Any] | ArrayConvertible
 """A vector (or any other shape) of numbers."""
 
+Rng = np.random.Generator | int
+"""What draws: a generator, or the seed of a new one."""
+
 ID_KINDS = "texts or integers"
 """What may name a person. Other kinds are written differently by every program that reads them: one person would have
 several names."""
@@ -81,6 +84,15 @@ def as_row(value: object, n: int) -> int:
     if isinstance(value, bool) or not isinstance(value, (int, np.integer)) or not -n <= value < n:
         raise InputError(f"user must be a row from 0 to {n - 1}, got {value!r}.", field="user")
     return int(value) % n
+
+
+def as_generator(rng: object) -> np.random.Generator:
+    """Return the generator itself, or a new one with this seed."""
+    if isinstance(rng, int | np.integer) and not isinstance(rng, bool) and rng >= 0:
+        return np.random.default_rng(int(rng))
+    if not isinstance(rng, np.random.Generator):
+        raise InputError(f"rng must be a numpy.random.Generator or a seed, got {type(rng).__name__}.", field="rng")
+    return rng
 
 
 def as_bounds(bounds: object) -> tuple[float, float]:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Allocation, Budget, HardBudget, ReplyRule
-from hushbid.common.arrays import FloatArray, as_floats, rounded_sum
+from hushbid.common.arrays import FloatArray, Rng, as_floats, as_generator, rounded_sum
 from hushbid.common.codec import header_problem
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.display import pretty
@@ -153,7 +153,7 @@ class Market(Terms):
         self,
         n: int,
         *,
-        rng: np.random.Generator,
+        rng: Rng,
         repetitions: int = 200,
         points: int = 33,
         stratum: str | None = None,
@@ -162,14 +162,16 @@ class Market(Terms):
 
         With strata it is that of somebody in ``stratum``.
         """
-        return expected_menu(self.for_people(n), rng=rng, repetitions=repetitions, points=points, stratum=stratum)
+        return expected_menu(
+            self.for_people(n), rng=as_generator(rng), repetitions=repetitions, points=points, stratum=stratum
+        )
 
     def simulate(
         self,
         n: int,
         repetitions: int,
         *,
-        rng: np.random.Generator,
+        rng: Rng,
         true_prior: Prior | Grouped | None = None,
         progress: Progress | None = None,
     ) -> Simulation:
@@ -182,7 +184,8 @@ class Market(Terms):
         drawn_from = None
         if true_prior is not None and true_prior != self.prior:
             drawn_from = replace(self, prior=as_prior(true_prior, "true_prior")).for_people(n)
-        return simulate(self.for_people(n), repetitions, rng=rng, drawn_from=drawn_from, progress=progress)
+        generator = as_generator(rng)
+        return simulate(self.for_people(n), repetitions, rng=generator, drawn_from=drawn_from, progress=progress)
 
     def plan(
         self,
@@ -190,7 +193,7 @@ class Market(Terms):
         *,
         target_standard_error: float | None = None,
         target_payment: float | None = None,
-        rng: np.random.Generator,
+        rng: Rng,
         repetitions: int | None = None,
         relations: tuple[float, ...] = RELATIONS,
         progress: Progress | None = None,
@@ -208,7 +211,7 @@ class Market(Terms):
             n,
             target_standard_error=target_standard_error,
             target_payment=target_payment,
-            rng=rng,
+            rng=as_generator(rng),
             repetitions=repetitions,
             relations=relations,
             progress=progress,

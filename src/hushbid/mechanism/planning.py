@@ -198,8 +198,6 @@ def plan(
     for name in ("variance", "user_weight", "prior"):
         if n is None and (isinstance(getattr(market, name), np.ndarray) or (name == "prior" and market.grouped)):
             raise InputError(f"n must be given for a market with one {name} per person.", field="n")
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}.", field="rng")
     for_questions = int(rng.integers(2**62)) if market.survey is not None else 0
     times, needed = _times(repetitions), None
     if n is None or target_standard_error is not None or target_payment is not None:

@@ -19,8 +19,8 @@ from typing import Any, ClassVar, overload
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, Numbers
-from hushbid.priors.inputs import check_sampling, no_nan, to_bids, to_probabilities
+from hushbid.common.arrays import FloatArray, Numbers, Rng, as_generator
+from hushbid.priors.inputs import no_nan, to_bids, to_draws, to_probabilities
 from hushbid.priors.ironing import FlatPart
 
 _BLOCK = 1 << 15
@@ -146,11 +146,11 @@ class Prior(ABC):
         low, high = self.support
         return like_input(in_blocks(lambda block: np.clip(self._quantile(block), low, high), to_probabilities(q)))
 
-    def sample(self, n: int, *, rng: np.random.Generator) -> FloatArray:
-        """Return ``n`` independent costs."""
-        n = check_sampling(n, rng)
+    def sample(self, n: int, *, rng: Rng) -> FloatArray:
+        """Return ``n`` independent costs; ``rng`` is a generator or a seed."""
+        generator, n = as_generator(rng), to_draws(n)
         with np.errstate(all="ignore"):
-            return np.clip(self._sample(n, rng), *self.support)
+            return np.clip(self._sample(n, generator), *self.support)
 
     @overload
     def raw_virtual_cost(self, c: float) -> float: ...

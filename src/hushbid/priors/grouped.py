@@ -5,10 +5,19 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, IndexArray, Numbers, as_floats, first_row, rows_text
+from hushbid.common.arrays import (
+    FloatArray,
+    IndexArray,
+    Numbers,
+    Rng,
+    as_floats,
+    as_generator,
+    first_row,
+    rows_text,
+)
 from hushbid.errors import BidError, PriorError
 from hushbid.priors.base import Prior
-from hushbid.priors.inputs import check_sampling, no_nan, to_bids, to_probabilities
+from hushbid.priors.inputs import no_nan, to_bids, to_draws, to_probabilities
 
 
 class Grouped:
@@ -106,13 +115,14 @@ class Grouped:
         """Return each person's quantile at their entry of ``q``."""
         return self._each_row(lambda prior, part: prior.quantile(part), to_probabilities(q))
 
-    def sample(self, n: int | None = None, *, rng: np.random.Generator) -> FloatArray:
-        """Return one cost per person; ``n``, if given, must be the number of people."""
-        if check_sampling(len(self) if n is None else n, rng) != len(self):
+    def sample(self, n: int | None = None, *, rng: Rng) -> FloatArray:
+        """Return one cost per person; ``n``, if given, must be the number of people, and ``rng`` may be a seed."""
+        generator = as_generator(rng)
+        if to_draws(len(self) if n is None else n) != len(self):
             raise PriorError(f"n must be the number of labels, {len(self)}, got n={n}", field="n")
         draws = np.empty(len(self))
         for _, prior, rows in self.groups:
-            draws[rows] = prior.sample(rows.size, rng=rng)
+            draws[rows] = prior.sample(rows.size, rng=generator)
         return draws
 
     def raw_virtual_cost(self, bids: Numbers) -> FloatArray:

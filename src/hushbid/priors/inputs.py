@@ -61,10 +61,8 @@ def to_probabilities(values: object) -> FloatArray:
     return levels
 
 
-def check_sampling(n: object, rng: object) -> int:
-    """Return the number of draws, after checking it and the generator."""
-    if not isinstance(rng, np.random.Generator):
-        raise InputError(f"rng must be a numpy.random.Generator, got {type(rng).__name__}", field="rng")
+def to_draws(n: object) -> int:
+    """Return the number of draws."""
     if isinstance(n, bool) or not isinstance(n, int | np.integer) or n < 0:
         raise InputError(f"n must be an integer of at least 0, got n={n!r}", field="n")
     return int(n)
