@@ -7,7 +7,7 @@ steps are people's values, and so is a `KernelDensity`, whose bumps are.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 from markupsafe import Markup
@@ -24,30 +24,26 @@ from hushbid.report.svg import (
     Drawing,
     Point,
     Scale,
-    axis_x,
-    axis_y,
+    below,
     box,
     document,
     dot,
     label,
     line,
     line_legend,
+    plot,
     rule,
     text_width,
 )
+from hushbid.report.svg import histogram as bars_between
 
 MOST_PRIORS = 7
 _STEPS = 240
-_LEFT, _RIGHT, _PANEL, _GAP = 62.0, WIDE - 14.0, 190.0, 84.0
+_BOTTOM = 224.0
 _STEEPEST = 3.0
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Panel:
-    """Where one of the three charts lies."""
-
-    x: Scale
-    y: Scale
+Named = Sequence[tuple[str, Prior]]
+Range = tuple[float, float]
 
 
 def prior_picture(
@@ -72,17 +68,17 @@ def prior_picture(
         )
     ordered = sorted(priors.items(), key=lambda item: item[0] != chosen)
     bars = histogram(values)
-    low, high = _range(bars, [prior for _, prior in ordered])
-    marks, top = _legend(ordered, chosen, values.size)
-    panels = []
-    for place in range(3):
-        bottom = top + 26.0 + _PANEL + place * (_PANEL + _GAP)
-        panels.append(_Panel(x=Scale(low, high, _LEFT, _RIGHT), y=Scale(0.0, 1.0, bottom, bottom - _PANEL)))
+    between = _range(bars, [prior for _, prior in ordered])
     title = _axis_title(Currency.of(currency) if isinstance(currency, str) else currency)
-    marks += _density(panels[0], bars, values.size, ordered, title)
-    marks += _shares(panels[1], bars, values.size, ordered, title)
-    marks += _virtual_costs(panels[2], bars, ordered, title)
-    drawing = Drawing(width=WIDE, height=panels[2].y.start + 52.0, marks=tuple(marks))
+    drawing = reduce(
+        below,
+        [
+            _legend(ordered, chosen, values.size),
+            _density(between, bars, values.size, ordered, title),
+            _shares(between, bars, values.size, ordered, title),
+            _virtual_costs(between, bars, ordered, title),
+        ],
+    )
     names = ", ".join(plain(name) for name, _ in ordered)
     shown = f"A sample of {values.size} costs against these priors: {names}. Top: density; middle: share of"
     picture = document(
@@ -107,8 +103,8 @@ def _range(bars: Histogram | None, priors: Sequence[Prior]) -> tuple[float, floa
     return (low, high) if high > low else (0.0, max(2.0 * high, 1.0))
 
 
-def _legend(ordered: Sequence[tuple[str, Prior]], chosen: str | None, people: int) -> tuple[list[Markup], float]:
-    """Which line is which, in as many rows as needed; returns how far down they reach."""
+def _legend(ordered: Named, chosen: str | None, people: int) -> Drawing:
+    """Which line is which, in as many rows as needed."""
     note = "" if people >= SMALLEST_CHART else f" (not shown: fewer than {SMALLEST_CHART} people)"
     sample = f"pilot sample, {people:,} people{note}"
     named = [
@@ -116,74 +112,70 @@ def _legend(ordered: Sequence[tuple[str, Prior]], chosen: str | None, people: in
         for name, prior in ordered
     ]
     lines = line_legend(named, start=44.0 + text_width(sample))
-    return [box(0, 4, 12, 12, "band2", radius=2), label(20, 15, sample), *lines.marks], lines.height
+    marks = (box(0, 4, 12, 12, "band2", radius=2), label(20, 15, sample), *lines.marks)
+    return Drawing(width=WIDE, height=lines.height, marks=marks)
 
 
-def _points(prior: Prior, panel: _Panel, bars: Histogram | None) -> FloatArray:
+def _points(prior: Prior, between: Range, bars: Histogram | None) -> FloatArray:
     """Where a prior is looked at: on an even grid, or for one that is made of people, at the histogram's edges."""
     low, high = prior.support
     if isinstance(prior, Empirical | KernelDensity):
         edges = np.array([] if bars is None else bars.edges)
         return edges[(edges >= low) & (edges <= high)]
-    grid = np.linspace(panel.x.low, panel.x.high, _STEPS)
-    ends = [end for end in (low, high) if panel.x.low <= end <= panel.x.high]
+    grid = np.linspace(*between, _STEPS)
+    ends = [end for end in (low, high) if between[0] <= end <= between[1]]
     inside = grid[(grid >= low) & (grid <= high)]
     return np.unique(np.concatenate([inside, ends]))
 
 
-def _density(
-    panel: _Panel, bars: Histogram | None, people: int, ordered: Sequence[tuple[str, Prior]], title: str
-) -> list[Markup]:
+def _density(between: Range, bars: Histogram | None, people: int, ordered: Named, title: str) -> Drawing:
     curves = []
     for place, (_, prior) in enumerate(ordered):
         if not isinstance(prior, Empirical | KernelDensity):
-            points = _points(prior, panel, bars)
+            points = _points(prior, between, bars)
             curves.append((place, points, np.asarray(prior.pdf(points))))
     heights = [] if bars is None else [height / (people * bars.width) for height in bars.heights]
     typical = [float(np.quantile(found, 0.98)) for _, _, found in curves if found.size]
     most = 1.15 * max([*heights, *(min(one, 2.5 * max(heights, default=math.inf)) for one in typical)], default=1.0)
-    y = Scale(0.0, most if 0.0 < most < math.inf else 1.0, panel.y.start, panel.y.end)
-    marks = _frame(panel.x, y, "density", title)
-    if bars is not None:
-        for first, last, height in zip(bars.edges, bars.edges[1:], heights, strict=False):
-            marks.append(box(panel.x(first), y(height), panel.x(last) - panel.x(first), y(0) - y(height), "band2 gap"))
-    return marks + [part for place, points, found in curves for part in _lines(panel.x, y, points, found, place)]
+
+    def inside(x: Scale, y: Scale) -> list[Markup]:
+        marks = [] if bars is None else bars_between(x, y, bars.edges, heights, "band2 gap")
+        return marks + [part for place, points, found in curves for part in _lines(x, y, points, found, place)]
+
+    up = (0.0, most if 0.0 < most < math.inf else 1.0)
+    return plot(WIDE, between, up, (title, "density"), inside, bottom=_BOTTOM)
 
 
-def _shares(
-    panel: _Panel, bars: Histogram | None, people: int, ordered: Sequence[tuple[str, Prior]], title: str
-) -> list[Markup]:
-    marks = _frame(panel.x, panel.y, "share of people up to this cost", title)
-    for place, (_, prior) in enumerate(ordered):
-        points = _points(prior, panel, bars)
-        marks += _lines(panel.x, panel.y, points, np.asarray(prior.cdf(points)), place)
-    if bars is not None:
-        reached = np.cumsum((0, *bars.counts)) / people
-        marks += [
-            dot(panel.x(edge), panel.y(share), 4, "point")
-            for edge, share in zip(bars.edges, reached.tolist(), strict=True)
-        ]
-    return marks
+def _shares(between: Range, bars: Histogram | None, people: int, ordered: Named, title: str) -> Drawing:
+    def inside(x: Scale, y: Scale) -> list[Markup]:
+        marks: list[Markup] = []
+        for place, (_, prior) in enumerate(ordered):
+            points = _points(prior, between, bars)
+            marks += _lines(x, y, points, np.asarray(prior.cdf(points)), place)
+        if bars is not None:
+            reached = (np.cumsum((0, *bars.counts)) / people).tolist()
+            marks += [dot(x(edge), y(share), 4, "point") for edge, share in zip(bars.edges, reached, strict=True)]
+        return marks
+
+    return plot(WIDE, between, (0.0, 1.0), (title, "share of people up to this cost"), inside, bottom=_BOTTOM)
 
 
-def _virtual_costs(
-    panel: _Panel, bars: Histogram | None, ordered: Sequence[tuple[str, Prior]], title: str
-) -> list[Markup]:
+def _virtual_costs(between: Range, bars: Histogram | None, ordered: Named, title: str) -> Drawing:
     curves = []
     for _, prior in ordered:
-        points = _points(prior, panel, bars)
+        points = _points(prior, between, bars)
         curves.append((points, np.asarray(prior.virtual_cost(points))))
-    finite = [float(cost) for _, costs in curves for cost in costs if cost <= _STEEPEST * panel.x.high]
-    y = Scale(0.0, max([panel.x.high, *finite]), panel.y.start, panel.y.end)
-    marks = _frame(panel.x, y, "virtual cost after ironing; thin: the cost itself", title)
-    marks.append(rule(panel.x.start, y(panel.x.low), panel.x.end, y(panel.x.high), "grid"))
-    for place, (points, costs) in enumerate(curves):
-        marks += _lines(panel.x, y, points, costs, place)
-    return marks
+    low, high = between
+    finite = [float(cost) for _, costs in curves for cost in costs if cost <= _STEEPEST * high]
 
+    def inside(x: Scale, y: Scale) -> list[Markup]:
+        marks = [rule(x.start, y(low), x.end, y(high), "grid")]
+        for place, (points, costs) in enumerate(curves):
+            marks += _lines(x, y, points, costs, place)
+        return marks
 
-def _frame(x: Scale, y: Scale, name: str, title: str) -> list[Markup]:
-    return [*axis_y(y, _LEFT, _RIGHT, name, wanted=4), *axis_x(x, y.start, title, wanted=8)]
+    titles = (title, "virtual cost after ironing; thin: the cost itself")
+    return plot(WIDE, between, [0.0, high, *finite], titles, inside, bottom=_BOTTOM)
 
 
 def _lines(x: Scale, y: Scale, points: FloatArray, values: FloatArray, place: int) -> list[Markup]:

@@ -20,7 +20,7 @@ A privacy loss or a payment tells what somebody bid, so a report that leaves the
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -288,12 +288,4 @@ def _withheld(rows: list[GroupRow]) -> list[GroupRow]:
 
 
 def _without_amounts(row: GroupRow) -> GroupRow:
-    return GroupRow(
-        name=row.name,
-        people=row.people,
-        bought_from=row.bought_from,
-        share_of_people=row.share_of_people,
-        share_of_weight=None,
-        share_of_payment=None,
-        mean_loss=None,
-    )
+    return replace(row, share_of_weight=None, share_of_payment=None, mean_loss=None)

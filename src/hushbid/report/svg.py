@@ -110,11 +110,9 @@ class Scale:
         return tuple(float(f"{k * step:.10g}") for k in range(first, last + 1))
 
 
-def round_scale(values: Sequence[float], start: float, end: float, *, from_zero: bool = True, wanted: int = 5) -> Scale:
-    """A scale with room for all values that begins and ends at a round one."""
-    low, high = min(values), max(values)
-    if from_zero:
-        low, high = min(low, 0.0), max(high, 0.0)
+def round_scale(values: Sequence[float], start: float, end: float, *, wanted: int = 5) -> Scale:
+    """Return a scale with room for 0 and all values that begins and ends at a round one."""
+    low, high = min(*values, 0.0), max(*values, 0.0)
     if not high > low:
         high = low + (abs(low) or 1.0)
     step = round_step((high - low) / wanted)
