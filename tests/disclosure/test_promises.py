@@ -64,7 +64,7 @@ def test_the_key_depends_on_everything_that_is_promised() -> None:
         ({"bounds": (math.nan, 1.0)}, "bounds"),
         ({"bounds": 3}, "bounds must be two numbers"),
         ({"bounds": "ab"}, "bounds must be two numbers"),
-        ({"delivered": [2.0]}, "delivered must not exceed promised, but does in row 0"),
+        ({"delivered": [2.0]}, "delivered must not exceed promised, but row 0 does"),
         ({"delivered": [0.5, 0.5]}, "delivered must have one entry per person"),
         ({"variance": -1.0}, "variance must be above 0"),
         ({"variance": math.inf}, "variance"),

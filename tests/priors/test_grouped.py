@@ -64,7 +64,7 @@ def test_one_draw_per_person_from_her_own_prior():
     with pytest.raises(PriorError, match="n must be the number of labels, 4000, got n=3"):
         prior.sample(3, rng=np.random.default_rng(5))
     with pytest.raises(InputError, match="Generator"):
-        prior.sample(rng=5)
+        prior.sample(rng="5")
 
 
 def test_dict_form_reads_back_through_json():

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Budget, HardBudget, Price
-from hushbid.common.arrays import FloatArray, as_floats, as_losses, first_row, rows_text
+from hushbid.common.arrays import FloatArray, as_floats, as_losses, refuse_rows
 from hushbid.errors import BidError, InputError
 from hushbid.estimation import WORST_VARIANCE
 from hushbid.languages import noted
@@ -163,10 +163,7 @@ def _checked(made: Decision, name: str, people: int) -> Decision:
         if column.shape != (people,):
             told = f"{called} of {name!r} must have one entry per person ({people}), got shape {column.shape}."
             raise InputError(told, field="baselines")
-    unknown = np.isnan(rents)
-    if np.any(unknown):
-        told = f"rent of {name!r} must be numbers, but {rows_text(unknown, 'is')} not."
-        raise InputError(told, field="baselines", row=first_row(unknown))
+    refuse_rows(np.isnan(rents), f"rent of {name!r} must be numbers", field="baselines")
     mse = as_floats(made.mse, f"mse of {name!r}")
     if mse.shape != () or not mse >= 0.0:
         raise InputError(f"mse of {name!r} must be one number of at least 0, got {made.mse!r}.", field="baselines")

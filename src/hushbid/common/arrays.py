@@ -130,9 +130,7 @@ def as_floats(values: object, name: str, error: type[InputError] = InputError) -
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values
     if isinstance(values, np.ma.MaskedArray) and np.ma.is_masked(values):
-        masked = np.ma.getmaskarray(values)
-        told = f"{name} must be numbers, but {rows_text(masked, 'is')} masked."
-        raise error(told, field=name, row=first_row(masked))
+        refuse_rows(np.ma.getmaskarray(values), f"{name} must be numbers", end="masked", field=name, error=error)
     try:
         array = np.asarray(values)
         if values is None or array.dtype.kind not in "fiubO":
@@ -149,10 +147,7 @@ def as_losses(privacy_loss: object, *, some_positive: bool = True, name: str = "
     if losses.ndim != 1 or losses.size == 0:
         told = f"{name} must be a nonempty one-dimensional array, got shape {losses.shape}."
         raise InputError(told, field=name)
-    bad = ~(losses >= 0)
-    if bad.any():
-        told = f"{name} must be nonnegative, but {rows_text(bad, 'is')} not."
-        raise InputError(told, field=name, row=first_row(bad))
+    refuse_rows(~(losses >= 0), f"{name} must be nonnegative", field=name)
     if some_positive and not losses.any():
         told = f"{name} must be positive for at least one person, got zero for all {losses.size}."
         raise InputError(told, field=name)
@@ -208,12 +203,9 @@ TOO_MUCH_VARIANCE = "must not exceed a quarter of the squared width of bounds: n
 def _refuse_outside(array: FloatArray, name: str, *, zero: bool) -> None:
     bad = ~(((array >= 0.0) if zero else (array > 0.0)) & (array < math.inf))
     allowed = "nonnegative and finite" if zero else "above 0 and finite"
-    if not bad.any():
-        return
-    if array.ndim == 0:
+    if array.ndim == 0 and bad.any():
         raise InputError(f"{name} must be {allowed}, got {float(array)}.", field=name)
-    told = f"{name} must be {allowed}, but {rows_text(bad, 'is')} not."
-    raise InputError(told, field=name, row=first_row(bad))
+    refuse_rows(bad, f"{name} must be {allowed}", field=name)
 
 
 def rounded_sum(values: FloatArray) -> float:
@@ -265,6 +257,25 @@ def rows_text(bad: NDArray[Any], verb: Literal["is", "does", ""] = "", *, number
         return f"row {text} {verb}".rstrip()
     more = f" and {rows.size - _ROWS_SHOWN} more" if rows.size > _ROWS_SHOWN else ""
     return f"rows {text}{more} {_PLURAL.get(verb, '')}".rstrip()
+
+
+def refuse_rows(
+    bad: NDArray[Any],
+    rule: str,
+    verb: Literal["is", "does"] = "is",
+    *,
+    field: str,
+    end: str = "not",
+    error: type[InputError] = InputError,
+) -> None:
+    """Refuse rows where ``bad`` is true, by a rule that they break.
+
+    >>> refuse_rows(np.array([False, True]), "bids must be numbers", field="bids")
+    Traceback (most recent call last):
+    hushbid.errors.InputError: bids must be numbers, but row 1 is not.
+    """
+    if bad.any():
+        raise error(f"{rule}, but {rows_text(bad, verb)} {end}".rstrip() + ".", field=field, row=first_row(bad))
 
 
 def first_row(bad: NDArray[Any]) -> int:

@@ -14,7 +14,7 @@ from typing import Any, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from hushbid.common.arrays import BoolArray, FloatArray, first_row, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, refuse_rows
 from hushbid.errors import DataError
 from hushbid.questions import Choice, Number, Question, YesNo
 
@@ -60,9 +60,7 @@ def as_answers(data: object, questions: Sequence[Question], *, needed: BoolArray
         else:
             codes, bad = _coded_objects(column, question, needed)
         table[needed, place] = codes[needed]
-        if bad.any():
-            told = f"{question.name!r} must be answered with {_allowed(question)}, but {rows_text(bad, 'is')} not."
-            raise DataError(told, field="data", row=first_row(bad))
+        refuse_rows(bad, f"{question.name!r} must be answered with {_allowed(question)}", field="data", error=DataError)
     table[np.isnan(table).any(axis=1)] = math.nan
     return table
 
@@ -81,9 +79,7 @@ def as_column(data: object, *, needed: BoolArray) -> FloatArray:
         values = list(data)
         _refuse_length(needed.size, len(values))
         array, bad = _coded_objects(values, _NUMBER, needed)
-        if bad.any():
-            problem = f"data must be numbers (None or NaN where missing), but {rows_text(bad)} cannot be read as one."
-            raise DataError(problem, field="data", row=first_row(bad))
+        refuse_rows(bad, "data must be numbers (None or NaN where missing)", field="data", error=DataError)
     if array.ndim != 1 or array.dtype.kind not in "fiub":
         problem = f"data must be one number per person, got {array.ndim} dimensions of type {array.dtype}."
         raise DataError(problem, field="data")

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.common.arrays import BoolArray, FloatArray, as_bounds, as_losses, as_variance, first_row, rows_text
+from hushbid.common.arrays import BoolArray, FloatArray, as_bounds, as_losses, as_variance, refuse_rows
 from hushbid.disclosure.combination import Combined, losses_left, one_stratum, planned_losses
 from hushbid.disclosure.messages import Kind, message_kind
 from hushbid.disclosure.relation import Relation
@@ -288,10 +288,7 @@ def _as_promises(promised: ArrayLike, delivered: ArrayLike | None) -> tuple[Floa
     if used.shape != allowed.shape:
         problem = f"delivered must have one entry per person ({allowed.size}), got {used.size}."
         raise InputError(problem, field="delivered")
-    over = used > allowed
-    if over.any():
-        problem = f"delivered must not exceed promised, but does in {rows_text(over)}."
-        raise InputError(problem, field="delivered", row=first_row(over))
+    refuse_rows(used > allowed, "delivered must not exceed promised", "does", end="", field="delivered")
     return allowed, used
 
 

@@ -18,7 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, IndexArray, first_row, rows_text
+from hushbid.common.arrays import FloatArray, IndexArray, refuse_rows
 from hushbid.disclosure import noise
 from hushbid.disclosure.combination import level_of, local_shares
 from hushbid.disclosure.error import ErrorModel
@@ -56,10 +56,9 @@ def read_messages(plan: ReleasePlan, data: object) -> list[Message | None]:
             for one, loss in zip(messages, plan.delivered.tolist(), strict=True)
         ]
     )
-    if wrong.any():
-        about = "be about the survey's questions and " if kind == "answers" else ""
-        problem = f"A message must {about}state the planned privacy loss exactly, but {rows_text(wrong, 'does')} not."
-        raise DataError(problem, field="data", row=first_row(wrong))
+    about = "be about the survey's questions and " if kind == "answers" else ""
+    rule = f"A message must {about}state the planned privacy loss exactly"
+    refuse_rows(wrong, rule, "does", field="data", error=DataError)
     return messages
 
 

@@ -12,8 +12,7 @@ from hushbid.common.arrays import (
     Rng,
     as_floats,
     as_generator,
-    first_row,
-    rows_text,
+    refuse_rows,
 )
 from hushbid.errors import BidError, PriorError
 from hushbid.priors.base import Prior
@@ -46,10 +45,8 @@ class Grouped:
         self._priors = dict(priors)
         codes = {name: code for code, name in enumerate(self._priors)}
         self._codes = np.array([codes.get(label, -1) for label in _plain_list(labels)], dtype=np.intp)
-        if np.any(self._codes < 0):
-            known = ", ".join(map(repr, self._priors))
-            problem = f"labels must be among {known}, but {rows_text(self._codes < 0, 'is')} not"
-            raise PriorError(problem, field="labels", row=first_row(self._codes < 0))
+        known = ", ".join(map(repr, self._priors))
+        refuse_rows(self._codes < 0, f"labels must be among {known}", field="labels", error=PriorError)
         rows = [np.flatnonzero(self._codes == code) for code in range(len(self._priors))]
         self._groups = tuple((name, self._priors[name], index) for name, index in zip(codes, rows, strict=True))
 
@@ -180,8 +177,7 @@ def _plain_list(labels: Iterable[str]) -> list[Any]:
         raise PriorError(f"labels must be a vector of names, got {labels!r}", field="labels")
     if isinstance(labels, np.ma.MaskedArray) and np.ma.is_masked(labels):
         masked = np.ma.getmaskarray(labels)
-        problem = f"labels must be one label per person, but {rows_text(masked, 'is')} masked"
-        raise PriorError(problem, field="labels", row=first_row(masked))
+        refuse_rows(masked, "labels must be one label per person", end="masked", field="labels", error=PriorError)
     array = np.asarray(labels if hasattr(labels, "__array__") else list(labels), dtype=object)
     if array.ndim != 1:
         raise PriorError(f"labels must be a vector of names, got shape {array.shape}", field="labels")

@@ -24,7 +24,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, IndexArray, Numbers, first_row, rows_text
+from hushbid.common.arrays import FloatArray, IndexArray, Numbers, refuse_rows
 from hushbid.errors import PriorError
 from hushbid.priors.base import number_text
 from hushbid.priors.continuous import ContinuousPrior
@@ -54,10 +54,9 @@ class Histogram(ContinuousPrior):
         if ends.size != masses.size + 1:
             problem = f"edges must be one more than weights, got {ends.size} edges for {masses.size} weights"
             raise PriorError(problem, field="edges")
-        if np.any(np.diff(ends) <= 0.0):
-            bad = np.append(False, np.diff(ends) <= 0.0)
-            problem = f"edges must rise, but {rows_text(bad, 'does')} not lie above the one before"
-            raise PriorError(problem, field="edges", row=first_row(bad))
+        falls = np.append(False, np.diff(ends) <= 0.0)
+        end = "not lie above the one before"
+        refuse_rows(falls, "edges must rise", "does", end=end, field="edges", error=PriorError)
         some = np.flatnonzero(masses)
         with np.errstate(over="ignore"):
             whole = np.sum(masses)

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, as_floats, first_row, rows_text
+from hushbid.common.arrays import FloatArray, as_floats, refuse_rows, rows_text
 from hushbid.errors import BidError, InputError, PriorError
 
 
@@ -15,8 +15,7 @@ def no_nan(values: object, name: str) -> FloatArray:
     """Return ``values`` as floats, refusing NaN by row."""
     array = as_floats(values, name)
     if array.size and np.isnan(np.min(array)):
-        bad = np.isnan(array)
-        raise InputError(f"{name} must not be NaN, but {rows_text(bad, 'is')}", field=name, row=first_row(bad))
+        refuse_rows(np.isnan(array), f"{name} must not be NaN", end="", field=name)
     return array
 
 
@@ -27,9 +26,7 @@ def to_bids(values: object, low: FloatArray | float, support_of: Callable[[int],
         return bids
     least = np.min(bids)
     if np.isnan(least):
-        bad = np.isnan(bids)
-        problem = f"bids must be numbers, but {rows_text(bad, 'is')} not"
-        raise BidError(problem, field="bids", row=first_row(bad))
+        refuse_rows(np.isnan(bids), "bids must be numbers", field="bids", error=BidError)
     if np.ndim(low) == 0 and least >= low:  # the usual case
         return bids
     below = bids < low
@@ -54,10 +51,8 @@ def interval_text(low: float, high: float) -> str:
 def to_probabilities(values: object) -> FloatArray:
     """Return quantile levels as floats in [0, 1]."""
     levels = as_floats(values, "quantile levels")
-    bad = ~((levels >= 0.0) & (levels <= 1.0))
-    if np.any(bad):
-        problem = f"quantile levels must lie in [0, 1], but {rows_text(bad, 'does')} not"
-        raise InputError(problem, field="quantile levels", row=first_row(bad))
+    bad = np.asarray(~((levels >= 0.0) & (levels <= 1.0)))
+    refuse_rows(bad, "quantile levels must lie in [0, 1]", "does", field="quantile levels")
     return levels
 
 
@@ -110,7 +105,5 @@ def to_vector(values: object, name: str) -> FloatArray:
     if array.ndim != 1 or array.size == 0:
         raise PriorError(f"{name} must be a vector of at least one number, got shape {array.shape}", field=name)
     bad = ~((array >= 0.0) & (array < np.inf))
-    if np.any(bad):
-        problem = f"{name} must be finite numbers of at least 0, but {rows_text(bad, 'is')} not"
-        raise PriorError(problem, field=name, row=first_row(bad))
+    refuse_rows(bad, f"{name} must be finite numbers of at least 0", field=name, error=PriorError)
     return array

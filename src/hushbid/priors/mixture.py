@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from hushbid.common.arrays import FloatArray, Numbers, as_floats, first_row, rows_text
+from hushbid.common.arrays import FloatArray, Numbers, as_floats, refuse_rows
 from hushbid.errors import PriorError
 from hushbid.priors.base import Prior, number_text
 from hushbid.priors.continuous import ContinuousPrior
@@ -46,9 +46,7 @@ class Mixture(ContinuousPrior):
                 field="weights",
             )
         bad = ~((shares > 0.0) & (shares < np.inf))
-        if np.any(bad):
-            problem = f"weights must be finite numbers above 0, but {rows_text(bad, 'is')} not"
-            raise PriorError(problem, field="weights", row=first_row(bad))
+        refuse_rows(bad, "weights must be finite numbers above 0", field="weights", error=PriorError)
         self._components: tuple[ContinuousPrior, ...] = kept  # type: ignore[assignment]
         self._weights = tuple(shares.tolist())
         self._shares = tuple((shares / np.sum(shares)).tolist())
