@@ -26,6 +26,7 @@ def environment(package: str, code: str) -> "Environment":
     found = Environment(
         loader=PackageLoader(package),
         autoescape=True,
+        auto_reload=False,  # an installed template does not change, and looking took a twentieth of a page's time
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
