@@ -245,6 +245,8 @@ own that took longer than most pages; another process waited for the next page."
 BROWSER = (
     *("--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"),
     *("--disable-component-update", "--disable-sync", f"--disable-features={','.join(WITHOUT)}"),
+    # tests visit one site: one process draws the pages of all their windows
+    *("--disable-site-isolation-trials", "--renderer-process-limit=1"),
 )
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from hushbid import Empirical, Exponential, Grouped, LogNormal, Market, Mixture, Uniform
 from hushbid.errors import InputError, MarketError
-from tests.extent import each
+from tests.extent import ALL_CASES, each
 
 PRIORS = {
     "uniform": Uniform(1, 2),
@@ -110,7 +110,7 @@ def test_a_persons_own_curve_is_what_the_market_would_decide_at_each_bid_of_hers
     made = market(prior, **fields)
     bids = np.asarray(prior.quantile(np.array([0.05, 0.2, 0.4, 0.5, 0.8])))
     outcome = made.acquire(bids)
-    for row in (0, 3):
+    for row in (0, 3) if ALL_CASES else (3,) if name == "ironed" else (0,):
         curve = outcome.schedule(user=row)
         for z in np.asarray(prior.quantile(np.array([0.0, 0.1, 0.37, 0.7, 1.0]))).tolist():
             changed = bids.copy()
