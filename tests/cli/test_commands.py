@@ -6,8 +6,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import suppress
-from importlib import import_module
 from pathlib import Path
 
 import click
@@ -135,8 +133,8 @@ def test_a_fault_does_not_echo_what_the_exception_says(raising: Callable[[BaseEx
 GOALS = {"--budget": "50", "--hard-budget": "50", "--standard-error": "0.1", "--buyer-weight": "100"}
 
 
-@pytest.mark.parametrize("command", ["price", "plan", "compare"])
-@pytest.mark.parametrize("given", [(), ("--budget", "--buyer-weight"), ("--hard-budget", "--standard-error")], ids=len)
+@each("command", ["price", "plan", "compare"])
+@each("given", [(), ("--budget", "--buyer-weight"), ("--hard-budget", "--standard-error")])
 def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "bids.csv").write_text("id,bid\na,1.5\nb,1.2\n")
     goals = [part for name in given for part in (name, GOALS[name])]
@@ -147,7 +145,7 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
     assert all(name in told.output for name in given)
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "sentence"),
     [
         (["--budget", "nan"], "--budget must be a number above 0, got nan"),
@@ -171,7 +169,6 @@ def test_a_buyer_states_exactly_one_goal(command: str, given: tuple[str, ...], t
         (["--standard-error", "1e-6"], "--standard-error must be above"),
         (["--hard-budget", "0.02"], "hard budget must be more than one coin of 0.01 for each of 2 people"),
     ],
-    ids=lambda one: " ".join(one) if isinstance(one, list) else "",
 )
 def test_a_goal_that_cannot_be_had_is_refused_in_a_sentence(
     arguments: list[str], sentence: str, tmp_path: Path
@@ -231,21 +228,6 @@ def test_the_error_of_a_survey_is_called_relative_when_settings_are_compared(tmp
     assert told.exit_code == 0, told.output
     assert "relative error of all questions together" in told.output
     assert "standard error" not in told.output
-
-
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_the_signal_says_how_a_command_ended_whatever_an_engine_made_of_it(
-    monkeypatch: pytest.MonkeyPatch, number: signal.Signals, status: int
-) -> None:
-    """DuckDB calls every stop an interrupted query."""
-
-    def stopped(**_: object) -> None:
-        with suppress(SystemExit, KeyboardInterrupt):
-            signal.raise_signal(number)
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(import_module("hushbid.cli.demo").command, "callback", stopped)
-    assert CliRunner().invoke(main, ["demo"]).exit_code == status
 
 
 def test_a_misspelt_command_is_answered_with_the_nearest_one() -> None:

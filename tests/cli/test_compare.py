@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner, Result
 
 from hushbid.cli import main
+from tests.extent import each
 
 CAMPAIGN = """\
 [market]
@@ -150,7 +151,7 @@ def test_a_prior_from_a_pilot_is_named_without_its_values(home: Path) -> None:
     assert "empirical, of other values" in shown[2]
 
 
-@pytest.mark.parametrize(
+@each(
     ("arguments", "sentence"),
     [
         (("a.toml", "./a.toml"), "must be two campaigns"),

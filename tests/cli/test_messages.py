@@ -10,6 +10,7 @@ from click.testing import CliRunner, Result
 
 from hushbid.cli import COMMANDS, audit, in_options, main
 from hushbid.errors import HushbidError, InputError
+from tests.extent import each
 
 MARKET = ("--prior", "uniform:1,2", "--bounds", "0,10")
 PYTHON = re.compile(r"\w=(True|False|None|['\d])|\bNone\b|\b[A-Z][a-z]+\(|\(\)|\b[a-z]+_[a-z_]+\b")
@@ -46,7 +47,7 @@ PRICE, PLAN = ("price", "bids.csv", *MARKET), ("plan", *MARKET)
 DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
 
 
-@pytest.mark.parametrize(
+@each(
     ("call", "told"),
     [
         ((*PRICE, "--budget", 5, "--setting", "local"), "--population must be stated with a budget that is met"),
@@ -71,7 +72,6 @@ DEVICE = ("privatize", "--campaign", "c", "--bounds", "0,1", "--store", "s")
         ((*DEVICE, "--privacy-loss", "inf", "--at-most", "inf"), "pass --accept-infinite-loss"),
         (("new", *MARKET, "--budget", 5, "--force", "--setting", "local"), "population must be stated with a budget"),
     ],
-    ids=lambda one: " ".join(map(str, one))[:50] if isinstance(one, tuple) else "",
 )
 def test_a_refusal_speaks_of_options(call: tuple[object, ...], told: str, home: Path) -> None:
     done = hushbid(home, *call, typed="0.5\n")

@@ -44,7 +44,7 @@ def parameters(name: str) -> Iterator[click.Parameter]:
     return iter(command.params)
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_every_option_and_argument_of_a_command_is_on_the_page(name: str, commands: dict[str, str]) -> None:
     for parameter in parameters(name):
         if isinstance(parameter, click.Option):
@@ -58,7 +58,7 @@ def test_every_option_and_argument_of_a_command_is_on_the_page(name: str, comman
             assert shown in commands[name], shown
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@each("name", COMMANDS)
 def test_the_page_promises_no_option_that_a_command_lacks(name: str, commands: dict[str, str]) -> None:
     own = sections(REFERENCE / "command-line.md")[f"hushbid {name}"]
     known = {spelling for one in parameters(name) for spelling in (*one.opts, *one.secondary_opts)}

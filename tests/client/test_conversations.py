@@ -37,6 +37,7 @@ from hushbid.errors import (
     ServerFailed,
     Throttled,
 )
+from tests.extent import each
 
 URL = "https://example.org"
 VIEW: dict[str, Any] = {
@@ -539,7 +540,7 @@ def test_patience_ends_in_a_sentence(tmp_path: Path) -> None:
     assert len(network.requests) == 3
 
 
-@pytest.mark.parametrize(
+@each(
     ("status", "kind"),
     [
         (400, InputError),
@@ -632,9 +633,7 @@ def test_links_keep_the_secret_behind_the_hash_and_come_back_from_it() -> None:
     assert split_link("http://127.0.0.1:8000/a/b/p#x") == ("http://127.0.0.1:8000/a/b", "x")
 
 
-@pytest.mark.parametrize(
-    "link", ["", "s3cret", "https://example.org/p", "ftp://x/p#t", "https:///p#t", "http://x/?a#t"]
-)
+@each("link", ["", "s3cret", "https://example.org/p", "ftp://x/p#t", "https:///p#t", "http://x/?a#t"])
 def test_what_is_no_link_is_refused_without_showing_it(link: str) -> None:
     with pytest.raises(InputError, match=r"^A link must look like https://example.org/p#SECRET\.$"):
         ParticipantClient.from_link(link)
@@ -671,7 +670,7 @@ def test_a_log_in_sends_its_token_against_forged_requests_from_then_on() -> None
     assert "authorization" not in network.requests[-1].headers
 
 
-@pytest.mark.parametrize("campaign", ["", "a/b", "..", "a b", "é", "a?b"])
+@each("campaign", ["", "a/b", "..", "a b", "é", "a?b"])
 def test_an_identifier_that_would_change_the_path_is_refused(campaign: str) -> None:
     with pytest.raises(InputError, match="letters, digits"):
         analyst(Network()).campaign(campaign)
@@ -683,7 +682,7 @@ def test_either_a_count_or_people_are_invited() -> None:
             analyst(Network()).invite("c1", **given)
 
 
-@pytest.mark.parametrize("url", ["example.org", "ftp://x", "https://u:p@x", "https://x?y", "https://x#y", ""])
+@each("url", ["example.org", "ftp://x", "https://u:p@x", "https://x?y", "https://x#y", ""])
 def test_an_address_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(InputError, match=r"https://example\.org"):
         AnalystClient(url, token="t")

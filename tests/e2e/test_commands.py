@@ -19,6 +19,7 @@ from tests.e2e.conftest import (
     refused,
     succeeds,
 )
+from tests.extent import each
 
 # -- run -----------------------------------------------------------------------------------------------------------
 
@@ -46,24 +47,6 @@ def test_a_campaign_runs_from_its_file_to_a_record_that_verifies(home: Path) -> 
     assert verified["verdict"] == "holds"
     record = json.loads((folder / "record.json").read_text())
     assert record["money"]["incentive_error"] >= 0.01
-
-
-def test_a_second_run_is_refused_and_force_writes_the_same_estimate_again(home: Path) -> None:
-    succeeds("run", "sleep.toml", "--no-audit", cwd=home)
-    before = contents(home / "sleep")
-    assert "sleep/record.json exists already: --force replaces." in refused("run", "sleep.toml", cwd=home)
-    change(home / "data.csv", "p1,", "unknown,")  # data of somebody who was not asked
-    again = json.loads(succeeds("run", "sleep.toml", "--no-audit", "--force", "--json", cwd=home))
-    assert again["drawn_before"] is True
-    assert contents(home / "sleep") == before
-
-
-def test_no_flag_and_no_other_decisions_draw_a_second_estimate(home: Path) -> None:
-    succeeds("run", "sleep.toml", "--no-audit", cwd=home)
-    before = contents(home / "sleep")
-    change(home / "sleep.toml", "buyer_weight = 500", "buyer_weight = 501")
-    assert "would double the privacy loss" in refused("run", "sleep.toml", "--no-audit", "--force", cwd=home)
-    assert contents(home / "sleep") == before
 
 
 def test_spending_above_the_spending_limit_is_refused_with_what_it_would_cost(home: Path) -> None:
@@ -259,16 +242,6 @@ def test_price_is_a_filter_and_its_summary_stays_out_of_the_way(home: Path) -> N
     assert facts["total_payment_minor"] == sum(int(row[3]) for row in rows)
 
 
-def test_csv_and_parquet_lead_to_the_same_decisions(home: Path) -> None:
-    from pyarrow import csv, parquet
-
-    parquet.write_table(csv.read_csv(home / "bids.csv"), home / "bids.parquet")
-    succeeds("price", "bids.csv", *MARKET, "--out", "a.csv", cwd=home)
-    succeeds("price", "bids.parquet", *MARKET, "--out", "b.parquet", cwd=home)
-    assert csv.read_csv(home / "a.csv").to_pydict() == parquet.read_table(home / "b.parquet").to_pydict()
-    assert (home / "b.parquet").stat().st_mode & 0o077 == 0
-
-
 def test_a_reader_that_leaves_early_is_no_error(home: Path) -> None:
     many = "".join(f"{1 + k / 20_000}\n" for k in range(20_000))
     (home / "many.csv").write_text(f"bid\n{many}")
@@ -353,7 +326,7 @@ BAD_CALLS: dict[str, tuple[list[str], str]] = {
 }
 
 
-@pytest.mark.parametrize("call", BAD_CALLS)
+@each("call", BAD_CALLS)
 def test_a_bad_call_is_refused_in_a_sentence(call: str, home: Path) -> None:
     arguments, sentence = BAD_CALLS[call]
     before = contents(home)

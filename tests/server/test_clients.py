@@ -185,21 +185,6 @@ def test_everything_a_campaign_leaves_behind_verifies_together(
         assert told.exit_code == 0, told.output
 
 
-def test_a_campaign_that_buys_nothing_leaves_receipts_too(analyst: AnalystClient) -> None:
-    campaign = analyst.draft(with_fields(SMALL, minimum_people=5)).id
-    invitations = analyst.invite(campaign, count=6)
-    analyst.open(campaign)
-    bid_all(invitations[:3])
-    analyst.close_bidding(campaign)
-    assert analyst.wait(campaign).state == "nothing_bought"
-    log = analyst.events(campaign)
-    for one in invitations:
-        with ParticipantClient.from_link(one.link, keeper=KEPT) as client:
-            receipt = client.receipt()
-        assert receipt.body.payment == 0
-        assert verify_receipt(receipt, log=log, root=analyst.public(campaign)["root"]).ok
-
-
 def test_a_key_rotated_while_the_server_runs_signs_the_next_receipts(service: Service, analyst: AnalystClient) -> None:
     _, invitations = conducted(analyst)
     old = analyst.keys().newest.fingerprint
@@ -263,43 +248,6 @@ def test_a_participant_goes_through_a_campaign(analyst: AnalystClient, tmp_path:
         assert me.privacy_account()["rows"] == [] or me.privacy_account()["total"] >= 0
 
 
-def test_nobody_sees_anything_with_a_wrong_secret(url: str, analyst: AnalystClient) -> None:
-    campaign = analyst.draft(SMALL).id
-    one, _ = analyst.invite(campaign, count=2)
-    analyst.open(campaign)
-    with ParticipantClient(url, one.token[:-4] + "AAAA", keeper=KEPT) as stranger:
-        for ask in (stranger.participation, stranger.menu, stranger.receipt, stranger.export, stranger.withdraw):
-            with pytest.raises(NotAllowed):
-                ask()
-    with ParticipantClient(url, one.token, keeper=KEPT) as me, AnalystClient(url, token=one.token) as nosy:
-        assert me.participation().campaign == campaign
-        with pytest.raises(NotAllowed):
-            nosy.campaign(campaign)
-
-
-def test_a_link_opens_one_device_and_a_link_of_her_own_another(analyst: AnalystClient, tmp_path: Path) -> None:
-    campaign = analyst.draft(SMALL).id
-    one, _ = analyst.invite(campaign, count=2)
-    analyst.open(campaign)
-    here, there = MessageFolder(tmp_path / "here"), MessageFolder(tmp_path / "there")
-    for _ in range(2):  # another process on the same device repeats the exchange
-        with ParticipantClient.from_link(one.link, keeper=here) as me:
-            me.bid(1.2)
-    with (
-        ParticipantClient.from_link(one.link, keeper=there) as copy,
-        pytest.raises(NotAllowed, match="used before"),
-    ):
-        copy.withdraw()
-    with ParticipantClient.from_link(one.link, keeper=here) as me:
-        own = me.own_link()
-    with ParticipantClient.from_link(own, keeper=there) as also_me:
-        assert also_me.participation().bid == 1.2
-        assert len(also_me.devices()["devices"]) == 2
-        assert len(also_me.end_other_devices()["devices"]) == 1
-    with ParticipantClient.from_link(one.link, keeper=here) as me, pytest.raises(NotAllowed, match="another device"):
-        me.participation()
-
-
 # -- analysts and auditors --------------------------------------------------------------------------------------------
 
 
@@ -339,12 +287,6 @@ def test_a_draft_is_changed_previewed_and_thrown_away(analyst: AnalystClient) ->
     analyst.invite(cancelled, count=2)
     analyst.open(cancelled)
     assert analyst.cancel(cancelled, reason="Nobody came.")["reason"] == "Nobody came."
-
-
-def test_long_lists_come_in_pages(analyst: AnalystClient) -> None:
-    campaign = analyst.draft(SMALL).id
-    invited = analyst.invite(campaign, count=1203)
-    assert [one["id"] for one in analyst.participants(campaign)] == [one.id for one in invited]
 
 
 class LosesAnswers(httpx.HTTPTransport):

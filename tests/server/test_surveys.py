@@ -20,6 +20,7 @@ from hushbid.receipts.receipt import questions_hash
 from hushbid.server.bot_campaigns import play_campaign
 from hushbid.server.service import Service
 from hushbid.verification.verifying import verify
+from tests.extent import each
 from tests.server.serving import served
 from tests.server.support import Installation, on_both_stores, stated, user, with_fields
 
@@ -340,7 +341,7 @@ def test_a_standard_error_for_each_question_is_a_goal_and_the_preview_names_them
     assert max(reached["sleep"] / 2.0, reached["smokes"] / 0.3, reached["shift"] / 0.4) > 0.9
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "field"),
     [
         ({"questions": []}, "questions"),
@@ -377,7 +378,6 @@ def test_a_standard_error_for_each_question_is_a_goal_and_the_preview_names_them
         ({"buyer_weight": None, "questions": with_errors(0.5, "x", 1)}, "questions.2.standard_error"),
         ({"buyer_weight": None, "questions": with_errors(0.5)}, "questions.2"),
     ],
-    ids=lambda given: str(given)[:60],
 )
 def test_questions_that_cannot_be_asked_are_refused_by_their_field(
     analyst: AnalystClient, changes: dict[str, Any], field: str

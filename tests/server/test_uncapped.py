@@ -11,6 +11,7 @@ from hushbid.errors import Conflict, InputError, NotAllowed
 from hushbid.server.service import decision
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify
+from tests.extent import each
 from tests.server.serving import served
 from tests.server.support import Installation, stated, user, with_fields
 
@@ -122,7 +123,7 @@ def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(an
     assert analyst.campaign(campaign.id)["reason"] == decision.OUT_OF_REACH
 
 
-@pytest.mark.parametrize(
+@each(
     ("settings", "field", "told"),
     [
         (with_fields(YES_NO, questions=None, bounds=[0, 1]), "market.max_privacy_loss", "must be stated"),
@@ -137,7 +138,6 @@ def test_where_too_many_are_too_dear_nothing_is_bought_and_the_reason_is_told(an
         (with_fields(LOCAL, max_correlation=0.1), "market.max_correlation", "under a relation"),
         (with_fields(LOCAL, standard_error=None, budget=20), "market.max_privacy_loss", "must be stated"),
     ],
-    ids=lambda given: str(given)[:40],
 )
 def test_a_cap_is_left_out_only_where_none_can_be_kept_and_something_else_bounds_losses(
     analyst: AnalystClient, settings: dict[str, Any], field: str, told: str

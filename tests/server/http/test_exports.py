@@ -18,6 +18,7 @@ from hushbid.server.http.downloads import XLSX, payments_table
 from hushbid.server.model.payment_views import PaymentFile, PaymentRow
 from hushbid.verification.receipts import verify_log
 from hushbid.verification.verifying import verify
+from tests.extent import each
 from tests.server.http.support import Live, sentence
 from tests.server.pages.support import Visitor, words
 from tests.server.support import PASSWORD, Play, decided, drafted, opened, released
@@ -71,7 +72,7 @@ def test_payments_add_up_and_survive_a_spreadsheet(both: Live) -> None:
         assert [float(row["due"]) == 0 for row in rows] == [True, False, False]
 
 
-@pytest.mark.parametrize(
+@each(
     ("label", "shown"),
     [
         ("+49 170 1234567", "+49 170 1234567"),

@@ -61,22 +61,3 @@ def test_no_later_delivery_tells_anything_of_the_first(either: Live) -> None:
             again = client.put("/participation/delivery", json={"value": 3.25, "nonce": nonce})
             assert again.status_code == status
         sentence(client.put("/participation/delivery", json={"value": 3.25}), 422)
-
-
-def test_a_link_renewed_after_a_delivery_reads_and_changes_nothing(either: Live) -> None:
-    play = decided(either.service, ["a@x", "b@x", "c@x"])
-    play.deliver([0])
-    with either.client(either.analyst) as analyst:
-        new = analyst.post(f"/campaigns/{play.id}/links", json={"label": "a@x"}).json()
-    assert new["reads_only"]
-    reader = secret_for(play.id, "reader")
-    with either.client(new["token"]) as client:
-        assert client.put(EXCHANGE, json={"secret": reader}).json()["reads_only"]
-    with either.client(reader) as client:
-        for path in ("", "/menu", "/export", "/privacy-account"):
-            assert client.get(f"/participation{path}").status_code == 200
-        for path in ("/withdrawal", "/decline", "/link"):
-            assert "only reads" in sentence(client.post(f"/participation{path}"), 403)
-        sentence(client.put("/participation/delivery", json={"value": 3.0, "nonce": NONCE}), 403)
-        sentence(client.put("/participation/bid", json={"bid": 1.5}), 403)
-    assert either.service.participation(play.token(0)).delivered_at is not None

@@ -3,8 +3,8 @@
 from typing import Any
 
 import httpx
-import pytest
 
+from tests.extent import each
 from tests.server.http.support import Live, sentence
 from tests.server.support import drafted, on_both_stores, released
 
@@ -46,9 +46,7 @@ def test_pages_hold_everything_once_and_in_order(both: Live) -> None:
         assert kinds == ["opening", "allocation", "release"]
 
 
-@pytest.mark.parametrize(
-    "query", ["limit=0", "limit=1001", "limit=x", "limit=1.5", "cursor=", "cursor=%00", "cursor=zz"]
-)
+@each("query", ["limit=0", "limit=1001", "limit=x", "limit=1.5", "cursor=", "cursor=%00", "cursor=zz"])
 def test_a_page_that_cannot_be_is_refused(shared: Live, query: str) -> None:
     play = drafted(shared.service)
     with shared.client(shared.analyst) as client:

@@ -26,6 +26,7 @@ from hushbid.errors import (
 from hushbid.server.http import serve
 from hushbid.server.http.middleware import BODY_LIMIT, SECURITY_HEADERS
 from hushbid.server.service import Service
+from tests.extent import each
 from tests.server.http.support import Live, sentence
 from tests.server.support import NONCE, opened, stated
 
@@ -52,7 +53,7 @@ def test_what_does_not_exist_is_not_found(shared: Live) -> None:
         sentence(root, 404)
 
 
-@pytest.mark.parametrize(
+@each(
     ("method", "path", "allowed"),
     [
         ("PATCH", "/campaigns", "GET, POST"),
@@ -235,13 +236,6 @@ def test_a_problem_has_field_and_waiting_time_from_the_error_and_not_from_its_se
     assert found.json()["errors"] == [{"field": "people", "problem": told, "row": 3}]
     assert "retry-after" not in refused(Throttled(told)).headers
     assert refused(Throttled(told, retry_after=6.5)).headers["retry-after"] == "7"
-
-
-def test_everything_that_is_wrong_with_a_draft_is_told_at_once_whoever_finds_it(shared: Live) -> None:
-    with shared.client(shared.analyst) as client:
-        wrong = stated(prior="nonsense", buyer_weight="much", bid_by="tomorrow")
-        found = client.post("/campaigns", json=wrong).json()
-    assert [fault["field"] for fault in found["errors"]] == ["market.prior", "market.buyer_weight", "server.bid_by"]
 
 
 @pytest.mark.parametrize("title", ["", "  ", "x" * 201])

@@ -111,7 +111,7 @@ def test_only_analysts_change_campaigns_and_only_participants_their_part() -> No
 WITH_BODIES = [operation for operation, route in OPERATIONS.items() if "requestBody" in (route.openapi_extra or {})]
 
 
-@pytest.mark.parametrize("operation", [one for one in WITH_BODIES if one != ("POST", "/session")], ids=" ".join)
+@each("operation", [one for one in WITH_BODIES if one != ("POST", "/session")])
 def test_nothing_of_a_body_is_read_before_it_is_clear_who_sends_it(
     shared: Live, play: Play, operation: tuple[str, str]
 ) -> None:

@@ -107,15 +107,6 @@ def test_after_logging_out_the_cookie_is_worth_nothing(shared: Live) -> None:
         sentence(thief.get("/campaigns"), 401)
 
 
-def test_a_session_ends(installation: Installation) -> None:
-    with installation.start() as service, live(service) as running:
-        client, _ = logged_in(running)
-        with closing(client):
-            assert client.get("/session").status_code == 200
-            installation.clock.pass_(hours=13)
-            sentence(client.get("/session"), 401)
-
-
 def test_an_api_token_has_no_session(shared: Live) -> None:
     with shared.client(shared.analyst) as client:
         assert "no session" in sentence(client.get("/session"), 401)
@@ -126,38 +117,6 @@ def test_a_session_cannot_be_chosen_by_somebody_else(shared: Live) -> None:
         client.cookies.set("hushbid", "hb_s_chosen-by-an-attacker")
         response = client.post("/session", json=NAME)
         assert cookie_of(response)["hushbid"].value != "hb_s_chosen-by-an-attacker"
-
-
-def test_a_wrong_name_and_a_wrong_password_are_refused_alike(both: Live) -> None:
-    with both.client() as client:
-        told = {
-            client.post("/session", json=wrong).content
-            for wrong in (
-                {"name": "ann", "password": "a wrong password"},
-                {"name": "nobody", "password": PASSWORD},
-                {"name": "nobody", "password": "a wrong password"},
-            )
-        }
-        assert len(told) == 1
-        assert b"name or the password is wrong" in told.pop()
-
-
-def test_guessing_is_slowed_down_more_and_more_for_a_name_and_for_an_address(installation: Installation) -> None:
-    clock = installation.clock
-    with installation.start() as service, live(service) as running, running.client() as client:
-        wrong = {"name": "ann", "password": "a wrong password"}
-        assert [client.post("/session", json=wrong).status_code for _ in range(6)] == [401] * 5 + [429]
-        throttled = client.post("/session", json=NAME)
-        assert "try again in" in sentence(throttled, 429), "even the right password must wait"
-        seconds = int(throttled.headers["retry-after"])
-        stranger = {"name": "somebody else", "password": "a wrong password"}
-        sentence(client.post("/session", json=stranger), 429)
-        clock.pass_(seconds=seconds)
-        sentence(client.post("/session", json=wrong), 401)
-        longer = int(client.post("/session", json=NAME).headers["retry-after"])
-        assert longer > seconds
-        clock.pass_(seconds=longer)
-        assert client.post("/session", json=NAME).status_code == 200
 
 
 def test_an_address_is_taken_from_a_trusted_proxy_only(installation: Installation) -> None:

@@ -19,12 +19,13 @@ from hushbid.server.model.states import CampaignState
 from hushbid.server.service import Service, decision
 from hushbid.server.service.release import shown_release
 from hushbid.server.store.database import Database
+from tests.extent import each
 from tests.server.support import PASSWORD, Installation, opened, settings, stated
 
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
 
 
-@pytest.mark.parametrize(
+@each(
     "changes",
     [
         {},
@@ -74,7 +75,7 @@ def test_a_server_leaves_unread_what_a_file_says_of_bids_data_and_results() -> N
     assert CampaignSettings.read(file) == settings()
 
 
-@pytest.mark.parametrize(
+@each(
     ("changes", "field"),
     [
         ({"title": ""}, "title"),

@@ -29,6 +29,7 @@ from hushbid.server.pages.draft_form import (
 from hushbid.server.pages.form_prices import MOST_BYTES, PilotRefused, Z, fitted_pilot, typical_prices, typical_prior
 from hushbid.server.pages.form_rows import pressed
 from hushbid.server.pages.wording import Writing, languages
+from tests.extent import each
 from tests.server.support import Clock, settings, stated
 
 EN, DE = (Writing(languages()[language]) for language in ("en", "de"))
@@ -67,8 +68,8 @@ def simple(**typed: str) -> Filled:
 # -- there and back ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("write", [EN, DE], ids=["en", "de"])
-@pytest.mark.parametrize(
+@each("write", [EN, DE])
+@each(
     "changes",
     [
         {},
@@ -86,10 +87,6 @@ def simple(**typed: str) -> Filled:
         {"strata": {"shares": {"old": 0.335, "young": 0.665}}, "budget": 50, "max_privacy_loss": 2.0},
         {"strata": {"contrast": {"old": 1, "young": -1}}, "budget": 50, "expected_share": 0.75},
         {"setting": "local", "standard_error": 0.9, "max_privacy_loss": 2.0, "limits": False, "single_visit": False},
-    ],
-    ids=[
-        *("plain", "money", "yen", "points", "groups", "decimals", "two prices", "hard budget", "accuracy"),
-        *("survey", "accuracies", "a survey of one", "shares", "contrast", "local accuracy"),
     ],
 )
 def test_settings_survive_the_form(write: Writing, changes: dict[str, Any]) -> None:
@@ -119,7 +116,7 @@ def test_what_was_typed_in_one_language_means_the_same_in_another() -> None:
 # -- what is wrong -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each(
     ("typed", "field"),
     [
         ({"goal": ""}, "goal"),
@@ -182,7 +179,7 @@ def test_all_problems_are_found_at_once() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each(
     ("field", "place"),
     [
         *(("market.prior", "price_high"), ("market.bounds", "q-0-high"), ("questions.4.bounds", "q-3-high")),
@@ -304,7 +301,7 @@ def test_a_pilot_is_fitted_as_the_command_does_but_never_by_its_own_answers() ->
     assert not few.prior.startswith("empirical")
 
 
-@pytest.mark.parametrize(
+@each(
     ("content", "text", "values"),
     [
         (b"", "pilot_missing", {}),

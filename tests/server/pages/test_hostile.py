@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.extent import ALL_CASES
+from tests.extent import ALL_CASES, each
 from tests.server.http.support import Live, serving
 from tests.server.pages.support import PAGE_HEADERS, Visitor, words
 from tests.server.support import PASSWORD, Play, decided, drafted, on_the_strict_store, opened, released
@@ -196,7 +196,7 @@ def test_a_log_in_may_be_anything(site: Live) -> None:
                 assert answer.status_code in (403, 429)
 
 
-@pytest.mark.parametrize(
+@each(
     "path",
     [
         *("/campaigns/%00", "/campaigns/%F0%9F%98%80", "/campaigns/../../etc/passwd", "/campaigns/x/steps/%3Cb%3E"),

@@ -17,6 +17,7 @@ from hushbid.server.pages import choice
 from hushbid.server.pages.codes import CODES
 from hushbid.server.pages.wording import FormError, Writing, languages, negotiated, sureness
 from hushbid.server.service.forecast import menus
+from tests.extent import each
 from tests.server.http.support import Live
 from tests.server.pages.support import Visitor, watched, words
 from tests.server.support import QUICK, opened, settings
@@ -55,7 +56,7 @@ def test_every_code_is_used_and_every_code_used_has_its_sentence() -> None:
     assert {name for name in CODES.keys() - quoted if not name.startswith(tuple(beginnings))} == set()
 
 
-@pytest.mark.parametrize(
+@each(
     ("header", "chosen", "expected"),
     [
         ("de-AT,de;q=0.9,en;q=0.8", None, "de"),
@@ -95,7 +96,7 @@ def test_the_hint_of_the_draft_names_the_right_percentages(language: str) -> Non
         assert told <= float(percentage.replace(",", ".")) < told + 0.1
 
 
-@pytest.mark.parametrize(
+@each(
     ("language", "typed", "expected"),
     [
         ("en", "1.5", "1.5"),
@@ -112,7 +113,7 @@ def test_numbers_are_read_as_people_type_them(language: str, typed: str, expecte
     assert Writing(languages()[language]).read(typed) == Decimal(expected)
 
 
-@pytest.mark.parametrize(
+@each(
     ("language", "typed", "problem"),
     [
         ("en", "1,000", "field.thousands"),
@@ -131,8 +132,8 @@ def test_what_is_not_clearly_a_number_is_not_guessed(language: str, typed: str, 
         Writing(languages()[language]).read(typed)
 
 
-@pytest.mark.parametrize("value", [0.0, 7.5, 0.1, 1e-7, 123456.789, -3.25, 1e15])
-@pytest.mark.parametrize("language", ["en", "de"])
+@each("value", [0.0, 7.5, 0.1, 1e-7, 123456.789, -3.25, 1e15])
+@each("language", ["en", "de"])
 def test_what_is_written_into_a_field_is_read_back_exactly(language: str, value: float) -> None:
     write = Writing(languages()[language])
     assert float(write.read(write.typed(value))) == value

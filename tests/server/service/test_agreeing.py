@@ -19,6 +19,7 @@ from hushbid.server.http.downloads import agreements_table
 from hushbid.server.model.agreement import Passage, document_of, version_of
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_receipt
+from tests.extent import each
 from tests.server.serving import served
 from tests.server.support import Installation, Play, opened, settings, user, with_fields
 
@@ -155,7 +156,7 @@ def test_only_what_is_stated_now_can_be_agreed_to(common: Service) -> None:
     assert logged(play) == []
 
 
-@pytest.mark.parametrize(
+@each(
     "change",
     [
         {"retention_days": 3},
@@ -169,7 +170,6 @@ def test_only_what_is_stated_now_can_be_agreed_to(common: Service) -> None:
         {"consent": CONSENT | {"contact": "somebody@example.org"}},
         {"consent": CONSENT | {"texts": {"en": "We ask nurses!"}}},
     ],
-    ids=lambda change: next(iter(change)),
 )
 def test_whatever_concerns_her_is_part_of_the_version(change: dict[str, Any]) -> None:
     before, after = (

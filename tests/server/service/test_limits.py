@@ -12,6 +12,7 @@ from hushbid.server.model.states import CampaignState, ParticipantState
 from hushbid.server.service import Service
 from hushbid.verification.receipts import verify_receipt
 from hushbid.verification.verifying import verify
+from tests.extent import each
 from tests.server.support import Installation, Play, opened, opened_database, settings
 
 LIMITS = (0.05, None, 0.125, None, None, 0.3)
@@ -102,7 +103,7 @@ def test_with_a_limit_of_0_nothing_is_bought_and_everything_verifies(common: Ser
     assert verify_receipt(receipt, log=common.events(play.who, play.id), record=record).ok
 
 
-@pytest.mark.parametrize("limit", [-1, math.nan, math.inf, -math.inf, 1e-300, 10**400, "0.5", True, [0.5], {}])
+@each("limit", [-1, math.nan, math.inf, -math.inf, 1e-300, 10**400, "0.5", True, [0.5], {}])
 def test_what_is_no_limit_is_refused_at_its_field_and_never_shown(common: Service, limit: Any) -> None:
     play = opened(common, 2)
     with pytest.raises(BidError, match="limit must be 0, to sell nothing, or a finite number from 1e-06 up") as told:

@@ -5,13 +5,14 @@ from dataclasses import replace
 
 import pytest
 
-from hushbid.errors import Conflict, InputError, NotAllowed
+from hushbid.errors import Conflict, InputError, NotAllowed, NotFound
 from hushbid.receipts.receipt import Body, Receipt
 from hushbid.server.model.access import LinkInvalid
 from hushbid.server.model.states import ParticipantState
 from hushbid.server.service import Service
 from hushbid.server.store import campaigns
 from hushbid.verification.receipts import verify_receipt
+from tests.extent import each
 from tests.server.support import (
     NONCE,
     Play,
@@ -74,7 +75,7 @@ def test_whoever_holds_a_copy_of_a_link_can_do_nothing_once_it_was_used(common: 
     assert common.participation(play.token(0)).state is ParticipantState.INVITED
 
 
-@pytest.mark.parametrize("secret", ["", "hb_d_", HERS[:-1], HERS + "A", "hb_p_" + HERS[5:], HERS[:-1] + "é", None, 7])
+@each("secret", ["", "hb_d_", HERS[:-1], HERS + "A", "hb_p_" + HERS[5:], HERS[:-1] + "é", None, 7])
 def test_a_secret_must_have_256_bits(common: Service, secret: object) -> None:
     play = opened(common, 2)
     with pytest.raises(InputError, match=r"^secret must be hb_d_ and 43"):
@@ -291,9 +292,7 @@ def test_new_links_stand_in_the_log_and_on_the_receipt(common: Service) -> None:
     assert len(common.participation(play.token(0)).renewed) == 1
 
 
-@pytest.mark.parametrize(
-    "renewed", [[], "x", ["x"], ["2026-03-02T12:00:00.000000Z", "2026-03-01T12:00:00.000000Z"], [7]]
-)
+@each("renewed", [[], "x", ["x"], ["2026-03-02T12:00:00.000000Z", "2026-03-01T12:00:00.000000Z"], [7]])
 def test_a_receipt_lists_times_of_new_links_in_order_or_none(common: Service, renewed: object) -> None:
     from hushbid.errors import RecordError
 
@@ -320,6 +319,8 @@ def test_a_discarded_draft_takes_its_links_along(common: Service) -> None:
     play = drafted(common, 2)
     secret = secret_of(play, 0)
     common.discard(play.who, play.id)
+    with pytest.raises(NotFound):
+        common.campaign(play.who, play.id)
     with pytest.raises(LinkInvalid, match="not valid"):
         common.participation(secret)
     with pytest.raises(LinkInvalid, match="not valid"):

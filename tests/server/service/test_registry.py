@@ -3,13 +3,12 @@
 import inspect
 from typing import Any
 
-import pytest
-
 from hushbid.server.service.bodies import Form
 from hushbid.server.service.registry import reached
+from tests.extent import each
 
 
-@pytest.mark.parametrize("name", reached())
+@each("name", reached())
 def test_path_query_and_body_of_a_route_are_arguments_of_its_use_case(name: str) -> None:
     use_case, route = reached()[name]
     _, *parameters = inspect.signature(use_case.function).parameters.values()
