@@ -1,5 +1,6 @@
 """Goals and relations on engines: what memory decides, whatever the goal, and the same refusals."""
 
+import math
 from dataclasses import replace
 from typing import Any
 
@@ -144,6 +145,13 @@ def test_a_hard_budget_is_shared_out_by_sums_among_groups_and_below_limits_that_
     priced = same(market, bids, memory=memory, who=labels, group="who", gather=10)
     limited = price(table(bids, who=labels, most=np.full(900, 3.0)), market, group="who", limit="most", gather=10)
     assert limited.summary == priced.summary
+
+
+def test_a_hard_budget_of_which_nobody_can_be_bought_anything_buys_nothing() -> None:
+    market = Market(prior=Uniform(1, 2), goal=HardBudget(2.0), variance=0.25)
+    priced = price(table(np.full(3, 2.0)), market)
+    assert (priced.summary.active, priced.summary.total_payment) == (0, 0.0)
+    assert math.isinf(priced.summary.mse)
 
 
 @pytest.mark.parametrize("dear", [0, 540])

@@ -50,7 +50,7 @@ def price_cheapest(
     few = _population_of(run, population, people)
     made = decide(few, people.bids, people.costs, tie_key=people.ties if by_identity else None)
     # a shared menu may promise more than the best estimate uses
-    used = made.privacy_loss if few.hard_budget is None else few.used(made.privacy_loss)
+    used = few.used(made.privacy_loss) if few.hard_budget is not None and made.active else made.privacy_loss
     outside = _outside_of_idle(run, few, made, census)
     salt, keys = _told_apart(run, people, by_identity)
     # decisions sorted by key, for the writing pass to look up

@@ -111,9 +111,9 @@ class Roster:
         """How many there are."""
         return sum(count for *_, count in self.kinds)
 
-    def markets(self, count: int) -> FloatArray:
+    def markets(self, count: int, *, seed: int = SEED) -> FloatArray:
         """Return virtual costs: one row for each of the first so many markets, one column per person."""
-        raw = np.random.PCG64(SEED).random_raw(count * self.people).reshape(count, self.people)
+        raw = np.random.PCG64(seed).random_raw(count * self.people).reshape(count, self.people)
         levels = ((raw >> np.uint64(11)).astype(np.float64) + 0.5) * 2.0**-53
         start = 0
         for _, prior, _, _, people in self.kinds:
