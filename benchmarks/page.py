@@ -1,7 +1,7 @@
 """Write the last benchmarks into their page: ``python -m benchmarks.page``, from the root of the repository.
 
-Reads out/bench.json, which ``make bench`` writes, and replaces what stands between the two marks in docs/benchmarks.md,
-with the machine it runs on: run both on the same one.
+Reads out/bench.json, which ``make bench`` writes, and replaces what stands between the two marks in docs/benchmarks.md
+by the rows nearest to their limits, the worst first, with the machine it runs on: run both on the same one.
 """
 
 import json
@@ -12,11 +12,11 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from benchmarks.harness import Row
-from benchmarks.run import cells
 
 RESULTS, PAGE = Path("out/bench.json"), Path("docs/benchmarks.md")
 BEGIN, END = "<!-- begin: written by `python -m benchmarks.page` -->", "<!-- end -->"
-WORST = 10
+SHOWN = 30
+"""So many rows are on the page; all of them are in out/bench.json."""
 PACKAGES = ("numpy", "scipy", "opendp", "polars", "duckdb", "pyarrow", "pyspark")
 
 
@@ -36,19 +36,16 @@ def filled(page: str, rows: list[Row], where: str) -> str:
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise SystemExit(f"{PAGE} must hold the marks {BEGIN!r} and {END!r}")
-    kept = [row for row in rows if row.limit is not None]
-    missed = sum(not row.kept for row in kept)
-    verdict = f"{len(kept) - missed} of {len(kept)} promised limits were kept." if kept else "No limit was promised."
-    worst = sorted(kept, key=lambda row: -row.ratio / (row.limit or 1.0))[:WORST]
-    rest = [row for row in rows if row not in worst]
-    tables = f"The {len(worst)} rows farthest from their limits:\n\n{table(worst)}\n\nAll others:\n\n{table(rest)}"
-    return f"{before}{BEGIN}\n\n{where} {verdict}\n\n{tables}\n\n{END}{after}"
+    promised = sorted((row for row in rows if row.limit is not None), key=lambda row: -row.ratio / (row.limit or 1.0))
+    missed = sum(not row.kept for row in promised)
+    verdict = f"{len(promised) - missed} of {len(promised)} promised limits were kept; the rows nearest to theirs:"
+    return f"{before}{BEGIN}\n\n{where} {verdict}\n\n{table(promised[:SHOWN])}\n\n{END}{after}"
 
 
 def table(rows: list[Row]) -> str:
     """The rows as a Markdown table."""
-    head = ["| measured | against | ours | theirs | ratio | limit | |", "|---|---|---:|---:|---:|---:|---|"]
-    return "\n".join([*head, *(f"| {' | '.join(cells(row))} |" for row in rows)])
+    head = ["| measured | against | ratio | limit |", "|---|---|---:|---:|"]
+    return "\n".join([*head, *(f"| {row.what} | {row.against} | {row.ratio:.3g} | {row.limit:g} |" for row in rows)])
 
 
 def machine() -> str:

@@ -10,5 +10,5 @@
 ``python -m experiments.paper_figures`` draws them from a command line. None of it is in the wheel.
 
 [F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968. What is wrong in it, each with the number that
-shows it, is listed in docs/explanation/errata.md.
+shows it, is listed in docs/reference/errata.md.
 """

@@ -12,7 +12,7 @@ and the objective becomes a function of ``lam`` alone,
 
 to be minimised over ``psi_i <= lam <= psi_{i+1}``. [F]'s printed algorithm differs twice: B_i has no 1/V, and the best
 i is chosen by argmax. :func:`algorithm_1` repairs both, and three siblings keep one or both misprints, so that a test
-can show what each does (docs/explanation/errata.md, errata 1 and 2).
+can show what each does (docs/reference/errata.md, errata 1 and 2).
 
 It is a faithful baseline, hence without what :mod:`hushbid.allocation` adds: no centred moments (close virtual costs
 cancel), no zero virtual costs, no unequal variances, no certificate, and a full sort.

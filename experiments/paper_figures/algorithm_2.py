@@ -6,7 +6,7 @@ Write q(y) = y**2 / (V y**2 + 2) and N = n + 1 (the error weight). At an optimum
 
 which has a low root y_j^(l) and a high root y_j^(h), one on each side of sqrt(2 / (3 V)), or none. For every number i
 of people [F] searches a grid of multipliers for the best allocation with people 1..i-1 at their high root and person i
-at either. Printed as it is, the search cannot work (docs/explanation/errata.md, errata 3 to 6 and 23):
+at either. Printed as it is, the search cannot work (docs/reference/errata.md, errata 3 to 6 and 23):
 
 - 3: it scores a grid point by N / lam + sum psi_j y_j(lam), as if lam were free, although lam = sum q(y_j(lam));
 - 4: its low branch adds a term of the wrong person;

@@ -4,7 +4,7 @@
 
     A·V·(w² + (1 − w)²) + (3/2)·(4A)^{1/3}·a^{2/3},      a = (1 − w)·ψ₁ + w·ψ₂,
 
-a convex and a concave term (docs/explanation/algorithms.md). *Local*: the best way to buy from exactly the cheapest k.
+a convex and a concave term (docs/concepts/proofs.md). *Local*: the best way to buy from exactly the cheapest k.
 """
 
 from typing import TYPE_CHECKING

@@ -50,7 +50,7 @@ def _bought(n: int, cost: float, distance: float, setting: str, variance: float)
     if setting == "central":  # equals share equally: together they are one person with a variance n − 1 times smaller
         pair = allocate([cost, cost + distance], variance=[variance / (n - 1), variance], error_weight=n + 1.0)
         return bool(pair.privacy_loss[1] > 0)
-    # At most 2.72·V^(3/4)·√(A/ψ) are bought from (docs/explanation/algorithms.md): more equals change nothing.
+    # At most 2.72·V^(3/4)·√(A/ψ) are bought from (docs/concepts/proofs.md): more equals change nothing.
     equals = min(n - 1, int(2.72 * variance**0.75 * np.sqrt((n + 1.0) / cost)) + 3)
     costs = np.append(np.full(equals, cost), cost + distance)
     found = allocate(costs, setting="local", variance=variance, error_weight=n + 1.0)

@@ -14,7 +14,7 @@ and approximates the integral to within ``accuracy`` in two halves:
    leaves out the last interval: :func:`printed_mesh_sum` keeps that (erratum 19).
 
 Every node is one full allocation of all n people, and every person has a mesh of her own: n / accuracy allocations in
-all, which is what the payments of this library avoid. See docs/explanation/errata.md.
+all, which is what the payments of this library avoid. See docs/reference/errata.md.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""The lemmas of docs/explanation/algorithms.md, and the bound of the local problem, which never reads a solution.
+"""The lemmas of docs/concepts/proofs.md, and the bound of the local problem, which never reads a solution.
 
 Everything here is in normal form (variance 1, error weight 1), to which every instance scales.
 """

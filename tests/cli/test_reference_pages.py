@@ -2,7 +2,6 @@
 
 import re
 import tomllib
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -11,86 +10,32 @@ import pytest
 from hushbid.allocation.goals import STATED
 from hushbid.campaign import read_campaign
 from hushbid.campaign.spec import CampaignSpec, fields_of
-from hushbid.cli import COMMANDS, main
+from hushbid.cli import COMMANDS
 from tests.extent import each
 from tests.golden.surface import help_texts
-from tools.campaign_fields import PAGE, filled
+from tools import reference_tables
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
-SHARED = ("What all commands share", "Market options", "Column options")
 
 
-def sections(page: Path) -> dict[str, str]:
-    """The parts of a page by their headings of the second and third level."""
-    parts = re.split(r"^##+ (.*)\n", page.read_text(encoding="utf-8"), flags=re.MULTILINE)
-    return dict(zip(parts[1::2], parts[2::2], strict=True))
+@each("page", reference_tables.PAGES)
+def test_the_tables_of_the_reference_are_printed_from_the_code(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    assert reference_tables.PAGES[page](text) == text, f"{page.name} is old: run python -m tools.reference_tables"
 
 
-@pytest.fixture(scope="module")
-def commands() -> dict[str, str]:
-    """What the page says about each command, shared tables to which it refers included."""
-    page = sections(REFERENCE / "command-line.md")
-    found = {}
-    for name in COMMANDS:
-        own = page[f"hushbid {name}"]
-        linked = [text for title, text in page.items() if f"(#{title.lower().replace(' ', '-')})" in own]
-        found[name] = "\n".join([own, page[SHARED[0]], *linked])
-    return found
-
-
-def parameters(name: str) -> Iterator[click.Parameter]:
-    command = main.get_command(click.Context(main), name)
-    assert command is not None
-    return iter(command.params)
-
-
-@each("name", COMMANDS)
-def test_every_option_and_argument_of_a_command_is_on_the_page(name: str, commands: dict[str, str]) -> None:
-    for parameter in parameters(name):
-        if isinstance(parameter, click.Option):
-            for spelling in (*parameter.opts, *parameter.secondary_opts):
-                assert re.search(rf"`{spelling}(?![\w-])", commands[name]), spelling
-            assert parameter.help, f"{spelling} has no help"
-            if isinstance(parameter.type, click.Choice):
-                assert all(f"`{choice}`" in commands[name] for choice in parameter.type.choices), spelling
-        else:
-            shown = (parameter.metavar or parameter.human_readable_name.upper()).strip("[].")
-            assert shown in commands[name], shown
-
-
-@each("name", COMMANDS)
-def test_the_page_promises_no_option_that_a_command_lacks(name: str, commands: dict[str, str]) -> None:
-    own = sections(REFERENCE / "command-line.md")[f"hushbid {name}"]
-    known = {spelling for one in parameters(name) for spelling in (*one.opts, *one.secondary_opts)}
-    tabled = {
-        option for row in re.findall(r"^\| (`--[^|]*)\|", own, re.MULTILINE) for option in re.findall("--[a-z-]+", row)
-    }
-    assert tabled <= known
-
-
-@each("name", COMMANDS)
-def test_defaults_on_the_page_are_those_of_the_command(name: str) -> None:
-    page = sections(REFERENCE / "command-line.md")
-    rows: dict[str, str] = {}
-    own = page[f"hushbid {name}"]
-    for title in (
-        *(shared for shared in SHARED[1:] if f"[{shared}]" in own.replace("column", "Column")),
-        f"hushbid {name}",
-    ):
-        rows |= dict(re.findall(r"^\| `(--[a-z-]+)[^|]*\| `([^|]*)` \|", page[title], re.MULTILINE))
-    for option in parameters(name):
-        shown = rows.get(option.opts[0])
-        if shown is None or isinstance(option.default, bool):
-            continue
-        said = re.search(r"\[default: (.*)\]$", getattr(option, "help", ""))
-        default = str(option.default).removesuffix(".0") if said is None else said[1]
-        assert shown.split("`")[0] == default, option.opts[0]
-
-
-def test_the_page_lists_the_commands_in_their_order() -> None:
-    text = (REFERENCE / "command-line.md").read_text(encoding="utf-8")
-    assert re.findall(r"^## hushbid (.*)$", text, re.MULTILINE) == list(COMMANDS)
-    assert re.findall(r"^\| \[`([\w-]+)`\]", text, re.MULTILINE) == list(COMMANDS)
+def test_every_command_has_a_section_with_its_options_or_a_link_to_those_it_shares() -> None:
+    text = reference_tables.COMMAND_LINE.read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## hushbid (\S+)\n(.*?)(?=^## )", text, re.MULTILINE | re.DOTALL))
+    assert list(sections) == list(COMMANDS)
+    for name, section in sections.items():
+        assert re.search(rf"<!-- options of {name}( \w+)? -->", section), name
+        if not isinstance(reference_tables.command_of(name), click.Group):
+            every = {one.opts[0] for one in reference_tables.options_of(name)}
+            for group, shared in reference_tables.GROUPS.items():
+                linked = f"[{group.removesuffix('s')} options]" in section.lower()
+                assert linked == (len(set(shared) - every) <= 1), (name, group)
+            assert all(one.help for one in reference_tables.options_of(name)), name
 
 
 # -- the campaign file -------------------------------------------------------------------------------------------------
@@ -118,11 +63,6 @@ def stated(name: str) -> set[str]:
     tables = {table: one if isinstance(one, list) else [one] for table, one in found.items()}
     inner = {f"{table}.{key}" for table, ones in tables.items() for one in ones if isinstance(one, dict) for key in one}
     return inner | {table for table, one in found.items() if table == "notices" or not isinstance(one, dict | list)}
-
-
-def test_the_tables_are_printed_from_the_schema() -> None:
-    text = PAGE.read_text(encoding="utf-8")
-    assert filled(text) == text, "run python -m tools.campaign_fields"
 
 
 def test_the_examples_state_every_field_of_the_schema(home: Path) -> None:

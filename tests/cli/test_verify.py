@@ -126,7 +126,7 @@ def test_without_a_fingerprint_the_reader_is_told_what_to_compare() -> None:
 
 
 def test_the_page_shows_what_is_really_printed() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "check-a-receipt.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "take-part.md").read_text(encoding="utf-8")
     shown = page.partition("```console\n")[2].partition("```")[0].splitlines()
     told = hushbid("verify", RECEIPT, "--fingerprint", OLD).stdout.splitlines()
     assert shown[0] == f"$ hushbid verify receipt.json --fingerprint {OLD}"

@@ -63,14 +63,10 @@ def play(page: Path, folder: Path) -> list[str]:
     [
         "tutorials/first-campaign.md",
         "reference/campaign-file.md",
-        "how-to/add-a-prior.md",
-        "how-to/add-a-baseline.md",
-        "how-to/ask-several-questions.md",
-        "how-to/buy-from-a-spreadsheet.md",
         "how-to/choose-a-setting.md",
-        "how-to/set-weights-and-cap.md",
-        "how-to/weigh-a-panel.md",
-        "how-to/without-trusting-the-platform.md",
+        "how-to/extend.md",
+        "how-to/state-a-goal.md",
+        "how-to/survey-a-panel.md",
     ],
 )
 def test_the_page_shows_what_happens(page: str, tmp_path: Path) -> None:
@@ -78,11 +74,11 @@ def test_the_page_shows_what_happens(page: str, tmp_path: Path) -> None:
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_page_about_clusters_shows_what_happens(tmp_path: Path) -> None:
-    # The people that the page's own example makes up.
+def test_the_page_about_tables_shows_what_happens(tmp_path: Path) -> None:
+    # The people that the page's own example draws.
     people = {"id": np.arange(200_000), "bid": np.random.default_rng(1).uniform(100, 200, 200_000)}
     pq.write_table(pa.table(people), tmp_path / "people.parquet")
-    wrong = play(DOCS / "how-to" / "run-on-a-cluster.md", tmp_path)
+    wrong = play(DOCS / "how-to" / "buy-from-a-table.md", tmp_path)
     assert not wrong, "\n".join(wrong)
 
 

@@ -22,7 +22,7 @@ def columns(path: Path) -> dict[str, np.ndarray]:
 
 
 def test_twenty_thousand_people_are_bought_from_verified_and_weighed_by_the_population(tmp_path: Path) -> None:
-    page = (DOCS / "how-to" / "weigh-a-panel.md").read_text(encoding="utf-8")
+    page = (DOCS / "how-to" / "survey-a-panel.md").read_text(encoding="utf-8")
     written = {block["file"]: block["content"] for block in BLOCK.finditer(page) if block["file"]}
     (tmp_path / "people.py").write_text(written["people.py"], encoding="utf-8")
     campaign = tmp_path / "staff.toml"

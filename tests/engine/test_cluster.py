@@ -91,7 +91,7 @@ def test_separate_processes_decide_the_same_to_the_last_bit(require: Callable[[s
 
 
 def test_the_job_in_the_documentation_runs(spark_session: object, tmp_path: Path) -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "run-on-a-cluster.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "buy-from-a-table.md").read_text(encoding="utf-8")
     job = re.search(r'```python title="job.py"\n(.*?)```', page, flags=re.DOTALL)
     assert job is not None
     people = pa.table({"id": np.arange(300), "bid": np.linspace(1, 2, 300)})

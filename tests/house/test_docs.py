@@ -48,9 +48,9 @@ def test_the_site_builds_without_warnings_and_asks_for_nothing_outside(site: Pat
         assert not re.search(r"url\(\s*[\"']?https?:|@import", sheet.read_text(encoding="utf-8")), sheet
 
 
-def test_every_page_is_in_one_of_the_four_kinds_or_named_at_the_top(site: Path) -> None:
-    kinds = {"tutorials", "how-to", "explanation", "reference", "decisions"}
-    alone = {"index.md", "gallery.md", "benchmarks.md"}
+def test_every_page_is_of_a_known_kind_or_named_at_the_top(site: Path) -> None:
+    kinds = {"tutorials", "how-to", "concepts", "reference", "decisions"}
+    alone = {"index.md", "gallery.md", "benchmarks.md", "architecture.md"}
     for page in DOCS.rglob("*.md"):
         place = page.relative_to(DOCS)
         assert place.parts[0] in kinds | alone, place
@@ -68,13 +68,13 @@ def test_the_api_page_describes_every_public_name(site: Path) -> None:
 
 
 def test_formulas_are_raised_and_lowered_in_prose_and_left_alone_in_code(site: Path) -> None:
-    paper = (site / "explanation" / "paper.html").read_text(encoding="utf-8")
-    assert "n<sup>5/6</sup>" in paper
-    algorithms = (site / "explanation" / "algorithms.html").read_text(encoding="utf-8")
-    assert "ψ<sub>i</sub> ≥ 0" in algorithms
-    prose = re.sub(r"<pre\b.*?</pre>|<code\b.*?</code>|<title>.*?</title>", "", algorithms, flags=re.DOTALL)
+    purchase = (site / "concepts" / "purchase.html").read_text(encoding="utf-8")
+    assert "n<sup>5/6</sup>" in purchase
+    proofs = (site / "concepts" / "proofs.html").read_text(encoding="utf-8")
+    assert "ψ<sub>i</sub> ≥ 0" in proofs
+    prose = re.sub(r"<pre\b.*?</pre>|<code\b.*?</code>|<title>.*?</title>", "", proofs, flags=re.DOTALL)
     assert "^{" not in prose
-    for code in re.findall(r"<code\b.*?</code>", algorithms, flags=re.DOTALL):
+    for code in re.findall(r"<code\b.*?</code>", proofs, flags=re.DOTALL):
         assert "<sub>" not in code
         assert "<sup>" not in code
     assert "user_weight" in (site / "reference" / "market.html").read_text(encoding="utf-8")
@@ -90,7 +90,7 @@ def test_every_figure_is_shown_in_the_gallery_with_words_for_those_who_cannot_se
 
 
 def test_the_table_of_odds_holds_bounds() -> None:
-    page = (DOCS / "explanation" / "what-epsilon-means.md").read_text(encoding="utf-8")
+    page = (DOCS / "concepts" / "privacy.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([\d.]+) \| ([\d.]+) \| ([\d.]+) % \| ([\d.]+) % \|$", page, flags=re.MULTILINE)
     assert len(rows) == 7
     for loss, factor, even, rare in (tuple(map(float, row)) for row in rows):
@@ -107,9 +107,8 @@ def test_benchmarks_are_written_between_their_marks_again_and_again() -> None:
         Row(what="starting", against="python", ratio=2.0),
     ]
     once = filled(page, rows, "Measured here.")
-    assert "1 of 2 promised limits were kept." in once
-    assert "| pricing | np.sort | 1 s | 2 s | 0.5 | 1.5 | kept |" in once
-    assert "| releasing | NumPy | 9 s | 1 s | 9 | 4 | MISSED |" in once
+    assert "1 of 2 promised limits were kept" in once
+    assert once.index("| releasing | NumPy | 9 | 4 |") < once.index("| pricing | np.sort | 0.5 | 1.5 |")
     assert filled(once, rows, "Measured here.") == once
     assert once.count(BEGIN) == once.count(END) == 1
     with pytest.raises(SystemExit, match="marks"):

@@ -35,7 +35,7 @@ WITH_EXAMPLES = [path for path in PAGES if examples_of(path.read_text(encoding="
 
 
 def test_pages_with_examples_are_found() -> None:
-    assert {"README.md", "docs/how-to/add-a-prior.md"} <= set(map(page_name, WITH_EXAMPLES))
+    assert {"README.md", "docs/how-to/extend.md"} <= set(map(page_name, WITH_EXAMPLES))
 
 
 @pytest.mark.parametrize("path", WITH_EXAMPLES, ids=page_name)

@@ -267,7 +267,7 @@ def test_the_two_people_of_the_papers_example_come_close_to_the_bound():
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_payments_for_data_stay_below_twice_centrally_and_once_locally_the_largest_objective(setting):
-    """The proof in docs/explanation/proofs.md, on markets where everybody may be at the top."""
+    """The proof in docs/concepts/proofs.md, on markets where everybody may be at the top."""
     rng = generator(21)
     for prior, factor in ((Uniform(1, 3), 0.5), (Empirical([1, 2, 4]), 1.0), (Beta(1, 1, 0.2, 1.0), 1.0)):
         for _ in range(15):

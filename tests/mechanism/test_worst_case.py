@@ -90,7 +90,7 @@ def test_no_bids_cost_more_than_the_bound_under_one_cap_also_if_people_care_abou
 
 @pytest.mark.parametrize("setting", ["central", "local"])
 def test_payments_for_data_stay_below_twice_or_once_the_largest_objective_under_a_cap(setting):
-    """The proof in docs/explanation/proofs.md, with nobody's loss raised where somebody is done without."""
+    """The proof in docs/concepts/proofs.md, with nobody's loss raised where somebody is done without."""
     rng, most = np.random.default_rng(3), 0.0
     for prior, factor in (
         (Uniform(1, 3), {"central": 1.0, "local": 5 / 6}),

@@ -1,6 +1,6 @@
 """Every mistake in the paper that a number can show, shown by that number.
 
-One test per erratum, numbered as in docs/explanation/errata.md; a test passes because the printed statement fails.
+One test per erratum, numbered as in docs/reference/errata.md; a test passes because the printed statement fails.
 [F] = Fallah, Makhdoumi, Malekian, Ozdaglar, EC 2022, arXiv 2201.03968. Its example, used throughout: two users, bids
 uniform on [1, 2] (virtual cost 2c - 1), variance 1/4, error weight n + 1 = 3.
 """
@@ -60,7 +60,7 @@ class UniformBids:
 
 
 def test_every_erratum_is_on_its_page_with_the_tests_that_show_it():
-    page = (Path(__file__).parents[2] / "docs" / "explanation" / "errata.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "reference" / "errata.md").read_text(encoding="utf-8")
     assert sorted(int(number) for number in re.findall(r"^\*\*(\d+)\. ", page, flags=re.MULTILINE)) == [*range(1, 24)]
     here = {name for name in globals() if name.startswith("test_erratum_")}
     assert set(re.findall(r"`(test_erratum_\w+)`", page)) == here

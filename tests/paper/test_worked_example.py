@@ -76,7 +76,7 @@ def test_the_minimax_lower_bound_is_of_order_one_over_n(n: int) -> None:
 
 
 def test_the_table_in_the_documentation_is_right() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "explanation" / "estimation.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "concepts" / "proofs.md").read_text(encoding="utf-8")
     table = [line for line in page.splitlines() if line.startswith("| ") and line[2].isdigit()]
     rows = [[float(cell) for cell in line.strip("| ").split("|")] for line in table]
     assert [row[0] for row in rows] == [4, 100, 10_000, 1_000_000]

@@ -359,7 +359,7 @@ def test_a_client_outlives_a_restart_of_the_server(installation: Installation) -
 
 
 def test_the_page_about_scripting_uses_settings_and_methods_that_exist() -> None:
-    page = (Path(__file__).parents[2] / "docs" / "how-to" / "script-a-campaign.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "conduct-a-campaign.md").read_text(encoding="utf-8")
     [told] = re.findall(r"analyst\.draft\(\s*(\{.*?\})\s*\)", page, flags=re.DOTALL)
     assert CampaignSettings.read(ast.literal_eval(told)).market.setting == "local"
     for client, kind in (("analyst", AnalystClient), ("me", ParticipantClient)):

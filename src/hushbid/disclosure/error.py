@@ -274,7 +274,7 @@ def published_half_width(*, planned: ErrorModel, delivered: ErrorModel, width: f
 
     Twice what was planned, rounded up to two digits, and doubled until it is as wide as the real one; infinite if that
     is as wide as the public range. So it is the same whoever dropped out, as long as the interval grew less than
-    twofold (`docs/explanation/privacy.md` says what it tells beyond that).
+    twofold (`docs/concepts/privacy.md` says what it tells beyond that).
 
     >>> def noise(total_loss: float) -> ErrorModel:
     ...     no = dict(sampling_variance=0.0, squared_steps=1.0, largest_step=1.0, next_noise=0.0)

@@ -140,7 +140,7 @@ def _words(combination: Combination) -> dict[str, Any]:
     }
 
 
-_NP_HARD = "make the problem [NP-hard](../explanation/levels.md#what-cannot-be-computed)"
+_NP_HARD = "make the problem [NP-hard](../concepts/proofs.md#what-cannot-be-computed)"
 
 CASES = (
     Case(
@@ -233,7 +233,7 @@ CASES = (
         field="goal",
         sentence="the budget is met on average, by a price of the error that is planned for the population: in the"
         " local setting a person who asks more could otherwise be bought more from.",
-        reason="privacy can be a [Giffen good](../explanation/levels.md#not-in-the-local-setting), so no exact rule is"
+        reason="privacy can be a [Giffen good](../concepts/proofs.md#giffen-goods), so no exact rule is"
         " truthful",
     ),
     Case(
@@ -242,7 +242,7 @@ CASES = (
         field="goal",
         sentence="the budget is met on average, by a price of the error that is planned for the population: with strata"
         " and {cap} a person who asks more could otherwise be bought more from.",
-        reason="privacy can be a [Giffen good](../explanation/strata.md#caps-and-a-budget), so no exact rule is"
+        reason="privacy can be a [Giffen good](../concepts/proofs.md#giffen-goods), so no exact rule is"
         " truthful",
     ),
 )

@@ -2,7 +2,7 @@
 
 In the local setting a single yes/no question is answered by randomised response: no noise is added to a number, the
 device tells the truth or the opposite by a coin. With the same privacy loss the error is smaller. What is proved of
-local payments in docs/explanation/proofs.md needs of the precision ``q`` only that ``y·q' ≤ 2q``, which holds for both.
+local payments in docs/concepts/proofs.md needs of the precision ``q`` only that ``y·q' ≤ 2q``, which holds for both.
 """
 
 import math

@@ -1,6 +1,6 @@
 """The most a campaign can cost: an upper bound on the total payment over all bids.
 
-What is paid for data (prices and rents) is bounded in three ways, proved in docs/explanation/proofs.md:
+What is paid for data (prices and rents) is bounded in three ways, proved in docs/concepts/proofs.md:
 
 1. With ``H`` the largest objective there is, that of everybody at the top of their support, at most ``2H`` (central) or
    ``H`` (local); with a uniform prior ``H`` or ``5H/6``.

@@ -5,7 +5,7 @@ concave up to ``q = 1/4``, "low", and convex from there; with randomised respons
 ``1/3``, and everything else is the same (:mod:`hushbid.verification.local_curve`). Wanted is the least ``F(Λ) + Σ
 ψ_i·y(q_i)``, ``Λ = Σ q_i``, with ``q_i`` up to the cap's ``q_e``: for a price of the error ``F = 1/Λ`` (costs divided
 by ``A·V^{3/2}``), for a given error ``F`` is 0 at ``Λ = T = V/error`` and infinite elsewhere. The cheapest ``k`` are
-bought from, and at most the last of them is low and below the cap: docs/explanation/algorithms.md has the proofs, which
+bought from, and at most the last of them is low and below the cap: docs/concepts/proofs.md has the proofs, which
 use neither ``F`` nor the cap, and of ``y`` only that it is first concave, then convex. So the optimum is one of three.
 
 * One person alone.

@@ -201,8 +201,8 @@ def test_the_report_tells_what_was_asked_when_and_who_took_no_part_but_no_small_
 
 
 def test_the_page_about_paying_people_is_played(shared: Live) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "how-to" / "pay-people.md").read_text(encoding="utf-8")
-    [script] = re.findall(r"```py\n(.*?)```", page, flags=re.DOTALL)
+    page = (Path(__file__).parents[3] / "docs" / "how-to" / "conduct-a-campaign.md").read_text(encoding="utf-8")
+    [script] = re.findall(r"```py\n(owed = .*?)```", page, flags=re.DOTALL)
     play = released(shared.service, ["ann@example.org", "bob@example.org"], payout="email")
     with ParticipantClient.from_link(f"{shared.url}/p#{play.fresh(0)}", keeper=MessageMemory()) as me:
         assert me.state_payout("ann@example.com")["shown"] == "\u2022\u2022\u2022\u2022.com"

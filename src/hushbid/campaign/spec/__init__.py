@@ -105,7 +105,7 @@ class BidsTable(Table):
     file: Annotated[Text | None, About(absent="required", example="bids.csv")] = None
     """CSV, Parquet or Excel, one row per person; "-" for standard input.
 
-    [What is recognised](../how-to/buy-from-a-spreadsheet.md#what-is-recognised).
+    [What is recognised](../how-to/buy-from-a-table.md#what-is-recognised).
     """
 
     id: Text = "id"
@@ -130,7 +130,7 @@ class BidsTable(Table):
     """The column of the largest privacy loss that each person accepts.
 
     A positive number, 0 to sell nothing, or nothing for no limit. Stating it truthfully is best, as with the price.
-    Central setting, or with a hard budget; [on an engine](../explanation/scale.md#what-it-cannot-do) up to 4·10⁶
+    Central setting, or with a hard budget; [on an engine](../concepts/purchase.md#what-engines-cannot-do) up to 4·10⁶
     people.
     """
 
@@ -200,7 +200,7 @@ class CampaignSpec(Table):
     """What is estimated, as it stands in a sentence.
 
     *Mean sleep per night*. It is the question: with the people's ids it names the one estimate that is [ever
-    drawn](../explanation/privacy.md#once). Capitals and spaces make no difference. Another question to the same people
+    drawn](../concepts/release.md#drawn-once). Capitals and spaces make no difference. Another question to the same people
     needs another text. Without ids people are known by their data, and leaving ids out does not make them others.
     """
 
@@ -220,7 +220,7 @@ class CampaignSpec(Table):
     """For a test or a lesson: nobody in the campaign was promised anything.
 
     People, prices or data are synthetic. The estimate is then drawn again at every run (refused if the [release
-    ledger](../explanation/release-ledger.md) knows these people or data from a real release), and record, report,
+    ledger](../concepts/release.md#the-release-ledger) knows these people or data from a real release), and record, report,
     tables, `estimate.json` and terminal say so. Never for people who were promised privacy.
     """
 

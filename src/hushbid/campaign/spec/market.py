@@ -86,7 +86,7 @@ class MarketTable(Table):
     """Spend this much on average over what people may bid, as accurately as possible.
 
     Rounding up to coins is included. In the local setting, and with strata and caps or limits, by a
-    [planned price](../explanation/planned-price.md), for which `population` must be stated.
+    [planned price](../concepts/purchase.md#budgets-that-are-met-on-average), for which `population` must be stated.
     """
 
     hard_budget: Annotated[Positive | None, About(absent=_ONE_OF_GOALS, example=500)] = None
@@ -123,7 +123,7 @@ class MarketTable(Table):
 
     With questions, of squared errors relative to ranges, times importance, added up. Or as a sentence, *I would pay 500
     to bring the standard error from 1 down to 0.5*: `{ payment = 500, from_standard_error = 1, to_standard_error = 0.5
-    }`. [How to set it](../how-to/set-weights-and-cap.md).
+    }`. [How to set it](../how-to/state-a-goal.md#a-cap-and-limits).
     """
 
     user_weight: NotNegative = 0.0
@@ -145,7 +145,7 @@ class MarketTable(Table):
     max_privacy_loss: Annotated[Positive | None, About(absent="none", example=2)] = None
     """A cap on everyone's privacy loss ε.
 
-    [What it costs](../how-to/set-weights-and-cap.md).
+    [What it costs](../how-to/state-a-goal.md#a-cap-and-limits).
     """
 
     max_correlation: Annotated[Correlation, About(example=0.1)] = 0.0

@@ -79,6 +79,14 @@ _UNKNOWN = ("extra_forbidden", "unexpected_keyword_argument")  # of a model, of 
 FAULT = "The server has a fault of its own; nothing of the request was kept in its log."
 
 
+def kinds() -> dict[str, list[int]]:
+    """Return the kinds of problems by the name in their type, each with its statuses."""
+    found: dict[str, set[int]] = {"refused": set()}
+    for status, name in [*_NAMES.items(), *((status, name) for _, status, name in _STATUSES)]:
+        found.setdefault(name, set()).add(status)
+    return {name: sorted(statuses) for name, statuses in sorted(found.items())}
+
+
 class Fault(BaseModel):
     """One thing that is wrong with a request."""
 
