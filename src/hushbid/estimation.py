@@ -24,7 +24,7 @@ and one pass finds k.
 
 **Near-optimal weights** are [F]'s constructions, kept for comparison: central, a common cap ``1/√(k*+1)`` (proof of
 Thm 1); local, ``w_i ∝ ε_i²`` (Thm 2). **Minimax bounds** are those theorems with explicit constants
-(docs/concepts/proofs.md#estimating-with-given-losses derives them).
+(docs/concepts/proofs.md derives them).
 
 **Contrasts.** With public strata ``g(i)`` of unknown means ``θ_g`` the estimate of ``Σ ℓ_g θ_g`` is
 ``Σ ω_i x_i + Laplace(1/η)`` with ``Σ_{i in g} ω_i = ℓ_g``: one noise for all strata. The best one caps what is used in

@@ -11,7 +11,7 @@ enters at their *key*, the ``T`` at which the water level of their stratum reach
     M = Σ λ_g m_g,   Q = Σ Q_g,   c = Σ λ_g²/U_g:      W = M·T − Q,   τ̄ = M + c·T,
 
 and `hushbid.allocation.targets` has the root of each goal. ``M``, ``Q``, ``W`` and the keys are sums of nonnegative
-steps from the left, ``c`` from the right: nothing cancels. ``docs/concepts/purchase.md#one-frontier`` has the proofs.
+steps from the left, ``c`` from the right: nothing cancels. ``docs/concepts/purchase.md`` has the proofs.
 """
 
 import math

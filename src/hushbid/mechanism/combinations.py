@@ -233,8 +233,7 @@ CASES = (
         field="goal",
         sentence="the budget is met on average, by a price of the error that is planned for the population: in the"
         " local setting a person who asks more could otherwise be bought more from.",
-        reason="privacy can be a [Giffen good](../concepts/proofs.md#giffen-goods), so no exact rule is"
-        " truthful",
+        reason="privacy can be a [Giffen good](../concepts/proofs.md#giffen-goods), so no exact rule is truthful",
     ),
     Case(
         state="on average",
@@ -242,8 +241,7 @@ CASES = (
         field="goal",
         sentence="the budget is met on average, by a price of the error that is planned for the population: with strata"
         " and {cap} a person who asks more could otherwise be bought more from.",
-        reason="privacy can be a [Giffen good](../concepts/proofs.md#giffen-goods), so no exact rule is"
-        " truthful",
+        reason="privacy can be a [Giffen good](../concepts/proofs.md#giffen-goods), so no exact rule is truthful",
     ),
 )
 """Every combination that is not exact; of several cases the first is meant."""

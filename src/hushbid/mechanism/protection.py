@@ -1,7 +1,7 @@
 """What each degree of protection against related prices and data costs, and what it saves.
 
 With a true relation ``γ`` the mean squared error is at worst what it is without one, plus ``γ²·V̄·(N Σ w² − 1)``
-(docs/concepts/limits.md#prices-and-data). So one purchase per degree of protection tells the worst error under every relation.
+(docs/concepts/limits.md). So one purchase per degree of protection tells the worst error under every relation.
 """
 
 import math

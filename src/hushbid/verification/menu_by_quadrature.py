@@ -1,7 +1,7 @@
 """The shared menu of a hard budget once more, for verification: offers, payments and shares by quadrature.
 
 What is offered at a virtual cost ``x`` has one number for each stratum, a water level or a price of precision, that
-public facts fix (docs/concepts/purchase.md#one-frontier). The mechanism integrates over virtual costs; here the expectations are
+public facts fix (docs/concepts/purchase.md). The mechanism integrates over virtual costs; here the expectations are
 integrals over *ranks*, of ``ψ`` at the quantile ``p``, which polynomials give on small intervals. What the menu pays,
 ``t₀(c) = c·ε₀(c) + ∫ from c of ε₀``, is integrated over bids, from one person's to the next. Shares
 ``s_i = (B_g − υ·m_i)/(t₀^max_i + Σ_{j≠i} t₀(c_j))`` within each stratum follow.

@@ -2,7 +2,7 @@
 
 The price of a budget that is met on average is the largest, to four digits, at which the mean expense of drawn markets
 is at most the budget. The search for it is not repeated: the markets are drawn again by their definition (seed and
-order as in docs/concepts/purchase.md#budgets-that-are-met-on-average), and their mean must be at most the budget at the price and above it
+order as in docs/concepts/purchase.md), and their mean must be at most the budget at the price and above it
 just above. Every market's purchase is found by other means than the library's: centrally water levels by halving,
 on a grid of strengths of the noise that is cut finer around the best; locally as `hushbid.verification.local_by_count`.
 """
