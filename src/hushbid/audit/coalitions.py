@@ -3,8 +3,8 @@
 That the truth is everybody's best bid holds for one person at a time, and for one person with one identity. Here the
 attackers know everybody's bids, which is more than they would, and search for the best they can do; what is found
 is a lower bound on what such an attack may gain, under any goal. Under an accuracy or a budget one's bid moves the
-others' payments through the level as well; under a hard budget the total cannot rise, so whoever gains takes it from
-others or from what is left. docs/concepts/incentives.md says what to do about it.
+others' payments through the level as well; under a hard budget the total cannot rise, so a person who gains takes
+it from others or from what is left. docs/concepts/incentives.md says what to do about it.
 """
 
 import math

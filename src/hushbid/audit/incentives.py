@@ -1,7 +1,7 @@
 """Attack the claim that the truth is everybody's best bid, by trying other bids.
 
 For sampled people the whole mechanism is run again at many bids of theirs, the others' unchanged: evenly over the
-support, on both sides of everybody else's bid and of her own, and closing in on every jump of her privacy loss.
+support, on both sides of everybody else's bid and of their own, and closing in on every jump of their privacy loss.
 From what comes out,
 
 * the *gain* of the best misreport, for her own type and for every other type on the same list of bids;

@@ -2,7 +2,7 @@
 
 The files, from the bottom: ``merkle`` proves that one leaf belongs to a tree, ``keys`` signs and lists keys, and
 ``key_folder`` keeps them; ``log`` chains what happened; ``receipt`` is one participant's part of all that.
-Whoever gets such a file checks it with `hushbid.verification`.
+A person who gets such a file checks it with `hushbid.verification`.
 """
 
 from hushbid.receipts.keys import KeyList

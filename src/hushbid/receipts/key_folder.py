@@ -24,7 +24,7 @@ LIST = "keys.json"
 
 
 class KeyFolder:
-    """The keys in one folder; reads it anew each time, so that a rotation is noticed without a restart."""
+    """The keys in one folder; reads it again each time, so that a rotation is noticed without a restart."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)

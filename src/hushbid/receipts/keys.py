@@ -1,7 +1,7 @@
 """Signing keys (Ed25519), their fingerprints, and the list in which a server publishes them.
 
 A fingerprint is the SHA-256 of the 32 bytes of a public key, as 64 hexadecimal digits: short enough to print on paper,
-and whoever has it can tell the right key from any other. What is signed is always ``PURPOSE ‖ 0x0A ‖ canonical form``,
+and anyone who has it can distinguish the right key. What is signed is always ``PURPOSE ‖ 0x0A ‖ canonical form``,
 so that a signature made for one purpose never serves another.
 
 The list of keys, version 1, holds every key a server has had, oldest first, and is signed by the newest::
@@ -185,7 +185,7 @@ class KeyList:
         return {name: value for name, value in self.to_dict().items() if name != "signature"}
 
     def trusted_from(self, fingerprint: str) -> frozenset[str]:
-        """The fingerprints to trust for somebody who trusts this one; none if it is not listed or was withdrawn."""
+        """The fingerprints to trust for a person who trusts this one; none if it is not listed or was withdrawn."""
         place = next((row for row, key in enumerate(self.keys) if key.fingerprint == fingerprint), None)
         if place is None or self.keys[place].withdrawn:
             return frozenset()

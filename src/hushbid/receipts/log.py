@@ -10,8 +10,8 @@ Version 2 is JSON lines, one event a line (docs/reference/receipts.md describes 
     previous             the hash of the event before; 64 zeros for the first
     hash                 SHA-256 of the canonical form of all the rest
 
-Whoever knows the hash of one event knows that no event up to it was changed, left out, added or moved. A chain alone
-cannot tell that its end was cut off: compare the last hash, or one that a receipt names, with what others saw.
+A person who knows the hash of one event knows that no event up to it was changed, left out, added or moved. A chain
+alone cannot tell that its end was cut off: compare the last hash, or one that a receipt names, with what others saw.
 
 These fields of a body mean the same everywhere, any others may occur; `hushbid.verification.receipts` checks them::
 
@@ -167,7 +167,7 @@ def read_log(text: bytes) -> list[Event]:
 
 
 def commitment(content: Mapping[str, Any], salt: bytes) -> str:
-    """A hash that fixes some content without showing it; whoever is told the content and the salt can check it.
+    """A hash that fixes some content without showing it; anyone who has the content and the salt can check it.
 
     HMAC-SHA-256 of the canonical form with the salt as its key, in hexadecimal.
     """

@@ -58,7 +58,7 @@ def new_salt() -> bytes:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Agreement:
-    """That somebody agreed to what she was shown."""
+    """What a person agreed to, and when."""
 
     at: Annotated[str, TIME]
     """When."""

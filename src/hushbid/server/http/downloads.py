@@ -316,8 +316,9 @@ def download_report(service: Service, who: Principal, campaign: CampaignId, lang
 
 @_table("payments", by="analyst", summary="Download payments")
 def payments(service: Service, who: Principal, campaign: CampaignId, ending: Ending) -> bytes:
-    """Who is or was owed what, by name and reference, and where to pay whoever is still owed something, if the campaign
-    asked: the log says that you took it. Auditors find amounts by pseudonym among participants and in the record."""
+    """Who is or was owed what, by name and reference, and where to pay people who are still owed something, if the
+    campaign asked: the log says that you took it. Auditors find amounts by pseudonym among participants
+    and in the record."""
     return payments_table(service.payment_file(who, campaign), ending)
 
 
@@ -344,7 +345,7 @@ def agreements_table(service: Service, who: Principal, campaign: CampaignId, end
     holds="Agreements.",
 )
 def agreements_with_texts(service: Service, who: Principal, campaign: CampaignId) -> Response:
-    """The same, with every document that somebody agreed to, word by word, under its version."""
+    """The same, with every document that was agreed to, word by word, under its version."""
     return _json(canonical(service.agreements(who, campaign)) + b"\n", f"{campaign}-agreements.json")
 
 
