@@ -64,12 +64,20 @@ def options(of: str) -> Iterator[str]:
 
 
 def own_options(name: str) -> list[click.Option]:
-    """Return the options of a command without those of the groups that it shares whole, or all but one."""
-    every = options_of(name)
-    known = {one.opts[0] for one in every}
-    shared = [group for group in GROUPS.values() if len(set(group) - known) <= 1]
-    hidden = {option for group in shared for option in group} | set(SHARED)
-    return [one for one in every if one.opts[0] not in hidden]
+    """Return the options of a command without those of the groups that it shares."""
+    hidden = {option for group in shared_groups(name) for option in GROUPS[group]} | set(SHARED)
+    return [one for one in options_of(name) if one.opts[0] not in hidden]
+
+
+def shared_groups(name: str) -> list[str]:
+    """Return the groups of options that a command has whole, or but for one, in the words of their tables."""
+    own = {one.opts[0]: one.help for one in options_of(name)}
+    usual = {one.opts[0]: one.help for one in options_of("price")}
+
+    def alike(option: str) -> bool:
+        return option in own and _before_default(own[option]) == _before_default(usual[option])
+
+    return [group for group, options in GROUPS.items() if sum(not alike(option) for option in options) <= 1]
 
 
 def options_of(name: str) -> list[click.Option]:
@@ -113,6 +121,10 @@ def _names(record: str) -> str:
     record, _, chosen = record.partition(" [")
     choices = f" ({chosen.rstrip(']').replace('|', ', ')})" if chosen else ""
     return " / ".join(f"`{one}`" for one in record.split(" / ")) + choices
+
+
+def _before_default(words: str | None) -> str:
+    return (words or "").partition("[default")[0].strip()
 
 
 def _cell(words: str) -> str:
