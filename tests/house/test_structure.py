@@ -85,8 +85,8 @@ GATES = {
         ("disclosure",),
         frozenset(
             {
-                *("disclosure/promises.py", "disclosure/release.py"),
-                *(f"disclosure/ledger/{name}.py" for name in ("once", "marks", "question")),
+                *("disclosure/promises.py", "disclosure/release.py", "disclosure/question_answer.py"),
+                "disclosure/ledger/question.py",
             }
         ),
     ),

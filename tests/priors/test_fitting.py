@@ -226,7 +226,7 @@ def test_without_ids_an_overlap_is_unknown_and_that_is_what_is_recorded() -> Non
     assert origin(["b", "c"], known)["overlap"] == 1
     assert origin(None, known)["overlap"] is None
     assert origin(["b"], known, Pilot.of(None, 10))["overlap"] is None
-    assert Pilot.of(["a"], 1).hashes != Pilot.of(["a"], 1).hashes  # a new key each time
+    assert Pilot.of(["a"], 1).ids != Pilot.of(["a"], 1).ids  # a new key each time
 
 
 @pytest.mark.parametrize(

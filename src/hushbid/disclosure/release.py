@@ -189,7 +189,7 @@ class Release(Estimated):
     @property
     def range(self) -> tuple[float, float]:
         """Between which values the truth lies: the bounds, and where strata are combined their combination."""
-        return self.bounds if self.strata is None else self.strata.range_of(self.bounds)
+        return self._one_result.range
 
     def interval(self, level: float = 0.95) -> tuple[float, float]:
         """Return an interval that contains the mean with probability at least ``level``, whatever the distribution.

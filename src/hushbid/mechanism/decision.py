@@ -92,6 +92,16 @@ class Decision:
         return rounded_sum(self.payments)
 
     @property
+    def standard_error(self) -> float:
+        """Root mean squared error of the estimate if price and datum are unrelated, in data units."""
+        return math.sqrt(self.mse)
+
+    @property
+    def worst_standard_error(self) -> float:
+        """The same at worst, if they are related as closely as `Market.max_correlation` allows."""
+        return math.sqrt(self.worst_mse)
+
+    @property
     def active(self) -> int:
         """How many people are bought from."""
         return int(np.count_nonzero(self.privacy_loss))

@@ -41,7 +41,6 @@ class Beta(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         return self.low + self._width * (self.a / (self.a + self.b))
 
     @property

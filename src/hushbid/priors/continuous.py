@@ -167,12 +167,10 @@ class ContinuousPrior(Prior):
 
     @property
     def is_regular(self) -> bool:
-        """Whether the raw virtual cost is nondecreasing, so that ironing changes nothing."""
         return self._always_regular or not self._ironed.flat_parts
 
     @property
     def flat_parts(self) -> tuple[FlatPart, ...]:
-        """The maximal intervals on which the virtual cost is constant, as (left, right, virtual cost), ascending."""
         return () if self._always_regular else self._ironed.flat_parts
 
     def _raw_virtual_cost(self, c: FloatArray) -> FloatArray:
@@ -234,11 +232,9 @@ class ParametricPrior(ContinuousPrior):
         return getattr(self, "low", 0.0), getattr(self, "high", math.inf)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         return {"family": self.family} | {name: plain_number(getattr(self, name)) for name in self.parameter_names()}
 
     def to_text(self) -> str:
-        """Return the prior as a short text that `parse_prior` reads back."""
         return f"{self.family}:" + ",".join(number_text(getattr(self, name)) for name in self.parameter_names())
 
     @classmethod

@@ -88,7 +88,6 @@ class Empirical(Prior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         return float(np.sum(self._values * (self._weights / np.sum(self._weights))))
 
     @property
@@ -109,7 +108,6 @@ class Empirical(Prior):
         return tuple(zip(lefts.tolist(), self._block_rights.tolist(), self._block_costs.tolist(), strict=True))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         return {"family": self.family, "values": self._values.tolist(), "weights": self._weights.tolist()}
 
     def to_text(self) -> str:

@@ -47,7 +47,6 @@ class Uniform(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         return self.low + 0.5 * (self.high - self.low)
 
     @property
@@ -95,7 +94,6 @@ class Exponential(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         return self.scale
 
     def _cdf(self, c: FloatArray) -> FloatArray:
@@ -137,7 +135,6 @@ class LogNormal(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         with np.errstate(over="ignore"):
             return float(np.exp(self.mean_log + 0.5 * self.sd_log * self.sd_log))
 
@@ -197,7 +194,6 @@ class Gamma(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         return self.shape * self.scale
 
     def _cdf(self, c: FloatArray) -> FloatArray:

@@ -83,7 +83,6 @@ class Histogram(ContinuousPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         return fsum(self._shares * (self._edges[:-1] + 0.5 * np.diff(self._edges)))
 
     @property
@@ -93,11 +92,9 @@ class Histogram(ContinuousPrior):
 
     @property
     def flat_parts(self) -> tuple[FlatPart, ...]:
-        """The maximal intervals on which the virtual cost is constant, as (left, right, virtual cost), ascending."""
         return self._chain.flat_parts
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         return {"family": self.family, "edges": self._edges.tolist(), "weights": self._weights.tolist()}
 
     def to_text(self) -> str:

@@ -120,7 +120,6 @@ class KernelDensity(ContinuousPrior):
         return math.fsum(self._shares * folded)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         values, weights = self.values.tolist(), self.weights.tolist()
         return {"family": self.family, "bandwidth": self._bandwidth, "values": values, "weights": weights}
 

@@ -68,11 +68,9 @@ class Mixture(ContinuousPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         return float(sum(w * p.expectation for w, p in zip(self._shares, self._components, strict=True)))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         components = [component.to_dict() for component in self._components]
         return {"family": self.family, "components": components, "weights": list(self._weights)}
 

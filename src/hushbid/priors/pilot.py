@@ -28,21 +28,22 @@ class Pilot:
     people: int
     """How many there were."""
 
-    key: str
-    """Of the hashes, in hexadecimal."""
+    key: Annotated[bytes, hexadecimal(_DIGEST_BYTES)]
+    """Of the hashes."""
 
-    hashes: frozenset[str] | None
-    """Of their ids; None if the pilot had no ids, so that nobody can be looked up."""
+    ids: tuple[str, ...] | None
+    """The hashes of their ids, sorted; None if the pilot had no ids, so that nobody can be looked up."""
 
     @classmethod
     def of(cls, ids: Iterable[str] | None, people: int) -> "Pilot":
         """Return a pilot with a new key."""
-        key = secrets.token_hex(_DIGEST_BYTES)
-        return cls(people=people, key=key, hashes=None if ids is None else frozenset(_hashes(ids, key)))
+        key = secrets.token_bytes(_DIGEST_BYTES)
+        return cls(people=people, key=key, ids=None if ids is None else tuple(sorted(set(_hashes(ids, key)))))
 
     def recognised(self, ids: Iterable[str]) -> list[bool]:
         """Return who of these people was in the pilot, as far as its hashes tell."""
-        return [one in (self.hashes or ()) for one in _hashes(ids, self.key)]
+        known = frozenset(self.ids or ())
+        return [one in known for one in _hashes(ids, self.key)]
 
 
 def overlap(pilots: Iterable[Pilot], ids: Iterable[str]) -> int:
@@ -112,7 +113,7 @@ class PriorSource:
             "kind": "fitted",
             "prior_files": dict(self.files),
             "pilot_people": sum(pilot.people for pilot in self.pilots.values()),
-            "overlap": None if any(pilot.hashes is None for pilot in self.pilots.values()) else found,
+            "overlap": None if any(pilot.ids is None for pilot in self.pilots.values()) else found,
             "overlap_accepted": accepted,
         }
 
@@ -185,7 +186,7 @@ def _read_form(form: object, path: Path, digest: str) -> PriorSource:
         raise PriorError(f"{path} cannot be read as a prior file: it holds a prior by group.")
     return PriorSource(
         priors={"": prior},
-        pilots={"": found.pilot.kept()},
+        pilots={"": found.pilot},
         files={"": digest},
         paths=(path,),
     )
@@ -202,23 +203,7 @@ def grouped_file_text(groups: Mapping[str, tuple[Prior, Pilot, Mapping[str, Any]
 
 
 def _written(prior: Prior, pilot: Pilot, fit: Mapping[str, Any]) -> dict[str, Any]:
-    ids = None if pilot.hashes is None else tuple(sorted(pilot.hashes))
-    written = _WrittenPilot(people=pilot.people, key=bytes.fromhex(pilot.key), ids=ids)
-    return _FILE.write(_PriorFile(prior=prior.to_dict(), fit=fit, pilot=written))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _WrittenPilot:
-    """A pilot as it stands in a file."""
-
-    people: int
-    key: Annotated[bytes, hexadecimal(_DIGEST_BYTES)]
-    ids: tuple[str, ...] | None
-
-    def kept(self) -> Pilot:
-        """Return the pilot that people are looked up in."""
-        hashes = None if self.ids is None else frozenset(self.ids)
-        return Pilot(people=self.people, key=self.key.hex(), hashes=hashes)
+    return _FILE.write(_PriorFile(prior=prior.to_dict(), fit=fit, pilot=pilot))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -227,16 +212,15 @@ class _PriorFile:
 
     prior: Mapping[str, Any]
     fit: Mapping[str, Any]
-    pilot: _WrittenPilot
+    pilot: Pilot
 
 
 _FILE = Codec(_PriorFile, "prior file", header={"format": "hushbid prior", "version": 1})
 _BY_GROUP = {"format": "hushbid priors by group", "version": 1}
 
 
-def _hashes(ids: Iterable[str], key: str) -> list[str]:
-    secret = bytes.fromhex(key)
-    keyed = hashlib.blake2b(key=secret, digest_size=_DIGEST_BYTES)  # the key's block is hashed once
+def _hashes(ids: Iterable[str], key: bytes) -> list[str]:
+    keyed = hashlib.blake2b(key=key, digest_size=_DIGEST_BYTES)  # the key's block is hashed once
     hashes = []
     for one in ids:
         digest = keyed.copy()

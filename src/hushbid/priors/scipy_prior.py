@@ -155,11 +155,9 @@ class ScipyPrior(ContinuousPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         return float(self._frozen.mean())
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         self._check_named()
         name, shapes, loc, scale = self._key
         return {

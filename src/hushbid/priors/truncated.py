@@ -84,7 +84,6 @@ class Truncated(ContinuousPrior):
         return self._support
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the prior as a plain dict that `prior_from_dict` reads back."""
         ends = {"low": plain_number(self._low), "high": plain_number(self._high)}
         return {"family": self.family, "prior": self._prior.to_dict(), **ends}
 

@@ -59,7 +59,6 @@ class TruncatedNormal(ParametricPrior):
 
     @property
     def expectation(self) -> float:
-        """The expected cost."""
         width, far = self.high - self.low, max(self._left, -self._right)
         if far > _TAIL or width * max(abs(self._left), abs(self._right), 1.0) < _NARROW * self.sd:
             # the textbook formula below would cancel here, and the density is close to an exponential or flat

@@ -39,7 +39,6 @@ class ArrowColumn(Column):
 
     @property
     def kind(self) -> str:
-        """The word for what it holds."""
         return arrow_kind(pyarrow().types, self.content.type)
 
     def numbers(self) -> tuple[FloatArray, BoolArray]:
@@ -53,7 +52,6 @@ class ArrowColumn(Column):
         return found if self.kind != "floats" else [None if cell != cell else cell for cell in found]
 
     def only(self, rows: IndexArray) -> "ArrowColumn":
-        """Some of the rows."""
         return replace(self, content=self.content.take(array_of(rows)))
 
 

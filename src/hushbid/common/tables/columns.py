@@ -191,7 +191,6 @@ class Array(Column):
         return found if self.content.dtype.kind != "f" else [None if cell != cell else cell for cell in found]
 
     def only(self, rows: IndexArray) -> Self:
-        """Some of the rows."""
         return replace(self, content=self.content[rows])
 
 

@@ -152,7 +152,7 @@ def elsewhere(outcome: Outcome) -> Outcome:
     setting, goal = outcome.market.strategy.other, outcome.market.stated_goal
     if isinstance(goal, Price):
         return again(outcome, setting=setting)
-    aim = goal if isinstance(goal, Accuracy) else Accuracy(math.sqrt(outcome.worst_mse))
+    aim = goal if isinstance(goal, Accuracy) else Accuracy(outcome.worst_standard_error)
     try:
         return again(outcome, setting=setting, goal=aim)
     except InputError:
@@ -172,7 +172,7 @@ def setting_facts(outcome: Outcome, name: str, level: float) -> SettingFacts:
         name=name,
         bought_from=outcome.active,
         largest_loss=at_most(float(outcome.privacy_loss.max(initial=0.0))),
-        standard_error=math.sqrt(outcome.worst_mse),
+        standard_error=outcome.worst_standard_error,
         error_name=say("Standard error, at worst") if outcome.market.max_correlation > 0.0 else say("Standard error"),
         half_width=_half_width(outcome, level),
         total=outcome.total_payment,
