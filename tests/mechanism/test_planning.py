@@ -469,3 +469,31 @@ def test_a_divergent_payment_stops_a_plan_and_a_simulation_of_one_person():
         made.plan(1, rng=generator())
     with pytest.raises(DivergentPayment):
         made.simulate(1, 5, rng=generator())
+
+
+def test_a_sweep_tries_all_combinations_on_the_same_people() -> None:
+    market = Market(prior=Uniform(1, 2), bounds=(0, 100), buyer_weight=10.0, user_weight=0.0)
+    changes = {"setting": ["central", "local"], "buyer_weight": [10.0, 20.0]}
+    frame = market.sweep(changes, 20, 5, rng=3, library="pandas")
+    assert frame[["setting", "buyer_weight"]].to_numpy().tolist() == [
+        ["central", 10.0],
+        ["central", 20.0],
+        ["local", 10.0],
+        ["local", 20.0],
+    ]
+    seed = int(np.random.default_rng(3).integers(2**62))
+    assert frame["total_payment"][0] == market.simulate(20, 5, rng=seed).total_payment.mean()
+    assert list(market.sweep({"setting": []}, 20, 5, rng=3, library="pandas").columns) == ["setting"]
+
+
+@pytest.mark.parametrize("terms", [{}, {"user_weight": 2.0}])
+def test_the_truth_is_the_bid_of_largest_utility(terms: dict[str, float]) -> None:
+    market = Market(prior=Uniform(1, 2), variance=0.2, **{"buyer_weight": 50.0, "user_weight": 0.0, **terms})
+    outcome = market.acquire(np.random.default_rng(0).uniform(1, 2, 12))
+    for user in (0, 5, -1):
+        cost = float(outcome.bids[user])
+        gain = outcome.utility(user, cost)
+        assert gain == pytest.approx(outcome.information_rent[user], abs=1e-12)
+        for bid in (1.0, 1.3, 1.7, 2.0):
+            assert outcome.utility(user, cost, bid=bid) <= gain + outcome.incentive_error
+    assert outcome.standard_error == outcome.mse**0.5 <= outcome.worst_standard_error

@@ -12,17 +12,19 @@ privacy loss. With ``questions`` everybody answers several; errors are then rela
 """
 
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from hushbid.allocation import Allocation, Budget, HardBudget, ReplyRule
-from hushbid.common.arrays import FloatArray, Rng, as_floats, as_generator, rounded_sum
+from hushbid.common.arrays import FloatArray, Rng, as_floats, as_generator, as_row, rounded_sum
 from hushbid.common.codec import header_problem
+from hushbid.common.tables import Library, frame_of_rows
 from hushbid.disclosure.promises import refuse_unreleasable, refuse_unsendable
 from hushbid.display import pretty
 from hushbid.errors import BidError, InputError, RecordError, UnknownFamily
@@ -187,6 +189,28 @@ class Market(Terms):
         generator = as_generator(rng)
         return simulate(self.for_people(n), repetitions, rng=generator, drawn_from=drawn_from, progress=progress)
 
+    def sweep(
+        self,
+        changes: Mapping[str, Sequence[Any]],
+        n: int,
+        repetitions: int,
+        *,
+        rng: Rng,
+        library: Library | None = None,
+    ) -> Any:
+        """Return what campaigns of ``n`` people come to in markets that differ, as a data frame with a row for each.
+
+        ``changes`` maps fields of the market to the values to try, in all combinations, on the same people. The other
+        columns are the means of what `Simulation` has for each campaign.
+        """
+        seed, rows, heads = int(as_generator(rng).integers(2**62)), [], list(changes)
+        for values in product(*changes.values()):
+            stated = dict(zip(heads, values, strict=True))
+            goal = {"goal": None} if "buyer_weight" in stated else {}
+            found = replace(self, **goal, **stated).simulate(n, repetitions, rng=seed).means()
+            rows.append((*values, *found.values()))
+        return frame_of_rows([*heads, *found] if rows else heads, rows, library)
+
     def plan(
         self,
         n: int | None = None,
@@ -293,6 +317,21 @@ class Outcome(Decision):
             object.__setattr__(self, "_certified", found)
         assert self._certified is not None
         return self._certified
+
+    def utility(self, user: int, cost: float, bid: float | None = None) -> float:
+        """Return what person ``user`` gains over staying out at a true cost, with their bid or another one.
+
+        The payment, less what the privacy loss and the error cost them, plus what the error would cost them outside.
+        """
+        found, row = self, as_row(user, self.bids.size)
+        if bid is not None:
+            bids = self.bids.copy()
+            bids[row] = bid
+            found = self.market.acquire(bids, limits=self.limits, tie_key=self.tie_order)
+        weight = float(np.broadcast_to(np.asarray(self.market.user_weight, dtype=float), self.bids.shape)[row])
+        error = weight * (found.mse - float(found.outside_error[row])) if weight else 0.0
+        lost = cost * float(found.privacy_loss[row]) if found.privacy_loss[row] else 0.0
+        return float(found.payments[row]) - lost - error
 
     def figures(self) -> Figures:
         """What the decision comes to for everybody together, with its certificate."""

@@ -109,6 +109,10 @@ class Simulation:
         """The mean of one of the arrays, by name; the interval is normal."""
         return mean_of(self._array(name))
 
+    def means(self) -> dict[str, float]:
+        """Return the mean of each of the arrays, by its name."""
+        return {name: float(self._array(name).mean()) for name in self._names()}
+
     def quantile(self, name: str, level: float = 0.95) -> Estimate:
         """A quantile of one of the arrays, by name; the interval comes from order statistics and assumes nothing."""
         if not 0.0 < level < 1.0:
