@@ -274,32 +274,11 @@ def _few(names: list[str]) -> str:
     return shown if len(names) <= 5 else f"{shown} and {len(names) - 5} more"
 
 
-class _Descriptor(io.RawIOBase):
-    """A file that is read by its descriptor, and closed with the last that needs it."""
+class _File(io.FileIO):
+    """A file that is closed with the last that needs it."""
 
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor, self._place = descriptor, 0
-
-    def readable(self) -> bool:
-        return True
-
-    def seekable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: Any) -> int:
-        found = os.preadv(self._descriptor, [buffer], self._place)
-        self._place += found
-        return found
-
-    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
-        start = {os.SEEK_SET: 0, os.SEEK_CUR: self._place, os.SEEK_END: os.fstat(self._descriptor).st_size}[whence]
-        self._place = start + offset
-        return self._place
-
-    def close(self) -> None:
-        if not self.closed:
-            os.close(self._descriptor)
-        super().close()
+    def __del__(self) -> None:
+        self.close()
 
 
 def open_inside(folder: int, name: str, called: str) -> IO[bytes]:
@@ -313,4 +292,4 @@ def open_inside(folder: int, name: str, called: str) -> IO[bytes]:
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         os.close(descriptor)
         raise RecordError(f"{called} cannot be read: it is not a file.")
-    return cast(IO[bytes], _Descriptor(descriptor))
+    return cast(IO[bytes], _File(descriptor, "rb"))
