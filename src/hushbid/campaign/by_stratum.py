@@ -33,6 +33,7 @@ from hushbid.common.tables import Raw, is_table, table_writer
 from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.delivery import prepare_release
 from hushbid.disclosure.ledger.store import ledger_folder
+from hushbid.disclosure.promises import about
 from hushbid.errors import HushbidError, InputError, NobodyToBuyFrom, NothingDelivered
 
 _MOST = 1000
@@ -222,9 +223,7 @@ def _delivered(campaign: Campaign, people: People, parts: Sequence[_Part]) -> De
     found = delivered_in(campaign.data, people, market)
     for part in parts:
         losses[part.rows] = part.everybody.outcome.privacy_loss
-    asked: dict[str, Any] = {"bounds": market.bounds}
-    if market.survey is not None:
-        asked = {"questions": market.survey, "layout": market.layout}
+    asked = about(market.survey, market.layout, market.bounds)
     plan = ReleasePlan.of(losses, setting=market.setting, **asked)  # from which nothing is ever drawn
     with rows_of(people.source, people.lines):
         prepare_release(plan, found.data, campaign.spec.market.accept_infinite_loss, simulated=campaign.simulated)

@@ -3,8 +3,9 @@
 import hashlib
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -27,6 +28,15 @@ LARGEST_SENT_LOSS = 2.0**24
 def one_number(bounds: tuple[float, float]) -> tuple[Question, ...]:
     """One number in a range as a survey of one question."""
     return (Number(name="number", bounds=bounds),)
+
+
+def about(
+    questions: Sequence[Question] | None, layout: Layout | None, bounds: tuple[float, float], variance: object = None
+) -> dict[str, Any]:
+    """Return what `ReleasePlan.of` needs to know of a market's data: a survey's questions, or one number."""
+    if questions:
+        return {"questions": questions, "layout": layout}
+    return {"bounds": bounds, "variance": variance}
 
 
 ONE_NUMBER = layout_of(one_number((0.0, 1.0)))

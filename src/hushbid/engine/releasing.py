@@ -11,7 +11,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -34,7 +33,7 @@ from hushbid.disclosure.ledger.question import (
 )
 from hushbid.disclosure.messages import Kind, Message
 from hushbid.disclosure.prepare import PreparedSums, prepare
-from hushbid.disclosure.promises import ONE_NUMBER, one_number, strata_terms, survey_terms
+from hushbid.disclosure.promises import ONE_NUMBER, about, one_number, strata_terms, survey_terms
 from hushbid.disclosure.relation import Relation
 from hushbid.disclosure.sum_plan import SumPlan
 from hushbid.disclosure.sums import Above, Sums
@@ -180,9 +179,7 @@ def _messages_combined(priced: Priced, data: DataColumns) -> Callable[[str], Rel
     messages = dict(priced._engine.reduce(MessagesKernel(kernel, data), ()))
     active = np.flatnonzero(kernel.known.privacy_loss > 0.0)
     losses, strata = kernel.known.privacy_loss[active], priced._population.strata
-    asked: dict[str, Any] = {"bounds": market.bounds, "variance": float(market.stated_variance)}
-    if market.survey is not None:
-        asked = {"questions": market.survey, "layout": market.layout}
+    asked = about(market.survey, market.layout, market.bounds, market.stated_variance)
     if strata is not None:
         strata = replace(strata, codes=kernel.strata[active])
 

@@ -12,6 +12,7 @@ from hushbid.allocation import HardBudget
 from hushbid.common.arrays import BoolArray, FloatArray
 from hushbid.disclosure import Release, ReleasePlan, release_once
 from hushbid.disclosure.ledger.once import simulate_synthetic
+from hushbid.disclosure.promises import about
 from hushbid.errors import NothingDelivered
 from hushbid.mechanism.market import OUTCOME_VERSION, Outcome
 
@@ -76,16 +77,13 @@ def plan_of(
     market, losses, variance = outcome.market, outcome.privacy_loss, outcome.population.own_errors()
     # a shared menu may promise more than the best estimate uses
     used = outcome.population.used(losses) if isinstance(market.goal, HardBudget) else losses
-    asked: dict[str, Any] = {"bounds": market.bounds, "variance": variance if rows is None else variance[rows]}
-    if market.survey is not None:
-        asked = {"questions": market.survey, "layout": market.layout}
-    if market.stratified is not None:
-        asked["strata"] = market.stratified if rows is None else market.stratified.of(np.flatnonzero(rows))
+    strata = market.stratified
     return ReleasePlan.of(
         losses if rows is None else losses[rows],
         setting=market.setting,
         delivered=used if rows is None else used[rows],
-        **asked,
+        **about(market.survey, market.layout, market.bounds, variance if rows is None else variance[rows]),
+        strata=strata if strata is None or rows is None else strata.of(np.flatnonzero(rows)),
         key=outcome_key(outcome) if key is None else key,
         from_engine=from_engine,
         relation=outcome.population.relation,

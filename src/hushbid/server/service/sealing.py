@@ -20,6 +20,7 @@ from typing import Any
 from hushbid.common.documents import canonical, parsed
 from hushbid.disclosure import ReleasePlan
 from hushbid.disclosure.local import grid_bits
+from hushbid.disclosure.promises import about
 from hushbid.disclosure.received import read_messages
 from hushbid.errors import DataError, InputError
 from hushbid.server.installation import Installation
@@ -128,9 +129,7 @@ def checked_message(settings: CampaignSettings, promised: float, given: object) 
     if not message:
         raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
     # as the release of this one message alone would read it
-    asked: dict[str, Any] = {"questions": settings.asked, "layout": settings.layout}
-    if not settings.asked:
-        asked = {"bounds": settings.bounds}
+    asked = about(settings.asked, settings.layout, settings.bounds)
     plan = ReleasePlan.of([promised], setting="local", key="one", **asked)
     try:
         [found] = read_messages(plan, [dict(message)])
