@@ -16,7 +16,7 @@ from hushbid.common.money import DECIMALS, NO_CURRENCY, Currency, Money, amounts
 from hushbid.errors import InputError
 from hushbid.mechanism import Market
 from hushbid.priors import Uniform
-from hushbid.priors.pilot import prior_option
+from hushbid.priors.pilot import prior_source
 from hushbid.report import build_report
 from tests.extent import each
 
@@ -97,7 +97,7 @@ def test_the_terminal_and_the_report_state_one_bound_on_privacy_losses_and_it_is
         spec=CampaignSpec.model_construct(
             market=MarketTable.model_construct(), bids=BidsTable.model_construct(file={"bid": bids})
         ),
-        prior=prior_option("uniform:0,1"),
+        prior=prior_source("uniform:0,1"),
         market=fields_of(market),
         currency=Currency.of("EUR"),
     )

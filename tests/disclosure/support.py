@@ -28,7 +28,7 @@ class OneNumber:
         self.weights: IntArray = people.weights
         self.privacy_loss: FloatArray = people.privacy_loss
         self.shares: FloatArray = people.shares
-        self.exponent: int | None = people.exponent
+        self.exponent: int | None = None if people.sum_plan.noiseless else people.sum_plan.exponent
         self.noise_scale: float = people.sum_plan.noise_scale
         self.error: ErrorModel = self.summed.error
         self.blend: Blend = self.summed.blends[0]

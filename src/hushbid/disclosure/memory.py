@@ -49,11 +49,6 @@ class Weighed:
     """That all promises are kept, by all groups of questions together."""
 
     @property
-    def exponent(self) -> int | None:
-        """``t``: the noise has scale 2**t and person i loses ``W_i/2**t``; None if there is no noise."""
-        return None if self.sum_plan.noiseless else self.sum_plan.exponent
-
-    @property
     def shares(self) -> FloatArray:
         """Everybody's ``|ω|``: how much their datum moves the estimate, on a range of width 1."""
         strata, shares = self.plan.strata, self.weights.astype(np.float64)

@@ -139,13 +139,6 @@ def prior_source(form: object, *, folder: Path = Path()) -> PriorSource:
     raise PriorError(f'a prior must be a text such as "uniform:1,2" or a table, got {type(form).__name__}.')
 
 
-def prior_option(text: str) -> PriorSource:
-    """Return a prior from the command line: a text, or the name of a file that ``hushbid fit-prior`` wrote."""
-    if ":" not in text and Path(text).suffix == ".json":
-        return read_prior(Path(text))
-    return prior_source(text)
-
-
 def read_prior(path: Path) -> PriorSource:
     """Return a prior and its pilot from a file that ``hushbid fit-prior`` wrote."""
     try:
