@@ -31,27 +31,35 @@ _PUBLIC_LEVEL = 0.95
 
 
 def estimate_facts(release: Release, level: float) -> dict[str, Any]:
-    """The estimate with its interval and error, without digits far below the error; the record keeps all.
+    """Return the estimate with its interval and error, without digits far below the error; the record keeps all.
 
     In it is the part that may be shown to anybody; there the estimate has the digits that its planned error deserves.
     Of a survey, all that for each question; an interval is sure for one question by itself, not for all together.
     """
+    answers = [_answer_facts(one, level) for one in release.results]
+    rest = {"dropped_out": release.absent, "moved_to_bounds": release.clamped, "public": _public(release)}
     if release.answers:
-        answers = [_answer_facts(one, level) for one in release.answers]
-        counts = {"dropped_out": release.absent, "moved_to_bounds": release.clamped}
-        return {"answers": answers, **counts, "public": _public_answers(release)}
-    planned = release.planned_error.half_width(_PUBLIC_LEVEL)
-    return {
-        **_figures(release.one_estimate, release.error, release.range, level),
-        "standard_error": at_most(release.standard_error, 3),
-        "dropped_out": release.absent,
-        "moved_to_bounds": release.clamped,
-        "public": {**release.public(), "estimate": estimate_figures(release.one_estimate, planned)[0]},
+        heads = ({"name": one.name, "kind": one.question.kind} for one in release.answers)
+        return {"answers": [{**head, **found} for head, found in zip(heads, answers, strict=True)], **rest}
+    [number] = answers
+    del number["worst_standard_error"]
+    return {**number, **rest}
+
+
+def _answer_facts(answer: QuestionAnswer, level: float) -> dict[str, Any]:
+    """Return for one question an estimate with its interval, or a share with its interval for each answer."""
+    found = [_figures(value, answer.error, answer.range, level) for value in answer.values]
+    errors = {
+        "standard_error": at_most(answer.standard_error, 3),
+        "worst_standard_error": at_most(answer.worst_standard_error, 3),
     }
+    if isinstance(answer.question, Choice):
+        return {"shares": dict(zip(answer.question.answers, found, strict=True)), **errors}
+    return {**found[0], **errors}
 
 
 def _figures(value: float, error: ErrorModel, between: tuple[float, float], level: float) -> dict[str, Any]:
-    """An estimate with the interval that holds for all data and the normal one, both cut to the public range."""
+    """Return an estimate with the interval that holds for all data and the normal one, both cut to the public range."""
     estimate, low, high = estimate_figures(value, error.half_width(level), between)
     _, normal_low, normal_high = estimate_figures(value, error.normal_half_width(level), between)
     return {
@@ -61,23 +69,10 @@ def _figures(value: float, error: ErrorModel, between: tuple[float, float], leve
     }
 
 
-def _answer_facts(answer: QuestionAnswer, level: float) -> dict[str, Any]:
-    """One question: an estimate with its interval, or a share with its interval for each answer."""
-    found = [_figures(value, answer.error, answer.range, level) for value in answer.values]
-    errors = {
-        "standard_error": at_most(answer.standard_error, 3),
-        "worst_standard_error": at_most(answer.worst_standard_error, 3),
-    }
-    head = {"name": answer.name, "kind": answer.question.kind}
-    if isinstance(answer.question, Choice):
-        return {**head, "shares": dict(zip(answer.question.answers, found, strict=True)), **errors}
-    return {**head, **found[0], **errors}
-
-
-def _public_answers(release: Release) -> dict[str, Any]:
-    """What may be shown to anybody, with the digits that the planned errors deserve."""
+def _public(release: Release) -> dict[str, Any]:
+    """Return what may be shown to anybody, with the digits that the planned errors deserve."""
     shown = release.public()
-    for one, answer in zip(shown["answers"], release.answers, strict=True):
+    for one, answer in zip(shown.get("answers", [shown]), release.results, strict=True):
         planned = answer.planned_error.half_width(_PUBLIC_LEVEL)
         for name in {"estimate", "shares", "projected"} & one.keys():
             values = one[name]
@@ -90,25 +85,27 @@ def _public_answers(release: Release) -> dict[str, Any]:
 
 
 def estimate_text(release: Release, level: float, question: str = "the mean", unit: str = "") -> str:
-    """The estimate and its interval in a sentence, and who is missing in another; of a survey, a line a question."""
-    gone = f"{numbers.people(release.absent)} did not deliver; the interval allows for it."
-    shares = "" if release.strata is None else release.strata.about
-    if release.answers:
-        lines = [_answer_text(one, level) for one in release.answers]
-        if len(lines) > 1:
-            lines.append("Each interval is sure by itself, not all of them together.")
-        lines += [shares] * bool(shares)
-        return "\n".join(
-            [*lines, *([gone.replace("the interval allows", "intervals allow")] if release.absent else [])]
-        )
-    if release.strata is not None and question == UNSAID:
-        question = release.strata.words
-    half_width, between = release.error.half_width(level), release.range
-    found = interval(release.one_estimate, half_width, between)
-    normal = interval(release.one_estimate, release.error.normal_half_width(level), between)
-    first = _UNUSABLE if is_unusable(release.one_estimate, half_width, between) else ""
-    sentence = _sentence(question, first, found, normal, level, unit)
-    return sentence + f" {gone}" * (release.absent > 0) + f"\n{shares}" * bool(shares)
+    """Return the estimate and its interval in a sentence, and who is missing; of a survey, a line for each question."""
+    gone = f"{numbers.people(release.absent)} did not deliver; the interval allows for it." if release.absent else ""
+    lines = [] if release.strata is None or not release.strata.about else [release.strata.about]
+    if not release.answers:
+        if release.strata is not None and question == UNSAID:
+            question = release.strata.words
+        sentence = _number_text(release.results[0], question, unit, level)
+        return "\n".join([f"{sentence} {gone}".rstrip(), *lines])
+    if len(release.answers) > 1:
+        lines.insert(0, "Each interval is sure by itself, not all of them together.")
+    lines = [*(_answer_text(one, level) for one in release.answers), *lines]
+    return "\n".join([*lines, *([gone.replace("the interval allows", "intervals allow")] if gone else [])])
+
+
+def _number_text(answer: QuestionAnswer, what: str, unit: str, level: float) -> str:
+    """Return a number in a line: what was found, and its intervals."""
+    value, half_width, between = answer.values[0], answer.error.half_width(level), answer.range
+    found = interval(value, half_width, between)
+    normal = interval(value, answer.error.normal_half_width(level), between)
+    first = _UNUSABLE if is_unusable(value, half_width, between) else ""
+    return _sentence(what, first, found, normal, level, unit)
 
 
 def _sentence(
@@ -123,27 +120,24 @@ def _sentence(
 
 
 def _answer_text(answer: QuestionAnswer, level: float) -> str:
-    """One question in a line: what was found, and its intervals."""
+    """Return one question in a line: what was found, and its intervals; shares in per cent."""
     question, error = answer.question, answer.error
     of_what = "" if answer.strata is None or answer.strata.are_shares else f", {answer.strata.words}"
-    half_width, scale = error.half_width(level), 1.0 if isinstance(question, Number) else 100.0
-    between = (scale * answer.range[0], scale * answer.range[1])
-    intervals = [interval(scale * value, scale * half_width, between) for value in answer.values]
-    normal = [interval(scale * value, scale * error.normal_half_width(level), between) for value in answer.values]
-    first = _UNUSABLE if any(is_unusable(value, half_width, answer.range) for value in answer.values) else ""
-    if scale > 1.0:  # the nearest shares that can be; intervals are around what was drawn
-        shown = answer.projected if answer.is_share else [cut_to(one, one, answer.range)[0] for one in answer.values]
-        decimals = decimals_for(scale * half_width)
-        intervals = [(fixed(scale * share, decimals), *one[1:]) for share, one in zip(shown, intervals, strict=True)]
     if isinstance(question, Number):
-        return _sentence(f"{question.name}{of_what}", first, intervals[0], normal[0], level, question.unit)
+        return _number_text(answer, f"{question.name}{of_what}", question.unit, level)
+    half_width, between = error.half_width(level), (100.0 * answer.range[0], 100.0 * answer.range[1])
+    first = _UNUSABLE if any(is_unusable(value, half_width, answer.range) for value in answer.values) else ""
+    # the nearest shares that can be; intervals are around what was drawn
+    possible = answer.projected if answer.is_share else [cut_to(one, one, answer.range)[0] for one in answer.values]
+    shown = [fixed(100.0 * share, decimals_for(100.0 * half_width)) for share in possible]
+    ends = [interval(100.0 * value, 100.0 * half_width, between)[1:] for value in answer.values]
+    normal = [interval(100.0 * value, 100.0 * error.normal_half_width(level), between)[1:] for value in answer.values]
     if not isinstance(question, Choice):
-        return _sentence(
-            f"the share of yes to {question.name}{of_what}", first, intervals[0], normal[0], level, "%", " %"
-        )
+        found = (shown[0], *ends[0])
+        return _sentence(f"the share of yes to {question.name}{of_what}", first, found, normal[0], level, "%", " %")
     each = "; ".join(
         f"{name} {value} % ({lower} to {upper} %; by normal approximation {near} to {far} %)"
-        for name, (value, lower, upper), (_, near, far) in zip(question.answers, intervals, normal, strict=True)
+        for name, value, (lower, upper), (near, far) in zip(question.answers, shown, ends, normal, strict=True)
     )
     return f"Shares of {question.name}{of_what}, with {level_text(level)} intervals: {first}{each}."
 
