@@ -205,9 +205,10 @@ class Market(Terms):
         """
         seed, rows, heads = int(as_generator(rng).integers(2**62)), [], list(changes)
         for values in product(*changes.values()):
-            stated = dict(zip(heads, values, strict=True))
-            goal = {"goal": None} if "buyer_weight" in stated else {}
-            found = replace(self, **goal, **stated).simulate(n, repetitions, rng=seed).means()
+            stated: dict[str, Any] = dict(zip(heads, values, strict=True))
+            if "buyer_weight" in stated:
+                stated["goal"] = None
+            found = replace(self, **stated).simulate(n, repetitions, rng=seed).means()
             rows.append((*values, *found.values()))
         return frame_of_rows([*heads, *found] if rows else heads, rows, library)
 
