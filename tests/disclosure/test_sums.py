@@ -207,7 +207,7 @@ def test_the_grid_follows_from_what_was_planned_unless_nearly_all_of_it_dropped_
     losses = np.array([1e9, *np.full(20, 1.0)])
     plan = ReleasePlan.of(losses, setting="central", bounds=(0.0, 1.0))
     all_there, most = weigh(plan, np.ones(21, dtype=bool)), weigh(plan, np.arange(21) != 20)
-    assert all_there.exponent == most.exponent == exponent_of(losses)
+    assert all_there.sum_plan.exponent == most.sum_plan.exponent == exponent_of(losses)
     others = weigh(plan, np.arange(21) > 0)
-    assert others.exponent == exponent_of(losses[1:]) > most.exponent + 20
+    assert others.sum_plan.exponent == exponent_of(losses[1:]) > most.sum_plan.exponent + 20
     assert int(others.weights.sum()) >= ENOUGH
