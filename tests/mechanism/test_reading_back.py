@@ -1,6 +1,7 @@
 """What was written down and read back says the same as before: every field, every derived figure, every curve."""
 
 import dataclasses
+import inspect
 import json
 import math
 from typing import Any
@@ -9,6 +10,7 @@ import numpy as np
 import pytest
 
 from hushbid import Empirical, Exponential, Grouped, Market, Mixture, Uniform, privatize, release
+from hushbid.errors import InputError
 from hushbid.mechanism import Outcome
 from hushbid.payments import RentBounds
 from hushbid.record import Record
@@ -30,8 +32,23 @@ def told(thing: Any) -> dict[str, Any]:
     fields = {field.name for field in dataclasses.fields(thing)}
     derived = {name for name in dir(kind) if isinstance(getattr(kind, name), property)}
     methods = {"summary", "to_dict", "interval", "public", "columns"} & set(dir(kind))
-    values = {name: getattr(thing, name) for name in sorted(fields | derived) if not name.startswith("_")}
-    return values | {name: getattr(thing, name)() for name in methods}
+    values = {name: value_of(thing, name) for name in sorted(fields | derived) if not name.startswith("_")}
+    plain = [name for name in methods if not _asked_for(getattr(kind, name))]
+    return values | {name: getattr(thing, name)() for name in plain}
+
+
+def _asked_for(method: Any) -> list[str]:
+    """The arguments that a method cannot do without, besides itself."""
+    stated = inspect.signature(method).parameters.values()
+    return [one.name for one in list(stated)[1:] if one.default is inspect.Parameter.empty]
+
+
+def value_of(thing: Any, name: str) -> Any:
+    """A field or derived figure, or the sentence that refuses it."""
+    try:
+        return getattr(thing, name)
+    except InputError as refusal:
+        return str(refusal)
 
 
 def same(left: Any, right: Any) -> bool:

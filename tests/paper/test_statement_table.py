@@ -99,4 +99,4 @@ def test_a_row_that_mentions_errata_names_ones_that_are_listed() -> None:
 
 
 def _errata() -> str:
-    return (PAGE.parents[1] / "explanation" / "errata.md").read_text(encoding="utf-8")
+    return (PAGE.parents[1] / "reference" / "errata.md").read_text(encoding="utf-8")

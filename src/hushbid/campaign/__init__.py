@@ -9,6 +9,8 @@ The chain of a purchase is `Campaign` (what is wanted) → `Decision` (what each
 
 - `spec`: what a campaign is, every field once
 - `reading`: what a file, options or Python state, compared with it; every problem at once
+- `stated`: what was stated, and in which file, line or option
+- `market`: the market that a campaign states
 - `terms`: a campaign that can be run
 - `drafting`: a campaign file with a comment for each field
 - `people`: who bid and what they delivered, read

@@ -31,7 +31,10 @@ def one_number(bounds: tuple[float, float]) -> tuple[Question, ...]:
 
 
 def about(
-    questions: Sequence[Question] | None, layout: Layout | None, bounds: tuple[float, float], variance: object = None
+    questions: Sequence[Question] | None,
+    layout: Layout | None,
+    bounds: tuple[float, float] | None,
+    variance: object = None,
 ) -> dict[str, Any]:
     """Return what `ReleasePlan.of` needs to know of a market's data: a survey's questions, or one number."""
     if questions:

@@ -131,10 +131,7 @@ PROMISES: dict[str, tuple[str, ...] | str] = {
     "sees.hacker_local": (ONLY_NOISE, NOISE_ALONE),
     "sees.court_central": (KEPT, GONE, REST + "test_a_destroyed_key_is_never_made_anew"),
     "sees.court_local": (ONLY_NOISE, NOISE_ALONE),
-    "sees.price_text": (
-        LIFE + "test_auditors_see_records_but_change_nothing_and_see_no_labels",
-        "http/test_roles.py::test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names",
-    ),
+    "sees.price_text": ("http/test_roles.py::test_an_auditor_sees_pseudonyms_where_an_analyst_sees_names",),
     "sees.world_public": (HERE + "test_everybody_else_sees_what_the_page_says",),
     "sees.world_invited": (HERE + "test_everybody_else_sees_what_the_page_says",),
     "consent.key_at_once": (GONE,),

@@ -129,7 +129,7 @@ def checked_message(settings: CampaignSettings, promised: float, given: object) 
     if not message:
         raise DataError("message must be one made by privatize: the value itself must not be sent.", field="message")
     # as the release of this one message alone would read it
-    asked = about(settings.asked, settings.layout, settings.bounds)
+    asked = about(settings.asked, settings.layout, settings.market.bounds)
     plan = ReleasePlan.of([promised], setting="local", key="one", **asked)
     try:
         [found] = read_messages(plan, [dict(message)])
