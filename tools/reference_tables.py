@@ -30,7 +30,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
 }
 """Options that several commands share, each with a table of its own."""
 
-_MARKED = re.compile(r"(<!-- (options|routes|commands|refusals)(?: (?:of|for) ([\w -]+?))? -->\n\n)(?:\|.*\n)*")
+_MARKED = re.compile(r"(<!-- (options|routes|commands|refusals)(?: (?:of|for) ([\w -]+?))? -->\n\n)(?:\|.*\n)*\n*")
 
 
 def filled(text: str) -> str:
@@ -41,7 +41,8 @@ def filled(text: str) -> str:
         "commands": lambda _: commands(),
         "refusals": lambda _: refusals(),
     }
-    return _MARKED.sub(lambda found: found[1] + "".join(f"{row}\n" for row in tables[found[2]](found[3])), text)
+    page = _MARKED.sub(lambda found: found[1] + "".join(f"{row}\n" for row in tables[found[2]](found[3])) + "\n", text)
+    return page.rstrip("\n") + "\n"
 
 
 def commands() -> Iterator[str]:
