@@ -21,9 +21,9 @@ from hushbid.allocation import (
     least_objective,
     replies,
 )
-from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
 from hushbid.allocation.local_rule import LocalRule
-from hushbid.allocation.merit_order import PrefixSums
+from hushbid.allocation.precision import LAPLACE, RESPONSE, Curve
+from hushbid.allocation.queue import PrefixSums
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError, Unreachable
 from hushbid.estimation import Strata

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from hushbid.allocation import Price, allocate
-from hushbid.allocation.local_many import local_expenses
+from hushbid.allocation.local_rule import local_expenses
 
 
 @pytest.mark.parametrize("response", [False, True])

@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 
 from hushbid.allocation import Allocation, Price, allocate, least_objective
-from hushbid.allocation.local_curves import LAPLACE
+from hushbid.allocation.precision import LAPLACE
 
 KAPPA = 1.5 * 4 ** (1 / 3)
 STEEPEST = 3 * math.sqrt(3) / (8 * math.sqrt(2))

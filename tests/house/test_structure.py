@@ -143,7 +143,7 @@ def classes(*places: str) -> dict[str, str]:
 )
 def test_of_the_central_core_there_is_one(ending: str, place: str) -> None:
     protocols = "allocation/reply_rules.py"
-    local = ("allocation/local", "allocation/merit_order", "allocation/lower_bounds", "allocation/problem.py")
+    local = ("allocation/local", "allocation/queue", "allocation/precision", "allocation/problem.py")
     central = {
         name: module
         for name, module in classes("allocation").items()

@@ -21,14 +21,13 @@ In reading order:
 - `valley`: when a stationary point is the best one for a price
 - `pairs_by_frontier`, `budget_by_frontier`, `frontier_integral`: the same as the three above, under caps
 - `rule`: everybody's loss as a function of their own cost, from any of these: the allocation rule
-- `local_curves`: how much precision a loss supplies there, by Laplace noise or by randomised response
-- `local_problem`: the local problem in normal form: a supply up to one cap, and a demand, for a price or an accuracy
-- `merit_order`: in which order people are bought from there, with one of them moved
-- `local`: the local optimum of one stratum, by the marginal seller
+- `precision`: how much precision a loss supplies locally, by Laplace noise or by randomised response, up to a cap
+- `local_problem`: the local problem in normal form: a supply, and a demand for a price or an accuracy
+- `queue`: in which order people are bought from there, with one of them moved, and sums over the first of them
+- `local`: the local optimum of one stratum, by the marginal seller, and its dual bound
 - `local_strata`: how an accuracy is divided among strata there, by branch and bound
-- `local_many`: what many drawn markets cost at a price, all at once
-- `local_rule`: the local optimum with strata, its bound, and both as a function of one person's cost
-- `lower_bounds`: what no local purchase can beat
+- `local_rule`: the local optimum with strata, its bound, the optimum as a function of one person's cost, and what
+  many drawn markets cost at a price
 - `exact_sums`, `histogram`, `windows`: what passes over very many costs add up: exact sums, sparse buckets, and the
   costs in a window
 - `bracket`: between which points the optimum lies, from such sums
@@ -48,8 +47,8 @@ from hushbid.allocation.central_bounds import lower_bound
 from hushbid.allocation.central_problem import CentralProblem
 from hushbid.allocation.goals import Accuracy, Budget, Goal, HardBudget, PlannedPrice, Price, goal_from_dict
 from hushbid.allocation.local_rule import LocalRule
-from hushbid.allocation.merit_order import precedence
 from hushbid.allocation.problem import Allocation, as_problem, tie_keys
+from hushbid.allocation.queue import precedence
 from hushbid.allocation.reply_rules import Replies, ReplyRule
 from hushbid.allocation.rule import allocation_rule
 from hushbid.errors import InputError

@@ -39,17 +39,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from hushbid.allocation.local_problem import Demand, NormalForm, Supply
-from hushbid.allocation.merit_order import CostLists, Deviations, MeritOrder, PrefixSums
+from hushbid.allocation.local_problem import Demand, NormalForm
+from hushbid.allocation.precision import Supply
 from hushbid.allocation.problem import Problem, workable
+from hushbid.allocation.queue import CostLists, CostTable, Deviations, MeritOrder, PrefixSums
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 
 _CLOSE = 1e-7  # a step of Newton's method this small, relatively, is the last: what it leaves is its square
 _ROUNDS = 200
-_PARTS, _FEW = 8, 256
-"""Intervals are divided into so many parts at a time, up to so many: calls of NumPy then cost more than evaluations."""
-
 _LEAST_PRICE = 1e-300
+_ROUNDING = 1e-14
 _LEAST_PART = 1e-150
 _SELECTED = 512
 _SPARE = 8
@@ -71,6 +70,14 @@ class Optima:
         return Optima(
             self.value[which], self.price[which], self.count[which], self.marginal[which], self.precision[which]
         )
+
+    def losses(self, supply: Supply, costs: FloatArray, rank: IndexArray) -> FloatArray:
+        """Return the loss of one person of each list, at these costs and after ``rank`` others, in normal form."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            y = np.where(costs > 0.0, supply.reply(costs / self.price), supply.cap)
+        # the marginal seller, or all who share the work
+        alone = ~np.isnan(self.marginal) & ((rank == self.count - 1) | (self.price == 0.0))
+        return np.where(rank < self.count, np.where(alone, self.marginal, y), 0.0)
 
 
 class LocalMarket:
@@ -95,6 +102,22 @@ class LocalMarket:
             size *= 8
         self.free = int(np.count_nonzero(normal == 0.0))  # how many people cost nothing
 
+    def bound(self, demand: Demand) -> tuple[float, float]:
+        """Return what a demand costs at least, found without its optimum, and the precision that is wanted there."""
+        supply, enough = self.form.supply, self.free * self.form.supply.top
+        if self.free and demand.most[0] <= enough:
+            return float(demand.cost(demand.most)[0]), float(demand.most[0])
+        search = Search(Deviations.none(self.sums), supply, demand)
+        number = search.marginal(self.start)
+        value, wanted = search.bounds(number)
+        self.start = int(number[0])
+        # below where precision per loss is largest, everybody together costs at least as much as the cheapest alone
+        alone = Search(CostTable(self.sums.costs[np.newaxis, :1], supply), supply, demand)
+        one = alone.optima(alone.marginal(1))
+        if one.precision[0] < supply.best_precision * (1.0 - 1e-12) and one.value[0] * (1.0 - 1e-11) > value[0]:
+            return float(one.value[0]) * (1.0 - 1e-11), float(one.precision[0])
+        return float(value[0]), float(wanted[0])
+
     def lists(self, rows: IndexArray, costs: FloatArray) -> "Lists":
         """Return many lists: everybody, with person ``rows[j]`` (−1: nobody) at cost ``costs[j]``."""
         costs = workable(costs, self.form.least, self.form.most)
@@ -105,15 +128,6 @@ class LocalMarket:
         rank = np.where(deviates, self.order.rank(who, costs), size)
         freed = (moved == 0.0).astype(np.intp) - (deviates & (self.costs[who] == 0.0))
         return Lists(self, deviates, Deviations(self.sums, place, moved, rank), self.free + freed)
-
-    def losses(self, found: Optima, costs: FloatArray, rank: IndexArray) -> FloatArray:
-        """The loss of one person of each list, at these costs in normal form and after ``rank`` others."""
-        supply = self.form.supply
-        with np.errstate(divide="ignore", invalid="ignore"):
-            y = np.where(costs > 0.0, supply.reply(costs / found.price), supply.cap)
-        # the marginal seller, or all who share the work
-        alone = ~np.isnan(found.marginal) & ((rank == found.count - 1) | (found.price == 0.0))
-        return self.form.losses(np.where(rank < found.count, np.where(alone, found.marginal, y), 0.0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -127,7 +141,10 @@ class Lists:
 
     def optima(self, which: IndexArray, demand: Demand) -> Optima:
         """The optimum of each of the lists ``which``, for one demand each; once for those that are the same."""
-        first, where = self._distinct(which, demand)
+        # lists in which nobody deviates are asked for once by each deviation in another stratum
+        whose = np.where(self.deviates[which], which, -1)
+        asked = np.stack([whose, demand.worth, demand.least, demand.most])
+        _, first, where = np.unique(asked, axis=1, return_index=True, return_inverse=True)
         which, demand = which[first], demand.of(first)
         supply = self.market.form.supply
         search = Search(self.deviations.of(which), supply, demand)
@@ -143,26 +160,12 @@ class Lists:
             found.marginal[shared] = supply.curve.loss(demand.most[shared] / free[shared])
         return found.of(where.ravel())
 
-    def _distinct(self, which: IndexArray, demand: Demand) -> tuple[IndexArray, IndexArray]:
-        """Return one of each question, and which of them answers every question.
-
-        Only lists in which nobody deviates are asked for more than once, by each deviation in another stratum.
-        """
-        plain, deviating = np.flatnonzero(~self.deviates[which]), np.flatnonzero(self.deviates[which])
-        where = np.empty(which.size, dtype=np.intp)
-        where[deviating] = np.arange(deviating.size)
-        numbers = np.stack([demand.worth[plain], demand.least[plain], demand.most[plain]])
-        if plain.size and (numbers == numbers[:, :1]).all():
-            where[plain] = deviating.size
-            return np.append(deviating, plain[:1]), where
-        _, first, kinds = np.unique(numbers, axis=1, return_index=True, return_inverse=True)
-        where[plain] = deviating.size + kinds.ravel()
-        return np.append(deviating, plain[first]), where
-
     def losses(self, found: Optima) -> FloatArray:
         """Return the loss of the person of each list who is at another cost; 0 where there is none."""
         there = self.deviations.present & (found.value < math.inf)
-        return np.where(there, self.market.losses(found, self.deviations.moved, self.deviations.rank), 0.0)
+        form = self.market.form
+        losses = form.losses(found.losses(form.supply, self.deviations.moved, self.deviations.rank))
+        return np.where(there, losses, 0.0)
 
 
 class Search:
@@ -191,6 +194,24 @@ class Search:
         wanted = self.demand.wanted(np.maximum(found.price, _LEAST_PRICE))
         found.precision = np.where(full, found.count * supply.top, wanted)
         return found
+
+    def bounds(self, number: IndexArray) -> tuple[FloatArray, FloatArray]:
+        """Return the largest dual value of each list, by weak duality a bound on its optimum, and what is wanted there.
+
+        Its slope in the price is what is wanted less what those supply who are worth their cost, so it is largest
+        where the others balance, or at the price at which the marginal seller is just worth their cost.
+        """
+        every, others, supply, demand = np.arange(number.size), number - 1, self.supply, self.demand
+        last = np.where(others > 0, self.lists.cost(every, np.maximum(others, 1)), 0.0)
+        price = self.balance(every, others, last / supply.worthwhile)[1]
+        price = np.minimum(price, np.maximum(self.lists.cost(every, number) / supply.worthwhile, _LEAST_PRICE))
+        with np.errstate(invalid="ignore"):
+            short, spent, _ = self.lists.sums(every, others, price)
+            wanted = demand.wanted(price)
+            supplied = others * supply.top - short
+            value = demand.cost(wanted) + price * (wanted + spent - supplied)
+            value -= _ROUNDING * (value + price * (wanted + supplied))
+        return np.where(price < np.inf, value * (1.0 - 1e-11), np.inf), wanted
 
     def marginal(self, start: int) -> IndexArray:
         """Each list's marginal seller, counted from 1; one past its end if everybody comes before them.
@@ -385,18 +406,10 @@ class _Marginal:
             found.append((at[keep], x1[keep], x2[keep]))
             hopeless = (g1 < -width) | (g2 > width) | (1.0 + m1 * h2 < 0.0)
             rest = np.flatnonzero(~(rising | hopeless))
-            at, ends = self._divided(at[rest], ends[0][:, rest], ends[1][:, rest])
+            at, left, right = at[rest], ends[0][:, rest], ends[1][:, rest]
+            wide = right[0] > 4.0 * left[0]
+            middle = np.where(wide, np.sqrt(left[0] * right[0]), 0.5 * (left[0] + right[0]))
+            between = np.stack([middle, *self._excess(at, middle)[:4]])
+            at, ends = np.append(at, at), (np.hstack([left, between]), np.hstack([between, right]))
         whose, low, high = zip(*found, strict=True)
         return np.concatenate(whose), np.concatenate(low), np.concatenate(high)
-
-    def _divided(
-        self, at: IndexArray, left: FloatArray, right: FloatArray
-    ) -> tuple[IndexArray, tuple[FloatArray, FloatArray]]:
-        """Return the parts of intervals: whose, and both ends; wide ones in equal ratios, and few in more parts."""
-        parts = _PARTS if at.size <= _FEW else 2
-        x1, x2, share = left[0, :, None], right[0, :, None], np.arange(1, parts) / parts
-        inner = np.where(x2 > 4.0 * x1, x1 ** (1.0 - share) * x2**share, x1 + (x2 - x1) * share).ravel()
-        between = np.stack([inner, *self._excess(np.repeat(at, parts - 1), inner)[:4]])
-        grid = np.concatenate([left[:, :, None], between.reshape(5, at.size, parts - 1), right[:, :, None]], axis=2)
-        ends = grid[:, :, :-1].reshape(5, -1), grid[:, :, 1:].reshape(5, -1)
-        return np.repeat(at, parts), ends

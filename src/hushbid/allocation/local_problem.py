@@ -8,7 +8,7 @@ of ``1/Λ`` costs ``κ/Λ``, and ``Λ`` must be from ``l`` to ``m``. At the pric
                                                             accuracy r:         (κ, l, m) = (0, T, T),  T = V/r²
 
 and no objective is below ``κ/Λ + P·Λ + Σ min(ψ_i·y − P·q(y))`` at ``Λ = wanted(P)``, for any ``P``. Both goals, both
-curves (`local_curves`) and every cap are these numbers; so are the parts of an accuracy that strata divide
+curves (`precision`) and every cap are these numbers; so are the parts of an accuracy that strata divide
 (`local_strata`).
 """
 
@@ -19,7 +19,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from hushbid.allocation.local_curves import Curve, curve_of
+from hushbid.allocation.precision import LAPLACE, RESPONSE, Supply
 from hushbid.allocation.problem import LEAST, MOST, TINY, Problem
 from hushbid.allocation.unsolved import LOCAL_BUDGET, LOCAL_CAPS
 from hushbid.common.arrays import FloatArray, IndexArray, as_number
@@ -33,61 +33,6 @@ Value = TypeVar("Value", float, FloatArray)
 
 _LARGEST = 1e170
 """For a price, whoever costs more than this in normal form is never bought from: somebody is cheaper than 2e150."""
-
-
-@dataclass(frozen=True, slots=True)
-class Supply:
-    """What people supply who reply to a price as best they can on the concave branch of their curve, up to a cap."""
-
-    curve: Curve
-    cap: float  # the most that anybody may lose; infinite if there is no cap
-    top: float  # the precision at the cap
-    turn: float  # where the concave branch begins: at the inflection, or at a cap below it
-    turn_precision: float  # the precision there
-    best_loss: float  # where precision per loss, q(y)/y, is largest
-    best_precision: float  # the precision there: whoever is worth their cost supplies at least this much
-
-    @classmethod
-    def up_to(cls, curve: Curve, cap: float) -> "Supply":
-        """The supply of people on this curve with this cap."""
-        best = min(float(curve.loss(np.array(curve.enough))), cap)
-        losses = np.array([cap, min(curve.turn, cap), best])
-        top, low, most = curve.precision(losses).tolist()
-        return cls(curve, cap, top, float(losses[1]), low, best, most)
-
-    @property
-    def worthwhile(self) -> float:
-        """A person is worth their cost at the price ``P`` if it is at most ``P`` times this, the largest ``q(y)/y``."""
-        return self.best_precision / self.best_loss
-
-    @property
-    def corner(self) -> float:
-        """The ratio of cost to price below which a reply is at the cap: 0 if none is, infinite if all are."""
-        if self.turn == self.cap:
-            return math.inf
-        return 1.0 / float(self.curve.steepness(np.array(self.top))[0]) if self.top < 1.0 else 0.0
-
-    @property
-    def turn_elasticity(self) -> float:
-        """``y·q'/q`` at the turn: the least on the convex branch."""
-        steep, _ = self.curve.steepness(np.array(self.turn_precision))
-        return self.turn / (self.turn_precision * float(steep))
-
-    def reply(self, ratio: FloatArray) -> FloatArray:
-        """The best loss, for a cost of ``ratio`` times the price."""
-        root = self.curve.high_root(np.minimum(np.maximum(ratio, TINY), self.curve.steepest))
-        y: FloatArray = np.minimum(np.maximum(root, self.turn), self.cap)
-        return y
-
-    def terms(self, ratio: FloatArray) -> FloatArray:
-        """How much that reply falls short of the cap, what it costs over ``P``, and ``dq/d ln P``, in three rows."""
-        y = self.reply(ratio)
-        found = np.empty((3, *y.shape))
-        below = y < self.cap
-        found[0] = np.where(below, self.curve.missing(y) - self.curve.missing(np.array(self.cap)), 0.0)
-        np.multiply(ratio, y, out=found[1])
-        found[2] = np.where(below & (y > self.turn), self.curve.change(y), 0.0)
-        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -107,6 +52,10 @@ class Demand:
     def exactly(cls, precision: FloatArray) -> "Demand":
         """Want one precision, whatever it costs."""
         return cls(np.zeros(precision.size), precision, precision)
+
+    def less(self, share: float) -> "Demand":
+        """Want so much less of what is wanted at any price."""
+        return Demand(self.worth, self.least * (1.0 - share), self.most * (1.0 - share))
 
     def of(self, which: IndexArray) -> "Demand":
         """Return the demand of some of the lists."""
@@ -174,7 +123,7 @@ def normal_form(problem: Problem, max_loss: float) -> NormalForm:
             " smaller loss tells is too little to compute with.",
             field="max_privacy_loss",
         )
-    supply = Supply.up_to(curve_of(problem), max_loss * root)
+    supply = Supply.up_to(RESPONSE if problem.response else LAPLACE, max_loss * root)
     return NormalForm(supply, scale, variance, max_loss, least, most)
 
 

@@ -14,15 +14,19 @@ from numpy.typing import ArrayLike
 
 from hushbid.allocation.central_problem import nobody_sells
 from hushbid.allocation.goals import Price
-from hushbid.allocation.local import Lists, LocalMarket, Optima
+from hushbid.allocation.local import Lists, LocalMarket, Optima, Search
 from hushbid.allocation.local_problem import Demand, NormalForm, as_local_cap, normal_form
 from hushbid.allocation.local_strata import Division
-from hushbid.allocation.lower_bounds import divided_bound, dual_bound
-from hushbid.allocation.problem import Allocation, Problem, workable
+from hushbid.allocation.problem import Allocation, Problem, as_problem, workable
+from hushbid.allocation.queue import CostTable
 from hushbid.allocation.reply_rules import Replies
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, Unreachable
 from hushbid.estimation import Strata
+
+_STEPS, _LARGEST = 80, 1e250
+_ROUNDING = 1e-15  # what is wanted of all at the cap may be off by so much
+_AT_ONCE = 1 << 18  # so many costs of drawn markets are worked on at a time: temporaries stay in cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +43,6 @@ class _Stratum:
     def market(self) -> LocalMarket:
         """The people in merit order."""
         return LocalMarket(self.problem, self.form, self.most)
-
-    @property
-    def costs(self) -> FloatArray:
-        """What those who can be bought from cost, in normal form."""
-        costs = workable(self.problem.costs, self.form.least, self.form.most)
-        return costs[costs < math.inf] / self.form.scale
 
     def lists(self, rows: IndexArray, costs: FloatArray) -> Lists:
         """Return a list for each person of any stratum at another cost; if they are of another one, as it is."""
@@ -104,8 +102,9 @@ class LocalRule:
         losses, weights = np.zeros(people), np.zeros(people)
         for one, other in zip(self._strata, found, strict=True):
             market, count = one.market, int(other.count[0])
-            every, rows = other.of(np.zeros(count, dtype=np.intp)), one.members[market.order.rows[:count]]
-            losses[rows] = lost = market.losses(every, market.sums.costs[:count], np.arange(count))
+            rows = one.members[market.order.rows[:count]]
+            lost = one.form.losses(other.losses(one.form.supply, market.sums.costs[:count], np.arange(count)))
+            losses[rows] = lost
             precision = one.form.supply.curve.precisions(lost, one.form.variance)
             weights[rows] = one.weight * precision / precision.sum()
         return Allocation(
@@ -120,12 +119,33 @@ class LocalRule:
         )
 
     def lower_bound(self) -> float:
-        """What no objective can be below, found without solving."""
-        if self._priced:
-            bounds = (one.form.money(dual_bound(one.costs, one.form.supply, one.most)) for one in self._strata)
-            return math.fsum(bounds)
+        """What no objective can be below, found without solving.
+
+        Of an accuracy that strata divide, for every weight ``α`` of the error: what its price costs at least in each
+        stratum, less ``α``. The best ``α`` is where the shares of the error add up to 1.
+        """
         form = self._strata[0].form
-        return form.money(divided_bound([one.costs for one in self._strata], form.supply, self._units))
+        if self._priced or len(self._strata) == 1:
+            bounds = (one.form.money(one.market.bound(one.most.less(_ROUNDING))[0]) for one in self._strata)
+            return math.fsum(bounds)
+        best, ends, weight = 0.0, [0.0, math.inf], self._weight
+        for step in range(_STEPS):
+            if not 0.0 < weight < _LARGEST:  # hardly reachable at all, or people who cost nothing are enough
+                break
+            every = zip(self._strata, self._units, strict=True)
+            found = [one.market.bound(Demand.price(weight * unit)) for one, unit in every]
+            best = max(best, math.fsum([*(value for value, _ in found), -weight]))
+            shares = math.fsum(u / wanted for u, (_, wanted) in zip(self._units, found, strict=True))
+            ends[shares < 1.0] = weight
+            if abs(shares - 1.0) <= 1e-12 or ends[1] <= ends[0] * (1.0 + 1e-12):
+                break
+            ahead, far = weight * shares * shares, 2.0 ** (step if shares > 1.0 else -step)
+            if ends[0] > 0.0 and ends[1] < math.inf:
+                inside = ends[0] < ahead < ends[1] and step % 2 == 0
+                weight = ahead if inside else math.sqrt(ends[0]) * math.sqrt(ends[1])
+            else:
+                weight = max(ahead, weight * far) if shares > 1.0 else min(ahead, weight * far)
+        return form.money(best * (1.0 - 1e-11))
 
     @property
     def _units(self) -> FloatArray:
@@ -169,7 +189,7 @@ class LocalRule:
     def _unreachable(self) -> Unreachable:
         """Return what to raise if all together cannot reach an accuracy."""
         forms = [one.form for one in self._strata]
-        sizes = [one.costs.size for one in self._strata]
+        sizes = [one.market.sums.costs.size for one in self._strata]
         least = sum(u / (n * form.supply.top) for u, n, form in zip(self._units, sizes, forms, strict=True))
         cap, stated = forms[0].max_loss, self._problem.goal.number
         noise = "without any noise" if cap == math.inf else f"at a max_privacy_loss of {cap:g}"
@@ -178,3 +198,40 @@ class LocalRule:
             f" data {noise}, got {stated:g}.",
             field="standard_error",
         )
+
+
+def local_expenses(
+    costs: FloatArray, *, price: float, variance: float, max_loss: float, response: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return Σψε of the best purchase in each drawn market, and from how many it buys: one row of costs each.
+
+    A planned price asks for hundreds of markets of as many people a dozen times, so all are searched at once.
+    """
+    rows = max(_AT_ONCE // costs.shape[1], 1)
+    parts = [
+        _some_expenses(costs[start : start + rows], price, variance, max_loss, response)
+        for start in range(0, costs.shape[0], rows)
+    ]
+    return np.concatenate([part[0] for part in parts]), np.concatenate([part[1] for part in parts])
+
+
+def _some_expenses(
+    costs: FloatArray, price: float, variance: float, max_loss: float, response: bool
+) -> tuple[FloatArray, FloatArray]:
+    problem = as_problem(
+        np.array([costs.min()]),
+        variance=variance,
+        error_weight=None,
+        goal=Price(price),
+        tie_key=None,
+        local=True,
+        response=response,
+    )
+    form = normal_form(problem, as_local_cap(max_loss, problem))
+    supply, ordered = form.supply, np.sort(workable(costs, form.least, form.most), axis=1)
+    normal = ordered / form.scale
+    search = Search(CostTable(normal, supply), supply, Demand.price(1.0, costs.shape[0]))
+    found = search.optima(search.marginal(1 + costs.shape[1] // 8))
+    losses = form.losses(found.losses(supply, normal.T, np.arange(costs.shape[1])[:, np.newaxis]).T)
+    with np.errstate(invalid="ignore"):
+        return np.where(losses > 0.0, ordered * losses, 0.0).sum(axis=1), found.count.astype(np.float64)

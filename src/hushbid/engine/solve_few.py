@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from hushbid.allocation.local_problem import Supply
+from hushbid.allocation.precision import Supply
 from hushbid.allocation.problem import normal_scale
 from hushbid.common.arrays import HashArray
 from hushbid.engine.decisions import Details, Gathered, GatherKernel, Idle, LookupKernel

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from hushbid.allocation import Accuracy, Budget, Price
-from hushbid.allocation.local_curves import LAPLACE
+from hushbid.allocation.precision import LAPLACE
 from hushbid.common.arrays import BoolArray, FloatArray, IndexArray
 from hushbid.common.numbers import people
 from hushbid.errors import DivergentPayment, NobodyToBuyFrom, Unreachable

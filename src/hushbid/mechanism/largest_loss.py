@@ -1,7 +1,7 @@
 """The most that anybody can lose where no cap is stated, whatever everybody else bids.
 
 It follows from public terms alone, so people can be told before they bid. Losses are ``ε = y/√V``, ``q(y)`` is what
-somebody supplies in the local setting (`hushbid.allocation.local_curves`), and ``ψ`` the least virtual cost there is.
+somebody supplies in the local setting (`hushbid.allocation.precision`), and ``ψ`` the least virtual cost there is.
 
 **A price A of the error, by randomised response.** Whoever loses ``y`` while others supply ``Q`` minimises
 ``AV/(Q + q(y)) + ψ_i·y``. With ``Q = 0`` and with a smaller ``ψ_i`` each further bit of ``y`` brings at least as much
@@ -27,7 +27,7 @@ from typing import NoReturn
 import numpy as np
 
 from hushbid.allocation import Accuracy
-from hushbid.allocation.local_curves import Curve
+from hushbid.allocation.precision import Curve
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import InputError
 from hushbid.mechanism.combinations import Combination

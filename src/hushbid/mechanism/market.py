@@ -311,7 +311,7 @@ class Outcome(Decision):
     def lower_bound(self) -> float:
         """The certificate: no truthful decision has an objective below this; infinite if nothing was bought.
 
-        Computed when first asked for, and then kept (see `hushbid.allocation.lower_bounds`).
+        Computed when first asked for, and then kept (see `hushbid.allocation.least_objective`).
         """
         if self._certified is None:
             found = self.population.lower_bound(self.virtual_costs, self.privacy_loss)

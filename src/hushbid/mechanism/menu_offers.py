@@ -30,7 +30,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from hushbid.allocation.local_curves import Curve
+from hushbid.allocation.precision import Curve
 from hushbid.common.arrays import FloatArray
 from hushbid.errors import MarketError
 from hushbid.priors import Prior

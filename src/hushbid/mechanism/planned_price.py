@@ -31,7 +31,7 @@ from functools import lru_cache
 import numpy as np
 
 from hushbid.allocation import Budget, PlannedPrice
-from hushbid.allocation.local_many import local_expenses
+from hushbid.allocation.local_rule import local_expenses
 from hushbid.common.arrays import FloatArray, IndexArray
 from hushbid.errors import InputError, MarketError
 from hushbid.mechanism.drawn_markets import DrawnMarkets, Purchases

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from hushbid.allocation.local_curves import LAPLACE, RESPONSE, Curve
+from hushbid.allocation.precision import LAPLACE, RESPONSE, Curve
 from hushbid.common.arrays import FloatArray
 from hushbid.estimation import Setting as SettingName
 from hushbid.questions import Question, one_yes_no
@@ -77,7 +77,7 @@ class Setting:
     def sole_loss(self, error_weight: float, cost: float) -> float:
         """What the only seller loses at this virtual cost; nobody loses more at theirs."""
         if self.response:
-            return 2.0 * float(RESPONSE.alone(np.array([8.0 * cost / error_weight]))[0])
+            return _sole_response(8.0 * cost / error_weight)
         return float((4.0 * error_weight / cost) ** (1.0 / 3.0))
 
     def sole_cost(self, error_weight: float, loss: float) -> float:
@@ -114,3 +114,17 @@ def strategy_of(setting: SettingName, questions: Sequence[Question] | None) -> S
     if setting == "central":
         return CENTRAL
     return RANDOMISED_RESPONSE if one_yes_no(questions or ()) else LOCAL
+
+
+def _sole_response(cost: float) -> float:
+    """Return the loss at which ``A(1 − t²)/(4t³)`` is a virtual cost of ``A/8`` times this, with ``t = tanh(loss/2)``.
+
+    With ``1/t = 1 + s`` that is ``4s + 6s² + 2s³ = cost``: by Newton's method from above.
+    """
+    s = min(0.25 * cost, float(np.cbrt(0.5 * cost)))
+    for _ in range(60):
+        step = (s * (4.0 + s * (6.0 + 2.0 * s)) - cost) / (4.0 + s * (12.0 + 6.0 * s))
+        s -= step
+        if not step > 1e-16 * s:
+            break
+    return math.log1p(2.0 / s)

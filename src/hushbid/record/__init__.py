@@ -5,7 +5,7 @@ A record of version 3 is a JSON object (docs/reference/record.md describes every
     format, version      "hushbid record", 3
     outcome              the market, everybody's bid, and every decision, as `Outcome.to_dict` gives them
     outcome_key          a hash of the outcome, by which a release says that it belongs to it
-    lower_bound          no decision can have a lower objective (see `hushbid.allocation.lower_bounds`)
+    lower_bound          no decision can have a lower objective (see `hushbid.allocation.least_objective`)
     totals               control totals: the exact sum of every column
     people               ids and group labels; each may be null
     money                payments in whole minor units of a currency, or null

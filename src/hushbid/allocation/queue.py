@@ -19,7 +19,7 @@ import numpy as np
 from numpy.polynomial import chebyshev
 from numpy.typing import NDArray
 
-from hushbid.allocation.local_problem import Supply
+from hushbid.allocation.precision import Supply
 from hushbid.allocation.problem import as_keys
 from hushbid.common.arrays import FloatArray, IndexArray
 
@@ -103,6 +103,25 @@ class CostLists(Protocol):
     def sums(self, which: IndexArray, count: IndexArray, price: FloatArray) -> FloatArray:
         """The three sums over the first ``count`` of each list, at that list's price."""
         ...
+
+
+class CostTable:
+    """Many lists of costs in normal form, ascending in each, that have nobody in common."""
+
+    def __init__(self, costs: FloatArray, supply: Supply) -> None:
+        self._costs, self._supply = np.hstack([costs, np.full((costs.shape[0], 1), math.inf)]), supply
+        self.size = np.count_nonzero(costs < math.inf, axis=1)  # how many people there are in each list
+
+    def cost(self, which: IndexArray, number: IndexArray) -> FloatArray:
+        """What the ``number``-th person of each list costs, counted from 1; ``inf`` past its end."""
+        return np.asarray(self._costs[which, np.minimum(number - 1, self._costs.shape[1] - 1)])
+
+    def sums(self, which: IndexArray, count: IndexArray, price: FloatArray) -> FloatArray:
+        """The three sums over the first ``count`` of each list, at that list's price."""
+        columns = int(count.max(initial=0))
+        first = np.arange(columns) < count[:, None]
+        ratios = np.where(first, self._costs[which, :columns], price[:, None]) / price[:, None]
+        return np.asarray(np.where(first, self._supply.terms(ratios), 0.0).sum(axis=2))
 
 
 class Deviations:
